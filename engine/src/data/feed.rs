@@ -44,6 +44,8 @@ pub struct HostMemory {
     pub workers: Bytes,
     /// Room on a disk for what is kept there: none of the memory.
     pub disk: Bytes,
+    /// What the largest layer takes that is factored as its weights are loaded, before the first batch.
+    pub factors: Bytes,
 }
 
 /// What a loader's thread has beside its batches: its queues and its names.
@@ -70,6 +72,7 @@ impl HostMemory {
             disk: kept.map_or(Bytes::ZERO, |kept| kept.disk()),
             batches: Bytes(batches as u64),
             workers: Bytes((own + 2 * LOADER_BOOKKEEPING) as u64),
+            factors: Bytes::ZERO,
         }
     }
 
@@ -78,9 +81,10 @@ impl HostMemory {
         self.data + self.fed()
     }
 
-    /// What it takes beside the data set, which is there before the first step: it comes while the model is trained.
+    /// What it takes beside the data set, at the most: layers are factored before the first batch, and what is kept comes while
+    /// the model is trained.
     pub fn fed(&self) -> Bytes {
-        self.cache + self.batches + self.workers
+        (self.cache + self.batches + self.workers).max(self.factors)
     }
 }
 

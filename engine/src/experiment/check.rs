@@ -102,6 +102,38 @@ impl List {
         self.adapted(e);
         self.quantised(e);
         self.compressed(e);
+        self.factored(e);
+    }
+
+    /// What cannot be factored.
+    fn factored(&mut self, e: &Experiment) {
+        let low_rank = &e.low_rank;
+        let chosen = [
+            ("low_rank.rank", low_rank.rank > 0),
+            ("low_rank.energy", low_rank.energy > 0.0),
+            ("low_rank.size", low_rank.size > 0.0),
+        ];
+        let mut chosen = chosen.into_iter().filter_map(|(key, is_chosen)| is_chosen.then_some(key));
+        let Some(first) = chosen.next() else { return };
+        if let Some(second) = chosen.next() {
+            self.add(second, format!("and {first} both give the ranks"), "take one of the two out");
+        }
+        if low_rank.is_sought() && e.weights.chosen().is_none() {
+            let message = "ranks are found from trained weights, and none are chosen";
+            self.add(first, message, "choose weights.path, or write low_rank.rank, which needs none");
+        }
+        if e.lora.rank > 0 {
+            let message = "adapters stand beside whole layers, and these would be factored";
+            self.add(first, message, "write 0, or lora.rank = 0: factors learn by themselves");
+        }
+        if e.prune.kind == PruneKind::Channels {
+            let message = "factors have ranks in the place of channels, and channels would be taken out of them";
+            self.add(first, message, "write 0, or prune.kind = none");
+        }
+        if !e.quantise.base.is_none() {
+            let message = format!("layers held as {} do not learn and are not factored", e.quantise.base.key());
+            self.add(first, message, "write 0, or quantise.base = none");
+        }
     }
 
     /// What cannot be held as codes.

@@ -14,6 +14,7 @@ mod distil;
 mod gpu;
 pub mod hugging_face;
 pub mod limits;
+mod low_rank;
 mod model;
 mod normalise;
 mod optimizer;
@@ -37,6 +38,7 @@ pub use data::{Data, DataKind, DataSetting, Labelled, Placement, TableTask, Task
 pub use dataset_info::{DatasetInfo, Input, LabelKind};
 pub use distil::Distil;
 pub use gpu::Gpu;
+pub use low_rank::{Factor, LowRank, RankTable, Ranks, WholeLayer};
 pub use model::{
     ActivationKind, AttentionKind, DepthUnit, FamilyTraits, Model, ModelKind, ModelSetting, Stem, WidthUnit,
 };
@@ -110,6 +112,8 @@ settings! {
         pub lora: Lora,
         /// What frozen weights are held in.
         pub quantise: Quantise,
+        /// Which layers are products of smaller ones.
+        pub low_rank: LowRank,
         /// Which weights become zero.
         pub prune: Prune,
         /// Which trained model teaches this one.

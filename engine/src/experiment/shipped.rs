@@ -31,6 +31,7 @@ const SHIPPED: &[(&str, &str)] = presets![
     "cnn-digits-pruned",
     "cnn-digits-channels",
     "cnn-digits-int8",
+    "cnn-digits-low-rank",
     "shapes-input-pipeline",
     "shapes-kept-variants",
     "cnn-digits-teacher",

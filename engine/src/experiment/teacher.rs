@@ -131,6 +131,7 @@ impl Teacher {
             frozen: Frozen::All,
             lora: Lora::default(),
             quantise: Quantise::default(),
+            low_rank: self.own.low_rank.clone(),
             prune: Prune::default(),
             weights: Weights::default(),
             distil: Distil::default(),

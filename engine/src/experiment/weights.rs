@@ -58,8 +58,19 @@ impl Weights {
 }
 
 impl Experiment {
-    /// The same with what the data decided of `other` where this one leaves that to them: the label and the task of a table.
+    /// The same with what was found out for `other` where this one leaves that open: the label and the task of a table, and
+    /// the ranks of factored layers.
     pub(crate) fn decided_as(&self, other: &Self) -> Cow<'_, Self> {
+        let by_data = self.decided_by_data(other);
+        let (own, known) = (&self.low_rank, &other.low_rank);
+        let is_alike = (own.energy, own.size) == (known.energy, known.size);
+        if !own.is_sought() || !is_alike || known.ranks.is_empty() || own.ranks == known.ranks {
+            return by_data;
+        }
+        Cow::Owned(by_data.into_owned().ranked(&known.table()))
+    }
+
+    fn decided_by_data(&self, other: &Self) -> Cow<'_, Self> {
         let (own, known) = (&self.data, &other.data);
         let is_open = own.label.is_empty() || own.task == TableTask::Auto;
         if own.kind != DataKind::Table || known.kind != DataKind::Table || !is_open {

@@ -15,6 +15,7 @@ use super::{
     coded::CodedTensor,
     config,
     layout::Layout,
+    low_rank::{self, Merged},
     mapped::Mapped,
     names::{self, Naming},
     slots::{RANGE, Slot, slots},
@@ -28,6 +29,7 @@ use crate::{
         weights::{CONFIG, INDEX, WHOLE},
     },
     header::Element,
+    nn::Factorable,
     tensor::DType,
     whole_file::{self, reason},
 };
@@ -83,8 +85,19 @@ pub fn export(
     }
     let fields = config::of(experiment, info)?;
     let own = Mapped::open(checkpoint)?;
-    let run = Run { own: &own, naming, experiment, slots: slots(experiment, info)? };
+    let (whole, factored) = (experiment.whole(), low_rank::factored(experiment, info)?);
+    let made_of = slots(experiment, info)?;
+    // The layout has whole layers only.
+    let run = Run { own: &own, naming, experiment, slots: slots(&whole, info)?, made_of, factored };
     let mut exported = Exported { notes: notes(folder, experiment, info, merge), ..Exported::default() };
+    if !run.factored.is_empty() {
+        let message = format!(
+            "{} factored layers were multiplied out, for the layout has whole layers only: the file is as large as that of a \
+             model that was never factored (--format safetensors keeps the factors)",
+            run.factored.len()
+        );
+        exported.notes.push(message);
+    }
     let made = || {
         let failed = |error: std::io::Error| Error::file(folder, format!("cannot be made: {}", reason(&error)));
         fs::create_dir_all(folder).map_err(failed)
@@ -132,12 +145,25 @@ enum Weight<'a> {
     Coded(CodedTensor<'a>),
 }
 
+/// What a whole tensor of a factored layer comes from.
+enum OfFactors<'a> {
+    /// The bias of the last factor.
+    Bias(String),
+    /// All of them, multiplied.
+    Product(Merged<'a>),
+}
+
 /// A run whose weights are written.
 pub(super) struct Run<'a> {
     pub(super) own: &'a Mapped,
     pub(super) naming: &'static Naming,
     pub(super) experiment: &'a Experiment,
+    /// The tensors of the model with every layer whole.
     pub(super) slots: Vec<Slot>,
+    /// Those of the checkpoint.
+    made_of: Vec<Slot>,
+    /// The layers that are factored there.
+    factored: Vec<Factorable>,
 }
 
 impl Exported {
@@ -190,12 +216,24 @@ impl<'a> Run<'a> {
         // Ranges of inputs have no place there either.
         let is_adapter = |name: &str| [".adapter_down", ".adapter_up", RANGE].iter().any(|end| name.ends_with(end));
         for slot in self.slots.iter().filter(|slot| !is_adapter(&slot.name)) {
-            let weight = self.weight(slot)?;
+            let of_factors = self.of_factors(&slot.name)?;
             let Some(parts) = self.naming.parts(&self.experiment.model, &slot.name, &slot.shape) else {
                 let message = format!("{} has no place in the layout of {}", slot.name, self.naming.title);
                 return Err(Problem::new("model.kind", message, "write --format safetensors").into());
             };
             let (merged, made) = (adapter::of(self, slot)?, self.experiment.weight_type());
+            if let Some(OfFactors::Product(product)) = &of_factors {
+                for part in parts {
+                    let (view, product) = (part.layout.writing(&part.here, part.begin), product.clone());
+                    let from = Elements::Made(Box::new(move || product.elements(made)));
+                    entries.push(Entry { name: part.name, shape: part.shape, dtype: made, view, from });
+                }
+                continue;
+            }
+            let weight = match of_factors {
+                Some(OfFactors::Bias(name)) => self.elements(&name).map(|(elements, own)| Weight::There(elements, own)),
+                _ => self.weight(slot),
+            }?;
             for part in parts {
                 let (dtype, from) = match (merged.clone(), weight) {
                     (None, Weight::There(elements, dtype)) => (dtype, Elements::There(elements, dtype)),
@@ -215,6 +253,22 @@ impl<'a> Run<'a> {
         Ok(entries)
     }
 
+    /// What the whole tensor `name` comes from, where it is one of a factored layer.
+    fn of_factors(&self, name: &str) -> Result<Option<OfFactors<'a>>> {
+        let of = |layer: &&Factorable| {
+            name.strip_prefix(&layer.name()).is_some_and(|rest| matches!(rest, ".weight" | ".bias"))
+        };
+        let Some(layer) = self.factored.iter().find(of) else { return Ok(None) };
+        let Some(ranks) = layer.ranks else { return Ok(None) };
+        let factors: Vec<String> = layer.whole.factors(ranks).map(|factor| layer.name_of(factor)).collect();
+        if name.ends_with(".bias") {
+            return Ok(factors.last().map(|last| OfFactors::Bias(format!("{last}.bias"))));
+        }
+        let elements = factors.iter().map(|factor| self.elements(&format!("{factor}.weight")));
+        let elements = elements.collect::<Result<Vec<_>>>()?;
+        Ok(Some(OfFactors::Product(Merged::new(layer.whole, ranks, elements))))
+    }
+
     /// The tensor of a slot, which may lie in the checkpoint as codes.
     fn weight(&self, slot: &Slot) -> Result<Weight<'a>> {
         match self.own.coded(&slot.name, &slot.shape)? {
@@ -228,7 +282,7 @@ impl<'a> Run<'a> {
         let wrong = |message: &str| Error::file_at(&self.own.path, format!("tensor {name}"), message);
         let place =
             self.own.tensors.get(name).ok_or_else(|| wrong("is not there: the checkpoint is of another run"))?;
-        let slot = self.slots.iter().find(|slot| slot.name == name);
+        let slot = self.made_of.iter().find(|slot| slot.name == name);
         let is_same =
             slot.is_some_and(|slot| slot.shape.iter().map(|extent| *extent as u64).eq(place.shape.iter().copied()));
         match place.element {

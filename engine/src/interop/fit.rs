@@ -4,6 +4,8 @@
 //! begins afresh and that is said; every tensor of the files was used, or is a constant. Refuses weights of which a tensor is
 //! missing, misshapen or left over, and those of a model that computes something else: it would train, and be another model.
 
+mod factored;
+mod reading;
 mod teaching;
 
 use std::{
@@ -13,19 +15,16 @@ use std::{
 
 use super::{
     agrees, coded,
-    finite::first_not_finite,
     layout::{Layout, View},
+    low_rank::{self, Factors},
     mapped::Mapped,
     names::{self, Naming, Part},
     slots::{RANGE, Slot, slots},
 };
 use crate::{
-    backend::Shape,
     error::{Error, Result},
     experiment::{DatasetInfo, Experiment},
     header::{Element, Place},
-    memory::probe::uncounted,
-    step::load::Source,
     tensor::DType,
 };
 
@@ -49,6 +48,8 @@ pub struct Fitted {
     mapped: Mapped,
     naming: &'static str,
     tensors: HashMap<String, Vec<Piece>>,
+    /// Of a factored model whose weights lie here whole.
+    factors: Option<Factors>,
     notes: Vec<String>,
     now: Now,
 }
@@ -105,6 +106,16 @@ impl Fitted {
     /// Fails where a tensor is missing, misshapen or left over, with the names; where the configuration beside the weights
     /// is that of a model that computes something else; and where the model cannot be built.
     pub fn new(mapped: Mapped, experiment: &Experiment, info: &DatasetInfo) -> Result<Self> {
+        let layers = low_rank::factored(experiment, info)?;
+        if layers.is_empty() || mapped.has_factors(&layers) {
+            return Self::as_it_lies(mapped, experiment, info);
+        }
+        let whole = Self::as_it_lies(mapped, &experiment.whole(), info)?;
+        Ok(whole.factored(Factors::new(&layers)))
+    }
+
+    /// Fits weights to a model whose layers are factored as they are.
+    fn as_it_lies(mapped: Mapped, experiment: &Experiment, info: &DatasetInfo) -> Result<Self> {
         let slots = slots(experiment, info)?;
         let namings = std::iter::once(None).chain(names::of(&experiment.model).map(Some));
         let matches = namings.map(|naming| Ok((naming, mapped.matched(&slots, naming, experiment)?)));
@@ -120,7 +131,8 @@ impl Fitted {
         notes.extend(agrees::with(&mapped, naming.is_none(), experiment)?);
         notes.extend(found.notes);
         let naming = naming.map_or(OWN, |naming| naming.title);
-        Ok(Self { mapped, naming, tensors: found.found.into_iter().collect(), notes, now: Now::default() })
+        let tensors = found.found.into_iter().collect();
+        Ok(Self { mapped, naming, tensors, factors: None, notes, now: Now::default() })
     }
 
     /// What its user should know: what begins afresh, what was left out.
@@ -135,7 +147,7 @@ impl Fitted {
 
     /// Whether it has the tensor of the model with this name.
     pub fn has(&self, name: &str) -> bool {
-        self.tensors.contains_key(name)
+        self.tensors.contains_key(self.whole_of(name))
     }
 
     /// How many tensors of the model it has.
@@ -278,6 +290,9 @@ impl Mapped {
         }
         let tied =
             missing.iter().any(|name| name.as_str() == "lm_head.weight" || name.as_str() == "head.classes.weight");
+        if let Some(mend) = self.other_factors(&experiment.low_rank) {
+            return Err(Error::file(&self.path, format!("does not fit this model: {}; {mend}", wrong.join("; "))));
+        }
         // Of a run that trained adapters, which this experiment has none of, or others.
         let of_adapters = missing.is_empty() && misshapen.iter().chain(&left).all(|name| name.contains(".adapter_"));
         let mend = match tied && missing.len() == 1 {
@@ -346,65 +361,4 @@ impl Mapped {
 /// Whether a table has the rows that are asked for and more.
 fn is_longer(found: &[u64], asked: &[u64]) -> bool {
     found.len() == 2 && asked.len() == 2 && found[1] == asked[1] && found[0] > asked[0]
-}
-
-impl Source for Fitted {
-    fn find(&mut self, name: &str, _: Shape, dtype: DType) -> Result<bool> {
-        // What is looked up is memory of this program and not of the run.
-        uncounted(|| {
-            self.let_go();
-            let is_there = self.tensors.contains_key(name);
-            self.now = Now { name: name.to_owned(), dtype: Some(dtype), at: 0 };
-            Ok(is_there)
-        })
-    }
-
-    fn read(&mut self, to: &mut [u8]) -> Result<()> {
-        uncounted(|| {
-            let Self { mapped, tensors, now, .. } = self;
-            let (Some(pieces), Some(dtype)) = (tensors.get(&now.name), now.dtype) else {
-                return Err(Error::Misused(format!("{} was asked for before it was found", now.name)));
-            };
-            let mut to = to;
-            let mut begin = 0;
-            for Piece { name, dtype: own, view, shape } in pieces {
-                let end = begin + view.elements();
-                if now.at < end && !to.is_empty() {
-                    let count = (end - now.at).min(to.len() / dtype.size());
-                    let (part, rest) = to.split_at_mut(count * dtype.size());
-                    match own {
-                        Some(own) => view.convert(mapped.elements(name)?, *own, now.at - begin, part, dtype),
-                        None => {
-                            mapped.coded(name, shape)?.into_iter().for_each(|coded| coded.convert(now.at, part, dtype))
-                        }
-                    }
-                    if let Some(index) = first_not_finite(part, dtype) {
-                        let message = format!(
-                            "element {} is not finite as {}; the file is damaged, or was saved by a run that had diverged: \
-                             choose other weights",
-                            now.at - begin + index,
-                            dtype.name()
-                        );
-                        return Err(Error::file_at(&mapped.path, format!("tensor {name}"), message));
-                    }
-                    now.at += count;
-                    to = rest;
-                }
-                begin = end;
-            }
-            match to.is_empty() {
-                true => Ok(()),
-                false => Err(Error::Misused(format!("more of {} was asked for than there is", now.name))),
-            }
-        })
-    }
-}
-
-impl Fitted {
-    /// Gives back what was read of the last tensor.
-    fn let_go(&self) {
-        for piece in self.tensors.get(&self.now.name).into_iter().flatten() {
-            self.mapped.release(&piece.name);
-        }
-    }
 }

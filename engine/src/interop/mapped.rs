@@ -13,7 +13,10 @@ use candle_core::safetensors::MmapedSafetensors;
 
 use crate::{
     error::{Error, Result},
-    experiment::weights::files::{self, Files},
+    experiment::{
+        LowRank, preset,
+        weights::files::{self, Files},
+    },
     header::{self, Place, WEIGHTS, unreadable},
 };
 
@@ -70,6 +73,13 @@ impl Mapped {
     pub(super) fn elements(&self, name: &str) -> Result<&[u8]> {
         let gone = |error: candle_core::Error| Error::file_at(&self.path, format!("tensor {name}"), error.to_string());
         self.map.get(name).map(|view| view.data()).map_err(gone)
+    }
+
+    /// How the layers of the run that saved them are factored, where they are.
+    pub(super) fn low_rank(&self) -> Option<LowRank> {
+        let text = ["experiment", "plimsoll_experiment"].into_iter().find_map(|name| self.facts.get(name))?;
+        let own = preset::parse(text, self.path.join("experiment")).ok()?.low_rank;
+        own.is_chosen().then_some(own)
     }
 
     /// Gives the pages of a tensor back to the system, which has them in its cache.

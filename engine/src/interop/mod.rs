@@ -13,6 +13,7 @@ mod finite;
 mod fit;
 mod layout;
 mod lent;
+mod low_rank;
 mod mapped;
 mod names;
 mod slots;
@@ -23,5 +24,6 @@ pub use self::{
     export::{Exported, export},
     fit::{Fitted, chosen, teaching},
     lent::{CandleTensors, Lends, lend, take_in},
+    low_rank::{Spectra, factored, factoring_bytes},
     mapped::Mapped,
 };

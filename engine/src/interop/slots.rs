@@ -35,10 +35,15 @@ pub(super) fn slots(experiment: &Experiment, info: &DatasetInfo) -> Result<Vec<S
         }
     }
     let mut listed = Listed(Vec::new());
+    dry(experiment, info)?.load(&mut listed)?;
+    Ok(listed.0)
+}
+
+/// A session of the experiment's model that has no elements.
+pub(super) fn dry(experiment: &Experiment, info: &DatasetInfo) -> Result<Session<DryRun>> {
     let ledger = Ledger::new(None, false);
     // What a run of it would hold besides is not asked for.
     ledger.keep_books(Bookkeeping::default());
     let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, Rates::NOMINAL), ledger);
-    Session::new(executor, experiment, info)?.load(&mut listed)?;
-    Ok(listed.0)
+    Session::new(executor, experiment, info)
 }

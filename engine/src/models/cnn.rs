@@ -17,11 +17,11 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &Da
     let mut blocks = Vec::with_capacity(model.depth);
     for i in 1..=model.depth {
         let filters = init.channels(model.width << (i - 1));
-        blocks.push(Block::new(vec![
-            Box::new(Conv2d::new(init, &Scope::Block(i).at("conv"), channels, filters, model.kernel)?),
-            activation(executor, Scope::Block(i), model.activation),
-            Box::new(MaxPool::new(executor, &Scope::Block(i).at("pool"), 2, 2)),
-        ]));
+        let mut layers: Layers<B> = Vec::with_capacity(3);
+        layers.extend(Conv2d::layers(init, &Scope::Block(i).at("conv"), channels, filters, model.kernel)?);
+        layers.push(activation(executor, Scope::Block(i), model.activation));
+        layers.push(Box::new(MaxPool::new(executor, &Scope::Block(i).at("pool"), 2, 2)));
+        blocks.push(Block::new(layers));
         (height, width, channels) = (height / 2, width / 2, filters);
     }
     let head = head(init, height * width * channels, model)?;
@@ -34,9 +34,9 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &Da
 pub(super) fn head<B: Backend>(init: &mut Init<'_, B>, features: usize, model: &Model) -> Result<Layers<B>> {
     let executor = init.executor();
     let dense = init.channels(model.dense);
-    Ok(vec![
-        Box::new(Flatten::new(executor, &Scope::Head.at("flatten"))),
-        Box::new(Linear::new(init, &Scope::Head.at("dense"), features, dense)?),
-        activation(executor, Scope::Head, model.activation),
-    ])
+    let mut layers: Layers<B> = Vec::with_capacity(3);
+    layers.push(Box::new(Flatten::new(executor, &Scope::Head.at("flatten"))));
+    layers.extend(Linear::layers(init, &Scope::Head.at("dense"), features, dense)?);
+    layers.push(activation(executor, Scope::Head, model.activation));
+    Ok(layers)
 }

@@ -49,9 +49,9 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &Da
 
 /// Dense, GELU, dense, over the last extent.
 fn mlp<B: Backend>(init: &mut Init<'_, B>, path: &LayerPath, width: usize, hidden: usize) -> Result<Layers<B>> {
-    Ok(vec![
-        Box::new(Linear::new(init, &path.join("up"), width, hidden)?),
-        Box::new(Smooth::new(init.executor(), &path.join("gelu"), ActivationFunction::Gelu)),
-        Box::new(Linear::new(init, &path.join("down"), hidden, width)?),
-    ])
+    let mut layers: Layers<B> = Vec::with_capacity(3);
+    layers.extend(Linear::layers(init, &path.join("up"), width, hidden)?);
+    layers.push(Box::new(Smooth::new(init.executor(), &path.join("gelu"), ActivationFunction::Gelu)));
+    layers.extend(Linear::layers(init, &path.join("down"), hidden, width)?);
+    Ok(layers)
 }

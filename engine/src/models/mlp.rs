@@ -20,7 +20,7 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &Da
         if i == 1 {
             layers.push(Box::new(Flatten::new(executor, "flatten")));
         }
-        layers.push(Box::new(Linear::new(init, &Scope::Block(i).at("dense"), features, width)?));
+        layers.extend(Linear::layers(init, &Scope::Block(i).at("dense"), features, width)?);
         layers.push(activation(executor, Scope::Block(i), model.activation));
         features = width;
         blocks.push(Block::new(layers));

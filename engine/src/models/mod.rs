@@ -3,6 +3,7 @@
 mod block;
 mod cnn;
 mod decoder;
+mod factored;
 mod mixer;
 mod mlp;
 mod mobilenet;
@@ -20,8 +21,10 @@ use crate::{
     error::Result,
     experiment::{ActivationKind, Experiment, ModelKind, Prune},
     layer_path::Scope,
-    nn::{ChannelMap, Init, Layer, Linear, Param, Relu, Replaced, Smooth, Visit, chain, visited_chain},
+    nn::{ChannelMap, Factorable, Init, Layer, Linear, Param, Relu, Replaced, Smooth, Visit, chain, visited_chain},
 };
+pub use factored::FactoredSize;
+
 use block::{Block, run_blocks, skips_taken};
 use segments::Segment;
 
@@ -52,6 +55,7 @@ struct Parts<B: Backend> {
 pub struct Model<B: Backend> {
     parts: Parts<B>,
     segments: Vec<Segment>,
+    factorable: Vec<Factorable>,
 }
 
 impl<B: Backend> Model<B> {
@@ -94,7 +98,8 @@ impl<B: Backend> Model<B> {
     ) -> Result<Self> {
         let init = Init::new(executor, experiment.precision, experiment.run.seed).replacing(replaced).thinned(thinned);
         let init = init.training(experiment.frozen, experiment.lora).quantising(experiment.quantise);
-        let init = &mut init.correcting(experiment.optimizer.kind.corrects_weights());
+        let mut own = init.correcting(experiment.optimizer.kind.corrects_weights()).factoring(&experiment.low_rank);
+        let init = &mut own;
         let parts = match experiment.model.kind {
             ModelKind::Mlp => mlp::build(init, &experiment.model, info),
             ModelKind::Cnn => cnn::build(init, &experiment.model, info),
@@ -111,7 +116,7 @@ impl<B: Backend> Model<B> {
         debug_assert_eq!(parts.blocks.len(), experiment.model.blocks(), "blocks of {:?}", experiment.model);
         let segments = segments::of(experiment, info, parts.blocks.len())?;
         let parts = Parts { classes: parts.classes.giving_classes(), ..parts };
-        Ok(Self { parts, segments })
+        Ok(Self { parts, segments, factorable: own.into_factorable() })
     }
 
     /// Logits `[batch * labels, classes]` of images `[batch, height, width, channels]` or tokens `[batch, length]`.
@@ -186,6 +191,11 @@ impl<B: Backend> Model<B> {
     /// Every parameter in forward order.
     pub fn params(&self) -> Vec<&Param<B>> {
         self.layers().into_iter().flat_map(Layer::params).collect()
+    }
+
+    /// The layers that could be factored, in forward order, each with its ranks; none where nothing is to be.
+    pub fn factorable(&self) -> &[Factorable] {
+        &self.factorable
     }
 
     /// The weights that pruning may set to zero, in forward order: of products, and trained.

@@ -104,8 +104,8 @@ pub(super) fn shape(channels: usize, filters: usize, size: usize, stride: usize)
 
 /// A convolution and its batch norm.
 pub(super) fn conv_norm<B: Backend>(init: &mut Init<'_, B>, path: &LayerPath, shape: ConvShape) -> Result<Layers<B>> {
-    Ok(vec![
-        Box::new(Conv2d::with(init, &path.join("conv"), shape)?),
-        Box::new(BatchNorm::new(init, &path.join("norm"), shape.filters)?),
-    ])
+    let mut layers: Layers<B> = Vec::with_capacity(2);
+    layers.extend(Conv2d::layers_with(init, &path.join("conv"), shape)?);
+    layers.push(Box::new(BatchNorm::new(init, &path.join("norm"), shape.filters)?));
+    Ok(layers)
 }

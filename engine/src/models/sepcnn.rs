@@ -17,10 +17,10 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &Da
     let mut blocks = Vec::with_capacity(model.depth);
     for i in 1..=model.depth {
         let filters = init.channels(model.width << (i - 1));
-        let mut layers: Layers<B> = vec![
-            Box::new(Depthwise::new(init, &Scope::Block(i).at("depthwise"), channels, model.kernel)?),
-            Box::new(Conv2d::new(init, &Scope::Block(i).at("pointwise"), channels, filters, 1)?),
-        ];
+        let depthwise = Depthwise::new(init, &Scope::Block(i).at("depthwise"), channels, model.kernel)?;
+        let mut layers: Layers<B> = Vec::with_capacity(2);
+        layers.push(Box::new(depthwise));
+        layers.extend(Conv2d::layers(init, &Scope::Block(i).at("pointwise"), channels, filters, 1)?);
         if i < model.depth {
             layers.push(Box::new(MaxPool::new(executor, &Scope::Block(i).at("pool"), 2, 2)));
             (height, width) = (height / 2, width / 2);

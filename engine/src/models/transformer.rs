@@ -52,7 +52,7 @@ impl Style<'_> {
         }
     }
 
-    /// A dense layer of a block, whose rows are the projections of that name.
+    /// A dense layer of a block, or its factors, whose rows are the projections of that name.
     fn dense<B: Backend>(
         &self,
         init: &mut Init<'_, B>,
@@ -60,8 +60,8 @@ impl Style<'_> {
         sizes: [usize; 2],
         start: Start,
         has_bias: bool,
-    ) -> Result<Linear<B>> {
-        Linear::of_projections(init, path, sizes, start, has_bias, &self.model.projections(path))
+    ) -> Result<Layers<B>> {
+        Linear::layers_of_projections(init, path, sizes, start, has_bias, &self.model.projections(path))
     }
 
     /// The norm of this family over `width`.
@@ -97,7 +97,7 @@ impl Style<'_> {
         let sizes = [model.width, shape.packed()];
         // [rows, (heads + 2 kv_heads) * head_dim]
         let qkv = self.dense(init, &path.join("qkv"), sizes, NORMAL, has_bias || model.qkv_bias)?;
-        layers.push(Box::new(qkv));
+        layers.extend(qkv);
         if self.is_llama() {
             if model.qk_norm {
                 layers.push(Box::new(QueryKeyNorm::new(
@@ -113,7 +113,7 @@ impl Style<'_> {
         layers.push(Box::new(Attention::new(executor, &path.join("heads"), model.attention, shape)));
         let sizes = [shape.width(), model.width];
         let out = self.dense(init, &path.join("out"), sizes, self.onto_stream(), has_bias)?;
-        layers.push(Box::new(out));
+        layers.extend(out);
         layers.extend(self.dropout(init, &path.join("dropout")));
         Ok(layers)
     }
@@ -124,7 +124,7 @@ impl Style<'_> {
         let mut layers = self.norm(init, &path.join("norm"))?;
         // Gates beside values, or values alone: [rows, 2 hidden] or [rows, hidden].
         let sizes = [width, if is_llama { 2 * hidden } else { hidden }];
-        layers.push(Box::new(self.dense(init, &path.join("up"), sizes, NORMAL, !is_llama)?));
+        layers.extend(self.dense(init, &path.join("up"), sizes, NORMAL, !is_llama)?);
         let activation = path.join("activation");
         layers.push(match model.kind {
             ModelKind::Llama => Box::new(SwiGlu::new(executor, &activation)),
@@ -132,7 +132,7 @@ impl Style<'_> {
             _ => Box::new(Smooth::new(executor, &activation, ActivationFunction::Gelu)),
         });
         let down = self.dense(init, &path.join("down"), [hidden, width], self.onto_stream(), !is_llama)?;
-        layers.push(Box::new(down));
+        layers.extend(down);
         layers.extend(self.dropout(init, &path.join("dropout")));
         Ok(layers)
     }

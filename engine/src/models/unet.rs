@@ -50,10 +50,10 @@ fn convolutions<B: Backend>(
     filters: usize,
 ) -> Result<Layers<B>> {
     let executor = init.executor();
-    Ok(vec![
-        Box::new(Conv2d::new(init, &path.join("a/conv"), channels, filters, 3)?),
-        Box::new(Relu::new(executor, &path.join("a/relu"))),
-        Box::new(Conv2d::new(init, &path.join("b/conv"), filters, filters, 3)?),
-        Box::new(Relu::new(executor, &path.join("b/relu"))),
-    ])
+    let mut layers: Layers<B> = Vec::with_capacity(4);
+    layers.extend(Conv2d::layers(init, &path.join("a/conv"), channels, filters, 3)?);
+    layers.push(Box::new(Relu::new(executor, &path.join("a/relu"))));
+    layers.extend(Conv2d::layers(init, &path.join("b/conv"), filters, filters, 3)?);
+    layers.push(Box::new(Relu::new(executor, &path.join("b/relu"))));
+    Ok(layers)
 }

@@ -107,7 +107,7 @@ impl<B: Backend> Linear<B> {
         Self::starting(init, path, sizes, start, has_bias.then_some(Start::Zero), parts)
     }
 
-    fn starting(
+    pub(super) fn starting(
         init: &mut Init<'_, B>,
         path: &str,
         [inner, out]: [usize; 2],

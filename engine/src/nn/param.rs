@@ -11,7 +11,7 @@ use crate::{
     experiment::{BaseWeights, Frozen, Lora, Precision, Projection, Prune, Quantise, QuantiseKind},
     layer_path::Scope,
     memory::{Category, timeline::LayerId},
-    nn::{CodedParam, Int8Layer, ParamRole, ParamUse, Start, adapter::AdapterPlan},
+    nn::{CodedParam, Int8Layer, ParamRole, ParamUse, Start, adapter::AdapterPlan, factored::Factoring},
     rng::{Rng, Stream},
 };
 
@@ -192,14 +192,26 @@ pub struct Init<'a, B: Backend> {
     quantised: QuantiseKind,
     replaced: Option<&'a Replaced<'a>>,
     thinned: Option<Prune>,
+    pub(super) factoring: Factoring,
 }
 
 impl<'a, B: Backend> Init<'a, B> {
     /// A maker for one model.
     pub fn new(executor: &'a Executor<B>, precision: Precision, seed: u64) -> Self {
-        let (frozen, lora, base, quantised) = (Frozen::None, Lora::default(), BaseWeights::None, QuantiseKind::None);
-        let (is_correcting, replaced, thinned) = (false, None, None);
-        Self { executor, precision, seed, count: 0, frozen, lora, base, is_correcting, quantised, replaced, thinned }
+        Self {
+            executor,
+            precision,
+            seed,
+            count: 0,
+            frozen: Frozen::None,
+            lora: Lora::default(),
+            base: BaseWeights::None,
+            is_correcting: false,
+            quantised: QuantiseKind::None,
+            replaced: None,
+            thinned: None,
+            factoring: Factoring::default(),
+        }
     }
 
     /// The same, with frozen parameters and adapters of dense layers.

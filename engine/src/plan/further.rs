@@ -74,9 +74,17 @@ fn together(search: &Search<'_>) -> Result<Option<Advice>> {
     let mut all = lean(search, &search.plan().experiment);
     all.batch = Batch { micro: 1, accumulation: all.batch.effective(), ..all.batch };
     all.optimizer.choose(OptimizerKind::Sgd);
-    (all.lora.rank, all.frozen) = (RANK, Frozen::All);
+    let is_factored = all.low_rank.is_chosen();
+    match is_factored {
+        // Adapters and codes are of whole layers.
+        true => all.frozen = Frozen::AllButHead,
+        false => (all.lora.rank, all.frozen) = (RANK, Frozen::All),
+    }
     if all.model.kind.is_decoder() {
-        (all.loss_chunk, all.quantise.base) = (CHUNKS[1], BaseWeights::Nf4Double);
+        all.loss_chunk = CHUNKS[1];
+        if !is_factored {
+            all.quantise.base = BaseWeights::Nf4Double;
+        }
     }
     if let Some(advice) = search.fitting(all.clone())? {
         return Ok(Some(advice));

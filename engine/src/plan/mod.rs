@@ -27,6 +27,7 @@ pub use search::Advice;
 pub use time::{measured_machine, this_machine};
 pub use verdict::Verdict;
 
+pub use crate::nn::Factorable;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};

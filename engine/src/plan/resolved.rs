@@ -3,6 +3,8 @@
 //! Owns [`Resolved`], the only thing that can be predicted and trained. Always holds: everything about it was checked, and
 //! its data were looked at once. Refuses what cannot be, with every problem at once.
 
+mod ranked;
+
 use std::{path::Path, sync::Arc};
 
 use crate::{
@@ -12,6 +14,8 @@ use crate::{
     error::{Error, Problem},
     experiment::{Data, DataKind, DatasetInfo, Experiment, Normalise, Teacher, check::check},
     hardware::Machine,
+    interop::{self, Spectra},
+    nn::Factorable,
     plan::Peak,
     step::Counters,
 };
@@ -25,6 +29,10 @@ pub struct Resolved {
     teacher: Option<Arc<Teacher>>,
     /// The experiment whose model teaches, as it stands beside this one.
     beside: Option<Arc<Experiment>>,
+    /// What ranks were found from, by this experiment or the one before.
+    spectra: Option<Arc<Spectra>>,
+    /// The layers of its model that are factored.
+    factored: Arc<[Factorable]>,
     resumed: Option<Resumed>,
 }
 
@@ -104,7 +112,7 @@ impl Resolved {
             }
         };
         let teacher = teacher_of(experiment, None, data.info(), &mut problems);
-        Self::checked(experiment, problems, data, teacher, machine)
+        Self::checked(experiment, problems, data, teacher, known, machine)
     }
 
     /// Another experiment, for which the data are looked at again only where it chooses others.
@@ -117,7 +125,7 @@ impl Resolved {
         }
         let mut problems = check(experiment, Some(self.info()));
         let teacher = teacher_of(experiment, self.teacher.as_ref(), self.info(), &mut problems);
-        Self::checked(experiment, problems, self.data.clone(), teacher, machine)
+        Self::checked(experiment, problems, self.data.clone(), teacher, Some(self), machine)
     }
 
     fn checked(
@@ -125,6 +133,7 @@ impl Resolved {
         mut problems: Vec<Problem>,
         data: Inspection,
         teacher: Option<Arc<Teacher>>,
+        known: Option<&Self>,
         machine: &Machine,
     ) -> Result<Self, Vec<Problem>> {
         if !problems.is_empty() {
@@ -132,9 +141,15 @@ impl Resolved {
         }
         match machine.target_of(experiment) {
             Ok(target) => {
-                let experiment = Arc::new(decided(experiment, &data));
+                let known = known.and_then(|known| known.spectra.as_ref());
+                let decided = decided(experiment, &data);
+                let (experiment, spectra) =
+                    ranked::found(decided, data.info(), known).map_err(|problem| vec![problem])?;
+                // A model that cannot be built is the plan's to refuse.
+                let factored = interop::factored(&experiment, data.info()).unwrap_or_default().into();
+                let experiment = Arc::new(experiment);
                 let beside = teacher.as_ref().map(|teacher| Arc::new(teacher.beside(&experiment)));
-                Ok(Self { experiment, data, target, teacher, beside, resumed: None })
+                Ok(Self { experiment, data, target, teacher, beside, spectra, factored, resumed: None })
             }
             Err(error) => {
                 problems.push(of_device(error));
@@ -196,9 +211,22 @@ impl Resolved {
         self.data.notes().iter().cloned().chain(scaled).chain(of_teacher).collect()
     }
 
+    /// How its model is factored, in a line; `None` where nothing is to be.
+    pub fn ranks_in_words(&self) -> Option<String> {
+        ranked::in_words(&self.experiment, &self.factored)
+    }
+
+    /// The layers of its model that are factored, in forward order, each with its ranks.
+    pub fn factored(&self) -> &[Factorable] {
+        &self.factored
+    }
+
     /// What its data and the threads that make its batches take of host memory.
     pub fn host(&self) -> HostMemory {
-        HostMemory::new(&self.experiment.data, &self.data, [self.experiment.batch.micro, self.evaluation_batch()])
+        let batches = [self.experiment.batch.micro, self.evaluation_batch()];
+        let host = HostMemory::new(&self.experiment.data, &self.data, batches);
+        let is_loaded = self.experiment.weights.chosen().is_some() && self.resumed.is_none();
+        HostMemory { factors: if is_loaded { interop::factoring_bytes(&self.factored) } else { Bytes::ZERO }, ..host }
     }
 
     /// What it runs on.

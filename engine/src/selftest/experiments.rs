@@ -191,6 +191,9 @@ fn draw(family: &Family, dice: Dice, text: Option<&Path>) -> Experiment {
     if can_be_integers && dice.rarely(110, 4) {
         integers(&mut experiment, dice);
     }
+    if experiment.lora.rank == 0 && dice.rarely(87, 4) {
+        experiment.low_rank.rank = dice.one(88, &[1, 2, 3, 5, 8]);
+    }
     experiment.optimizer.clip_norm = dice.one(10, &[0.0, 1.0]);
     let several = EvaluationBatch::Samples(8 + dice.below(66, 200));
     experiment.batch.evaluation =

@@ -5,6 +5,7 @@ use crate::{
     backend::{Backend, Tensor},
     error::Result,
     memory::{Phase, timeline::LayerId},
+    models::FactoredSize,
     nn::Param,
     optim::{self, Pruning, Stripped},
 };
@@ -58,6 +59,11 @@ impl<B: Backend> Session<B> {
         pruning.after_update(&self.executor, &self.model.prunable(), self.updates)?;
         self.executor.ledger().set_phase(phase);
         Ok(())
+    }
+
+    /// What the model takes, and would take with every layer whole; `None` where no layer is factored.
+    pub fn factored(&self) -> Option<FactoredSize> {
+        self.model.factored_size(self.experiment.precision.compute())
     }
 
     /// What the weights would take if their zeros were not stored, or what they take since channels were taken out; `None`

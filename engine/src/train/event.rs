@@ -7,6 +7,7 @@ use crate::{
     data::ValueErrors,
     error::Error,
     hardware::Machine,
+    models::FactoredSize,
     optim::Stripped,
     plan::{Advice, Peak, Plan},
     step::Compressed,
@@ -93,6 +94,8 @@ pub struct Summary {
     pub stripped: Option<Stripped>,
     /// What the trained model is as one of 8-bit integers.
     pub compressed: Option<Compressed>,
+    /// The size of the model, where its layers are factored, since the last evaluation.
+    pub factored: Option<FactoredSize>,
     /// Skipped steps (f16 loss scaling).
     pub skipped_steps: u64,
     /// Seconds in which the model waited for batches, since the run began or went on.

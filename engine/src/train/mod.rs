@@ -25,7 +25,7 @@ mod tester;
 pub mod trainer;
 mod worker;
 
-pub use crate::{optim::Stripped, step::Compressed};
+pub use crate::{models::FactoredSize, optim::Stripped, step::Compressed};
 #[cfg(feature = "cuda")]
 pub use card_facts::{CardFacts, card_facts};
 pub use checkpoint::Checkpoint;

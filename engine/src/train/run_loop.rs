@@ -351,6 +351,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         })?;
         drop(test);
         self.summary.stripped = session.stripped()?;
+        self.summary.factored = session.factored();
         self.report_skipped();
         self.sampler.read(Bytes::ZERO);
         let (loss, (accuracy, errors)) = (means.0, self.spec.dataset.score(Split::Test, means));

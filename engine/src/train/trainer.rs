@@ -1,6 +1,7 @@
 //! The trainer thread: it owns the device, takes commands, sends events, and survives whatever a run does.
 
 use std::{
+    borrow::Cow,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     thread::JoinHandle,
@@ -249,8 +250,10 @@ impl Attempt {
         worker.prepare(experiment, events)?;
         worker.measure_memory(datasets.bytes());
         events.set_machine(worker.machine());
-        let resolved =
-            Resolved::after(datasets.resolved.as_ref(), experiment, worker.machine()).map_err(plan::first)?;
+        // What was found out when the run began stays as it is.
+        let own = checkpoint.as_ref().map(Checkpoint::experiment).transpose()?;
+        let decided = own.as_ref().map_or(Cow::Borrowed(&*experiment), |own| experiment.decided_as(own));
+        let resolved = Resolved::after(datasets.resolved.as_ref(), &decided, worker.machine()).map_err(plan::first)?;
         datasets.resolved = Some(resolved.clone());
         if let Some(checkpoint) = &checkpoint {
             checkpoint.has_work_left(resolved.steps().1, *lacks_end)?;
@@ -278,7 +281,7 @@ impl Attempt {
         let weights = match &checkpoint {
             // It has weights of its own.
             Some(_) => None,
-            None => interop::chosen(experiment, plan.resolved.info())?,
+            None => interop::chosen(&plan.experiment, plan.resolved.info())?,
         };
         weights.iter().flat_map(Fitted::notes).for_each(|note| events.send(Event::Warning(format!("weights: {note}"))));
         let teacher = interop::teaching(experiment, plan.resolved.teacher(), plan.resolved.info())?;

@@ -7,6 +7,7 @@ mod distilling;
 mod evaluation;
 mod feeding;
 mod interop;
+mod low_rank;
 mod placement;
 mod pruning;
 mod quantising;

@@ -63,11 +63,12 @@ fn feeding(run: &RunRecord) -> Option<String> {
 
 /// The bar's figures in words.
 fn words(host: &HostMemory, budget: Option<Bytes>, measured: Option<HostUse>) -> String {
-    let HostMemory { data, cache, batches, workers, .. } = host;
+    let HostMemory { data, cache, batches, workers, factors, .. } = host;
     let kept = if *cache > Bytes::ZERO { format!("kept {cache}, ") } else { String::new() };
+    let factored = if *factors > Bytes::ZERO { format!(", or to factor layers {factors}") } else { String::new() };
     let limit = budget.map_or(String::new(), |budget| format!(" of a budget of {budget}"));
     let seen = measured.map_or(String::new(), |seen| format!("; {} measured", seen.measured));
-    format!("{}{limit}: data {data}, {kept}batches {batches}, threads {workers}{seen}", host.total())
+    format!("{}{limit}: data {data}, {kept}batches {batches}, threads {workers}{factored}{seen}", host.total())
 }
 
 fn bar(
@@ -113,5 +114,7 @@ fn parts(host: &HostMemory, palette: &Palette) -> [(Bytes, Color32); 4] {
         (host.cache, color(Category::Activations)),
         (host.batches, color(Category::Batch)),
         (host.workers, color(Category::Scratch)),
+        // What stands there before the first batch, as far as it is more than batches and threads.
+        (host.factors.saturating_sub(host.batches + host.workers), color(Category::Slack)),
     ]
 }

@@ -65,6 +65,7 @@ fn without_use(setting: &Setting, e: &Experiment) -> String {
             (e.optimizer.kind.key(), kinds.map(OptimizerKind::key).collect())
         }
         "lora" => return format!("{} is not used with lora.rank = 0", setting.key),
+        "low_rank" => return format!("{} is not used without low_rank.energy or low_rank.size", setting.key),
         "distil" => return format!("{} is not used without distil.teacher", setting.key),
         "prune" if e.prune.kind.is_none() => return format!("{} is not used with prune.kind = none", setting.key),
         "prune" if of(&|e| e.prune.schedule = PruneSchedule::Polynomial) => {

@@ -9,9 +9,9 @@ use crate::{
 };
 
 /// Settings that decide what a model computes of a sample.
-const DECIDES: [&str; 3] = ["model.", "lora.", "quantise."];
+const DECIDES: [&str; 4] = ["model.", "lora.", "quantise.", "low_rank."];
 /// Those of them that only training knows.
-const FREE: [&str; 2] = ["model.dropout", "lora.dropout"];
+const FREE: [&str; 3] = ["model.dropout", "lora.dropout", "low_rank.ranks"];
 
 impl Checkpoint {
     /// Refuses an experiment whose model computes something else than the one that was saved.

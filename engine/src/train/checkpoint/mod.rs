@@ -197,8 +197,19 @@ impl Checkpoint {
     /// another optimizer. What changes neither tensors nor samples may differ: with another evaluation batch the losses of the
     /// steps are the same to the last bit.
     pub(super) fn goes_on_as(&self, experiment: &Experiment) -> Result<()> {
-        const DECIDES: [&str; 8] =
-            ["model.", "data.", "lora.", "quantise.", "precision", "frozen", "optimizer.kind", "run.seed"];
+        const DECIDES: [&str; 11] = [
+            "model.",
+            "data.",
+            "lora.",
+            "quantise.",
+            "low_rank.rank=",
+            "low_rank.energy=",
+            "low_rank.size=",
+            "precision",
+            "frozen",
+            "optimizer.kind",
+            "run.seed",
+        ];
         let own = self.experiment()?;
         let changes = preset::changes(&own, &experiment.decided_as(&own));
         // Samples that are kept as they are teach the same as those that are read again, and variants that are kept do not.
@@ -257,7 +268,7 @@ impl Checkpoint {
         let (target, gpu) = (resolved.target().clone(), &experiment.gpu);
         let ledger = Ledger::for_target(&target, gpu.pool, Bytes(u64::MAX), false, false);
         let executor = Executor::new(DryRun::new(target, Rates::NOMINAL), ledger);
-        self.restore(&mut Session::new(executor, experiment, resolved.info())?)
+        self.restore(&mut Session::new(executor, resolved.experiment(), resolved.info())?)
     }
 
     /// Refuses a run of `total_steps` that has none left, unless its last test or its end is missing.

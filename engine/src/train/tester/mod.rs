@@ -12,7 +12,7 @@ mod rows;
 mod tried;
 mod writing;
 
-use std::{path::Path, sync::Arc};
+use std::{borrow::Cow, path::Path, sync::Arc};
 
 pub use self::{
     answers::{Answer, Answers, Likely, OfClass},
@@ -39,6 +39,7 @@ use crate::{
     sync::Mutex,
     tensor::DType,
     train::{
+        checkpoint::Checkpoint,
         event_sink::EventSink,
         trainer,
         worker::{Measured, Use, Worker},
@@ -294,7 +295,9 @@ impl Tester {
         let checkpoint = Weights::checkpoint(tried)?;
         self.worker.prepare(&tried.experiment, &self.events)?;
         let machine = self.worker.machine();
-        let resolved = Resolved::new(&alone(&tried.experiment), machine).map_err(plan::first)?;
+        let own = checkpoint.as_ref().map(Checkpoint::experiment).transpose()?;
+        let decided = own.as_ref().map_or(Cow::Borrowed(&tried.experiment), |own| tried.experiment.decided_as(own));
+        let resolved = Resolved::new(&alone(&decided), machine).map_err(plan::first)?;
         let (samples, test) = (resolved.evaluation_batch(), resolved.info().test);
         let of_test_set = [samples, test % samples.max(1)];
         let passes = match trying {

@@ -1,0 +1,82 @@
+//! Factors of layers whose weights lie whole in a file, made as they are asked for.
+
+use super::{
+    super::low_rank::{Factors, convert},
+    Fitted, Now,
+};
+use crate::{
+    error::{Error, Result},
+    experiment::LowRank,
+    interop::Mapped,
+    nn::Factorable,
+    tensor::DType,
+};
+
+impl Mapped {
+    /// Whether the factors themselves lie here.
+    pub(super) fn has_factors(&self, layers: &[Factorable]) -> bool {
+        let weights = |layer: &Factorable| {
+            let factors = layer.ranks.into_iter().flat_map(|ranks| layer.whole.factors(ranks));
+            factors.map(|factor| format!("{}.weight", layer.name_of(factor))).collect::<Vec<_>>()
+        };
+        layers.iter().flat_map(weights).any(|name| self.tensors.contains_key(&name))
+    }
+
+    /// What would mend a model that is factored otherwise than the run that saved the weights.
+    pub(super) fn other_factors(&self, choice: &LowRank) -> Option<String> {
+        let own = self.low_rank()?;
+        let is_same = (own.rank, own.energy, own.size) == (choice.rank, choice.energy, choice.size);
+        (!is_same).then(|| format!("write {} as the run of these weights has it, or choose whole weights", own.words()))
+    }
+}
+
+impl Fitted {
+    /// The same for a model of which some layers are factored.
+    pub(super) fn factored(self, factors: Factors) -> Self {
+        let mut notes = self.notes;
+        notes.push(format!("{} layers are factored as they are loaded", factors.layers()));
+        Self { notes, factors: Some(factors), ..self }
+    }
+
+    /// The tensor of the whole model that the tensor `name` of this one is, or is made of.
+    pub(super) fn whole_of<'a>(&'a self, name: &'a str) -> &'a str {
+        self.factors.as_ref().map_or(name, |factors| factors.whole_of(name))
+    }
+
+    /// Decomposes the layer of the factor `name`, unless it is none or the layer is the one before.
+    pub(super) fn make_factors(&mut self, name: &str) -> Result<()> {
+        let Some((weight, count)) = self.factors.as_ref().and_then(|factors| factors.lacks(name)) else {
+            return Ok(());
+        };
+        if let Some(factors) = &mut self.factors {
+            factors.clear();
+        }
+        self.let_go();
+        self.now = Now { name: weight, dtype: Some(DType::F64), at: 0 };
+        let mut numbers = vec![0.0; count];
+        self.read_pieces(bytemuck::cast_slice_mut(&mut numbers))?;
+        match &mut self.factors {
+            Some(factors) => factors.make(name, &numbers, &self.mapped),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the present tensor is a factor that was made.
+    pub(super) fn is_factor(&self) -> bool {
+        self.factors.as_ref().is_some_and(|factors| factors.numbers(&self.now.name).is_some())
+    }
+
+    /// Reads on of it.
+    pub(super) fn read_factor(&mut self, to: &mut [u8]) -> Result<()> {
+        let Self { factors, now, .. } = self;
+        let numbers = factors.as_ref().and_then(|factors| factors.numbers(&now.name)).unwrap_or_default();
+        let dtype = now.dtype.unwrap_or(DType::F64);
+        let count = to.len() / dtype.size();
+        if now.at + count > numbers.len() {
+            return Err(Error::Misused(format!("more of {} was asked for than there is", now.name)));
+        }
+        convert(numbers, now.at, to, dtype);
+        now.at += count;
+        Ok(())
+    }
+}

@@ -1,0 +1,76 @@
+//! Weights that fit a model as a session reads them: tensor by tensor, converted on the way.
+
+use super::{super::finite::first_not_finite, Fitted, Now, Piece};
+use crate::{
+    backend::Shape,
+    error::{Error, Result},
+    memory::probe::uncounted,
+    step::load::Source,
+    tensor::DType,
+};
+
+impl Source for Fitted {
+    fn find(&mut self, name: &str, _: Shape, dtype: DType) -> Result<bool> {
+        // What is looked up is memory of this program and not of the run.
+        uncounted(|| {
+            if !self.has(name) {
+                return Ok(false);
+            }
+            self.make_factors(name)?;
+            self.let_go();
+            self.now = Now { name: name.to_owned(), dtype: Some(dtype), at: 0 };
+            Ok(true)
+        })
+    }
+
+    fn read(&mut self, to: &mut [u8]) -> Result<()> {
+        uncounted(|| if self.is_factor() { self.read_factor(to) } else { self.read_pieces(to) })
+    }
+}
+
+impl Fitted {
+    /// Reads on of a tensor that lies here.
+    pub(super) fn read_pieces(&mut self, to: &mut [u8]) -> Result<()> {
+        let Self { mapped, tensors, factors, now, .. } = self;
+        let name = factors.as_ref().map_or(now.name.as_str(), |factors| factors.whole_of(&now.name));
+        let (Some(pieces), Some(dtype)) = (tensors.get(name), now.dtype) else {
+            return Err(Error::Misused(format!("{} was asked for before it was found", now.name)));
+        };
+        let mut to = to;
+        let mut begin = 0;
+        for Piece { name, dtype: own, view, shape } in pieces {
+            let end = begin + view.elements();
+            if now.at < end && !to.is_empty() {
+                let count = (end - now.at).min(to.len() / dtype.size());
+                let (part, rest) = to.split_at_mut(count * dtype.size());
+                match own {
+                    Some(own) => view.convert(mapped.elements(name)?, *own, now.at - begin, part, dtype),
+                    None => mapped.coded(name, shape)?.into_iter().for_each(|coded| coded.convert(now.at, part, dtype)),
+                }
+                if let Some(index) = first_not_finite(part, dtype) {
+                    let message = format!(
+                        "element {} is not finite as {}; the file is damaged, or was saved by a run that had diverged: \
+                         choose other weights",
+                        now.at - begin + index,
+                        dtype.name()
+                    );
+                    return Err(Error::file_at(&mapped.path, format!("tensor {name}"), message));
+                }
+                now.at += count;
+                to = rest;
+            }
+            begin = end;
+        }
+        match to.is_empty() {
+            true => Ok(()),
+            false => Err(Error::Misused(format!("more of {} was asked for than there is", now.name))),
+        }
+    }
+
+    /// Gives back what was read of the last tensor.
+    pub(super) fn let_go(&self) {
+        for piece in self.tensors.get(self.whole_of(&self.now.name)).into_iter().flatten() {
+            self.mapped.release(&piece.name);
+        }
+    }
+}

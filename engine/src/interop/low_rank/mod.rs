@@ -1,0 +1,41 @@
+//! Factored layers and weights: factors from whole weights, whole weights from factors, and ranks from singular values.
+//!
+//! Always holds: one layer at a time is decomposed, in f64 and on one thread, and its factors are rounded once to the type
+//! that the model keeps.
+
+mod decompose;
+mod factors;
+mod spectra;
+mod svd;
+
+pub(super) use self::factors::{Factors, Merged, convert};
+pub use self::spectra::Spectra;
+use super::slots::dry;
+use crate::{
+    bytes::Bytes,
+    error::Result,
+    experiment::{DatasetInfo, Experiment},
+    nn::Factorable,
+    tensor::DType,
+};
+
+/// The layers of the experiment's model that are factored, in forward order.
+///
+/// # Errors
+/// Fails when the model cannot be built.
+pub fn factored(experiment: &Experiment, info: &DatasetInfo) -> Result<Vec<Factorable>> {
+    if !experiment.low_rank.is_chosen() {
+        return Ok(Vec::new());
+    }
+    let session = dry(experiment, info)?;
+    Ok(session.model().factorable().iter().filter(|layer| layer.ranks.is_some()).cloned().collect())
+}
+
+/// The most host memory that is taken to factor these layers as they are loaded, one after another.
+pub fn factoring_bytes(layers: &[Factorable]) -> Bytes {
+    let of = |layer: &Factorable| {
+        let weight = layer.whole.weights() * DType::F64.size() + svd::PACKED_BYTES;
+        layer.ranks.map_or(0, |ranks| weight + decompose::decomposed_bytes(layer.whole, ranks))
+    };
+    Bytes(layers.iter().map(of).max().unwrap_or(0) as u64)
+}

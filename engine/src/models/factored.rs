@@ -1,0 +1,38 @@
+//! What a model takes whose layers are factored, and what it would take with every layer whole.
+
+use std::fmt;
+
+use super::Model;
+use crate::{backend::Backend, bytes::Bytes, tensor::DType};
+
+/// The size of a model whose layers are factored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FactoredSize {
+    /// Layers that are factored.
+    pub layers: u64,
+    /// All parameters.
+    pub bytes: Bytes,
+    /// All parameters, were every layer whole.
+    pub whole_bytes: Bytes,
+}
+
+impl fmt::Display for FactoredSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { layers, bytes, whole_bytes } = self;
+        let layers = if *layers == 1 { "1 layer is".to_owned() } else { format!("{layers} layers are") };
+        write!(f, "{layers} factored: the model takes {bytes}, and {whole_bytes} with every layer whole")
+    }
+}
+
+impl<B: Backend> Model<B> {
+    /// Its size where layers are factored, their weights in the type `dtype`; `None` where none are.
+    pub fn factored_size(&self, dtype: DType) -> Option<FactoredSize> {
+        let layers = self.factorable.iter().filter(|layer| layer.ranks.is_some()).count() as u64;
+        if layers == 0 {
+            return None;
+        }
+        let bytes: u64 = self.params().iter().map(|param| param.weight().bytes()).sum();
+        let saved: usize = self.factorable.iter().map(|layer| layer.whole.weights() - layer.weights()).sum();
+        Some(FactoredSize { layers, bytes: Bytes(bytes), whole_bytes: Bytes(bytes + (saved * dtype.size()) as u64) })
+    }
+}
