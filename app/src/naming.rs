@@ -26,7 +26,7 @@ const FIRST: [&str; 9] = [
     "optimizer.learning_rate",
 ];
 /// Settings that are no property of a run.
-const UNNAMED: [&str; 3] = ["version", "title", "description"];
+const UNNAMED: [&str; 4] = ["version", "title", "description", "low_rank.ranks"];
 
 /// A setting that differs, and its value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -67,6 +67,10 @@ impl Differing {
             ("quantise.kind", "after") => "integers after training".to_owned(),
             ("quantise.kind", _) => "trained for integers".to_owned(),
             ("quantise.calibration", _) => format!("calibrated by {value}"),
+            ("low_rank.rank" | "low_rank.energy" | "low_rank.size", "0" | "0.0") => "whole layers".to_owned(),
+            ("low_rank.rank", _) => format!("layers of rank {value}"),
+            ("low_rank.energy", _) => format!("layers of energy {value}"),
+            ("low_rank.size", _) => format!("factored to size {value}"),
             ("lora.dropout", _) => format!("adapter dropout {value}"),
             (key, _) if key.starts_with("prune.") => self.pruning(),
             (_, "true") => self.name(),
@@ -234,6 +238,9 @@ pub(crate) fn setting(key: &str) -> String {
         "optimizer.kind" => "optimizer".to_owned(),
         "prune.kind" => "pruning".to_owned(),
         "quantise.kind" => "integers".to_owned(),
+        "low_rank.rank" => "rank of layers".to_owned(),
+        "low_rank.energy" => "energy of layers".to_owned(),
+        "low_rank.size" => "factored size".to_owned(),
         "lora.dropout" => "adapter dropout".to_owned(),
         _ => key.rsplit('.').next().unwrap_or(key).replace('_', " "),
     }

@@ -4,7 +4,7 @@ use plimsoll_engine::{
     data::ValueErrors,
     experiment::LabelKind,
     plan::{Peak, Plan},
-    train::{Compressed, Event, Outcome, Summary},
+    train::{Compressed, Event, FactoredSize, Outcome, Summary},
 };
 use serde_json::{Value, json};
 
@@ -156,6 +156,16 @@ fn ended(outcome: &Outcome, summary: &Summary, predicted: Peak, is_of_values: bo
             both["sparsity"] = stripped.sparsity().into();
         }
         object["compressed"] = both;
+    }
+    if let Some(FactoredSize { layers, bytes, whole_bytes }) = summary.factored {
+        let compressed = &mut object["compressed"];
+        compressed["layers"] = layers.into();
+        compressed["whole_bytes"] = whole_bytes.0.into();
+        // Without its zeros, and as integers, where it was pruned or quantised as well.
+        if summary.stripped.is_none() && summary.compressed.is_none() {
+            compressed["bytes"] = bytes.0.into();
+            compressed["test_accuracy"] = summary.test_accuracy.into();
+        }
     }
     if let Some(message) = message {
         object["message"] = message.into();

@@ -7,8 +7,9 @@ use plimsoll_engine::{
     Bytes,
     data::HostMemory,
     device::profile::Card,
+    experiment::WholeLayer,
     memory::{Alive, Categories, Category, Phase, Timeline},
-    plan::{self, HighPrecisionTensor, LayerRow, Limit, Pass, Peak, Verdict},
+    plan::{self, Factorable, HighPrecisionTensor, LayerRow, Limit, Pass, Peak, Verdict},
 };
 use serde::Serialize;
 
@@ -49,6 +50,7 @@ struct Host {
     data_bytes: u64,
     batches_bytes: u64,
     workers_bytes: u64,
+    factors_bytes: u64,
     total_bytes: u64,
     cache_bytes: u64,
     /// Of a disk: none of the total.
@@ -58,6 +60,36 @@ struct Host {
     would_fit: Vec<String>,
 }
 
+/// How a model is factored.
+#[derive(Serialize)]
+struct LowRank<'a> {
+    words: String,
+    layers: Vec<Factored<'a>>,
+}
+
+/// A layer that is factored.
+#[derive(Serialize)]
+struct Factored<'a> {
+    path: &'a str,
+    /// Inputs and outputs of the whole layer, and the side of its kernel.
+    inner: usize,
+    out: usize,
+    size: usize,
+    /// The rank at its inputs and that at its outputs.
+    ranks: [usize; 2],
+    whole_weights: usize,
+    weights: usize,
+}
+
+impl<'a> Factored<'a> {
+    fn of(layer: &'a Factorable) -> Option<Self> {
+        let Factorable { path, whole, ranks } = layer;
+        let WholeLayer { inner, out, size } = *whole;
+        let ranks = (*ranks).map(|ranks| [ranks.inner, ranks.out])?;
+        Some(Self { path, inner, out, size, ranks, whole_weights: whole.weights(), weights: layer.weights() })
+    }
+}
+
 impl Host {
     fn of(plan: &plan::Plan) -> Self {
         let host = &plan.host;
@@ -65,6 +97,7 @@ impl Host {
             data_bytes: host.data.0,
             batches_bytes: host.batches.0,
             workers_bytes: host.workers.0,
+            factors_bytes: host.factors.0,
             total_bytes: host.total().0,
             cache_bytes: host.cache.0,
             disk_bytes: host.disk.0,
@@ -107,6 +140,8 @@ struct Json<'a> {
     table: Option<samples::TableJson<'a>>,
     /// Of texts that become tokens.
     text: Option<samples::Json<'a>>,
+    /// How layers are products of smaller ones, where they are to be.
+    low_rank: Option<LowRank<'a>>,
     layers: &'a [LayerRow],
     parameters: u64,
     trained: u64,
@@ -164,6 +199,10 @@ impl Plan {
                 data_notes: plan.resolved.notes(),
                 table: plan.resolved.data().table_facts().map(samples::TableJson::of),
                 text: plan.resolved.data().text_facts().map(samples::Json::of),
+                low_rank: plan.resolved.ranks_in_words().map(|words| LowRank {
+                    words,
+                    layers: plan.resolved.factored().iter().filter_map(Factored::of).collect(),
+                }),
                 layers: &plan.layers,
                 parameters: plan.parameters,
                 trained: plan.trained,
@@ -200,7 +239,7 @@ fn wide(plan: &plan::Plan) -> String {
         }
     }
     for (dtype, reason, count, bytes) in &rows {
-        let bytes = plimsoll_engine::Bytes(*bytes).to_string();
+        let bytes = Bytes(*bytes).to_string();
         table.row([(*dtype).to_owned(), count.to_string(), bytes, (*reason).to_owned()]);
     }
     if rows.is_empty() { String::new() } else { format!("\n{table}") }
@@ -229,6 +268,9 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
     for note in plan.resolved.notes() {
         text.push_str(&format!("Data: {note}.\n"));
     }
+    if let Some(words) = plan.resolved.ranks_in_words() {
+        text.push_str(&format!("Low rank: {words}.\n"));
+    }
     for line in plan.resolved.data().table_facts().into_iter().flat_map(samples::table_lines) {
         text.push_str(&format!("Table: {line}.\n"));
     }
@@ -254,7 +296,7 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
     text.push_str(&format!("{categories}\n"));
     let mut alive = Table::new(["largest at the peak", "layer", "category", "memory"]).words(3);
     for block in plan.alive_at_peak.iter().take(8) {
-        let bytes = plimsoll_engine::Bytes(block.bytes).to_string();
+        let bytes = Bytes(block.bytes).to_string();
         alive.row([block.name.to_owned(), block.layer.clone(), block.category.name().to_owned(), bytes]);
     }
     text.push_str(&alive.to_string());
@@ -267,14 +309,18 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
 
 /// What is taken of host memory beside the budget.
 fn host(plan: &plan::Plan) -> String {
-    let HostMemory { data, cache, batches, workers, disk } = plan.host;
+    let HostMemory { data, cache, batches, workers, disk, factors } = plan.host;
     let budget = plan.experiment.data.host_line().map_or(String::new(), |line| format!(" (of {line})"));
     let kept = if cache > Bytes::ZERO { format!("what is kept of it {cache}, ") } else { String::new() };
     let total = plan.host.total();
     let disk = if disk > Bytes::ZERO { format!("On disk, what is kept takes {disk}.\n") } else { String::new() };
+    let factored = match factors {
+        Bytes::ZERO => String::new(),
+        factors => format!("To factor the largest layer, before the first batch, takes {factors}.\n"),
+    };
     format!(
         "Host memory outside the budget: {total}{budget}, of which the data set takes {data}, {kept}batches {batches}, and the \
-         threads that make them {workers}.\n{disk}"
+         threads that make them {workers}.\n{disk}{factored}"
     )
 }
 

@@ -229,7 +229,9 @@ impl Report {
                 ))?;
                 let table = plan.resolved.data().table_facts().into_iter().flat_map(samples::table_lines);
                 let notes = plan.resolved.notes().into_iter().chain(table);
-                notes.into_iter().try_for_each(|note| out::line(format!("data: {note}")))
+                notes.into_iter().try_for_each(|note| out::line(format!("data: {note}")))?;
+                let ranks = plan.resolved.ranks_in_words();
+                ranks.into_iter().try_for_each(|words| out::line(format!("low rank: {words}")))
             }
             Event::Step(step) => {
                 self.progress(step);
@@ -346,11 +348,12 @@ fn result(summary: &Summary, predicted: &Peak, is_gpu: bool) -> String {
     };
     let pruned = summary.stripped.map_or(String::new(), |stripped| format!("\n{stripped}"));
     let compressed = summary.compressed.map_or(String::new(), |compressed| format!("\n{compressed}"));
+    let factored = summary.factored.map_or(String::new(), |factored| format!("\n{factored}"));
     let Summary { steps, secs, data_secs, data_bytes, .. } = *summary;
     let read = match data_bytes {
         Bytes::ZERO => String::new(),
         bytes => format!(", {bytes} read"),
     };
-    let made = pruned + &compressed;
+    let made = pruned + &compressed + &factored;
     format!("{steps} steps in {secs:.1} s, {data_secs:.1} s of it for data{read}{skipped}; {reached}{made}\n\n{table}")
 }

@@ -209,7 +209,9 @@ impl Dispatcher<'_> {
     }
 
     /// The same with the settings of a kept run, which are there as long as the run is.
-    fn adopt_kept(&mut self, experiment: Experiment) {
+    fn adopt_kept(&mut self, mut experiment: Experiment) {
+        // A run of its own finds its ranks itself: its weights may be others by now.
+        experiment.low_rank.ranks.clear();
         self.state.document.loads(&experiment);
         self.adopt(experiment);
     }
@@ -384,6 +386,9 @@ impl Dispatcher<'_> {
                 }
                 if let Some(compressed) = summary.compressed {
                     state.log.add(Level::Note, compressed.to_string());
+                }
+                if let Some(factored) = summary.factored {
+                    state.log.add(Level::Note, factored.to_string());
                 }
             }
             Event::Thinned { step, stripped } => {

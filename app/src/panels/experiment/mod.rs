@@ -6,6 +6,7 @@ mod data;
 mod description;
 mod distil;
 mod host;
+mod low_rank;
 mod optimizer;
 mod path;
 mod prune;
@@ -58,6 +59,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
             path::ui(ui, &form, context, row, |experiment| &mut experiment.weights.path);
         });
         more(ui, &form, "Trained parameters", &adapters::PARTS, |ui| adapters::ui(ui, &form));
+        more(ui, &form, "Low rank", &low_rank::PARTS, |ui| low_rank::ui(ui, &form, context));
         more(ui, &form, "Pruning", &prune::PARTS, |ui| prune::ui(ui, &form));
         more(ui, &form, "8-bit integers", &quantise::PARTS, |ui| quantise::ui(ui, &form));
         more(ui, &form, "Distillation", &distil::PARTS, |ui| {

@@ -3,6 +3,7 @@
 mod data;
 mod distil;
 mod gpu;
+mod low_rank;
 mod memory;
 mod model;
 mod optimizer;
@@ -15,7 +16,7 @@ mod training;
 mod transformer;
 
 pub(super) use self::{
-    data::*, distil::*, gpu::*, memory::*, model::*, optimizer::*, prune::*, quantise::*, run::*, sizes::*,
+    data::*, distil::*, gpu::*, low_rank::*, memory::*, model::*, optimizer::*, prune::*, quantise::*, run::*, sizes::*,
     training::*, transformer::*,
 };
 use crate::widgets::control::{Number, Spec};
