@@ -107,7 +107,7 @@ fn bar(
 }
 
 /// What lies in the bar, with the colours of what is like it in a step.
-fn parts(host: &HostMemory, palette: &Palette) -> [(Bytes, Color32); 4] {
+fn parts(host: &HostMemory, palette: &Palette) -> [(Bytes, Color32); 5] {
     let color = |category| palette.category(category);
     [
         (host.data, color(Category::Parameters)),

@@ -9,7 +9,11 @@ use crate::{
     data::{Feed, Loader, Split},
     error::Result,
     step::{Compressed, Session},
-    train::{command::Inbox, event::Event, fed::{Fed, next}},
+    train::{
+        command::Inbox,
+        event::Event,
+        fed::{Fed, next},
+    },
 };
 
 impl RunLoop<'_, '_> {

@@ -16,8 +16,8 @@ mod training;
 mod transformer;
 
 pub(super) use self::{
-    data::*, distil::*, gpu::*, low_rank::*, memory::*, model::*, optimizer::*, prune::*, quantise::*, run::*, sizes::*,
-    training::*, transformer::*,
+    data::*, distil::*, gpu::*, low_rank::*, memory::*, model::*, optimizer::*, prune::*, quantise::*, run::*,
+    sizes::*, training::*, transformer::*,
 };
 use crate::widgets::control::{Number, Spec};
 
