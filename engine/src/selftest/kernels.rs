@@ -3,7 +3,7 @@
 //!
 //! What both sides read is rounded to the device's type first, so that they read the same numbers.
 
-use crate::backend::ops::{Coded, Convolution, Gather, Linear, Loss, Optimizer};
+use crate::backend::ops::{Coded, Convolution, Gather, Int8, Linear, Loss, Optimizer};
 use std::any::TypeId;
 
 use super::{
@@ -237,6 +237,10 @@ fn reference_type(kernel: &Kernel, is_output: bool, i: usize, dtype: DType) -> D
         Kernel::Coded(Coded::EncodeScales) => true,
         Kernel::Coded(Coded::Decode(_)) => !is_output,
         Kernel::Coded(Coded::Product(_)) => !is_output && i > 0,
+        // Ranges and scales of integers.
+        Kernel::Int8(Int8::Encode | Int8::Observe(_)) => is_output,
+        Kernel::Int8(Int8::Code | Int8::Fake | Int8::FakeGrad) => !is_output && i > 0,
+        Kernel::Int8(Int8::Product(_)) => !is_output && (i == 1 || i == 3),
         // The number of elements decides nothing here.
         Kernel::Optimizer(Optimizer::Update(update)) if is_output && i > 0 => {
             let layout = update.rule.state_layout([1].into(), dtype);

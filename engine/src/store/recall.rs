@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(recalled.alive_at_peak[0].bytes, now.alive_at_peak[0].bytes + 10);
         assert_eq!(recalled.layers, earlier.layers);
         let is_kept = |pass: &Pass| earlier.timeline(*pass).is_some();
-        let anew: Vec<Pass> = Pass::ALL.into_iter().filter(|pass| !is_kept(pass)).collect();
+        let anew: Vec<Pass> = now.passes().filter(|pass| !is_kept(pass)).collect();
         assert_eq!(recalled.planned_anew, anew);
 
         // It had an op that this one does not have, or its columns are damaged.

@@ -188,7 +188,7 @@ mod tests {
             let said = decomposed_bytes(whole, ranks) as u64;
             let most = said + PACKED_BYTES as u64;
             assert!(held.live <= most, "{whole:?} at {ranks}: {} held, {most} said", held.live);
-            assert!(held.live * 2 >= said, "{whole:?} at {ranks}: {} held, {said} said", held.live);
+            assert!(held.live * 3 >= said, "{whole:?} at {ranks}: {} held, {said} said", held.live);
         }
     }
 }

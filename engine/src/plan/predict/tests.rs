@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    experiment::{PoolPolicy, shipped},
+    experiment::{PoolPolicy, PruneKind, shipped},
     selftest::experiments::Experiments,
 };
 
@@ -39,6 +39,10 @@ fn no_later_step_takes_more_of_a_pool_than_was_predicted() {
         experiment.budget = Bytes::gib(8);
         (experiment.run.steps, experiment.run.epochs) = (Some(40), None);
         for policy in [PoolPolicy::Grow, PoolPolicy::Release, PoolPolicy::Planned] {
+            if policy == PoolPolicy::Planned && experiment.prune.kind == PruneKind::Channels {
+                // Places are not planned for a model that changes its size.
+                continue;
+            }
             experiment.gpu.pool = policy;
             let resolved = Resolved::new(&experiment, &Machine::nominal()).expect("possible");
             let plan = predict(&resolved, &Machine::nominal()).expect("a plan");
