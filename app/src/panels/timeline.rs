@@ -36,7 +36,7 @@ use crate::{
 
 /// Height of the horizontal axis with its labels.
 const AXIS: f32 = 18.0;
-/// In a narrower pane the passes are a list: a second row of buttons would be taken from the picture.
+/// In a pane that is narrower for four of them the passes are a list: a second row of buttons would be taken from the picture.
 const NARROW_BELOW: f32 = 440.0;
 /// In a lower picture the words at the peak need the place of all others.
 const LOW: f32 = 110.0;
@@ -123,7 +123,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
 fn head(ui: &mut Ui, context: &mut PanelContext<'_>, plan: &Plan, shown: &Shown<'_>) {
     let pass = shown.pass;
     ui.horizontal_wrapped(|ui| {
-        if ui.available_width() < NARROW_BELOW {
+        if ui.available_width() < NARROW_BELOW * shown.passes().count() as f32 / 4.0 {
             listed(ui, context.view, shown)
         } else {
             beside(ui, context.view, shown)

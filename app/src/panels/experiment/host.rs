@@ -54,6 +54,8 @@ fn disk(host: &HostMemory, measured: Option<HostUse>) -> String {
 /// How a run is fed, in words; `None` of one that nothing is known of.
 fn feeding(run: &RunRecord) -> Option<String> {
     let (share, Feeding { ready, room, read }) = run.fed?;
+    // Between two batches the one that the model is about to take is ready as well.
+    let ready = ready.min(room);
     let read = if read > Bytes::ZERO { format!("; {read} read from files") } else { String::new() };
     Some(format!(
         "The run waited for batches {:.0}% of its time; {ready} of {room} ahead were ready at the last look{read}",
