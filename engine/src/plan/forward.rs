@@ -33,6 +33,17 @@ pub enum Passes<'a> {
     },
 }
 
+/// How a model that only answers comes by its weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begun {
+    /// They are drawn.
+    Drawn,
+    /// They are loaded.
+    Loaded,
+    /// They are loaded into what was left of the model when channels were taken out.
+    Thinned,
+}
+
 /// What the forward passes of one model take, apart from any training.
 #[derive(Debug, Clone)]
 pub struct Forward {
@@ -59,15 +70,15 @@ pub struct Forward {
 }
 
 impl Forward {
-    /// The dry run of `passes`, on weights that are `loaded` or drawn.
+    /// The dry run of `passes`, on a model that has `begun` so.
     ///
     /// # Examples
     ///
     /// ```
-    /// use plimsoll_engine::{Experiment, hardware::Machine, plan::{Forward, Passes, Plan}};
+    /// use plimsoll_engine::{Experiment, hardware::Machine, plan::{Begun, Forward, Passes, Plan}};
     ///
     /// let plan = Plan::of(&Experiment::default(), &Machine::nominal())?;
-    /// let forward = Forward::of(&plan.resolved, &plan.machine, Passes::Batches(&[64]), true)?;
+    /// let forward = Forward::of(&plan.resolved, &plan.machine, Passes::Batches(&[64]), Begun::Loaded)?;
     /// // To answer takes less than to learn.
     /// assert!(forward.live < plan.peak.live);
     /// # Ok::<(), plimsoll_engine::Error>(())
@@ -75,12 +86,12 @@ impl Forward {
     ///
     /// # Errors
     /// Fails when the model cannot be built.
-    pub fn of(resolved: &Resolved, machine: &Machine, passes: Passes<'_>, loaded: bool) -> Result<Self> {
-        let Some((places, grown)) = found(resolved, machine, passes, loaded)? else {
-            return Self::at(None, resolved, machine, passes, loaded);
+    pub fn of(resolved: &Resolved, machine: &Machine, passes: Passes<'_>, begun: Begun) -> Result<Self> {
+        let Some((places, grown)) = found(resolved, machine, passes, begun)? else {
+            return Self::at(None, resolved, machine, passes, begun);
         };
-        let forward = Self::at(Some(places), resolved, machine, passes, loaded)?;
-        if forward.reserved > grown { Self::at(None, resolved, machine, passes, loaded) } else { Ok(forward) }
+        let forward = Self::at(Some(places), resolved, machine, passes, begun)?;
+        if forward.reserved > grown { Self::at(None, resolved, machine, passes, begun) } else { Ok(forward) }
     }
 
     /// The same, with blocks at `places` if there are any.
@@ -89,7 +100,7 @@ impl Forward {
         resolved: &Resolved,
         machine: &Machine,
         passes: Passes<'_>,
-        loaded: bool,
+        begun: Begun,
     ) -> Result<Self> {
         let (target, experiment) = (resolved.target(), answering(resolved.experiment()));
         let is_gpu = target.is_gpu();
@@ -99,7 +110,7 @@ impl Forward {
                 Target::Gpu(_) => Ledger::for_target(target, experiment.gpu.pool, resolved.line(), false, true),
             };
             ledger.follow(places.as_ref());
-            let (session, cached) = run(resolved, &experiment, machine, ledger, passes, loaded)?;
+            let (session, cached) = run(resolved, &experiment, machine, ledger, passes, begun)?;
             let ledger = session.executor().ledger();
             let recording = tally::suspended(|| ledger.take_recording());
             let bookkeeping = ledger.gathered();
@@ -130,16 +141,16 @@ impl Forward {
         resolved: &Resolved,
         machine: &Machine,
         passes: Passes<'_>,
-        loaded: bool,
+        begun: Begun,
     ) -> Result<Option<BudgetError>> {
         let (target, experiment) = (resolved.target(), answering(resolved.experiment()));
-        let Self { bookkeeping, places, .. } = Self::of(resolved, machine, passes, loaded)?;
+        let Self { bookkeeping, places, .. } = Self::of(resolved, machine, passes, begun)?;
         let ledger = Ledger::for_target(target, experiment.gpu.pool, resolved.line(), true, false);
         ledger.follow(places.as_ref());
         if !target.is_gpu() {
             ledger.keep_books(bookkeeping);
         }
-        match run(resolved, &experiment, machine, ledger, passes, loaded) {
+        match run(resolved, &experiment, machine, ledger, passes, begun) {
             Ok(_) => Ok(None),
             Err(Error::Budget(refusal)) => Ok(Some(refusal)),
             Err(other) => Err(other),
@@ -171,7 +182,7 @@ fn found(
     resolved: &Resolved,
     machine: &Machine,
     passes: Passes<'_>,
-    loaded: bool,
+    begun: Begun,
 ) -> Result<Option<(Arc<Places>, Bytes)>> {
     let (target, experiment) = (resolved.target(), answering(resolved.experiment()));
     let Target::Gpu(profile) = target else { return Ok(None) };
@@ -180,7 +191,7 @@ fn found(
     }
     let ledger = Ledger::for_target(target, experiment.gpu.pool, resolved.line(), false, false);
     ledger.keep_requests();
-    let (session, _) = run(resolved, &experiment, machine, ledger, passes, loaded)?;
+    let (session, _) = run(resolved, &experiment, machine, ledger, passes, begun)?;
     let ledger = session.executor().ledger();
     let (places, grown) = (Places::of(&ledger.take_requests(), &profile.pool), ledger.reserved());
     Ok((places.segment() <= grown).then(|| (Arc::new(places), grown)))
@@ -192,14 +203,19 @@ fn run(
     machine: &Machine,
     ledger: Ledger,
     passes: Passes<'_>,
-    loaded: bool,
+    begun: Begun,
 ) -> Result<(Session<DryRun>, Option<Cached>)> {
     let target = resolved.target();
     let rates = machine.rates(target, experiment.gpu.tf32);
     let executor = Executor::new(DryRun::new(target.clone(), rates), ledger);
     let mut session = Session::new(executor, experiment, resolved.info())?;
-    if loaded {
-        session.load(&mut load::Anything)?;
+    match begun {
+        Begun::Drawn => {}
+        Begun::Loaded => session.load(&mut load::Anything)?,
+        Begun::Thinned => {
+            session.thin()?;
+            session.load(&mut load::Anything)?;
+        }
     }
     let cached = match passes {
         Passes::Batches(batches) => {

@@ -16,7 +16,7 @@ mod verdict;
 pub use change::Change;
 pub use fit::{Found, advise, fill, fit, largest_batch};
 pub(crate) use forward::answering;
-pub use forward::{Forward, Passes};
+pub use forward::{Begun, Forward, Passes};
 pub use full_precision::HighPrecisionTensor;
 pub use further::further;
 pub use host::{HostObstacle, HostOffer};

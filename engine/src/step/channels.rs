@@ -92,7 +92,8 @@ impl<B: Backend> Session<B> {
     }
 
     /// Takes the place of a session out of which channels were taken, whose tensors are yet to come.
-    pub(super) fn thin(&mut self) -> Result<()> {
+    pub(crate) fn thin(&mut self) -> Result<()> {
+        self.executor.ledger().set_phase(Phase::Loading);
         let thinned = Model::thinned(&self.executor, &self.experiment, &self.info)?;
         self.whole = Some(Whole::of(&self.model));
         self.model = thinned;

@@ -4,7 +4,7 @@ use std::{ops::ControlFlow, path::Path, time::Duration};
 
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{DataKind, ModelKind, Placement, Precision},
+    experiment::{DataKind, ModelKind, Placement, Precision, PruneKind},
     train::{
         Checkpoint, Command, Evaluation, Event, Keep, Outcome, Sampling, Shown, Start, Tester, Trainer, Tried,
         WeightsFrom,
@@ -215,6 +215,27 @@ fn what_would_cross_the_line_and_what_is_of_another_model_is_refused_in_words() 
     assert!(error.to_string().contains("cut.safetensors"), "{error}");
     let none = tester.show(&of(&experiment, folder.path()), Shown::File(Path::new("nowhere.png"))).expect_err("none");
     assert!(none.to_string().contains("nowhere.png: is no image"), "{none}");
+}
+
+#[test]
+fn a_model_that_lost_channels_has_the_figures_that_its_run_reported() {
+    let (trainer, mut tester) = (Trainer::new(|| {}), Tester::new());
+    for (kind, precision) in [
+        (ModelKind::Mlp, Precision::F32),
+        (ModelKind::Cnn, Precision::Bf16Mixed),
+        (ModelKind::Resnet, Precision::F32),
+        (ModelKind::Mobilenetv2, Precision::Bf16),
+    ] {
+        let mut experiment = Experiment { precision, ..small(kind) };
+        (experiment.prune.kind, experiment.prune.begin_step) = (PruneKind::Channels, 2);
+        let folder = tempfile::tempdir().expect("a folder");
+        let reported = trained(&trainer, &experiment, folder.path());
+        let tried = of(&experiment, folder.path());
+        let found = tester.evaluate(&tried).expect("it can be tried");
+        assert_eq!((found.loss, found.accuracy), reported, "{kind:?}");
+        is_predicted(found.took);
+        is_predicted(tester.show(&tried, Shown::Sample(0)).expect("it answers").took);
+    }
 }
 
 #[test]

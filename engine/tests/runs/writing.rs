@@ -186,7 +186,8 @@ fn more_positions_take_as_much_more_memory_as_their_keys_and_values() {
         let machine = Machine::nominal();
         let resolved = Resolved::new(&experiment, &machine).expect("it can be");
         let passes = Passes::Writing { prompt: 4, count: tokens };
-        plimsoll_engine::plan::Forward::of(&resolved, &machine, passes, false).expect("a dry run")
+        plimsoll_engine::plan::Forward::of(&resolved, &machine, passes, plimsoll_engine::plan::Begun::Drawn)
+            .expect("a dry run")
     });
     let [more, cached] =
         [many.live - few.live, many.cached.expect("a cache").bytes - few.cached.expect("a cache").bytes];

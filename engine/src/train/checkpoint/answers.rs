@@ -31,8 +31,16 @@ impl Checkpoint {
         Err(self.of_another("experiment".to_owned(), message))
     }
 
+    /// Whether channels had been taken out of the model.
+    pub(in crate::train) fn is_thinned(&self) -> bool {
+        self.counters.is_thinned
+    }
+
     /// Gives a session the weights and the running statistics that were saved.
     pub(in crate::train) fn load<B: Backend>(&self, session: &mut Session<B>) -> Result<()> {
+        if self.is_thinned() {
+            session.thin()?;
+        }
         session.load(&mut Weights(Reader { checkpoint: self, name: String::new(), left: 0 }))
     }
 }

@@ -306,14 +306,14 @@ impl Tester {
             Trying::Prompt { prompt, count } => Passes::Writing { prompt, count },
         };
         let weights = Weights::of(checkpoint, &resolved)?;
-        let loaded = !matches!(weights, Weights::Initialised);
-        let forward = Forward::of(&resolved, machine, passes, loaded)?;
+        let begun = weights.begun();
+        let forward = Forward::of(&resolved, machine, passes, begun)?;
         let is_open = self.dataset.as_ref().is_some_and(|own| is_of(own, &tried.experiment));
         let to_read = if is_open { Bytes::ZERO } else { resolved.host().data };
         trainer::has_room_for_data(to_read)?;
         let line = trainer::line(forward.budget, &forward.target, to_read);
         if forward.load() > line.bytes
-            && let Some(error) = Forward::refusal(&resolved.held_to(line.bytes), machine, passes, loaded)?
+            && let Some(error) = Forward::refusal(&resolved.held_to(line.bytes), machine, passes, begun)?
         {
             return Err(BudgetError { limited_by: line.limited_by, ..error }.into());
         }

@@ -11,7 +11,7 @@ use crate::{
     experiment::{Experiment, Task},
     interop::{self, Fitted},
     memory::probe::uncounted,
-    plan::Resolved,
+    plan::{Begun, Resolved},
     step::Session,
     train::Checkpoint,
 };
@@ -119,7 +119,15 @@ impl Weights {
         }
     }
 
-    /// Gives them to a session of the model.
+    /// How a model comes by them.
+    pub(super) fn begun(&self) -> Begun {
+        match self {
+            Self::Checkpoint(checkpoint) if checkpoint.is_thinned() => Begun::Thinned,
+            Self::Checkpoint(_) | Self::Files(_) => Begun::Loaded,
+            Self::Initialised => Begun::Drawn,
+        }
+    }
+
     /// Whether they have the tensor `name`.
     pub(super) fn has(&self, name: &str) -> bool {
         match self {
@@ -129,6 +137,7 @@ impl Weights {
         }
     }
 
+    /// Gives them to a session of the model.
     pub(super) fn load<B: Backend>(self, session: &mut Session<B>) -> Result<()> {
         match self {
             Self::Checkpoint(checkpoint) => {

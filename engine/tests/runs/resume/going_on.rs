@@ -6,7 +6,7 @@ use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{DataKind, Placement},
+    experiment::{DataCache, DataKind, Placement},
     memory::Category,
     plan::{Pass, Plan},
     selftest::experiments::{Drawn, Experiments},
@@ -122,6 +122,12 @@ fn with_augmentation(drawn: &Drawn) -> Experiment {
         if experiment.data.kind != DataKind::Masks {
             experiment.data.color_jitter = [0.0, 0.2][drawn.also(9, 2)];
         }
+    }
+    let data = &mut experiment.data;
+    let is_varied = data.flip || data.crop_padding > 0 || data.color_jitter > 0.0;
+    if matches!(data.cache, DataCache::Augmented(_)) && !is_varied {
+        // Variants of what does not vary are refused.
+        data.cache = DataCache::Decoded;
     }
     experiment
 }
