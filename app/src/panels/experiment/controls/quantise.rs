@@ -27,7 +27,7 @@ pub(in crate::panels::experiment) const QUANTISE: (Spec, Choice<QuantiseKind>) =
 pub(in crate::panels::experiment) const CALIBRATION: Numeric = (
     Spec {
         key: "quantise.calibration",
-        name: "Calibration (batches)",
+        name: "Calibration",
         help: "Training batches in which the least and the largest input of every layer are looked for when training is over. A \
                 few are enough; each is a forward pass.",
     },
