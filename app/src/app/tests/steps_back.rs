@@ -85,7 +85,8 @@ fn an_offer_that_was_taken_is_given_back() {
     assert_ne!(app(&window).state.document.experiment, before);
     undo(&mut window);
     assert_eq!(app(&window).state.document.experiment, before);
-    until(&mut window, |app| app.state.prediction.options.fill.is_some());
+    // Until then the list is that of the experiment that was undone.
+    until(&mut window, |app| app.state.prediction.options_generation == app.state.document.generation);
     let best = app(&window).state.prediction.options.best.clone();
     window.run_steps(2);
     for offer in best.iter().take(2) {
