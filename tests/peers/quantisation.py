@@ -9,21 +9,14 @@ Ours, with S from 1 to 3 and K after or aware; "trained_test_accuracy" is that o
 
     plimsoll train cnn-digits-int8 --json --quiet --set run.seed=S --set quantise.kind=K
 """
-import csv, gzip, json, pathlib, warnings
-import torch, torch.nn as nn, torch.nn.functional as F
+import json, warnings
+import torch, torch.nn as nn
 import torch.ao.quantization as quantization
 
+from digits import BATCH, Digits, layers, train
+
 warnings.filterwarnings("ignore")
-DIGITS = pathlib.Path(__file__).parents[2] / "assets/data/digits.csv.gz"
-STEPS, BATCH, RATE, CALIBRATION = 1320, 64, 2e-3, 8
-
-
-def cnn():
-    return nn.Sequential(quantization.QuantStub(), nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-                         nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-                         nn.Flatten(), nn.Linear(256, 64), nn.ReLU(), nn.Linear(64, 10), quantization.DeQuantStub())
-
-
+CALIBRATION = 8
 FUSED = [["1", "2"], ["4", "5"], ["8", "9"]]
 
 
@@ -40,43 +33,23 @@ def config(kind):
 
 def run(seed, kind):
     torch.manual_seed(seed)
-    rows = torch.tensor([[int(v) for v in row] for row in csv.reader(gzip.open(DIGITS, "rt"))])
-    rows = rows[torch.randperm(len(rows))]
-    x, y = rows[:, :64].float().view(-1, 1, 8, 8), rows[:, 64]
-    test = round(len(rows) * 0.2)
-    x = (x - x[test:].mean()) / x[test:].std()
-    model = cnn()
+    digits = Digits()
+    model = nn.Sequential(quantization.QuantStub(), *layers(), quantization.DeQuantStub())
     if kind == "aware":
         model.qconfig = config(kind)
         model = quantization.prepare_qat(quantization.fuse_modules_qat(model.train(), FUSED))
-    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
-    order = iter(())
-    for step in range(1, STEPS + 1):
-        at = next(order, None)
-        if at is None or len(at) < BATCH:
-            order = iter((torch.randperm(len(x) - test) + test).split(BATCH))
-            at = next(order)
-        loss = F.cross_entropy(model(x[at]), y[at])
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        optimizer.step()
-        schedule.step()
-
-    def accuracy():
-        with torch.no_grad():
-            return round((model(x[:test]).argmax(1) == y[:test]).float().mean().item(), 4)
-
+    train(model, digits)
     model.eval()
-    trained = accuracy()
+    trained = digits.accuracy(model)
     if kind == "after":
         model.qconfig = config(kind)
         model = quantization.prepare(quantization.fuse_modules(model, FUSED))
         with torch.no_grad():
             for _ in range(CALIBRATION):
-                model(x[torch.randperm(len(x) - test)[:BATCH] + test])
+                model(digits.pixels[digits.drawn()[:BATCH]])
     model = quantization.convert(model)
-    return dict(name="cnn-digits-int8", kind=kind, seed=seed, trained_test_accuracy=trained, test_accuracy=accuracy())
+    return dict(name="cnn-digits-int8", kind=kind, seed=seed, trained_test_accuracy=trained,
+                test_accuracy=digits.accuracy(model))
 
 
 if __name__ == "__main__":
