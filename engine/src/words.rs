@@ -13,11 +13,18 @@ pub(crate) trait Word: Copy + 'static {
 
     /// The variant of a word.
     fn of_word(word: &str) -> Option<Self>;
+
+    /// The variant that is meant by on or off, of an enum that is a switch.
+    fn of_switch(_is_on: bool) -> Option<Self> {
+        None
+    }
 }
 
-/// Defines an enum with a word for each variant: `ALL`, `key`, [`Word`] and the JSON that commands print follow.
+/// Defines an enum with a word for each variant: `ALL`, `key`, [`Word`] and the JSON that commands print follow. After
+/// `switched` stand the variants that false and true mean.
 macro_rules! words {
-    ($(#[$about:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
+    ($(#[$about:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }
+        $(switched $off:ident $on:ident)?) => {
         $(#[$about])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum $name {
@@ -46,6 +53,10 @@ macro_rules! words {
             fn of_word(word: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|known| known.key() == word)
             }
+
+            $(fn of_switch(is_on: bool) -> Option<Self> {
+                Some(if is_on { Self::$on } else { Self::$off })
+            })?
         }
 
         impl serde::Serialize for $name {

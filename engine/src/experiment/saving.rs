@@ -13,7 +13,7 @@ words! {
         /// Those that a few fast kernels compute from tensors that are saved anyway: the outputs of normalisations, of
         /// activation functions and of the sums after them, and of convolutions with few taps.
         Cheap = "cheap",
-    }
+    } switched None Cheap
 }
 
 /// Which parameters are not trained.

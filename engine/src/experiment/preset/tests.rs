@@ -399,6 +399,10 @@ fn an_old_key_is_set_with_a_note_and_excludes_the_new_one() {
         (Recompute::Cheap, Some("outputs = \"made-again\" is called recompute = \"cheap\" now"))
     );
     assert_eq!((set(&mut e, "recompute=none"), e.recompute), (Ok(None), Recompute::None));
+    // On or off is enough, as for every other switch.
+    assert_eq!((set(&mut e, "recompute=true"), e.recompute), (Ok(None), Recompute::Cheap));
+    assert_eq!((set(&mut e, "recompute=false"), e.recompute), (Ok(None), Recompute::None));
+    assert!(set(&mut e, "optimizer.schedule=true").is_err());
     answers("tape = \"slack\"", "line 1, column 1", &["tape: \"slack\" is text", "write true or false"]);
     answers("recompute = \"none\"\noutputs = \"kept\"", "line 2, column 1", &["recompute under its earlier name"]);
     // What is wrong with an old key's value is shown where it stands.

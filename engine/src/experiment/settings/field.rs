@@ -106,7 +106,7 @@ fn whole(value: &Value) -> Option<u64> {
 
 impl<T: Word> Field for T {
     fn read(&mut self, value: &Value) -> bool {
-        set(self, value.as_str().and_then(T::of_word))
+        set(self, value.as_str().and_then(T::of_word).or_else(|| value.as_bool().and_then(T::of_switch)))
     }
 
     fn valid(&self) -> String {
