@@ -104,6 +104,9 @@ impl Element {
     }
 }
 
+/// The text of a saved run that says whether channels were taken out of its model.
+pub(crate) const THINNED: &str = "channels_taken_out";
+
 /// A tensor of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Place {

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::experiment::{
-    Experiment,
+    Experiment, Frozen, PruneKind,
     settings::{KERNELS, NOTHING, settings},
 };
 
@@ -33,6 +33,12 @@ impl Distil {
 }
 
 impl Experiment {
+    /// Whether it is of a teacher out of whose model channels were taken: what learns has none of its layers frozen, where
+    /// channels go.
+    pub(crate) fn lacks_channels(&self) -> bool {
+        self.frozen == Frozen::All && self.prune.kind == PruneKind::Channels
+    }
+
     /// The same for a model that answers and does not learn: no teacher has to be there.
     #[must_use]
     pub fn untaught(&self) -> Self {

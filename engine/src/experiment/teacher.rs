@@ -18,7 +18,7 @@ use crate::{
         preset,
         weights::files::{self, Files},
     },
-    header::{self, Header, WEIGHTS, unreadable},
+    header::{self, Header, THINNED, WEIGHTS, unreadable},
 };
 
 const KEY: &str = "distil.teacher";
@@ -32,6 +32,8 @@ pub struct Teacher {
     /// The experiment that it was trained as; of a published model only the model is known.
     own: Experiment,
     is_run: bool,
+    /// Whether channels were taken out of it.
+    is_thinned: bool,
     /// How many classes or tokens it answers with, where the file says.
     classes: Option<usize>,
 }
@@ -50,7 +52,8 @@ impl Teacher {
         if let Some(text) = text {
             let own = preset::parse(text, first.join("experiment"))?;
             let classes = classes(&header, &own);
-            return Ok(Self { path: path.to_owned(), own, is_run: true, classes });
+            let is_thinned = header.facts.get(THINNED).is_some_and(|word| word == "true");
+            return Ok(Self { path: path.to_owned(), own, is_run: true, is_thinned, classes });
         }
         let Some(config) = config else {
             let message =
@@ -69,7 +72,7 @@ impl Teacher {
             return Err(Error::file(config, message));
         }
         let own = Experiment { model, ..Experiment::default() };
-        Ok(Self { path: path.to_owned(), own, is_run: false, classes: None })
+        Ok(Self { path: path.to_owned(), own, is_run: false, is_thinned: false, classes: None })
     }
 
     /// The problem of a path where no teacher is.
@@ -132,7 +135,7 @@ impl Teacher {
             lora: Lora::default(),
             quantise: Quantise::default(),
             low_rank: self.own.low_rank.clone(),
-            prune: Prune::default(),
+            prune: if self.is_thinned { self.own.prune } else { Prune::default() },
             weights: Weights::default(),
             distil: Distil::default(),
             checkpointing: Checkpointing::None,

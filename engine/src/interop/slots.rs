@@ -35,7 +35,11 @@ pub(super) fn slots(experiment: &Experiment, info: &DatasetInfo) -> Result<Vec<S
         }
     }
     let mut listed = Listed(Vec::new());
-    dry(experiment, info)?.load(&mut listed)?;
+    let mut session = dry(experiment, info)?;
+    if experiment.lacks_channels() {
+        session.thin()?;
+    }
+    session.load(&mut listed)?;
     Ok(listed.0)
 }
 

@@ -79,8 +79,10 @@ impl<B: Backend> Session<B> {
         let (executor, ledger) = (self.executor.clone(), self.executor.ledger());
         ledger.set_phase(Phase::Loading);
         ledger.name_teachers(true);
-        let replaced = |_, _| true;
-        let model = Model::replaced(&executor, teacher, &self.info, Some(&replaced));
+        let model = match teacher.lacks_channels() {
+            true => Model::thinned(&executor, teacher, &self.info),
+            false => Model::replaced(&executor, teacher, &self.info, Some(&|_, _| true)),
+        };
         ledger.name_teachers(false);
         let model = model?;
         taken(&executor, &model, &self.experiment.optimizer, from)?;

@@ -9,7 +9,7 @@ use std::{
 
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{Checkpointing, DataKind, ModelKind, Precision, UpdateTime},
+    experiment::{Checkpointing, DataKind, ModelKind, Precision, PruneKind, UpdateTime},
     hardware::Machine,
     interop,
     memory::Category,
@@ -130,6 +130,31 @@ fn the_teachers_weights_and_passes_are_in_the_plan_by_their_name() {
         let outside = plan.alive_at_peak.iter().filter(|a| a.layer == "run").map(|a| a.bytes).sum::<u64>();
         assert_eq!(held + outside, plan.peak.live.0);
     }
+}
+
+#[test]
+fn a_model_that_lost_channels_teaches_with_those_that_stayed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut whole = small(ModelKind::Cnn);
+    let parameters = |teacher: &Path| {
+        let plan = Plan::of(&taught(small(ModelKind::Mlp), teacher), &Machine::nominal()).expect("a plan");
+        plan.layers.iter().find(|row| row.path == "teacher").expect("a row").parameters
+    };
+    let of_whole = parameters(&kept(&whole, folder.path().join("whole")));
+    (whole.prune.kind, whole.prune.final_sparsity, whole.prune.begin_step) = (PruneKind::Channels, 0.5, 3);
+    let thinned = kept(&whole, folder.path().join("thinned"));
+    assert!(parameters(&thinned) < of_whole * 7 / 10);
+    goes_on(&taught(small(ModelKind::Mlp), &thinned), 2, &|| "a thinned teacher".to_owned());
+    // Of a run that ended before its channels went, all are there.
+    (whole.prune.begin_step, whole.run.steps) = (4, Some(3));
+    assert_eq!(parameters(&kept(&whole, folder.path().join("before"))), of_whole);
+    // A thinned run may be taught as well, and loses its channels beside its teacher.
+    let mut both = taught(small(ModelKind::Cnn), &thinned);
+    (both.prune.kind, both.prune.begin_step) = (PruneKind::Channels, 3);
+    let plan = Plan::of(&both, &Machine::nominal()).expect("a plan");
+    assert!(plan.thinned_after.is_some());
+    let (steps, outcome) = run(Start::new(both));
+    assert!(steps.len() == 5 && matches!(outcome, Outcome::Finished), "{outcome:?}");
 }
 
 #[test]

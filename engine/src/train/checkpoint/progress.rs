@@ -8,6 +8,7 @@ use crate::{
     bytes::Bytes,
     data::Position,
     experiment::limits::MAX_STEPS,
+    header::THINNED,
     plan::{Peak, SoFar},
     step::Counters,
 };
@@ -110,7 +111,7 @@ impl Facts<'_> {
                 self.count("loss_scale_good_steps")?,
             ),
             passes: passes.collect::<Result<_, _>>().map_err(|_| "dropout_passes")?,
-            is_thinned: self.number_if_any("channels_taken_out")?.unwrap_or(false),
+            is_thinned: self.number_if_any(THINNED)?.unwrap_or(false),
         })
     }
 }
@@ -143,7 +144,7 @@ impl Progress {
             ("test_accuracy", test_accuracy),
             ("best_test_accuracy", best_test_accuracy),
         ];
-        facts.extend(counters.is_thinned.then(|| ("channels_taken_out", true.to_string())));
+        facts.extend(counters.is_thinned.then(|| (THINNED, true.to_string())));
         facts.extend(self.data_checksum.map(|checksum| ("data_checksum", checksum.to_string())));
         facts.extend(self.teacher_checksum.map(|checksum| ("teacher_checksum", checksum.to_string())));
         facts.extend(results.into_iter().filter_map(|(name, value)| Some((name, value?.to_string()))));
