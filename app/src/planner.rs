@@ -366,6 +366,9 @@ fn fits_weights(resolved: &Resolved) -> Result<(), Obstacle> {
 
 /// Holds the weights of the model that teaches against it.
 fn fits_teacher(resolved: &Resolved) -> Result<(), Obstacle> {
+    if resolved.to_train_first().is_some() {
+        return Ok(());
+    }
     let fitted = interop::teaching(resolved.experiment(), resolved.teacher(), resolved.info());
     let problem =
         |error: Error| Problem::new("distil.teacher", error.to_string(), "or choose another teacher, or none");

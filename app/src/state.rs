@@ -9,7 +9,7 @@ use plimsoll_engine::{
     hardware::{Devices, Machine},
     plan::{Plan, Verdict},
     store::RunKey as Kept,
-    train::{Latest, Outcome},
+    train::{Latest, Outcome, Start},
 };
 
 use crate::{
@@ -59,6 +59,15 @@ pub(crate) struct Awaited {
     pub(crate) anyway: bool,
     /// It halts after every step.
     pub(crate) paused: bool,
+}
+
+/// A run that begins once its teacher is trained.
+#[derive(Debug)]
+pub(crate) struct Taught {
+    /// The run.
+    pub(crate) start: Start,
+    /// Whether its teacher is there.
+    pub(crate) is_due: bool,
 }
 
 /// A question about the neighbours of a control, and its answer.
@@ -250,6 +259,8 @@ pub(crate) struct State {
     pub(crate) closing: bool,
     /// A start was sent and the trainer has not answered yet.
     pub(crate) is_starting: bool,
+    /// The run whose teacher is being trained.
+    pub(crate) taught: Option<Taught>,
 }
 
 impl State {
@@ -283,6 +294,7 @@ impl State {
             after_saving: None,
             closing: false,
             is_starting: false,
+            taught: None,
         }
     }
 

@@ -172,6 +172,9 @@ impl Choice {
             self.note([format!("weights: {} tensors by {} names", weights.tensors(), weights.naming())]);
             self.note(weights.notes().iter().map(|note| format!("weights: {note}")));
         }
+        if resolved.to_train_first().is_some() {
+            return Ok(());
+        }
         let teacher = interop::teaching(resolved.experiment(), resolved.teacher(), resolved.info())?;
         if let Some(teacher) = &teacher {
             self.note([format!("teacher: {} tensors by {} names", teacher.tensors(), teacher.naming())]);

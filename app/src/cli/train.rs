@@ -20,6 +20,7 @@ use serde_json::json;
 
 use crate::{
     cli::{
+        Misuse,
         choice::Choice,
         events,
         interrupt::Interrupt,
@@ -76,12 +77,43 @@ impl Train {
                 (e.run.steps, e.run.epochs) = (self.steps, None);
             }
         })?;
-        let experiment = Experiment::clone(resolved.experiment());
+        let mut experiment = Experiment::clone(resolved.experiment());
+        let manner = Manner { json: self.json, is_quiet: self.choice.is_quiet() };
+        if let Some(first) = resolved.to_train_first() {
+            match self.teacher(&trainer, Experiment::clone(first), manner)? {
+                Ok(folder) => experiment.distil.teacher = Some(folder),
+                Err(status) => return Ok(status),
+            }
+        }
         let keeping = self.keep.begin(self.anyway);
         let mut keep = keeping.checkpoints();
         keep.folder = self.checkpoints.clone().map(Folder::from).or(keep.folder);
         let start = Start { anyway: self.anyway, keep, ..Start::new(experiment) };
-        follow(&trainer, start, keeping, Manner { json: self.json, is_quiet: self.choice.is_quiet() })
+        follow(&trainer, start, keeping, manner)
+    }
+
+    /// Trains a teacher, as a run of its own that is kept: the folder of its weights, or how the program ends instead.
+    fn teacher(
+        &self,
+        trainer: &Trainer,
+        first: Experiment,
+        manner: Manner,
+    ) -> anyhow::Result<Result<PathBuf, ExitCode>> {
+        if !self.keep.has_checkpoints() {
+            let message = "the teacher is trained first, and its weights have to be kept; leave it out, or choose a \
+                           teacher that is trained";
+            return Err(Misuse(format!("--keep: {message}")).into());
+        }
+        let keeping = self.keep.begin(false);
+        let keep = keeping.checkpoints();
+        let Some(folder) = keep.folder.as_ref().map(|folder| folder.path().to_owned()) else {
+            anyhow::bail!("the teacher is trained first, and its weights find no folder; choose one that is trained");
+        };
+        if !manner.is_quiet {
+            out::say("note", &format!("trains the teacher first: {}", first.title));
+        }
+        let ended = follow(trainer, Start { keep, ..Start::new(first) }, keeping, manner)?;
+        Ok(if ended == ExitCode::SUCCESS { Ok(folder) } else { Err(ended) })
     }
 }
 

@@ -3,6 +3,7 @@
 mod documents;
 mod runs;
 mod takeaway;
+mod teaching;
 mod try_out;
 
 use std::{path::PathBuf, time::Instant};
@@ -26,7 +27,7 @@ use crate::{
     planner::{Answer, Planner, Question},
     regions,
     session::RunRecord,
-    state::{Dialog, Level, Neighbours, Notice, State, Then},
+    state::{Dialog, Level, Neighbours, Notice, State, Taught, Then},
     takeaway::Porter,
     trials::Trials,
     view::View,
@@ -285,6 +286,7 @@ impl Dispatcher<'_> {
             self.event(&event);
             taken += 1;
         }
+        self.begin_taught();
         if taken == EVENTS_A_FRAME {
             self.ctx.request_repaint();
         }
@@ -367,6 +369,9 @@ impl Dispatcher<'_> {
             Event::Warning(text) => state.log.add(Level::Warning, text.clone()),
             Event::Ended { run, outcome, summary } => {
                 state.is_starting = false;
+                // What cannot be taught does not begin.
+                let is_due = matches!(outcome, Outcome::Finished);
+                state.taught = state.taught.take().filter(|_| is_due).map(|taught| Taught { is_due, ..taught });
                 self.services.planner.trains(false);
                 // A start that was refused has no run.
                 let name = state.session.get(*run).map(|run| state.session.name(run));

@@ -1,5 +1,7 @@
 //! Runs: beginning and recording those of this window, and what is done with those that are kept.
 
+use std::path::PathBuf;
+
 use plimsoll_engine::{
     Experiment,
     plan::Pass,
@@ -173,9 +175,10 @@ impl Dispatcher<'_> {
             return;
         }
         let experiment = self.state.document.experiment.clone();
-        self.start(Start { anyway, paused, ..Start::new(experiment) }, None);
-        if paused {
-            self.services.trainer.send(Command::Step);
+        let start = Start { anyway, paused, ..Start::new(experiment) };
+        match self.state.plan().and_then(|plan| plan.resolved.to_train_first()).cloned() {
+            Some(first) => self.teach(Start::new(Experiment::clone(&first)), start),
+            None => self.train_now(start),
         }
     }
 
@@ -320,6 +323,11 @@ pub(crate) struct Recorders {
 impl Recorders {
     fn begin(&mut self, recorder: Recorder) {
         self.ending.extend(self.present.replace(recorder));
+    }
+
+    /// Where the files of the run under way go, where it is kept.
+    pub(super) fn files(&self) -> Option<PathBuf> {
+        self.present.as_ref().map(Recorder::files)
     }
 
     fn key(&self) -> Option<RunKey> {

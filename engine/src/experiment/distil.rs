@@ -12,7 +12,8 @@ settings! {
     /// A trained model whose answers teach beside the labels. It is frozen: it takes its weights and a forward pass.
     pub struct Distil in distil {
         /// The folder of a kept run, a file of weights (.safetensors), or a folder with a `config.json` and
-        /// `model.safetensors`; without one the labels teach alone.
+        /// `model.safetensors`; or a preset, by its file (.toml) or its shipped name, which is trained first as a run of its own.
+        /// Without one the labels teach alone.
         pub teacher: Option<PathBuf> = None, KERNELS.quiet();
         /// By what the logits of both are divided before they are compared.
         pub temperature: f64 = 4.0, NOTHING.when(distils).numbers(0.1, 100.0, "a temperature");

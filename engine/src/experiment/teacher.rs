@@ -12,10 +12,11 @@ use std::{
 use crate::{
     error::{Error, Problem, Result},
     experiment::{
-        Checkpointing, DatasetInfo, Distil, Experiment, Frozen, LabelKind, Lora, Prune, Quantise, Recompute, Weights,
+        Checkpointing, DatasetInfo, Distil, Experiment, Frozen, LabelKind, Lora, Prune, PruneKind, Quantise, Recompute,
+        Weights,
         check::check,
         hugging_face::{self, Published},
-        preset,
+        preset, shipped,
         weights::files::{self, Files},
     },
     header::{self, Header, THINNED, WEIGHTS, unreadable},
@@ -32,6 +33,8 @@ pub struct Teacher {
     /// The experiment that it was trained as; of a published model only the model is known.
     own: Experiment,
     is_run: bool,
+    /// Whether it is a preset, whose run is yet to come.
+    is_preset: bool,
     /// Whether channels were taken out of it.
     is_thinned: bool,
     /// How many classes or tokens it answers with, where the file says.
@@ -44,6 +47,10 @@ impl Teacher {
     /// # Errors
     /// Fails for a path without weights, for files that cannot be read, and where nothing says of what model they are.
     pub fn read(path: &Path) -> Result<Self> {
+        if let Some(own) = described(path)? {
+            let path = path.to_owned();
+            return Ok(Self { path, own, is_run: true, is_preset: true, is_thinned: false, classes: None });
+        }
         let Files { paths, config, .. } = files::found(path)?;
         let Some(first) = paths.first() else { return Err(Error::file(path, "has no weights; choose a kept run")) };
         let file = File::open(first).map_err(|error| unreadable(first, &error))?;
@@ -53,7 +60,7 @@ impl Teacher {
             let own = preset::parse(text, first.join("experiment"))?;
             let classes = classes(&header, &own);
             let is_thinned = header.facts.get(THINNED).is_some_and(|word| word == "true");
-            return Ok(Self { path: path.to_owned(), own, is_run: true, is_thinned, classes });
+            return Ok(Self { path: path.to_owned(), own, is_run: true, is_preset: false, is_thinned, classes });
         }
         let Some(config) = config else {
             let message =
@@ -72,7 +79,12 @@ impl Teacher {
             return Err(Error::file(config, message));
         }
         let own = Experiment { model, ..Experiment::default() };
-        Ok(Self { path: path.to_owned(), own, is_run: false, is_thinned: false, classes: None })
+        Ok(Self { path: path.to_owned(), own, is_run: false, is_preset: false, is_thinned: false, classes: None })
+    }
+
+    /// Whether a preset lies at `path`, so that the teacher is yet to be trained.
+    pub fn is_described(path: &Path) -> bool {
+        described(path).is_ok_and(|own| own.is_some())
     }
 
     /// The problem of a path where no teacher is.
@@ -95,6 +107,12 @@ impl Teacher {
         if self.own.lora.rank > 0 {
             let message = "the run trained adapters beside a model that lies elsewhere";
             let mend = "export it whole (`plimsoll export RUN --format huggingface --merge`) and choose that folder";
+            return Some(Problem::new(KEY, message, mend));
+        }
+        if self.is_preset
+            && let Some(message) = unfinished(&self.own)
+        {
+            let mend = "train it as a run of its own and choose that run, or choose another teacher";
             return Some(Problem::new(KEY, message, mend));
         }
         if let Some(classes) = self.classes.filter(|classes| *classes != info.classes) {
@@ -127,6 +145,16 @@ impl Teacher {
         })
     }
 
+    /// The experiment that trains it first, where it is a preset: on the device and under the budget of `student`.
+    pub fn to_train(&self, student: &Experiment) -> Option<Experiment> {
+        self.is_preset.then(|| Experiment {
+            budget: student.budget,
+            device: student.device.clone(),
+            gpu: student.gpu.clone(),
+            ..self.own.clone()
+        })
+    }
+
     /// The experiment whose model it is beside `student`: frozen, in the types that the student computes in.
     pub fn beside(&self, student: &Experiment) -> Experiment {
         let mut beside = Experiment {
@@ -148,6 +176,26 @@ impl Teacher {
         beside.model.dropout = 0.0;
         beside
     }
+}
+
+/// The experiment of the preset that `path` is: a file, or the name of a shipped one where nothing else has that name.
+fn described(path: &Path) -> Result<Option<Experiment>> {
+    if path.extension().is_some_and(|end| end == "toml") {
+        return Ok(Some(preset::open(path)?.experiment));
+    }
+    let name = path.to_str().filter(|_| !path.exists());
+    name.and_then(shipped::find).transpose()
+}
+
+/// Why the model that a preset would train cannot be known before it is trained.
+fn unfinished(own: &Experiment) -> Option<&'static str> {
+    if own.distil.chosen().is_some() {
+        return Some("the preset has a teacher of its own");
+    }
+    if own.prune.kind == PruneKind::Channels {
+        return Some("the preset takes channels out of its model while it is trained");
+    }
+    own.low_rank.is_sought().then_some("the preset finds the ranks of its model's layers when it begins")
 }
 
 /// How many classes or tokens a run's model answers with.

@@ -27,3 +27,4 @@ pub use self::{
     low_rank::{Spectra, factored, factoring_bytes},
     mapped::Mapped,
 };
+pub(crate) use slots::are_alike;

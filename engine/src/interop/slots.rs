@@ -43,6 +43,14 @@ pub(super) fn slots(experiment: &Experiment, info: &DatasetInfo) -> Result<Vec<S
     Ok(listed.0)
 }
 
+/// Whether the experiment's model has the same tensors for data of both kinds.
+///
+/// # Errors
+/// Fails when the model cannot be built for one of them.
+pub(crate) fn are_alike(experiment: &Experiment, [first, second]: [&DatasetInfo; 2]) -> Result<bool> {
+    Ok(slots(experiment, first)? == slots(experiment, second)?)
+}
+
 /// A session of the experiment's model that has no elements.
 pub(super) fn dry(experiment: &Experiment, info: &DatasetInfo) -> Result<Session<DryRun>> {
     let ledger = Ledger::new(None, false);

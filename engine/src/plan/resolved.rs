@@ -3,9 +3,12 @@
 //! Owns [`Resolved`], the only thing that can be predicted and trained. Always holds: everything about it was checked, and
 //! its data were looked at once. Refuses what cannot be, with every problem at once.
 
+mod first;
 mod ranked;
 
 use std::{path::Path, sync::Arc};
+
+use first::First;
 
 use crate::{
     bytes::Bytes,
@@ -29,6 +32,8 @@ pub struct Resolved {
     teacher: Option<Arc<Teacher>>,
     /// The experiment whose model teaches, as it stands beside this one.
     beside: Option<Arc<Experiment>>,
+    /// The run that trains the teacher, where a preset describes it.
+    first: Option<Arc<First>>,
     /// What ranks were found from, by this experiment or the one before.
     spectra: Option<Arc<Spectra>>,
     /// The layers of its model that are factored.
@@ -141,6 +146,9 @@ impl Resolved {
         }
         match machine.target_of(experiment) {
             Ok(target) => {
+                let trained = known.and_then(|known| known.first.as_ref());
+                let of = |teacher: &Arc<Teacher>| First::of(teacher, experiment, data.info(), trained, machine);
+                let first = teacher.as_ref().map(of).transpose().map_err(|problem| vec![problem])?.flatten();
                 let known = known.and_then(|known| known.spectra.as_ref());
                 let decided = decided(experiment, &data);
                 let (experiment, spectra) =
@@ -149,7 +157,7 @@ impl Resolved {
                 let factored = interop::factored(&experiment, data.info()).unwrap_or_default().into();
                 let experiment = Arc::new(experiment);
                 let beside = teacher.as_ref().map(|teacher| Arc::new(teacher.beside(&experiment)));
-                Ok(Self { experiment, data, target, teacher, beside, spectra, factored, resumed: None })
+                Ok(Self { experiment, data, target, teacher, beside, first, spectra, factored, resumed: None })
             }
             Err(error) => {
                 problems.push(of_device(error));
@@ -196,6 +204,12 @@ impl Resolved {
         self.beside.as_deref()
     }
 
+    /// The run that has to train the teacher before this one can begin, where a preset describes the teacher: with the folder
+    /// of that run as `distil.teacher`, this one begins.
+    pub fn to_train_first(&self) -> Option<&Arc<Experiment>> {
+        self.first.as_ref().map(|first| &first.experiment)
+    }
+
     /// What was found out about its data.
     pub fn data(&self) -> &Inspection {
         &self.data
@@ -208,7 +222,8 @@ impl Resolved {
         let why = if chosen == Normalise::Auto { ", as the weights were trained" } else { "" };
         let scaled = is_said.then(|| format!("pixels have {}{why}", whole.normalise.words()));
         let of_teacher = self.teacher.as_ref().and_then(|teacher| teacher.note(&self.experiment));
-        self.data.notes().iter().cloned().chain(scaled).chain(of_teacher).collect()
+        let of_first = self.first.as_ref().map(|first| first.note());
+        self.data.notes().iter().cloned().chain(scaled).chain(of_teacher).chain(of_first).collect()
     }
 
     /// How its model is factored, in a line; `None` where nothing is to be.

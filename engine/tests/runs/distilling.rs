@@ -9,7 +9,7 @@ use std::{
 
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{Checkpointing, DataKind, ModelKind, Precision, PruneKind, UpdateTime},
+    experiment::{Checkpointing, DataKind, ModelKind, Precision, PruneKind, UpdateTime, preset},
     hardware::Machine,
     interop,
     memory::Category,
@@ -155,6 +155,50 @@ fn a_model_that_lost_channels_teaches_with_those_that_stayed() {
     assert!(plan.thinned_after.is_some());
     let (steps, outcome) = run(Start::new(both));
     assert!(steps.len() == 5 && matches!(outcome, Outcome::Finished), "{outcome:?}");
+}
+
+#[test]
+fn a_preset_teaches_once_it_is_trained_under_the_same_budget() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("cnn.toml");
+    let of_teacher = Experiment { title: "The larger".to_owned(), ..small(ModelKind::Cnn) };
+    fs::write(&file, preset::to_text(&of_teacher)).expect("written");
+    let student = Experiment { budget: Bytes::mib(64), ..taught(small(ModelKind::Mlp), &file) };
+    let plan = Plan::of(&student, &Machine::nominal()).expect("a plan");
+    let first = Experiment::clone(plan.resolved.to_train_first().expect("it is to be trained"));
+    assert_eq!(first, Experiment { budget: student.budget, ..preset::open(&file).expect("a preset").experiment });
+    let alone = Plan::of(&first, &Machine::nominal()).expect("a plan");
+    let note = plan.resolved.notes().into_iter().find(|note| note.contains("trained first")).expect("a note");
+    assert!(note.contains("The larger") && note.contains(&alone.peak.live.to_string()), "{note}");
+    // The engine begins no run whose teacher is not there.
+    let (steps, outcome) = run(Start::new(student.clone()));
+    assert!(steps.is_empty() && format!("{outcome:?}").contains("not trained yet"), "{outcome:?}");
+    // What was predicted beside the preset is what is predicted beside the run of it, whose path is as long.
+    let trained = Experiment {
+        budget: student.budget,
+        ..taught(small(ModelKind::Mlp), &kept(&first, folder.path().join("cnn.kept")))
+    };
+    let beside = Plan::of(&trained, &Machine::nominal()).expect("a plan");
+    assert!(beside.resolved.to_train_first().is_none());
+    assert_eq!((beside.peak, beside.layers), (plan.peak, plan.layers));
+
+    let refused = |change: fn(&mut Experiment), budget| {
+        let mut other = of_teacher.clone();
+        change(&mut other);
+        fs::write(&file, preset::to_text(&other)).expect("written");
+        problems(&Experiment { budget, ..student.clone() })
+    };
+    // The teacher's run takes more than the student's beside it.
+    let said = refused(|e| e.batch.micro = 64, Bytes::mib(2));
+    assert!(said.len() == 1 && said[0].contains("while it is trained") && said[0].contains("2.00 MiB"), "{said:?}");
+    let said = refused(|e| e.data.side = 24, student.budget);
+    assert!(said.len() == 1 && said[0].starts_with("distil.teacher"), "{said:?}");
+    let said = refused(|e| e.data.classes = 4, student.budget);
+    assert!(said.len() == 1 && said[0].contains("would learn 4 classes, and the data have 10"), "{said:?}");
+    let said = refused(|e| e.prune.kind = PruneKind::Channels, student.budget);
+    assert!(said.len() == 1 && said[0].contains("takes channels out"), "{said:?}");
+    let said = problems(&taught(small(ModelKind::Mlp), Path::new("cnn-digits-teacher")));
+    assert!(said.len() == 1 && said[0].starts_with("distil.teacher"), "{said:?}");
 }
 
 #[test]

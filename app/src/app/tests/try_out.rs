@@ -228,6 +228,30 @@ fn a_kept_run_teaches_another_model_by_two_clicks() {
 }
 
 #[test]
+fn a_preset_that_is_to_teach_is_trained_first_and_then_the_run_begins() {
+    let store = folder();
+    let presets = folder();
+    let preset = presets.path().join("teacher.toml");
+    let mut teacher = digits();
+    (teacher.title, teacher.run.steps, teacher.run.epochs) = ("The larger".to_owned(), Some(4), None);
+    teacher.model.width = 48;
+    std::fs::write(&preset, plimsoll_engine::experiment::preset::to_text(&teacher)).expect("written");
+    let mut taught = digits();
+    taught.distil.teacher = Some(preset);
+    let mut window = on(&store, taught);
+    until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.resolved.to_train_first().is_some()));
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
+    until(&mut window, |app| {
+        let runs = app.state.session.runs();
+        runs.len() == 2 && matches!(runs[1].status, Status::Ended(Outcome::Finished))
+    });
+    let runs = app(&window).state.session.runs();
+    assert_eq!((runs[0].experiment().model.width, runs[0].summary.map(|summary| summary.steps)), (48, Some(4)));
+    let folder = runs[1].experiment().distil.teacher.clone().expect("taught");
+    assert!(folder.join("last.safetensors").is_file(), "{}", folder.display());
+}
+
+#[test]
 fn a_test_set_that_has_changed_since_the_run_is_told_of() {
     let place = tempfile::tempdir().expect("a folder");
     let letters = place.path().join("letters.txt");

@@ -4,16 +4,22 @@
 
 use super::{Fitted, slots};
 use crate::{
-    error::{Error, Result},
-    experiment::{DatasetInfo, Experiment},
+    error::{Error, Problem, Result},
+    experiment::{DatasetInfo, Experiment, Teacher},
 };
 
 /// The weights of the model that teaches `experiment`, fitted to it; `None` where none does. `beside` is its experiment.
 ///
 /// # Errors
-/// Fails for weights that cannot be read, where [`Fitted::new`] does, and for those that lack a part of the model.
+/// Fails for a teacher that is yet to be trained, for weights that cannot be read, where [`Fitted::new`] does, and for those
+/// that lack a part of the model.
 pub fn teaching(experiment: &Experiment, beside: Option<&Experiment>, info: &DatasetInfo) -> Result<Option<Fitted>> {
     let Some((path, beside)) = experiment.distil.chosen().zip(beside) else { return Ok(None) };
+    if Teacher::is_described(path) {
+        let message = format!("{} is a preset, whose model is not trained yet", path.display());
+        let mend = "train it, and choose the folder of its run; `plimsoll train` and the window do so by themselves";
+        return Err(Problem::new("distil.teacher", message, mend).into());
+    }
     let fitted = Fitted::open(path, beside, info)?;
     if fitted.tensors() < slots(beside, info)?.len() {
         let afresh = fitted.notes().iter().find(|note| note.contains("afresh"));

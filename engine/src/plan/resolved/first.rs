@@ -1,0 +1,89 @@
+//! The teacher that a preset describes: trained first, as a run of its own under the line of the run that it teaches.
+//!
+//! Refuses one whose weights would not be those that are asked for beside the student, and one that crosses the line.
+
+use std::sync::Arc;
+
+use super::Resolved;
+use crate::{
+    bytes::Bytes,
+    error::{Error, Problem},
+    experiment::{DatasetInfo, Experiment, Teacher},
+    hardware::Machine,
+    interop,
+    plan::{self, predict},
+};
+
+const KEY: &str = "distil.teacher";
+const OTHER: &str = "choose another teacher, or train it as a run of its own and choose that run";
+
+/// A run that comes before another one, whose teacher it trains.
+#[derive(Debug, Clone)]
+pub(super) struct First {
+    /// On the device and under the budget of the run that it teaches.
+    pub(super) experiment: Arc<Experiment>,
+    /// What counts against the budget at its peak.
+    load: Bytes,
+    info: DatasetInfo,
+}
+
+impl First {
+    /// The run that trains `teacher`, where a preset describes it; one that is `known` is not planned again.
+    ///
+    /// # Errors
+    /// A preset that cannot be trained here, whose peak crosses the line, or whose model does not fit the student's data.
+    pub(super) fn of(
+        teacher: &Teacher,
+        student: &Experiment,
+        info: &DatasetInfo,
+        known: Option<&Arc<Self>>,
+        machine: &Machine,
+    ) -> Result<Option<Arc<Self>>, Problem> {
+        let Some(experiment) = teacher.to_train(student) else { return Ok(None) };
+        let first = match known.filter(|known| *known.experiment == experiment) {
+            Some(known) => Arc::clone(known),
+            None => Arc::new(Self::planned(experiment, machine)?),
+        };
+        let taught = first.info;
+        if (taught.label, taught.classes) != (info.label, info.classes) {
+            let message =
+                format!("the teacher would learn {} classes, and the data have {}", taught.classes, info.classes);
+            return Err(Problem::new(KEY, message, OTHER));
+        }
+        let beside = teacher.beside(student);
+        let is_alike = interop::are_alike(&beside, [&taught, info]);
+        if !is_alike.map_err(|error| Problem::new(KEY, error.to_string(), OTHER))? {
+            let message = "the teacher would learn from samples of other sizes, and its weights would not fit these";
+            return Err(Problem::new(KEY, message, OTHER));
+        }
+        Ok(Some(first))
+    }
+
+    fn planned(experiment: Experiment, machine: &Machine) -> Result<Self, Problem> {
+        let not_here = |error: Error| Problem::new(KEY, format!("the teacher cannot be trained here: {error}"), OTHER);
+        let resolved = Resolved::new(&experiment, machine).map_err(|problems| not_here(plan::first(problems)))?;
+        let planned = predict(&resolved, machine).map_err(not_here)?;
+        if !planned.fits() {
+            let message = format!(
+                "the teacher takes {} while it is trained, and the budget is {}",
+                planned.load(),
+                planned.budget
+            );
+            return Err(Problem::new(
+                KEY,
+                message,
+                format!("write a budget of {} or more, or {OTHER}", planned.load()),
+            ));
+        }
+        Ok(Self { experiment: Arc::new(experiment), load: planned.load(), info: *resolved.info() })
+    }
+
+    /// What its user should know.
+    pub(super) fn note(&self) -> String {
+        let Experiment { title, budget, .. } = &*self.experiment;
+        format!(
+            "the teacher, \"{title}\", is trained first, as a run of its own: {} at its peak, of a budget of {budget}",
+            self.load
+        )
+    }
+}
