@@ -369,7 +369,7 @@ impl Dispatcher<'_> {
             Event::Warning(text) => state.log.add(Level::Warning, text.clone()),
             Event::Ended { run, outcome, summary } => {
                 state.is_starting = false;
-                // What cannot be taught does not begin.
+                // The run that waits begins only where its teacher was trained to the end.
                 let is_due = matches!(outcome, Outcome::Finished);
                 state.taught = state.taught.take().filter(|_| is_due).map(|taught| Taught { is_due, ..taught });
                 self.services.planner.trains(false);

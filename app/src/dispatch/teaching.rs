@@ -18,7 +18,9 @@ impl Dispatcher<'_> {
     /// Trains the teacher of `next`, as a run of its own, before that begins.
     pub(super) fn teach(&mut self, teacher: Start, mut next: Start) {
         if self.services.store.is_none() {
-            self.toasts.warning("No runs are kept here, nor would a teacher's weights be: choose a trained teacher");
+            self.toasts.warning(
+                "Runs are not kept here, so the teacher's weights would be lost: choose a teacher that is trained",
+            );
             return;
         }
         let name = teacher.experiment.title.clone();

@@ -34,8 +34,8 @@ impl Distil {
 }
 
 impl Experiment {
-    /// Whether it is of a teacher out of whose model channels were taken: what learns has none of its layers frozen, where
-    /// channels go.
+    /// Whether this is the model of a teacher whose channels were taken out. Only a teacher prunes channels and is frozen in
+    /// whole: a run that prunes channels with frozen layers is refused.
     pub(crate) fn lacks_channels(&self) -> bool {
         self.frozen == Frozen::All && self.prune.kind == PruneKind::Channels
     }

@@ -33,7 +33,7 @@ pub enum Passes<'a> {
     },
 }
 
-/// How a model that only answers comes by its weights.
+/// Where the weights of a model that is not trained come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begun {
     /// They are drawn.
@@ -70,7 +70,7 @@ pub struct Forward {
 }
 
 impl Forward {
-    /// The dry run of `passes`, on a model that has `begun` so.
+    /// The dry run of `passes`, on a model whose weights come from where `begun` says.
     ///
     /// # Examples
     ///

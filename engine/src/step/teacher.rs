@@ -79,9 +79,10 @@ impl<B: Backend> Session<B> {
         let (executor, ledger) = (self.executor.clone(), self.executor.ledger());
         ledger.set_phase(Phase::Loading);
         ledger.name_teachers(true);
-        let model = match teacher.lacks_channels() {
-            true => Model::thinned(&executor, teacher, &self.info),
-            false => Model::replaced(&executor, teacher, &self.info, Some(&|_, _| true)),
+        let model = if teacher.lacks_channels() {
+            Model::thinned(&executor, teacher, &self.info)
+        } else {
+            Model::replaced(&executor, teacher, &self.info, Some(&|_, _| true))
         };
         ledger.name_teachers(false);
         let model = model?;

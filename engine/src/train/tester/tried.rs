@@ -119,7 +119,7 @@ impl Weights {
         }
     }
 
-    /// How a model comes by them.
+    /// Where they come from.
     pub(super) fn begun(&self) -> Begun {
         match self {
             Self::Checkpoint(checkpoint) if checkpoint.is_thinned() => Begun::Thinned,
