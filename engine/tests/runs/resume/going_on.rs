@@ -88,12 +88,17 @@ fn holds(run: &Run, case: &dyn Fn() -> String) {
     let context = highest.categories.get(Category::Context);
     let state = highest.categories.get(Category::OptimizerState);
     let beside = context.0 as f64 + OF_ENDED_THREADS.0 as f64;
+    // Predicted is the highest checkpoint of a run. One that is written after channels are gone is smaller, unless the run has
+    // gone on from there.
+    let goes_on_thinned = run.plan.resolved.resumed().is_some_and(|resumed| resumed.counters.is_thinned);
+    let is_highest = goes_on_thinned || run.plan.thinned_after.is_none_or(|after| run.summary.steps < after);
     for live in &run.saving {
         assert!(*live <= highest.live, "{}: {live} while saving, {} predicted", case(), highest.live);
         // Where f16 skipped every update, there is no state.
         let without = if run.summary.skipped_steps > 0 { state } else { Bytes::ZERO };
         let most = live.0 as f64 * 1.01 + beside + without.0 as f64;
-        assert!(highest.live.0 as f64 <= most, "{}: {live} while saving, {} predicted", case(), highest.live);
+        let is_close = !is_highest || highest.live.0 as f64 <= most;
+        assert!(is_close, "{}: {live} while saving, {} predicted", case(), highest.live);
     }
 }
 
