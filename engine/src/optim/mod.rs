@@ -75,7 +75,8 @@ fn rule<B: Backend>(choice: &experiment::Optimizer, param: &Param<B>, step: u64)
     let is_small = shape.elements() < QUANTISED_FROM;
     let is_as_adamw = match kind {
         OptimizerKind::Adamw8bit | OptimizerKind::Adamw4bit => is_small,
-        OptimizerKind::Muon | OptimizerKind::ApolloMini => !is_hidden_matrix(param),
+        OptimizerKind::Muon => !is_orthogonal(choice, param),
+        OptimizerKind::ApolloMini => !is_hidden_matrix(param),
         OptimizerKind::Sgd
         | OptimizerKind::Momentum
         | OptimizerKind::Nesterov
@@ -91,9 +92,10 @@ fn rule<B: Backend>(choice: &experiment::Optimizer, param: &Param<B>, step: u64)
     of_kind(kind, choice, (shape, param.master().dtype(), key), step)
 }
 
-/// Whether Muon makes a parameter's steps orthogonal.
+/// Whether Muon makes a parameter's steps orthogonal. The extents do not decide it: a matrix that loses all channels but one
+/// keeps its momentum.
 fn is_orthogonal<B: Backend>(choice: &experiment::Optimizer, param: &Param<B>) -> bool {
-    choice.kind == OptimizerKind::Muon && is_hidden_matrix(param)
+    choice.kind == OptimizerKind::Muon && param.used_as() == ParamUse::HiddenMatrix
 }
 
 /// Whether a parameter is the matrix of a hidden layer. One of a single row or column is a vector.

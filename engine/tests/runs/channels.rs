@@ -83,6 +83,21 @@ fn every_family_goes_on_smaller_as_was_predicted() {
     }
 }
 
+#[test]
+fn a_layer_that_is_left_with_one_channel_keeps_the_state_of_its_optimizer() {
+    for kind in KINDS {
+        for optimizer in OptimizerKind::ALL.into_iter().filter(|optimizer| optimizer.keeps_state_by_weight()) {
+            let mut experiment = thinned(kind);
+            (experiment.model.width, experiment.model.dense) = (2, 2);
+            (experiment.prune.final_sparsity, experiment.optimizer.kind) = (0.9, optimizer);
+            let seen = run(&experiment, Keep::default());
+            assert_eq!(seen.thinned_at, Some(3), "{kind:?} with {optimizer:?}");
+            let (predicted, measured) = (seen.summary.predicted.live, seen.summary.measured.live);
+            assert!(measured <= predicted, "{kind:?} with {optimizer:?}: {measured} of {predicted}");
+        }
+    }
+}
+
 fn saved(folder: &Path) -> std::collections::HashMap<String, Tensor> {
     safetensors::load(folder.join("last.safetensors"), &Device::Cpu).expect("a file of tensors")
 }
