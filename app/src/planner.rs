@@ -103,6 +103,8 @@ struct Inbox {
     machine: Option<Machine>,
     /// A run takes the processor.
     is_training: bool,
+    /// The thread has done all that it was asked for.
+    is_idle: bool,
     closing: bool,
 }
 
@@ -184,6 +186,15 @@ impl Planner {
         self.shared.bell.notify_one();
     }
 
+    /// Whether all that was asked for is answered and every answer was taken.
+    #[cfg(test)]
+    pub(crate) fn is_at_rest(&self) -> bool {
+        let inbox = self.shared.inbox();
+        let asked =
+            inbox.plan.is_some() || inbox.machine.is_some() || inbox.pin.is_some() || inbox.neighbours.is_some();
+        inbox.is_idle && !asked && self.answers.is_empty()
+    }
+
     /// The answers so far.
     pub(crate) fn answers(&self) -> impl Iterator<Item = Answer> + '_ {
         self.answers.try_iter()
@@ -239,6 +250,7 @@ impl Worker {
     fn next(&mut self) -> Option<Job> {
         let shared = Arc::clone(&self.shared);
         let mut inbox = shared.inbox();
+        inbox.is_idle = false;
         loop {
             if inbox.closing {
                 return None;
@@ -261,7 +273,9 @@ impl Worker {
             if let Some(question) = inbox.neighbours.take() {
                 return Some(Job::Neighbours(question));
             }
+            inbox.is_idle = true;
             inbox = self.shared.bell.wait(inbox).unwrap_or_else(PoisonError::into_inner);
+            inbox.is_idle = false;
         }
     }
 

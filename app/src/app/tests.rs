@@ -93,6 +93,13 @@ fn until(window: &mut Window, done: impl Fn(&App) -> bool) {
     }
 }
 
+/// Draws frames until the machine is measured and what else fits is known and drawn: no answer is on its way that would
+/// change what a click meets.
+fn settle(window: &mut Window) {
+    until(window, |app| app.state.machine.version() > 0 && app.services.planner.is_at_rest());
+    window.run_steps(2);
+}
+
 /// Opens what is folded away in the experiment's pane.
 fn unfold(window: &mut Window) {
     for name in ["More about memory", "Trained parameters", "More about the data", "More about the optimizer"] {
@@ -195,6 +202,7 @@ fn what_does_not_fit_is_refused_with_changes_that_would_and_trains_anyway_only_t
     until(&mut window, |app| app.state.notice.is_some());
     assert!(matches!(app(&window).state.notice, Some(Notice::Run(Outcome::OverBudget(_)))));
     assert!(window.query_by_label("Stopped at the budget.").is_some());
+    settle(&mut window);
     let advice = app(&window).state.prediction.options.nearest[0].clone();
     let name = crate::advice::words(&advice);
     let buttons: Vec<_> = window.get_all_by_role_and_label(Role::Button, &name).collect();
@@ -208,8 +216,7 @@ fn what_does_not_fit_is_refused_with_changes_that_would_and_trains_anyway_only_t
 #[test]
 fn a_line_is_filled_by_one_click() {
     let mut window = window(Experiment { budget: Bytes::mib(6), ..digits() });
-    until(&mut window, |app| app.state.prediction.options.fill.is_some());
-    window.run_steps(2);
+    settle(&mut window);
     let fill = app(&window).state.prediction.options.fill.clone().expect("there is room");
     let before = app(&window).state.document.experiment.batch.micro;
     window.get_by_role_and_label(Role::Button, "Fill the budget").click();

@@ -90,7 +90,7 @@ fn no_frame_of_a_run_is_laid_out_twice() {
     for size in [[960.0, 600.0], [1280.0, 800.0], [1920.0, 1080.0]] {
         let mut window = window(digits());
         window.set_size(size.into());
-        until(&mut window, |app| app.state.prediction.options_generation == app.state.document.generation);
+        settle(&mut window);
         window.run_steps(3);
         let before = laid_out_again(&window);
         window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);

@@ -220,7 +220,7 @@ pub(super) fn assert_none(faults: &BTreeSet<String>) {
 #[test]
 fn a_plan_can_be_read_in_every_pane_size_scale_and_theme() {
     let mut window = window(digits());
-    until(&mut window, |app| app.state.prediction.options_generation == app.state.document.generation);
+    settle(&mut window);
     let mut faults = BTreeSet::new();
     every_picture(&mut window, "planned", &mut faults);
     assert_none(&faults);
@@ -240,7 +240,7 @@ fn runs_and_a_comparison_can_be_read_in_every_pane_size_scale_and_theme() {
         window.get_by_role_and_label(Role::Slider, "Micro-batch").increment_accesskit();
         until(&mut window, |app| app.state.plan().is_some());
     }
-    until(&mut window, |app| app.state.prediction.options_generation == app.state.document.generation);
+    settle(&mut window);
     assert!(app(&window).state.pin.is_some());
     let mut faults = BTreeSet::new();
     every_picture(&mut window, "after two runs", &mut faults);
@@ -252,7 +252,7 @@ fn what_does_not_fit_can_be_read_in_every_pane_size_scale_and_theme() {
     let mut experiment = presets::shipped().into_iter().find(|s| s.name == "vit-digits").expect("shipped").experiment;
     experiment.budget = Bytes::mib(3);
     let mut window = window(experiment);
-    until(&mut window, |app| app.state.prediction.options_generation == app.state.document.generation);
+    settle(&mut window);
     let mut faults = BTreeSet::new();
     every_picture(&mut window, "over the budget", &mut faults);
     assert_none(&faults);
@@ -262,7 +262,7 @@ fn what_does_not_fit_can_be_read_in_every_pane_size_scale_and_theme() {
 fn a_plan_for_a_card_can_be_read_in_every_pane_size_scale_and_theme() {
     let named = |name: &str| presets::shipped().into_iter().find(|s| s.name == name).expect("shipped").experiment;
     let mut window = window(named("gpt2-rtx4060-plan"));
-    until(&mut window, |app| app.state.prediction.options_generation == app.state.document.generation);
+    settle(&mut window);
     until(&mut window, |app| app.state.devices.is_some());
     let plan = app(&window).state.plan().expect("a plan");
     assert!(plan.target.profile().is_some_and(|card| card.slug == "rtx4060-8g"));

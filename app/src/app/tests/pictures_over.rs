@@ -117,7 +117,7 @@ fn the_gallery_can_be_read_in_every_size_scale_and_theme() {
 fn every_menu_can_be_read_in_every_size_scale_and_theme() {
     let mut window = window(digits());
     until(&mut window, |app| app.state.devices.is_some());
-    until(&mut window, |app| app.state.prediction.options_generation == app.state.document.generation);
+    settle(&mut window);
     let mut faults = BTreeSet::new();
     for name in ["File", "View", "Device", "Common budgets", "Compare"] {
         let open = move |window: &mut Window| {

@@ -89,7 +89,7 @@ fn assert_reached(names: &[String], wanted: &[&str]) {
 #[test]
 fn the_tab_key_goes_through_the_window_as_the_eye_does_and_what_it_reaches_is_seen_and_named() {
     let mut window = window(digits());
-    until(&mut window, |app| app.state.prediction.options_generation == app.state.document.generation);
+    settle(&mut window);
     unfold(&mut window);
     let names = tab_through(&mut window);
     let reached =
@@ -150,7 +150,7 @@ fn used() -> Window {
         until(&mut window, |app| app.state.plan().is_some());
     }
     window.key_press_modifiers(Modifiers::COMMAND, Key::P);
-    until(&mut window, |app| app.state.prediction.options_generation == app.state.document.generation);
+    settle(&mut window);
     until(&mut window, |app| app.state.devices.is_some());
     window
 }

@@ -87,7 +87,7 @@ fn every_pane(window: &mut Window, state: &str) {
 #[test]
 fn everything_is_named_and_read_as_the_eye_goes_in_every_pane() {
     let mut window = window(digits());
-    until(&mut window, |app| app.state.prediction.options_generation == app.state.document.generation);
+    settle(&mut window);
     unfold(&mut window);
     every_pane(&mut window, "planned");
     for count in 1..=2 {
@@ -97,7 +97,7 @@ fn everything_is_named_and_read_as_the_eye_goes_in_every_pane() {
         until(&mut window, |app| app.state.plan().is_some());
     }
     window.key_press_modifiers(Modifiers::COMMAND, Key::P);
-    until(&mut window, |app| app.state.prediction.options_generation == app.state.document.generation);
+    settle(&mut window);
     every_pane(&mut window, "after two runs");
 }
 
@@ -118,7 +118,7 @@ fn steps_and_minutes_between_checkpoints_are_told_apart_in_names_that_are_not_cu
 #[test]
 fn everything_is_named_and_read_as_the_eye_goes_for_a_card() {
     let mut window = window(Experiment { device: "rtx4060-8g".to_owned(), budget: Bytes::gib(2), ..digits() });
-    until(&mut window, |app| app.state.prediction.options_generation == app.state.document.generation);
+    settle(&mut window);
     until(&mut window, |app| app.state.devices.is_some());
     unfold(&mut window);
     every_pane(&mut window, "for a card");

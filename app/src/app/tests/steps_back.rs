@@ -78,17 +78,14 @@ fn changes_that_were_not_saved_are_found_again() {
 fn an_offer_that_was_taken_is_given_back() {
     let before = Experiment { budget: Bytes::mib(6), ..digits() };
     let mut window = window(before.clone());
-    until(&mut window, |app| app.state.prediction.options.fill.is_some());
-    window.run_steps(2);
+    settle(&mut window);
     window.get_by_role_and_label(Role::Button, "Fill the budget").click();
     window.run_steps(3);
     assert_ne!(app(&window).state.document.experiment, before);
     undo(&mut window);
     assert_eq!(app(&window).state.document.experiment, before);
-    // Until then the list is that of the experiment that was undone.
-    until(&mut window, |app| app.state.prediction.options_generation == app.state.document.generation);
+    settle(&mut window);
     let best = app(&window).state.prediction.options.best.clone();
-    window.run_steps(2);
     for offer in best.iter().take(2) {
         let name = crate::advice::words(offer);
         let Some(button) = window.query_all_by_role_and_label(Role::Button, &name).next() else { continue };
@@ -97,8 +94,7 @@ fn an_offer_that_was_taken_is_given_back() {
         assert_eq!(app(&window).state.document.experiment, offer.experiment);
         undo(&mut window);
         assert_eq!(app(&window).state.document.experiment, before, "{name}");
-        until(&mut window, |app| app.state.prediction.options_generation == app.state.document.generation);
-        window.run_steps(2);
+        settle(&mut window);
     }
 }
 

@@ -8,7 +8,7 @@ use egui_kittest::kittest::NodeT;
 use super::*;
 
 /// Draws until what else fits is known, and holds every pane to its place in every frame.
-fn settle(window: &mut Window, what: &str) {
+fn settle_in_place(window: &mut Window, what: &str) {
     let rects = app(window).layout.rects();
     let start = Instant::now();
     loop {
@@ -84,7 +84,7 @@ fn edit_each(window: &mut Window, role: Role, edited: fn(&mut Window, &str)) -> 
     count
 }
 
-/// The same as [`settle`], without waiting for what else fits: the row for it has its place in any case.
+/// The same as [`settle_in_place`], without waiting for what else fits: the row for it has its place in any case.
 fn planned(window: &mut Window, places: Option<&Rows>, what: &str) {
     let rects = app(window).layout.rects();
     let start = Instant::now();
@@ -156,7 +156,7 @@ fn no_edit_of_a_control_of_a_lesson_moves_a_pane() {
 fn a_description_of_several_lines_is_edited_and_nothing_moves() {
     let lines = "One line that says what to look at.\nAnother that says why.\nAnd a third.";
     let mut window = window(Experiment { description: lines.to_owned(), ..digits() });
-    settle(&mut window, "at first");
+    settle_in_place(&mut window, "at first");
     window.get_by_label("Title and description").click_accesskit();
     window.run_steps(30);
     window.get_by_role_and_label(Role::MultilineTextInput, "Description").focus();
@@ -185,11 +185,11 @@ fn a_description_of_several_lines_is_edited_and_nothing_moves() {
 #[test]
 fn no_edit_moves_a_pane_when_what_else_fits_comes_after_it() {
     let mut window = window(Experiment { budget: Bytes::kib(700), ..digits() });
-    settle(&mut window, "at first");
+    settle_in_place(&mut window, "at first");
     for name in ["Micro-batch", "Width", "Accumulation"] {
         for _ in 0..2 {
             window.get_by_role_and_label(Role::Slider, name).increment_accesskit();
-            settle(&mut window, name);
+            settle_in_place(&mut window, name);
         }
     }
 }
@@ -201,17 +201,17 @@ fn neither_a_pin_nor_an_offer_nor_a_run_that_is_refused_moves_a_pane() {
     experiment.batch.micro = 512;
     experiment.budget = Bytes::mib(2);
     let mut window = window(experiment);
-    settle(&mut window, "does not fit");
+    settle_in_place(&mut window, "does not fit");
     let rects = app(&window).layout.rects();
     window.get_by_role_and_label(Role::Button, "Pin").click();
-    settle(&mut window, "pinned");
+    settle_in_place(&mut window, "pinned");
     window.get_by_role_and_label(Role::Button, "Train anyway").click();
     until(&mut window, |app| app.state.notice.is_some());
-    settle(&mut window, "refused");
+    settle_in_place(&mut window, "refused");
     let nearest = app(&window).state.prediction.options.nearest[0].experiment.clone();
     window.state_mut().as_mut().expect("drawn").sender.send(crate::command::Action::Adopt(Box::new(nearest)));
-    settle(&mut window, "an offer");
-    settle(&mut window, "fits");
+    settle_in_place(&mut window, "an offer");
+    settle_in_place(&mut window, "fits");
     assert!(app(&window).state.plan().is_some_and(|plan| plan.fits()));
     assert_eq!(app(&window).layout.rects(), rects);
 }
