@@ -3,7 +3,9 @@
 use plimsoll_engine::{
     Bytes,
     error::LimitedBy,
-    experiment::{BaseWeights, Batch, Checkpointing, EvaluationBatch, Frozen, OptimizerKind, Recompute, UpdateTime},
+    experiment::{
+        BaseWeights, Batch, Checkpointing, EvaluationBatch, Execution, Frozen, OptimizerKind, Recompute, UpdateTime,
+    },
     plan::{Advice, Change, Found, Plan},
 };
 
@@ -26,6 +28,8 @@ fn one(change: &Change) -> String {
         Change::Checkpointing(choice) => checkpointing(*choice),
         Change::RetainGraph(false) => "free the graph in the backward pass".to_owned(),
         Change::RetainGraph(true) => "retain the graph".to_owned(),
+        Change::Execution(Execution::InPlace) => "write results in place".to_owned(),
+        Change::Execution(Execution::Eager) => "give every result memory of its own".to_owned(),
         Change::Recompute(Recompute::None) => "recompute no activations".to_owned(),
         Change::Recompute(Recompute::Cheap) => "recompute cheap activations".to_owned(),
         Change::LossChunk(0) => "loss on all rows at once".to_owned(),

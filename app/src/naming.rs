@@ -61,6 +61,7 @@ impl Differing {
             ("device", _) => format!("on {}", format::device(value)),
             ("distil.teacher", _) => format!("taught by {}", place(value)),
             ("weights.path", _) => format!("weights of {}", place(value)),
+            ("execution", _) => format!("{value} execution"),
             ("recompute", "none") => "no recompute".to_owned(),
             ("quantise.base", _) => format!("{value} base"),
             ("quantise.kind", "none") => "no integers".to_owned(),

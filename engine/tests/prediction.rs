@@ -6,7 +6,7 @@ use std::{path::Path, time::Duration};
 
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{BaseWeights, Checkpointing, Frozen, Precision, Recompute, UpdateTime, shipped},
+    experiment::{BaseWeights, Checkpointing, Execution, Frozen, Precision, Recompute, UpdateTime, shipped},
     hardware::Machine,
     memory::{Category, bookkeeping::ENGINE},
     plan::Plan,
@@ -143,6 +143,23 @@ fn at_its_prediction(trainer: &Trainer, mut experiment: Experiment) -> Summary {
 }
 
 #[test]
+fn presets_take_more_by_eager_execution_as_predicted_and_come_to_the_same_loss() {
+    let trainer = Trainer::new(|| {});
+    for name in
+        ["mlp-digits", "cnn-digits", "sepcnn-shapes", "mobilenetv2-shapes", "vit-digits", "sort-llama", "brackets-gpt"]
+    {
+        let mut in_place = shipped::open(name).expect("a preset").experiment;
+        (in_place.run.steps, in_place.run.epochs) = (Some(3), None);
+        let eager = Experiment { execution: Execution::Eager, ..in_place.clone() };
+        let [less, more] = [in_place, eager].map(|experiment| at_its_prediction(&trainer, experiment));
+        assert_eq!(more.train_loss.map(f64::to_bits), less.train_loss.map(f64::to_bits), "{name}");
+        assert_eq!(more.test_accuracy, less.test_accuracy, "{name}");
+        assert!(more.predicted.live > less.predicted.live, "{name}: {:?}, {:?}", more.predicted, less.predicted);
+        assert!(more.measured.live > less.measured.live, "{name}: {:?}, {:?}", more.measured, less.measured);
+    }
+}
+
+#[test]
 fn a_deep_and_narrow_llama_stays_inside_its_prediction() {
     let trainer = Trainer::new(|| {});
     let sort = |depth: usize, change: fn(&mut Experiment)| {
@@ -167,6 +184,7 @@ fn a_deep_and_narrow_llama_stays_inside_its_prediction() {
         sort(50, |e| e.checkpointing = Checkpointing::Percent(40)),
         sort(50, |e| e.recompute = Recompute::Cheap),
         sort(50, |e| e.retain_graph = true),
+        sort(50, |e| e.execution = Execution::Eager),
         sort(50, |e| e.lora.rank = 2),
         sort(50, |e| (e.lora.rank, e.frozen, e.quantise.base) = (2, Frozen::All, BaseWeights::Nf4Double)),
         // Clipping needs the norm of all gradients together.

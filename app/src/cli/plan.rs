@@ -4,10 +4,10 @@ use std::{process::ExitCode, time::Duration};
 
 use clap::Args;
 use plimsoll_engine::{
-    Bytes,
+    Bytes, Experiment,
     data::HostMemory,
     device::profile::Card,
-    experiment::WholeLayer,
+    experiment::{Execution, WholeLayer},
     memory::{Alive, Categories, Category, Phase, Timeline},
     plan::{self, Factorable, HighPrecisionTensor, LayerRow, Limit, Pass, Peak, Verdict},
 };
@@ -277,6 +277,7 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
     for line in plan.resolved.data().text_facts().into_iter().flat_map(samples::lines) {
         text.push_str(&format!("Text: {line}.\n"));
     }
+    text.push_str(&execution(plan)?);
     text.push('\n');
     if let Some(without) = plan.peak_without_updates().filter(|without| *without < peak.live) {
         text.push_str(&format!(
@@ -305,6 +306,19 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
         text.push_str(&offers::of(plan, Limit::within(SEARCH_TIME))?);
     }
     Ok(text)
+}
+
+/// What eager execution takes beside the same run in place; nothing of a run in place.
+fn execution(plan: &plan::Plan) -> anyhow::Result<String> {
+    match plan.experiment.execution {
+        Execution::InPlace => Ok(String::new()),
+        Execution::Eager => {
+            let in_place = Experiment { execution: Execution::InPlace, ..(*plan.experiment).clone() };
+            let (less, more) = (plan::Plan::of(&in_place, &plan::this_machine())?.load(), plan.load());
+            let (by, percent) = (more.saturating_sub(less), (more.0 as f64 / less.0.max(1) as f64 - 1.0) * 100.0);
+            Ok(format!("Eager execution takes {by} more than execution in place, {percent:.0}% of {less}.\n"))
+        }
+    }
 }
 
 /// What is taken of host memory beside the budget.

@@ -152,8 +152,18 @@ impl<B: Backend> Backward<'_, B> {
         let Some(saved) = saved else { return id.map_or(Ok(()), |id| self.accumulate_grad(id, by_input()?)) };
         if saved.is_kept() {
             by_weight(&saved.tensor(self.executor)?)?;
-            self.release(saved.into_kept());
-            return id.map_or(Ok(()), |id| self.accumulate_grad(id, by_input()?));
+            let mut kept = saved.into_kept();
+            // An eager framework lets go of what a node saved when all of its gradients are there.
+            if !self.executor.is_eager() {
+                self.release(kept.take());
+            }
+            let Some(id) = id else {
+                self.release(kept);
+                return Ok(());
+            };
+            let gradient = by_input()?;
+            self.release(kept);
+            return self.accumulate_grad(id, gradient);
         }
         if let Some(id) = id {
             self.accumulate_grad(id, by_input()?)?;
@@ -287,6 +297,27 @@ impl<'m, B: Backend> Tape<'m, B> {
         let id = self.name();
         self.nodes.push(Node { layer, output: id, rule: Box::new(rule) });
         Value { id: Some(id), ..Value::constant(output) }
+    }
+
+    /// [`Tape::record`] of a layer that keeps `kept` until its rule has run, as eager execution does. A node without it takes
+    /// no byte more.
+    pub fn record_keeping(
+        &mut self,
+        layer: LayerId,
+        requires_grad: bool,
+        output: Tensor<B>,
+        kept: Option<Tensor<B>>,
+        rule: impl FnOnce(&mut Backward<'_, B>, Tensor<B>) -> Result<()> + 'm,
+    ) -> Value<B>
+    where
+        B: 'm,
+    {
+        let Some(kept) = kept else { return self.record(layer, requires_grad, output, rule) };
+        self.record(layer, requires_grad, output, move |back, gradient| {
+            rule(back, gradient)?;
+            back.release([kept]);
+            Ok(())
+        })
     }
 
     /// Walks back from `output`, whose gradient is `gradient`, and frees what was saved on the way. Returns the gradient of

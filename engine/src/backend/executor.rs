@@ -1,6 +1,10 @@
 //! The executor: a backend and a ledger, and the one place where tensors are allocated and kernels launched.
 
-use std::{cell::RefCell, fmt, rc::Rc};
+use std::{
+    cell::{Cell, RefCell},
+    fmt,
+    rc::Rc,
+};
 
 use crate::{
     backend::{Backend, DType, HostSlice, Kernel, Readback, Shape, Tensor},
@@ -16,6 +20,7 @@ struct Inner<B: Backend> {
     backend: B,
     ledger: Ledger,
     sampler: RefCell<Option<Sampler>>,
+    is_eager: Cell<bool>,
 }
 
 /// Reads the measured memory at every op of a pass, to be drawn over the predicted timeline.
@@ -61,7 +66,22 @@ impl<B: Backend> fmt::Debug for Executor<B> {
 impl<B: Backend> Executor<B> {
     /// An executor of a backend and an account.
     pub fn new(backend: B, ledger: Ledger) -> Self {
-        Self(Rc::new(Inner { backend, ledger, sampler: RefCell::new(None) }))
+        Self(Rc::new(Inner { backend, ledger, sampler: RefCell::new(None), is_eager: Cell::new(false) }))
+    }
+
+    /// Whether every op writes to memory of its own, and layers keep what those of an eager framework keep.
+    pub fn is_eager(&self) -> bool {
+        self.0.is_eager.get()
+    }
+
+    /// Chooses it for what follows.
+    pub fn set_eager(&self, is_eager: bool) {
+        self.0.is_eager.set(is_eager);
+    }
+
+    /// Whether an op may write its result over `x`.
+    pub fn may_overwrite(&self, x: &Tensor<B>) -> bool {
+        x.is_unique() && !self.is_eager()
     }
 
     /// The account.

@@ -48,7 +48,7 @@ pub use optimizer::{Hyperparameter, Optimizer, OptimizerKind, Schedule, UpdateTi
 pub use precision::Precision;
 pub use prune::{Prune, PruneKind, PruneSchedule, PruneScope};
 pub use quantise::{BaseWeights, Quantise, QuantiseKind};
-pub use saving::{Frozen, Recompute};
+pub use saving::{Execution, Frozen, Recompute};
 pub use settings::Setting;
 pub use source_traits::{PathUse, SourceTraits};
 pub use teacher::Teacher;
@@ -95,6 +95,8 @@ settings! {
             .quiet()
             .formerly("tape")
             .words_were(&[("frees", "false"), ("held", "true")]);
+        /// Where the results of ops are written: over what nobody reads any more, or as in an eager framework.
+        pub execution: Execution = Execution::InPlace, KERNELS.quiet();
         /// Which parameters are not trained.
         pub frozen: Frozen = Frozen::None, KERNELS.quiet();
     } and {

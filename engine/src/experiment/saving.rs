@@ -16,6 +16,17 @@ words! {
     } switched None Cheap
 }
 
+words! {
+    /// Where the results of ops are written, and what is kept of them.
+    pub enum Execution {
+        /// Over an operand that nothing else holds, and what a gradient rule can do without is not kept.
+        InPlace = "in-place",
+        /// To memory of their own, and what the ops of an eager framework keep is kept: the masks of dropout, the activated half of
+        /// gated units, and what goes into a rectifier with an upper end.
+        Eager = "eager",
+    }
+}
+
 /// Which parameters are not trained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Frozen {

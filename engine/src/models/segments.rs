@@ -12,7 +12,7 @@ use crate::{
     data::DatasetInfo,
     device::Target,
     error::Result,
-    experiment::{Checkpointing, Experiment},
+    experiment::{Checkpointing, Execution, Experiment},
     memory::{Category, Ledger, Phase},
 };
 
@@ -61,6 +61,7 @@ struct Cost {
 /// Each block's costs, by a dry run of the forward pass.
 fn costs(experiment: &Experiment, info: &DatasetInfo) -> Result<Vec<Cost>> {
     let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, Rates::NOMINAL), Ledger::new(None, false));
+    executor.set_eager(experiment.execution == Execution::Eager);
     let kept = Experiment { checkpointing: Checkpointing::None, ..experiment.clone() };
     let model = Model::build(&executor, &kept, info)?;
     executor.ledger().set_phase(Phase::Forward);

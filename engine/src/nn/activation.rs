@@ -38,9 +38,12 @@ impl<B: Backend, const STOPS: bool> Layer<B> for Rectifier<STOPS> {
             Source::Itself if x_id.is_some() && tape.is_recording() => Source::Maker,
             source => source,
         };
+        // An eager framework tells both ends by what went in.
+        let is_kept = STOPS && tape.executor().is_eager() && !matches!(source, Source::Recipe(_));
+        let before = is_kept.then(|| x.tensor.clone());
         let y = Self::rectify(tape.executor(), x.tensor)?;
         let saved = Saved::new(&y, &source);
-        let y = tape.record(self.layer, x_id.is_some(), y, move |back, dy| {
+        let y = tape.record_keeping(self.layer, x_id.is_some(), y, before, move |back, dy| {
             let executor = back.executor();
             let y = saved.tensor(executor)?;
             back.release(saved.into_kept());
@@ -104,15 +107,23 @@ impl SwiGlu {
     pub fn new<B: Backend>(executor: &Executor<B>, path: &str) -> Self {
         Self { layer: executor.ledger().layer_id(path) }
     }
+
+    /// The activated half, which an eager framework makes apart and keeps.
+    fn activated<B: Backend>(executor: &Executor<B>, gates: &Tensor<B>) -> Result<Tensor<B>> {
+        let half = executor.take_columns(gates, 0..gates.shape().last() / 2)?;
+        executor.activation(ActivationFunction::Silu, &half)
+    }
 }
 
 impl<B: Backend> Layer<B> for SwiGlu {
     fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
-        let y = tape.executor().swiglu(&x.tensor)?; // [rows, hidden]
+        let executor = tape.executor();
+        let activated = if executor.is_eager() { Some(Self::activated(executor, &x.tensor)?) } else { None };
+        let y = executor.swiglu(&x.tensor)?; // [rows, hidden]
         let source = tape.recomputable(self.layer, &x, |executor, gu| executor.swiglu(&gu));
         let (x_id, saved) = (x.id(), x.save());
         drop(x);
-        let y = tape.record(self.layer, x_id.is_some(), y, move |back, dy| {
+        let y = tape.record_keeping(self.layer, x_id.is_some(), y, activated, move |back, dy| {
             let gu = saved.tensor(back.executor())?;
             let dgu = back.executor().swiglu_grad(&gu, &dy)?;
             drop((gu, dy));

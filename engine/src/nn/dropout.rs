@@ -4,15 +4,16 @@ use std::cell::Cell;
 
 use crate::{
     autograd::{Pass, Tape, Value},
-    backend::Backend,
+    backend::{Backend, DType},
     error::Result,
-    memory::timeline::LayerId,
+    memory::{Category, timeline::LayerId},
     nn::{Init, Layer},
     rng::{Rng, Stream},
 };
 
 /// Drops a share of the elements in training. Writes over its input when nothing else holds it. Saves nothing: a key
-/// decides which elements are dropped, so the backward pass and a recomputation drop the same ones.
+/// decides which elements are dropped, so the backward pass and a recomputation drop the same ones. Of eager execution it keeps
+/// the room of a mask, a byte an element, which nothing reads.
 pub struct Dropout {
     layer: LayerId,
     share: f64,
@@ -38,8 +39,14 @@ impl<B: Backend> Layer<B> for Dropout {
         }
         let (share, key) = (self.share, Rng::new(self.stream, Stream::Dropout, self.passes.get()).key());
         let x_id = x.id();
-        let y = tape.executor().dropout(x.tensor, share, key)?;
-        Ok(tape.record(self.layer, x_id.is_some(), y, move |back, dy| {
+        let executor = tape.executor();
+        let y = executor.dropout(x.tensor, share, key)?;
+        let mask = if executor.is_eager() {
+            Some(executor.filled(1.0, y.shape(), DType::U8, Category::Activations, "mask")?)
+        } else {
+            None
+        };
+        Ok(tape.record_keeping(self.layer, x_id.is_some(), y, mask, move |back, dy| {
             let dx = back.executor().dropout(dy, share, key)?;
             match x_id {
                 Some(id) => back.accumulate_grad(id, dx),

@@ -3,8 +3,8 @@
 use crate::{
     bytes::Bytes,
     experiment::{
-        BaseWeights, Batch, Checkpointing, EvaluationBatch, Experiment, Frozen, OptimizerKind, Precision, Recompute,
-        UpdateTime,
+        BaseWeights, Batch, Checkpointing, EvaluationBatch, Execution, Experiment, Frozen, OptimizerKind, Precision,
+        Recompute, UpdateTime,
     },
 };
 
@@ -23,6 +23,8 @@ pub enum Change {
     RetainGraph(bool),
     /// Which activations the backward pass recomputes.
     Recompute(Recompute),
+    /// Where the results of ops are written.
+    Execution(Execution),
     /// Rows of logits that the loss works on at a time.
     LossChunk(usize),
     /// The update rule.
@@ -59,6 +61,7 @@ pub fn between(from: &Experiment, to: &Experiment) -> Vec<Change> {
     add(from.checkpointing != to.checkpointing, Change::Checkpointing(to.checkpointing));
     add(from.retain_graph != to.retain_graph, Change::RetainGraph(to.retain_graph));
     add(from.recompute != to.recompute, Change::Recompute(to.recompute));
+    add(from.execution != to.execution, Change::Execution(to.execution));
     add(from.loss_chunk != to.loss_chunk, Change::LossChunk(to.loss_chunk));
     add(from.optimizer.kind != to.optimizer.kind, Change::Optimizer(to.optimizer.kind));
     add(from.optimizer.update != to.optimizer.update, Change::Update(to.optimizer.update));

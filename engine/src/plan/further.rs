@@ -3,7 +3,9 @@
 use crate::{
     device::{Target, profile},
     error::Result,
-    experiment::{BaseWeights, Batch, Checkpointing, EvaluationBatch, Experiment, Frozen, OptimizerKind, Recompute},
+    experiment::{
+        BaseWeights, Batch, Checkpointing, EvaluationBatch, Execution, Experiment, Frozen, OptimizerKind, Recompute,
+    },
     plan::{
         Limit, Plan,
         fit::batches,
@@ -62,7 +64,8 @@ fn at_any_batch(search: &Search<'_>, candidate: Experiment) -> Result<Option<Adv
 /// The least activations of the same training. An evaluation that crosses the line alone takes as many samples as training.
 fn lean(search: &Search<'_>, experiment: &Experiment) -> Experiment {
     let (checkpointing, recompute, retain_graph) = (Checkpointing::Blocks, Recompute::Cheap, false);
-    let mut lean = Experiment { checkpointing, recompute, retain_graph, ..experiment.clone() };
+    let execution = Execution::InPlace;
+    let mut lean = Experiment { checkpointing, recompute, retain_graph, execution, ..experiment.clone() };
     if evaluation(search.plan()) > search.line(search.plan().budget) {
         lean.batch.evaluation = EvaluationBatch::Micro;
     }

@@ -8,8 +8,9 @@ use crate::{
     device::target,
     experiment::{
         ActivationKind, AttentionKind, BaseWeights, Batch, CachePlace, Checkpointing, DataCache, DataKind,
-        EvaluationBatch, Experiment, Frozen, Gpu, Model, ModelKind, OptimizerKind, Placement, PoolPolicy, Precision,
-        Projection, Prune, PruneKind, PruneSchedule, PruneScope, QuantiseKind, Recompute, Targets, UpdateTime,
+        EvaluationBatch, Execution, Experiment, Frozen, Gpu, Model, ModelKind, OptimizerKind, Placement, PoolPolicy,
+        Precision, Projection, Prune, PruneKind, PruneSchedule, PruneScope, QuantiseKind, Recompute, Targets,
+        UpdateTime,
     },
     rng::{Rng, Stream},
 };
@@ -173,6 +174,7 @@ fn draw(family: &Family, dice: Dice, text: Option<&Path>) -> Experiment {
     experiment.optimizer.kind = dice.one(9, &OptimizerKind::ALL);
     experiment.recompute = dice.one(61, &[Recompute::None, Recompute::Cheap]);
     experiment.retain_graph = dice.one(62, &[false, false, true]);
+    experiment.execution = dice.one(113, &[Execution::InPlace, Execution::InPlace, Execution::Eager]);
     experiment.frozen = dice.one(63, &[Frozen::None, Frozen::None, Frozen::Blocks(1), Frozen::AllButHead]);
     experiment.lora.rank = dice.one(64, &[0, 0, 0, 4]);
     if experiment.lora.rank > 0 && experiment.model.kind.is_decoder() {

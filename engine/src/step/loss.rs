@@ -138,7 +138,7 @@ impl<B: Backend> Loss<'_, B> {
         let shape = features.tensor.shape();
         let features = rows(features.tensor); // [rows, features]
         // Rows that have been read make room for their gradients, where nobody else reads them.
-        let gradient = if features.is_unique() {
+        let gradient = if executor.may_overwrite(&features) {
             features.clone()
         } else {
             let _layer = executor.enter(classes.layer());

@@ -6,7 +6,7 @@ use plimsoll_engine::{
     backend::{Cpu, Executor},
     data::{DatasetInfo, Input},
     device::cpu_threads,
-    experiment::{BaseWeights, Checkpointing, DataKind, Frozen, Lora, ModelKind, Precision, Recompute},
+    experiment::{BaseWeights, Checkpointing, DataKind, Execution, Frozen, Lora, ModelKind, Precision, Recompute},
     hardware::Machine,
     layer_path::Scope,
     memory::{Category, Ledger, Phase},
@@ -114,6 +114,24 @@ fn a_held_tape_frees_nothing_of_what_was_saved_and_changes_no_number() {
             if kind != ModelKind::Vit {
                 assert_eq!(losses(&held), losses(&frees), "{kind:?} {checkpointing:?}");
             }
+        }
+    }
+}
+
+#[test]
+fn eager_execution_takes_more_and_changes_no_loss_by_a_bit() {
+    use ModelKind::{Cnn, Mlp, Mobilenetv2, Resnet, Sepcnn};
+    for kind in [Mlp, Cnn, Sepcnn, Resnet, Mobilenetv2] {
+        for (precision, checkpointing, recompute) in [
+            (Precision::F32, Checkpointing::None, Recompute::None),
+            (Precision::Bf16Mixed, Checkpointing::Every(2), Recompute::Cheap),
+        ] {
+            let mut in_place = Experiment { precision, checkpointing, recompute, ..experiment(kind) };
+            in_place.data.kind = DataKind::Shapes;
+            let eager = Experiment { execution: Execution::Eager, ..in_place.clone() };
+            assert_eq!(losses(&eager), losses(&in_place), "{kind:?} {precision:?}");
+            let [more, less] = [&eager, &in_place].map(|e| predict(e).expect("a plan").peak.live);
+            assert!(more > less, "{kind:?} {precision:?}: {more} eager, {less} in place");
         }
     }
 }

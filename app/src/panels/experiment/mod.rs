@@ -46,7 +46,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         failure(ui, context);
         offered_card(ui, &form, context);
         group(ui, "Memory", |ui| memory(ui, &form));
-        let rest = [controls::RECOMPUTE.0, controls::RETAIN_GRAPH.0, controls::LOSS_CHUNK.0];
+        let rest = [controls::RECOMPUTE.0, controls::RETAIN_GRAPH.0, controls::EXECUTION.0, controls::LOSS_CHUNK.0];
         more(ui, &form, "More about memory", &rest, |ui| memory_rest(ui, &form));
         if form.experiment().device != "cpu" {
             group(ui, "GPU", |ui| gpu(ui, &form));
@@ -195,6 +195,7 @@ fn memory(ui: &mut Ui, form: &Form<'_>) {
 fn memory_rest(ui: &mut Ui, form: &Form<'_>) {
     form.choice(ui, controls::RECOMPUTE.0, &controls::RECOMPUTE.1);
     form.choice(ui, controls::RETAIN_GRAPH.0, &controls::RETAIN_GRAPH.1);
+    form.choice(ui, controls::EXECUTION.0, &controls::EXECUTION.1);
     if form.experiment().model.kind.is_decoder() {
         form.number(ui, controls::LOSS_CHUNK.0, controls::LOSS_CHUNK.1);
     }

@@ -92,9 +92,9 @@ impl<B: Backend> Executor<B> {
         if holds { Ok(()) } else { Err(Error::Kernel { op, layer: self.ledger().layer_path(), message: message() }) }
     }
 
-    /// `x` itself when nothing else holds it, otherwise a copy.
+    /// `x` itself when it may be overwritten, otherwise a copy.
     fn own(&self, x: Tensor<B>, op: &'static str) -> Result<Tensor<B>> {
-        if x.is_unique() {
+        if self.may_overwrite(&x) {
             return Ok(x);
         }
         let copy = self.output(x.shape(), x.dtype(), op)?;

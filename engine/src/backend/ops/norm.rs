@@ -268,7 +268,7 @@ impl<B: Backend> Executor<B> {
     ) -> Result<Tensor<B>> {
         let (kernel, rest) =
             (Norm::BatchApply { adds: false }, [&statistics.mean, &statistics.inverse, affine.weight, affine.bias]);
-        if x.is_unique() {
+        if self.may_overwrite(&x) {
             self.launch(kernel, &rest, &[&x])?;
             return Ok(x);
         }

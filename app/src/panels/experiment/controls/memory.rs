@@ -1,6 +1,6 @@
 //! What decides memory first: batch, precision, checkpointing.
 
-use plimsoll_engine::experiment::{Checkpointing, Precision, Recompute};
+use plimsoll_engine::experiment::{Checkpointing, Execution, Precision, Recompute};
 
 use super::Numeric;
 use crate::widgets::control::{Choice, Number, Place, Spec};
@@ -149,4 +149,18 @@ pub(in crate::panels::experiment) const RECOMPUTE: (Spec, Choice<Recompute>) = (
                 the same, and the step takes a little more time.",
     },
     Choice { options: &[(Recompute::Cheap, "cheap activations"), (Recompute::None, "none")], place: Place::Setting },
+);
+
+pub(in crate::panels::experiment) const EXECUTION: (Spec, Choice<Execution>) = (
+    Spec {
+        key: "execution",
+        name: "Execution",
+        help: "In place: an op writes its result over what nobody reads any more, and what a gradient can be computed without is \
+                not kept. Eager: every op has an output of its own and keeps what an eager framework keeps, which takes up to a \
+                third more memory at the peak, and copies that take time. The losses are the same.",
+    },
+    Choice {
+        options: &[(Execution::InPlace, "in place"), (Execution::Eager, "eager: an output for every op")],
+        place: Place::Setting,
+    },
 );
