@@ -48,15 +48,29 @@ const MIDDLES: [f32; 15] = {
     }
     middles
 };
-/// The two values of a byte, that of its higher half first.
-static PAIRS: [[f32; 2]; 256] = {
+/// The values of 4-bit integers. There is no -8.
+const INT4: [f32; 16] = {
+    let (mut values, mut i) = ([0.0; 16], 0);
+    while i < 16 {
+        values[i] = (i as i32 - 8) as f32 / 7.0;
+        i += 1;
+    }
+    values
+};
+/// The two values of each byte, that of its higher half first.
+type Pairs = [[f32; 2]; 256];
+
+const fn pairs_of(values: &[f32; 16]) -> Pairs {
     let (mut pairs, mut byte) = ([[0.0; 2]; 256], 0);
     while byte < 256 {
-        pairs[byte] = [NF4[byte >> 4], NF4[byte & 15]];
+        pairs[byte] = [values[byte >> 4], values[byte & 15]];
         byte += 1;
     }
     pairs
-};
+}
+
+static NF4_PAIRS: Pairs = pairs_of(&NF4);
+static INT4_PAIRS: Pairs = pairs_of(&INT4);
 /// The value of each code of 8 bits.
 static STEPS: [f32; 256] = {
     let (mut steps, mut byte) = ([0.0; 256], 0);
@@ -187,7 +201,8 @@ fn encode<T: Float>(code: Code, from: &[T], codes: &mut [u8], scales: &mut [f32]
             let unit = if *scale == 0.0 { 1.0 } else { *scale };
             match code {
                 Code::Int8 => steps(from, unit, codes),
-                Code::Nf4 => halves(from, unit, codes),
+                Code::Nf4 => normal_halves(from, unit, codes),
+                Code::Int4 => integer_halves(from, unit, codes),
             }
         }
     });
@@ -236,6 +251,20 @@ fn nearest(share: f32) -> u8 {
     at as u8
 }
 
+/// The number of the nearest of 4-bit integers. Of what is no number, that of zero.
+#[inline(always)]
+fn four_bits(share: f32) -> u8 {
+    ((share * 7.0).round_ties_even().clamp(-7.0, 7.0) as i8 + 8) as u8
+}
+
+#[inline(always)]
+fn halves<T: Float>(from: &[T], unit: f32, codes: &mut [u8], near: impl Fn(f32) -> u8) {
+    for (code, pair) in codes.iter_mut().zip(from.chunks(2)) {
+        let low = pair.get(1).map_or(0, |x| near(narrow(*x) / unit));
+        *code = near(narrow(pair[0]) / unit) << 4 | low;
+    }
+}
+
 simd! {
     fn largest [T: Float] (from: &[T]) -> f32 {
         from.iter().fold(0.0, |top, x| larger(top, narrow(*x).abs()))
@@ -247,11 +276,12 @@ simd! {
         }
     }
 
-    fn halves [T: Float] (from: &[T], unit: f32, codes: &mut [u8]) {
-        for (code, pair) in codes.iter_mut().zip(from.chunks(2)) {
-            let low = pair.get(1).map_or(0, |x| nearest(narrow(*x) / unit));
-            *code = nearest(narrow(pair[0]) / unit) << 4 | low;
-        }
+    fn normal_halves [T: Float] (from: &[T], unit: f32, codes: &mut [u8]) {
+        halves(from, unit, codes, nearest);
+    }
+
+    fn integer_halves [T: Float] (from: &[T], unit: f32, codes: &mut [u8]) {
+        halves(from, unit, codes, four_bits);
     }
 
     /// Decodes the elements from number `start` on, rounded to `T`.
@@ -283,118 +313,29 @@ fn each_block<A>(weight: Codes<'_>, start: usize, to: &mut [A], made: impl Fn(f3
                     *to = made(STEPS[*code as usize] * scale);
                 }
             }
-            Code::Nf4 => pairs(weight.bytes, at, scale, part, made),
+            Code::Nf4 => pairs((weight.bytes, &NF4_PAIRS), at, scale, part, made),
+            Code::Int4 => pairs((weight.bytes, &INT4_PAIRS), at, scale, part, made),
         }
         (at, rest) = (at + count, after);
     }
 }
 
 #[inline(always)]
-fn pairs<A>(bytes: &[u8], start: usize, scale: f32, to: &mut [A], made: impl Fn(f32) -> A + Copy) {
+fn pairs<A>((bytes, values): (&[u8], &Pairs), start: usize, scale: f32, to: &mut [A], made: impl Fn(f32) -> A + Copy) {
     let (before, rest) = to.split_at_mut((start % 2).min(to.len()));
     if let [to] = before {
-        *to = made(PAIRS[bytes[start / 2] as usize][1] * scale);
+        *to = made(values[bytes[start / 2] as usize][1] * scale);
     }
     let bytes = &bytes[start.div_ceil(2)..];
     let (pairs, last) = rest.as_chunks_mut::<2>();
     if let [to] = last {
-        *to = made(PAIRS[bytes[pairs.len()] as usize][0] * scale);
+        *to = made(values[bytes[pairs.len()] as usize][0] * scale);
     }
     for (to, byte) in pairs.iter_mut().zip(bytes) {
-        let [first, second] = PAIRS[*byte as usize];
+        let [first, second] = values[*byte as usize];
         *to = [made(first * scale), made(second * scale)];
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rng::{Rng, Stream};
-
-    fn normal(count: usize) -> Vec<f32> {
-        let rng = Rng::new(7, Stream::Data, 0);
-        (0..count as u64).map(|i| rng.normal(i) as f32 * 0.02).collect()
-    }
-
-    fn coded(code: Code, from: &[f32]) -> (Vec<u8>, Vec<f32>) {
-        let (mut codes, mut scales) = (vec![0; code.bytes(from.len())], vec![0.0; code.blocks(from.len())]);
-        encode(code, from, &mut codes, &mut scales);
-        (codes, scales)
-    }
-
-    fn decoded(code: Code, bytes: &[u8], scales: &[f32], count: usize) -> Vec<f32> {
-        let mut to = vec![0.0; count];
-        decode_f32(Codes { code, bytes, scales: Scales::Plain(scales) }, 0, &mut to);
-        to
-    }
-
-    #[test]
-    fn the_normal_float_has_the_values_of_the_paper_and_the_bytes_of_bitsandbytes() {
-        // Appendix E of the paper, and thresholds of `dQuantizeNF4`.
-        assert_eq!(NF4[1], -0.696_192_800_998_687_7_f64 as f32);
-        assert_eq!(NF4[14], 0.722_956_836_223_602_3_f64 as f32);
-        assert!(NF4.windows(2).all(|pair| pair[0] < pair[1]));
-        let known: [f64; 4] =
-            [-0.848_096_400_499_343_9, 0.039_790_149_778_127_67, 0.203_521_251_678_466_8, 0.861_478_418_111_801_1];
-        for (at, threshold) in [0, 7, 9, 14].into_iter().zip(known) {
-            assert!((f64::from(MIDDLES[at]) - threshold).abs() < 1e-7, "{at}");
-        }
-        // The first element of a pair in the higher half.
-        let (codes, scales) = coded(Code::Nf4, &[2.0, -2.0, 0.0, 0.9, 0.1]);
-        assert_eq!((codes, scales), (vec![0xf0, 0x7c, 0x80], vec![2.0]));
-    }
-
-    #[test]
-    fn each_element_has_the_nearest_value_and_what_was_decoded_has_the_same_codes() {
-        for (code, count) in [(Code::Nf4, 64 * 5 + 7), (Code::Int8, 256 * 3 + 1), (Code::Nf4, 40_000)] {
-            let from = normal(count);
-            let (codes, scales) = coded(code, &from);
-            let back = decoded(code, &codes, &scales, count);
-            let values: Vec<f32> = if code == Code::Nf4 { NF4.to_vec() } else { STEPS.to_vec() };
-            for (i, (x, y)) in from.iter().zip(&back).enumerate() {
-                let scale = scales[i / code.block()];
-                let least = values.iter().map(|value| (value * scale - x).abs()).fold(f32::INFINITY, f32::min);
-                assert!((y - x).abs() <= least * (1.0 + 1e-5) + 1e-9, "{code:?} {i}: {x} became {y}");
-            }
-            assert_eq!(coded(code, &back), (codes, scales), "{code:?}");
-        }
-    }
-
-    #[test]
-    fn any_run_of_elements_is_decoded_alike() {
-        for code in [Code::Nf4, Code::Int8] {
-            let from = normal(700);
-            let (codes, scales) = coded(code, &from);
-            let whole = decoded(code, &codes, &scales, 700);
-            for (start, end) in [(0, 1), (1, 2), (63, 65), (1, 700), (129, 513), (699, 700), (5, 5)] {
-                let mut to = vec![0.0; end - start];
-                decode_f32(Codes { code, bytes: &codes, scales: Scales::Plain(&scales) }, start, &mut to);
-                assert_eq!(to, whole[start..end], "{code:?} {start}..{end}");
-            }
-        }
-    }
-
-    #[test]
-    fn scales_by_codes_are_near_to_what_they_stand_for() {
-        let (_, scales) = coded(Code::Nf4, &normal(64 * 600));
-        let (mut codes, mut tops, mut mean) = (vec![0; 600], vec![0.0; 3], [0.0]);
-        encode_scales(&scales, &mut codes, &mut tops, &mut mean);
-        let by_codes = Scales::Coded { codes: &codes, tops: &tops, mean: mean[0] };
-        for (i, scale) in scales.iter().enumerate() {
-            let error = (by_codes.of(i) - scale).abs();
-            assert!(error <= 0.02 * tops[i / SCALE_BLOCK], "{i}: {scale} became {}", by_codes.of(i));
-        }
-    }
-
-    #[test]
-    fn a_block_of_zeros_is_zeros_and_a_nan_is_not_lost() {
-        for code in [Code::Nf4, Code::Int8] {
-            let (codes, scales) = coded(code, &[0.0; 64]);
-            assert_eq!(decoded(code, &codes, &scales, 64), [0.0; 64]);
-            let mut from = [0.5; 64];
-            from[9] = f32::NAN;
-            let (codes, scales) = coded(code, &from);
-            assert!(decoded(code, &codes, &scales, 64)[0].is_nan());
-        }
-    }
-}
+mod tests;

@@ -2,6 +2,7 @@
 
 #define INT8_BLOCK 256
 #define NF4_BLOCK 64
+#define INT4_BLOCK 128
 #define SCALE_BLOCK 256
 
 __constant__ f32 NF4[16] = {
@@ -35,6 +36,36 @@ extern "C" __global__ void encode_nf4(const T *x, i64 n, u8 *codes, f32 *scales)
         f32 unit = scale == 0.0f ? 1.0f : scale;
         int low = i + 1 < n ? nearest_nf4(second / unit) : 0;
         codes[i / 2] = (u8)(nearest_nf4(first / unit) << 4 | low);
+    }
+}
+
+// The number of the nearest of 4-bit integers. Of what is no number, that of zero.
+__device__ __forceinline__ int nearest_int4(f32 share) {
+    f32 step = rintf(share * 7.0f);
+    step = step > 7.0f ? 7.0f : step < -7.0f ? -7.0f : step == step ? step : 0.0f;
+    return (int)step + 8;
+}
+
+// A warp a block of 128 elements, a lane the two of a byte, twice.
+extern "C" __global__ void encode_int4(const T *x, i64 n, u8 *codes, f32 *scales) {
+    const i64 warps = blockDim.x / 32, blocks = (n + INT4_BLOCK - 1) / INT4_BLOCK, lane = threadIdx.x % 32;
+    for (i64 b = (i64)blockIdx.x * warps + threadIdx.x / 32; b < blocks; b += (i64)gridDim.x * warps) {
+        const i64 start = b * INT4_BLOCK + 2 * lane;
+        f32 scale = 0.0f;
+        for (int j = 0; j < 2; j++) {
+            i64 i = start + 64 * j;
+            if (i < n) scale = larger(scale, positive(single(x[i])));
+            if (i + 1 < n) scale = larger(scale, positive(single(x[i + 1])));
+        }
+        scale = warp_max(scale);
+        if (lane == 0) scales[b] = scale;
+        f32 unit = scale == 0.0f ? 1.0f : scale;
+        for (int j = 0; j < 2; j++) {
+            i64 i = start + 64 * j;
+            if (i >= n) continue;
+            int low = i + 1 < n ? nearest_int4(single(x[i + 1]) / unit) : 0;
+            codes[i / 2] = (u8)(nearest_int4(single(x[i]) / unit) << 4 | low);
+        }
     }
 }
 
@@ -98,12 +129,12 @@ extern "C" __global__ void encode_scales(const f32 *scales, i64 n, u8 *codes, f3
 }
 
 // Columns of rows of a weight whose rows have `stride` elements, from element `first` on, to `y [rows, columns]`. Its scales
-// are as they are, or by codes.
-extern "C" __global__ void decode(const u8 *codes, const f32 *scales, const u8 *scale_codes, const f32 *tops, const f32 *mean, int is_nf4, i64 first, i64 stride, i64 rows, i64 columns, T *y) {
+// are as they are, or by codes. `kind` is 0 for integers of 8 bits, 1 for NF4, 2 for integers of 4 bits.
+extern "C" __global__ void decode(const u8 *codes, const f32 *scales, const u8 *scale_codes, const f32 *tops, const f32 *mean, i64 kind, i64 first, i64 stride, i64 rows, i64 columns, T *y) {
     __shared__ Code code;
     if (scale_codes) make_code(code, 1, 129);
     const f32 middle = scale_codes ? *mean : 0.0f;
-    const int shift = is_nf4 ? 6 : 8;
+    const int shift = kind == 0 ? 8 : kind == 1 ? 6 : 7;
     EACH(at, rows * columns) {
         i64 row = quotient(at, columns), i = first + row * stride + (at - row * columns), b = i >> shift;
         f32 scale;
@@ -115,7 +146,13 @@ extern "C" __global__ void decode(const u8 *codes, const f32 *scales, const u8 *
         } else {
             scale = scales[b];
         }
-        f32 value = is_nf4 ? NF4[(codes[i >> 1] >> (i % 2 ? 0 : 4)) & 15] : (f32)(signed char)codes[i] / 127.0f;
+        f32 value;
+        if (kind == 0) {
+            value = (f32)(signed char)codes[i] / 127.0f;
+        } else {
+            int half = (codes[i >> 1] >> (i % 2 ? 0 : 4)) & 15;
+            value = kind == 1 ? NF4[half] : (f32)(half - 8) / 7.0f;
+        }
         y[at] = narrow<T>(value * scale);
     }
 }

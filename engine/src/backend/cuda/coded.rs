@@ -47,7 +47,11 @@ fn encode(code: Code, o: &Operands<'_>) -> Result<()> {
         return o.unsupported();
     }
     let n = o.input_elements(0);
-    let name = if code == Code::Nf4 { c"encode_nf4" } else { c"encode_int8" };
+    let name = match code {
+        Code::Int8 => c"encode_int8",
+        Code::Nf4 => c"encode_nf4",
+        Code::Int4 => c"encode_int4",
+    };
     o.launch_for(&SOURCE, o.input_type(0), name, warps(code.blocks(n)), args![o.input(0), n, o.output(0), o.output(1)])
 }
 
@@ -64,7 +68,8 @@ fn encode_scales(o: &Operands<'_>) -> Result<()> {
 
 /// A coded weight on the device.
 struct Weight {
-    is_nf4: bool,
+    /// As `coded.cu` numbers them.
+    kind: usize,
     codes: Pointer,
     /// Null where they are coded.
     scales: Pointer,
@@ -97,14 +102,19 @@ impl Weight {
             true => (o.input(first + 1), [null; 3]),
             false => (null, [1, 2, 3].map(|i| o.input(first + i))),
         };
-        Ok(Self { is_nf4: code == Code::Nf4, codes: o.input(first), scales, coded })
+        let kind = match code {
+            Code::Int8 => 0,
+            Code::Nf4 => 1,
+            Code::Int4 => 2,
+        };
+        Ok(Self { kind, codes: o.input(first), scales, coded })
     }
 
     /// Writes a part of it to `to`, without a gap.
     fn decode(&self, o: &Operands<'_>, part: Part, to: Pointer, dtype: DType) -> Result<()> {
         let Part { first, stride, rows, columns } = part;
         let [codes, tops, mean] = self.coded;
-        let args = args![self.codes, self.scales, codes, tops, mean, self.is_nf4, first, stride, rows, columns, to];
+        let args = args![self.codes, self.scales, codes, tops, mean, self.kind, first, stride, rows, columns, to];
         o.launch_for(&SOURCE, dtype, c"decode", Grid::elements(rows * columns), args)
     }
 }

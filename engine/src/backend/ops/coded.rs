@@ -1,14 +1,15 @@
-//! Weights as codes: what a frozen weight is held in, and products with it.
+//! Weights as codes: what a frozen or a trained weight is held in, and products with it.
 //!
 //! A weight `[out, in]` is cut into blocks of elements, row after row. A block has its largest magnitude, its *scale*, and each
 //! of its elements a code: its share of the scale, to the nearest value of a table. A product decodes some of the weight at a
 //! time into scratch, never all of it, and rounds what it decodes to the type of its other operand, as bitsandbytes does.
-//! There is no gradient by the weight, for it is frozen.
+//! There is no gradient by the weight, for it does not learn.
 
 use super::{Contract, OperandBytes, products};
 use crate::{
     backend::{Backend, DType, Executor, Tensor, scratch::gemm},
     error::Result,
+    memory::Category,
 };
 
 /// What the codes of a weight stand for.
@@ -19,6 +20,9 @@ pub enum Code {
     /// The 4-bit NormalFloat over blocks of 64 elements (Dettmers et al. 2023, "QLoRA"): two codes a byte, the first in its
     /// higher half.
     Nf4,
+    /// 15 steps from -1 to 1, evenly apart, over blocks of 128 elements, two codes a byte as above: rounding to the nearest,
+    /// symmetric, in the groups that GPTQ has (Frantar et al. 2022).
+    Int4,
 }
 
 impl Code {
@@ -27,6 +31,7 @@ impl Code {
         match self {
             Self::Int8 => 256,
             Self::Nf4 => 64,
+            Self::Int4 => 128,
         }
     }
 
@@ -39,7 +44,7 @@ impl Code {
     pub const fn bytes(self, elements: usize) -> usize {
         match self {
             Self::Int8 => elements,
-            Self::Nf4 => elements.div_ceil(2),
+            Self::Nf4 | Self::Int4 => elements.div_ceil(2),
         }
     }
 }
@@ -226,6 +231,37 @@ impl<B: Backend> Executor<B> {
     /// Fails on shapes that do not fit and when the device fails.
     pub fn decode(&self, w: &CodedWeight<'_, B>, to: &Tensor<B>) -> Result<()> {
         self.launch(Coded::Decode(w.code), &w.operands(None), &[to])
+    }
+}
+
+/// Codes of a trained weight `[out, inner]`, with a scale a block.
+pub struct WeightCodes<B: Backend> {
+    code: Code,
+    sizes: [usize; 2],
+    codes: Tensor<B>,
+    scales: Tensor<B>,
+}
+
+impl<B: Backend> WeightCodes<B> {
+    /// What products read.
+    pub fn weight(&self) -> CodedWeight<'_, B> {
+        CodedWeight { code: self.code, sizes: self.sizes, codes: &self.codes, scales: vec![&self.scales] }
+    }
+}
+
+impl<B: Backend> Executor<B> {
+    /// Codes of `w [out, inner]`, which stays as it is.
+    ///
+    /// # Errors
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
+    pub fn weight_codes(&self, code: Code, w: &Tensor<B>) -> Result<WeightCodes<B>> {
+        self.ledger().set_op(Coded::Encode(code).name());
+        let elements = w.elements();
+        let make = |count: usize, dtype, label| self.allocate([count], dtype, Category::Parameters, label);
+        let codes = make(code.bytes(elements), DType::U8, "weight codes")?;
+        let scales = make(code.blocks(elements), DType::F32, "weight scales")?;
+        self.launch(Coded::Encode(code), &[w], &[&codes, &scales])?;
+        Ok(WeightCodes { code, sizes: [w.shape().first(), w.shape().last()], codes, scales })
     }
 }
 

@@ -37,7 +37,7 @@ pub(in crate::backend) use self::optimizer::AdamConstants;
 pub use self::{
     activation::{Activation, ActivationFunction},
     attention::{Attention, AttentionShape, CachedAttention},
-    coded::{Code, Coded, CodedProduct, CodedWeight, SCALE_BLOCK},
+    coded::{Code, Coded, CodedProduct, CodedWeight, SCALE_BLOCK, WeightCodes},
     convolution::Convolution,
     depthwise::Depthwise,
     dropout::Dropout,

@@ -17,7 +17,7 @@ kernel_names! {
     Coded::Product(_) => "coded-matmul",
 }
 
-const CODES: [Code; 2] = [Code::Nf4, Code::Int8];
+const CODES: [Code; 3] = [Code::Nf4, Code::Int8, Code::Int4];
 
 /// Codes of `elements` and their scales, which are coded too where `is_double`.
 fn weight(draw: &mut Draw, code: Code, elements: usize, is_double: bool) -> Vec<Operand> {

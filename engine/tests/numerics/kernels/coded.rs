@@ -53,9 +53,11 @@ fn decoded(code: Code, codes: &[f64], scales: &[Vec<f64>], count: usize) -> Vec<
         }
         _ => panic!("one operand or three"),
     };
+    let half = |i: usize| (codes[i / 2] as usize >> if i.is_multiple_of(2) { 4 } else { 0 }) & 15;
     let value = |i: usize| match code {
         Code::Int8 => f64::from(codes[i] as u8 as i8) / 127.0,
-        Code::Nf4 => NF4[(codes[i / 2] as usize >> if i.is_multiple_of(2) { 4 } else { 0 }) & 15],
+        Code::Nf4 => NF4[half(i)],
+        Code::Int4 => (half(i) as f64 - 8.0) / 7.0,
     };
     (0..count).map(|i| f64::from(value(i) as f32 * scale(i / code.block()) as f32)).collect()
 }
