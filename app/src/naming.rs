@@ -67,6 +67,8 @@ impl Differing {
             ("quantise.kind", "none") => "no integers".to_owned(),
             ("quantise.kind", "after") => "integers after training".to_owned(),
             ("quantise.kind", _) => "trained for integers".to_owned(),
+            ("quantise.weights", "with-inputs") => "inputs as integers".to_owned(),
+            ("quantise.weights", _) => format!("weights alone as {value}"),
             ("quantise.calibration", _) => format!("calibrated by {value}"),
             ("low_rank.rank" | "low_rank.energy" | "low_rank.size", "0" | "0.0") => "whole layers".to_owned(),
             ("low_rank.rank", _) => format!("layers of rank {value}"),
@@ -239,6 +241,7 @@ pub(crate) fn setting(key: &str) -> String {
         "optimizer.kind" => "optimizer".to_owned(),
         "prune.kind" => "pruning".to_owned(),
         "quantise.kind" => "integers".to_owned(),
+        "quantise.weights" => "coded weights".to_owned(),
         "low_rank.rank" => "rank of layers".to_owned(),
         "low_rank.energy" => "energy of layers".to_owned(),
         "low_rank.size" => "factored size".to_owned(),
@@ -304,6 +307,8 @@ mod tests {
         assert_eq!(words(&plain, &after), ["integers after training"]);
         assert_eq!(words(&after, &aware), ["trained for integers"]);
         assert_eq!(words(&aware, &plain), ["no integers"]);
+        let alone = with(&["quantise.kind=after", "quantise.weights=int4"]);
+        assert_eq!(words(&after, &alone), ["weights alone as int4"]);
         let grouped = with(&["prune.kind=n:m", "prune.n=1"]);
         assert_eq!(words(&plain, &grouped), ["n:m pruning", "1 kept"]);
     }

@@ -87,13 +87,19 @@ pub(super) fn as_json(event: &Event, plan: Option<&Plan>) -> Option<Value> {
     })
 }
 
-/// A trained model as one of 8-bit integers.
+/// A trained model as one of integers.
 fn of_integers(compressed: &Compressed) -> Value {
     let scores = match compressed.is_of_values {
         true => ["test_r2", "trained_test_r2"],
         false => ["test_accuracy", "trained_test_accuracy"],
     };
-    let mut object = json!({"bytes": compressed.bytes.0, "dense_bytes": compressed.dense_bytes.0});
+    let mut object = json!({
+        "weights": compressed.weights.key(),
+        "bytes": compressed.bytes.0,
+        "dense_bytes": compressed.dense_bytes.0,
+        "test_loss": compressed.test_loss,
+        "trained_test_loss": compressed.trained_loss,
+    });
     object[scores[0]] = compressed.test_accuracy.into();
     object[scores[1]] = compressed.trained_accuracy.into();
     object

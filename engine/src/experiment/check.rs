@@ -156,7 +156,7 @@ impl List {
         }
     }
 
-    /// What cannot become 8-bit integers.
+    /// What cannot become integers.
     fn compressed(&mut self, e: &Experiment) {
         let kind = e.quantise.kind;
         if kind.is_none() {
@@ -164,7 +164,7 @@ impl List {
         }
         let key = "quantise.kind";
         if e.precision == Precision::F64 {
-            let message = "numbers of 64 bits are for exactness, which 8-bit integers give up";
+            let message = "numbers of 64 bits are for exactness, which integers give up";
             self.add(key, message, "write none, or another precision, such as f32");
         }
         if !e.quantise.base.is_none() {
@@ -173,6 +173,12 @@ impl List {
         } else if e.lora.rank > 0 {
             let message = "a layer with an adapter is two products, which are no weight that has codes";
             self.add(key, message, "write none, or lora.rank = 0");
+        }
+        let weights = e.quantise.weights;
+        if kind == QuantiseKind::After && !weights.has_inputs() && !e.model.kind.is_decoder() {
+            let message =
+                format!("{} is for the weights of decoders, and {} is none", weights.key(), e.model.kind.key());
+            self.add("quantise.weights", message, "write with-inputs, or choose model.kind = gpt2 or llama");
         }
         if kind == QuantiseKind::Aware && e.loss_chunk > 0 {
             let message = "aware cannot be with a loss in chunks, which overwrite what the gradient of rounding needs";

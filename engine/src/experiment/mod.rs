@@ -47,7 +47,7 @@ pub(crate) use normalise::PROCESSOR;
 pub use optimizer::{Hyperparameter, Optimizer, OptimizerKind, Schedule, UpdateTime};
 pub use precision::Precision;
 pub use prune::{Prune, PruneKind, PruneSchedule, PruneScope};
-pub use quantise::{BaseWeights, Quantise, QuantiseKind};
+pub use quantise::{BaseWeights, CodedWeights, Quantise, QuantiseKind};
 pub use saving::{Execution, Frozen, Recompute};
 pub use settings::Setting;
 pub use source_traits::{PathUse, SourceTraits};

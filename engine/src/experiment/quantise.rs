@@ -23,7 +23,7 @@ words! {
 }
 
 words! {
-    /// How a trained model becomes one of 8-bit integers.
+    /// How a trained model becomes one of integers.
     pub enum QuantiseKind {
         /// It does not.
         None = "none",
@@ -33,6 +33,33 @@ words! {
         /// While it trains it computes with numbers that are rounded as codes would be (Jacob et al. 2018, "Quantization and
         /// training of neural networks for efficient integer-arithmetic-only inference").
         Aware = "aware",
+    }
+}
+
+words! {
+    /// What the weights of a trained model become.
+    pub enum CodedWeights {
+        /// 8-bit integers with a scale a row, and the inputs of layers with them: products of integers.
+        WithInputs = "with-inputs",
+        /// 8-bit integers with a scale for 256 of them. Inputs stay numbers.
+        Int8 = "int8",
+        /// 4-bit integers with a scale for 128 of them. Inputs stay numbers.
+        Int4 = "int4",
+    }
+}
+
+impl CodedWeights {
+    /// Whether inputs become integers as well, for which ranges are found.
+    pub fn has_inputs(self) -> bool {
+        self == Self::WithInputs
+    }
+
+    /// Bits of a weight's integer.
+    pub fn bits(self) -> u64 {
+        match self {
+            Self::WithInputs | Self::Int8 => 8,
+            Self::Int4 => 4,
+        }
     }
 }
 
@@ -51,19 +78,25 @@ impl QuantiseKind {
 }
 
 settings! {
-    /// What frozen weights are held in ("QLoRA"), and whether a trained model is tested as one of 8-bit integers.
+    /// What frozen weights are held in ("QLoRA"), and whether a trained model is tested as one of integers.
     #[derive(Copy)]
     pub struct Quantise in quantise {
         /// The dense layers of the blocks; embeddings, norms and the head stay as they are. A product decodes a part of the
         /// weight at a time; adapters beside it learn.
         pub base: BaseWeights = BaseWeights::None, KERNELS.quiet();
-        /// Whether dense layers and convolutions become 8-bit integers, and when.
+        /// Whether dense layers and convolutions become integers, and when.
         pub kind: QuantiseKind = QuantiseKind::None, KERNELS.quiet();
+        /// What becomes integers when training is over: of a decoder, its weights alone as well.
+        pub weights: CodedWeights = CodedWeights::WithInputs, KERNELS.when(is_after).quiet();
         /// Training batches by which the ranges of inputs are found when training is over.
         pub calibration: usize = 8, NOTHING.when(is_calibrated).counts(1, 10_000, "a number of batches").quiet();
     }
 }
 
-fn is_calibrated(e: &Experiment) -> bool {
+fn is_after(e: &Experiment) -> bool {
     e.quantise.kind == QuantiseKind::After
+}
+
+fn is_calibrated(e: &Experiment) -> bool {
+    is_after(e) && e.quantise.weights.has_inputs()
 }

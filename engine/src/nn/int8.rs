@@ -1,4 +1,4 @@
-//! A layer of products as one of 8-bit integers: what it knows of its inputs, and its codes while it has some.
+//! A layer of products as one of integers: what it knows of its inputs, and its codes while it has some.
 //!
 //! Always holds: a layer is as it was trained unless the session says otherwise. A layer that learns with rounded numbers keeps
 //! the range of its inputs as a buffer; any other has one only while the trained model is made one of integers.
@@ -9,9 +9,9 @@ use crate::{
     autograd::{Backward, Pass, Saved, ValueId},
     backend::{
         Backend, DType, Executor, Tensor, Window,
-        ops::{Follow, Int8Weight},
+        ops::{Code, Follow, Int8Weight, WeightCodes},
     },
-    error::Result,
+    error::{Error, Result},
     experiment::QuantiseKind,
     memory::{Category, timeline::LayerId},
 };
@@ -38,6 +38,8 @@ enum State<B: Backend> {
     Observing(Tensor<B>),
     /// By codes.
     Coded { range: Tensor<B>, weight: Int8Weight<B> },
+    /// By codes of its weight alone.
+    WeightCoded(WeightCodes<B>),
 }
 
 impl<B: Backend> Int8Layer<B> {
@@ -91,18 +93,30 @@ impl<B: Backend> Int8Layer<B> {
         Ok(())
     }
 
-    /// From here on it computes by codes of `weight`.
+    /// From here on it computes by codes of `weight` and of its inputs.
     ///
     /// # Errors
     /// Fails when the codes would cross the budget ([`Error::Budget`](crate::error::Error::Budget)) or when the device fails.
     pub fn code(&self, executor: &Executor<B>, weight: &Tensor<B>) -> Result<()> {
         let range = match (&*self.state.borrow(), &self.learned) {
-            (State::Observing(range) | State::Coded { range, .. }, _) | (State::Trained, Some(range)) => range.clone(),
-            (State::Trained, None) => self.range(executor)?,
+            (State::Observing(range) | State::Coded { range, .. }, _)
+            | (State::Trained | State::WeightCoded(_), Some(range)) => range.clone(),
+            (State::Trained | State::WeightCoded(_), None) => self.range(executor)?,
         };
         let _layer = executor.enter(self.layer);
         let weight = executor.int8_weight(weight)?;
         self.state.replace(State::Coded { range, weight });
+        Ok(())
+    }
+
+    /// From here on it computes by codes of `weight` alone, decoded a part at a time.
+    ///
+    /// # Errors
+    /// Fails when the codes would cross the budget ([`Error::Budget`](crate::error::Error::Budget)) or when the device fails.
+    pub fn code_weight(&self, executor: &Executor<B>, code: Code, weight: &Tensor<B>) -> Result<()> {
+        let _layer = executor.enter(self.layer);
+        let codes = executor.weight_codes(code, weight)?;
+        self.state.replace(State::WeightCoded(codes));
         Ok(())
     }
 
@@ -135,6 +149,16 @@ impl<B: Backend> Int8Layer<B> {
             (State::Coded { range, weight }, Some(window)) => {
                 executor.int8_conv2d(x, range, weight, bias, window).map(Some)
             }
+            (State::WeightCoded(weight), None) => {
+                let y = executor.coded_linear(x, &weight.weight())?; // [rows, out]
+                bias.map_or(Ok(()), |bias| executor.add_bias(&y, bias))?;
+                Ok(Some(y))
+            }
+            (State::WeightCoded(_), Some(_)) => Err(Error::Kernel {
+                op: "matmul of codes",
+                layer: executor.ledger().layer_path(),
+                message: "a convolution has no kernel for codes of its weight alone".to_owned(),
+            }),
         }
     }
 }

@@ -7,10 +7,10 @@ use crate::{
     bytes::Bytes,
     device::target,
     experiment::{
-        ActivationKind, AttentionKind, BaseWeights, Batch, CachePlace, Checkpointing, DataCache, DataKind,
-        EvaluationBatch, Execution, Experiment, Frozen, Gpu, Model, ModelKind, OptimizerKind, Placement, PoolPolicy,
-        Precision, Projection, Prune, PruneKind, PruneSchedule, PruneScope, QuantiseKind, Recompute, Targets,
-        UpdateTime,
+        ActivationKind, AttentionKind, BaseWeights, Batch, CachePlace, Checkpointing, CodedWeights, DataCache,
+        DataKind, EvaluationBatch, Execution, Experiment, Frozen, Gpu, Model, ModelKind, OptimizerKind, Placement,
+        PoolPolicy, Precision, Projection, Prune, PruneKind, PruneSchedule, PruneScope, QuantiseKind, Recompute,
+        Targets, UpdateTime,
     },
     rng::{Rng, Stream},
 };
@@ -229,12 +229,14 @@ fn adapted(e: &mut Experiment, dice: Dice) {
     }
 }
 
-/// A trained model that becomes one of 8-bit integers.
+/// A trained model that becomes one of integers.
 fn integers(e: &mut Experiment, dice: Dice) {
     e.quantise.kind = dice.one(111, &[QuantiseKind::After, QuantiseKind::Aware]);
     e.quantise.calibration = 1 + dice.below(112, 5);
-    if e.quantise.kind == QuantiseKind::Aware {
-        e.loss_chunk = 0;
+    match e.quantise.kind {
+        QuantiseKind::After if e.model.kind.is_decoder() => e.quantise.weights = dice.one(113, &CodedWeights::ALL),
+        QuantiseKind::None | QuantiseKind::After => {}
+        QuantiseKind::Aware => e.loss_chunk = 0,
     }
 }
 

@@ -13,8 +13,8 @@ use crate::{
     data::{DatasetInfo, Input},
     error::Result,
     experiment::{
-        AttentionKind, BaseWeights, Batch, Checkpointing, Experiment, Frozen, ModelKind, OptimizerKind, Precision,
-        Projection, QuantiseKind, Recompute, Targets,
+        AttentionKind, BaseWeights, Batch, Checkpointing, CodedWeights, Experiment, Frozen, ModelKind, OptimizerKind,
+        Precision, Projection, QuantiseKind, Recompute, Targets,
     },
     memory::{Ledger, ledger::Recording, probe::uncounted},
     rng::{Rng, Stream},
@@ -115,6 +115,9 @@ pub fn cases() -> Vec<(Experiment, DatasetInfo)> {
             if experiment.lora.rank == 0 && experiment.loss_chunk == 0 && precision != Precision::F64 {
                 experiment.quantise.kind = QuantiseKind::ALL[turn % 3];
                 experiment.quantise.calibration = 2;
+                if experiment.quantise.kind == QuantiseKind::After && kind.is_decoder() {
+                    experiment.quantise.weights = CodedWeights::ALL[(i + j) % 3];
+                }
             }
             cases.push((experiment, info));
         }

@@ -1,28 +1,30 @@
-//! A trained model as one of 8-bit integers: the ranges of its inputs, its codes, and a test with them.
+//! A trained model as one of integers: the ranges of its inputs, its codes, and a test with them.
 //!
 //! Always holds: the weights stay as they are, and codes and ranges stand beside them while the test lasts; afterwards they are
 //! gone, and the session is as before. Dense layers and convolutions become ones of integers. Depthwise and transposed
 //! convolutions, norms, embeddings, attention, a last layer that shares its weight with an embedding, and the loss compute as in
-//! training.
+//! training. Of a decoder, weights alone may have codes: then there are no ranges, and products decode a part at a time.
 
 use std::fmt;
 
 use super::{MicroBatch, Session, loss::Stats};
 use crate::{
-    backend::Backend,
+    backend::{Backend, Tensor, ops::Code},
     bytes::Bytes,
     data::Split,
     error::Result,
-    experiment::QuantiseKind,
+    experiment::{CodedWeights, QuantiseKind},
     memory::{Part, Phase},
     nn::{Int8Layer, Param},
 };
 
-/// What a trained model takes, and is worth, as one of 8-bit integers.
+/// What a trained model takes, and is worth, as one of integers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Compressed {
+    /// What became integers.
+    pub weights: CodedWeights,
     /// All parameters, those of dense layers and convolutions as codes of a byte with a scale a row and a range of inputs a
-    /// layer. Where weights are pruned, zeros are left out, and a bit a weight says which those are.
+    /// layer; of weights alone, as codes with a scale a block. Where weights are pruned, zeros are left out, and a bit a weight says which those are.
     pub bytes: Bytes,
     /// All parameters as they are.
     pub dense_bytes: Bytes,
@@ -30,22 +32,32 @@ pub struct Compressed {
     pub test_accuracy: f64,
     /// The same of the model as it was trained.
     pub trained_accuracy: f64,
+    /// Mean loss on the test set.
+    pub test_loss: f64,
+    /// The same of the model as it was trained.
+    pub trained_loss: f64,
     /// Whether these are R².
     pub is_of_values: bool,
 }
 
 impl fmt::Display for Compressed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { bytes, dense_bytes, test_accuracy: after, trained_accuracy: before, is_of_values } = self;
-        write!(f, "as 8-bit integers: {bytes} in place of {dense_bytes}, ")?;
-        match is_of_values {
+        let Self { weights, bytes, dense_bytes, test_accuracy: after, trained_accuracy: before, .. } = self;
+        match weights {
+            CodedWeights::WithInputs => write!(f, "as 8-bit integers: {bytes} in place of {dense_bytes}, ")?,
+            CodedWeights::Int8 | CodedWeights::Int4 => {
+                write!(f, "weights as {}-bit integers: {bytes} in place of {dense_bytes}, ", weights.bits())?;
+                write!(f, "test loss {:.4}, as trained {:.4}, ", self.test_loss, self.trained_loss)?;
+            }
+        }
+        match self.is_of_values {
             true => write!(f, "test R² {after:.4}, as trained {before:.4}"),
             false => write!(f, "test accuracy {:.2}%, as trained {:.2}%", after * 100.0, before * 100.0),
         }
     }
 }
 
-/// Bytes of the scale of a row, and of the range of a layer's inputs.
+/// Bytes of the scale of a row or a block, and of the range of a layer's inputs.
 const SCALE: u64 = 4;
 const RANGE: u64 = 8;
 
@@ -59,7 +71,7 @@ impl<B: Backend> Drop for Forget<'_, B> {
 }
 
 impl<B: Backend> Session<B> {
-    /// Tests the model as one of 8-bit integers on all batches that `test` gives: mean loss and accuracy, as
+    /// Tests the model as one of integers on all batches that `test` gives: mean loss and accuracy, as
     /// [`Session::evaluate`] does. Ranges that were not learned are found in as many batches of `calibration` as the experiment
     /// says: the least and the largest number that a layer sees. `None` where the model stays as it is.
     ///
@@ -73,6 +85,7 @@ impl<B: Backend> Session<B> {
         let (executor, ledger) = (&self.executor, self.executor.ledger());
         let batches = match self.experiment.quantise.kind {
             QuantiseKind::None => return Ok(None),
+            QuantiseKind::After if self.code_of_weights().is_some() => 0,
             QuantiseKind::After => self.experiment.quantise.calibration,
             QuantiseKind::Aware => 0,
         };
@@ -89,11 +102,33 @@ impl<B: Backend> Session<B> {
             }
         }
         ledger.enter(Part::Coding);
-        layers.0.iter().try_for_each(|(int8, weight)| int8.code(executor, weight.weight()))?;
+        layers.0.iter().try_for_each(|(int8, weight)| match self.code_of_weights() {
+            None => int8.code(executor, weight.weight()),
+            Some(code) => int8.code_weight(executor, code, weight.weight()),
+        })?;
         let means = self.measured(test, None, |samples| Part::CodedBatch { samples })?;
         drop(layers);
         executor.step_ended()?;
         Ok(Some(means))
+    }
+
+    /// The code of weights where they alone become integers.
+    fn code_of_weights(&self) -> Option<Code> {
+        let quantise = &self.experiment.quantise;
+        match (quantise.kind, quantise.weights) {
+            (QuantiseKind::None | QuantiseKind::Aware, _) | (QuantiseKind::After, CodedWeights::WithInputs) => None,
+            (QuantiseKind::After, CodedWeights::Int8) => Some(Code::Int8),
+            (QuantiseKind::After, CodedWeights::Int4) => Some(Code::Int4),
+        }
+    }
+
+    /// Bytes of a weight as codes.
+    fn coded_bytes(&self, weight: &Tensor<B>) -> u64 {
+        let elements = weight.elements();
+        match self.code_of_weights() {
+            None => elements as u64 + SCALE * weight.shape().first() as u64 + RANGE,
+            Some(code) => code.bytes(elements) as u64 + SCALE * code.blocks(elements) as u64,
+        }
     }
 
     /// The layers that become ones of integers, with their weights.
@@ -111,14 +146,19 @@ impl<B: Backend> Session<B> {
         for (_, param) in self.int8_layers() {
             let weight = param.weight();
             bytes -= weight.bytes();
-            bytes += weight.elements() as u64 + SCALE * weight.shape().first() as u64 + RANGE;
+            bytes += self.coded_bytes(weight);
         }
         let Some(pruning) = &self.pruning else { return Ok([Bytes(bytes), Bytes(dense)]) };
         let coded: Vec<_> = self.int8_layers().into_iter().map(|(_, param)| (param.layer(), param.name())).collect();
         for (param, [zeros, mask]) in pruning.zeros_of(&self.executor, &self.model.prunable())? {
             let is_coded = coded.contains(&(param.layer(), param.name()));
-            let size = if is_coded { 1 } else { param.weight().dtype().size() as u64 };
-            bytes = bytes + mask - zeros * size;
+            let bits = if self.code_of_weights() == Some(Code::Int4) { 4 } else { 8 };
+            let gone = match is_coded {
+                // Of two codes a byte, half a byte that is left over stays.
+                true => zeros * bits / 8,
+                false => zeros * param.weight().dtype().size() as u64,
+            };
+            bytes = bytes + mask - gone;
         }
         Ok([Bytes(bytes), Bytes(dense)])
     }

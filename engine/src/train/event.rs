@@ -92,7 +92,7 @@ pub struct Summary {
     pub test_errors: Option<ValueErrors>,
     /// What pruning left of the weights at the last evaluation.
     pub stripped: Option<Stripped>,
-    /// What the trained model is as one of 8-bit integers.
+    /// What the trained model is as one of integers.
     pub compressed: Option<Compressed>,
     /// The size of the model, where its layers are factored, since the last evaluation.
     pub factored: Option<FactoredSize>,

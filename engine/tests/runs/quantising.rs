@@ -1,4 +1,4 @@
-//! Runs whose model becomes one of 8-bit integers: what that costs in accuracy, what is left, what it takes meanwhile, and that
+//! Runs whose model becomes one of integers: what that costs in accuracy, what is left, what it takes meanwhile, and that
 //! a saved run goes on with the ranges it learned.
 
 use std::{path::Path, time::Duration};
@@ -7,7 +7,8 @@ use candle_core::{Device, safetensors};
 use plimsoll_engine::{
     Bytes, Experiment,
     experiment::{
-        BaseWeights, DataKind, EvaluationBatch, Frozen, ModelKind, Precision, Prune, PruneKind, Quantise, QuantiseKind,
+        BaseWeights, CodedWeights, DataKind, EvaluationBatch, Frozen, ModelKind, Precision, Prune, PruneKind, Quantise,
+        QuantiseKind,
     },
     hardware::Machine,
     memory::bookkeeping::ENGINE,
@@ -138,11 +139,91 @@ fn the_bytes_are_codes_scales_ranges_and_the_rest() {
     assert_eq!(pruned.bytes, Bytes(compressed.bytes.0 - stripped.gone + weights / 8));
 }
 
+/// A decoder whose weights alone become integers.
+fn decoder(model: ModelKind, weights: CodedWeights) -> Experiment {
+    let mut e = small(model, QuantiseKind::After);
+    (e.data.kind, e.quantise.weights, e.model.kv_heads) = (DataKind::Sort, weights, 2);
+    e
+}
+
+const ALONE: [CodedWeights; 2] = [CodedWeights::Int8, CodedWeights::Int4];
+
+#[test]
+fn weights_of_decoders_alone_become_integers_within_their_prediction() {
+    for model in [ModelKind::Gpt2, ModelKind::Llama] {
+        for weights in ALONE {
+            for precision in [Precision::F32, Precision::Bf16Mixed, Precision::Bf16] {
+                let e = Experiment { precision, ..decoder(model, weights) };
+                let compressed = finished(e.clone()).summary.compressed.expect("it became integers");
+                assert!(compressed.bytes < compressed.dense_bytes, "{model:?}: {compressed:?}");
+                assert!(compressed.test_loss.is_finite() && compressed.test_loss != compressed.trained_loss);
+                assert_eq!(compressed.weights, weights);
+                let plan = Plan::of(&e, &Machine::nominal()).expect("a plan");
+                let mut with_inputs = e;
+                with_inputs.quantise.weights = CodedWeights::WithInputs;
+                let other = Plan::of(&with_inputs, &Machine::nominal()).expect("a plan");
+                assert_eq!(plan.steady.peak(), other.steady.peak(), "training is the same");
+                assert_ne!(plan.compress.peak(), other.compress.peak());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_bytes_of_weights_alone_are_codes_and_scales_and_the_rest() {
+    let compressed = |weights| {
+        let mut e = decoder(ModelKind::Gpt2, weights);
+        e.model.tied = true;
+        finished(e).summary.compressed.expect("it became integers")
+    };
+    let [eight, four] = ALONE.map(compressed);
+    // Two blocks of width 16: queries, keys and values; what follows attention; the hidden layer, up and down.
+    let sizes: [u64; 4] = [3 * 16 * 16, 16 * 16, 40 * 16, 16 * 40];
+    let of = |n: u64, bits: u64, block: u64| 4 * n - n * bits / 8 - 4 * n.div_ceil(block);
+    let saved = |bits: u64, block: u64| 2 * sizes.iter().map(|n| of(*n, bits, block)).sum::<u64>();
+    assert_eq!(eight.dense_bytes.0 - eight.bytes.0, saved(8, 256));
+    assert_eq!(four.dense_bytes.0 - four.bytes.0, saved(4, 128));
+}
+
+#[test]
+fn a_decoder_loses_little_by_8_bits_and_a_stated_part_by_4() {
+    let learned = |weights| {
+        let mut e = decoder(ModelKind::Llama, weights);
+        (e.model.width, e.model.heads, e.model.hidden) = (32, 4, 64);
+        (e.data.samples, e.batch.micro, e.run.steps, e.run.epochs) = (600, 16, Some(250), None);
+        e.optimizer.learning_rate = 0.003;
+        finished(e).summary.compressed.expect("it became integers")
+    };
+    let [eight, four] = ALONE.map(learned);
+    println!("{eight}\n{four}");
+    let lost = |of: &Compressed| of.test_loss / of.trained_loss - 1.0;
+    assert_eq!(eight.trained_loss, four.trained_loss, "what comes after training changes no step");
+    assert!(lost(&eight) < 0.01, "{eight:?}");
+    assert!(lost(&four) < 0.15 && lost(&four).abs() > lost(&eight).abs(), "{four:?}");
+}
+
 /// A run whose highest memory is that of its test with integers.
 fn highest_at_the_end() -> Experiment {
     let mut e = small(ModelKind::Cnn, QuantiseKind::After);
     (e.data.samples, e.batch.evaluation) = (400, EvaluationBatch::Whole);
     e
+}
+
+#[test]
+fn weights_alone_are_held_to_the_byte() {
+    for weights in ALONE {
+        let mut e = decoder(ModelKind::Llama, weights);
+        (e.data.samples, e.batch.evaluation) = (400, EvaluationBatch::Whole);
+        let plan = Plan::of(&e, &Machine::nominal()).expect("a plan");
+        assert_eq!(plan.peak_pass, Pass::Compress);
+        e.budget = plan.peak.live;
+        let Summary { predicted, measured, .. } = finished(e.clone()).summary;
+        let allowed = ENGINE.0 as f64 + measured.live.0 as f64 * 1.01 + (1 << 20) as f64;
+        assert!(predicted.live.0 as f64 <= allowed, "{} measured, {} predicted", measured.live, predicted.live);
+        e.budget = Bytes(plan.peak.live.0 - 1);
+        let refused = run(Start::new(e), None);
+        assert!(matches!(refused.outcome, Outcome::OverBudget(_)) && refused.losses.is_empty());
+    }
 }
 
 #[test]
@@ -225,4 +306,10 @@ fn what_cannot_become_integers_is_refused_by_its_key() {
         problem(|e| (e.quantise.kind, e.quantise.calibration) = (QuantiseKind::After, 0)),
         ["quantise.calibration"]
     );
+    // Weights alone are for decoders.
+    let alone = |e: &mut Experiment| {
+        *e = small(ModelKind::Mlp, QuantiseKind::After);
+        e.quantise.weights = CodedWeights::Int4;
+    };
+    assert_eq!(problem(alone), ["quantise.weights"]);
 }

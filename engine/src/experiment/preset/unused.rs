@@ -4,7 +4,7 @@
 
 use super::{Places, reader::list};
 use crate::experiment::{
-    DataKind, Experiment, ModelKind, OptimizerKind, PruneKind, PruneSchedule,
+    DataKind, Experiment, ModelKind, OptimizerKind, PruneKind, PruneSchedule, QuantiseKind,
     settings::{self, Setting, find},
 };
 
@@ -74,6 +74,9 @@ fn without_use(setting: &Setting, e: &Experiment) -> String {
         "prune" => {
             let kinds = PruneKind::ALL.into_iter().filter(|kind| of(&|e| e.prune.kind = *kind));
             (e.prune.kind.key(), kinds.map(PruneKind::key).collect())
+        }
+        "quantise" if e.quantise.kind == QuantiseKind::After => {
+            return format!("{} is only used with quantise.weights = with-inputs", setting.key);
         }
         "quantise" => return format!("{} is only used with quantise.kind = after", setting.key),
         "run" if setting.key == "run.threads" => return "run.threads is not used on a GPU".to_owned(),

@@ -1,4 +1,4 @@
-//! The end of a run whose model becomes one of 8-bit integers.
+//! The end of a run whose model becomes one of integers.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl RunLoop<'_, '_> {
-    /// Tests the trained model as one of 8-bit integers, where it is to become one. What was trained is saved before.
+    /// Tests the trained model as one of integers, where it is to become one. What was trained is saved before.
     pub(super) fn compress<B: Backend>(&mut self, session: &Session<B>, inbox: &mut Inbox<'_>) -> Result<()> {
         if self.experiment.quantise.kind.is_none() {
             return Ok(());
@@ -40,7 +40,16 @@ impl RunLoop<'_, '_> {
             let [bytes, dense_bytes] = session.compressed_bytes()?;
             let trained_accuracy = self.summary.test_accuracy.unwrap_or_default();
             let is_of_values = errors.is_some();
-            let compressed = Compressed { bytes, dense_bytes, test_accuracy, trained_accuracy, is_of_values };
+            let compressed = Compressed {
+                weights: self.experiment.quantise.weights,
+                bytes,
+                dense_bytes,
+                test_accuracy,
+                trained_accuracy,
+                test_loss: means.0,
+                trained_loss: self.test_loss.unwrap_or_default(),
+                is_of_values,
+            };
             self.summary.compressed = Some(compressed);
             events.send(Event::Compressed(compressed));
         }

@@ -1,6 +1,6 @@
-//! A trained model as one of 8-bit integers.
+//! A trained model as one of integers.
 
-use plimsoll_engine::experiment::QuantiseKind;
+use plimsoll_engine::experiment::{CodedWeights, QuantiseKind};
 
 use super::Numeric;
 use crate::widgets::control::{Choice, Number, Place, Spec};
@@ -19,6 +19,24 @@ pub(in crate::panels::experiment) const QUANTISE: (Spec, Choice<QuantiseKind>) =
             (QuantiseKind::None, "none"),
             (QuantiseKind::After, "after training"),
             (QuantiseKind::Aware, "while it trains"),
+        ],
+        place: Place::Setting,
+    },
+);
+
+pub(in crate::panels::experiment) const CODED_WEIGHTS: (Spec, Choice<CodedWeights>) = (
+    Spec {
+        key: "quantise.weights",
+        name: "What becomes integers",
+        help: "Weights and inputs of 8 bits are multiplied as integers. A decoder that writes a token at a time waits for its \
+                weights, so these alone may be integers: of 8 bits, or of 4, about an eighth of f32. Products then decode a part \
+                of a weight at a time, and nothing has to be calibrated. 4 bits cost more of the loss than 8.",
+    },
+    Choice {
+        options: &[
+            (CodedWeights::WithInputs, "weights and inputs, 8 bits"),
+            (CodedWeights::Int8, "weights alone, 8 bits"),
+            (CodedWeights::Int4, "weights alone, 4 bits"),
         ],
         place: Place::Setting,
     },
