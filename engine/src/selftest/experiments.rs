@@ -234,7 +234,7 @@ fn integers(e: &mut Experiment, dice: Dice) {
     e.quantise.kind = dice.one(111, &[QuantiseKind::After, QuantiseKind::Aware]);
     e.quantise.calibration = 1 + dice.below(112, 5);
     match e.quantise.kind {
-        QuantiseKind::After if e.model.kind.is_decoder() => e.quantise.weights = dice.one(113, &CodedWeights::ALL),
+        QuantiseKind::After if e.model.kind.is_decoder() => e.quantise.weights = dice.one(114, &CodedWeights::ALL),
         QuantiseKind::None | QuantiseKind::After => {}
         QuantiseKind::Aware => e.loss_chunk = 0,
     }
