@@ -145,9 +145,15 @@ fn at_its_prediction(trainer: &Trainer, mut experiment: Experiment) -> Summary {
 #[test]
 fn presets_take_more_by_eager_execution_as_predicted_and_come_to_the_same_loss() {
     let trainer = Trainer::new(|| {});
-    for name in
-        ["mlp-digits", "cnn-digits", "sepcnn-shapes", "mobilenetv2-shapes", "vit-digits", "sort-llama", "brackets-gpt"]
-    {
+    for name in [
+        "mlp-deep-checkpoint",
+        "cnn-digits",
+        "sepcnn-shapes",
+        "mobilenetv2-shapes",
+        "vit-digits",
+        "sort-llama",
+        "brackets-gpt",
+    ] {
         let mut in_place = shipped::open(name).expect("a preset").experiment;
         (in_place.run.steps, in_place.run.epochs) = (Some(3), None);
         let eager = Experiment { execution: Execution::Eager, ..in_place.clone() };
