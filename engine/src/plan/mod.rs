@@ -279,6 +279,12 @@ impl Plan {
         Bytes(held) + self.target.profile().map(|profile| profile.context).unwrap_or_default()
     }
 
+    /// Whether a run that is left alone may never come to the peak: it is a test or a checkpoint of the model before channels
+    /// are taken out of it, which anybody may ask for, and which may not be due before.
+    pub fn peak_is_asked_for(&self) -> bool {
+        self.thinned_after.is_some() && matches!(self.peak_pass, Pass::Evaluate | Pass::Save)
+    }
+
     /// The peak as long as f16 overflows and every update is skipped: the first update that is made allocates the
     /// optimizer's state. `None` for a precision without a loss scale, which skips no update.
     pub fn peak_without_updates(&self) -> Option<Bytes> {
