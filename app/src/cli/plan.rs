@@ -316,7 +316,12 @@ fn execution(plan: &plan::Plan) -> anyhow::Result<String> {
             let in_place = Experiment { execution: Execution::InPlace, ..(*plan.experiment).clone() };
             let (less, more) = (plan::Plan::of(&in_place, &plan::this_machine())?.load(), plan.load());
             let (by, percent) = (more.saturating_sub(less), (more.0 as f64 / less.0.max(1) as f64 - 1.0) * 100.0);
-            Ok(format!("Eager execution takes {by} more than execution in place, {percent:.0}% of {less}.\n"))
+            Ok(match by {
+                Bytes::ZERO => format!("Eager execution takes no more at the peak than execution in place, {less}.\n"),
+                by => format!(
+                    "Eager execution takes {by} more at the peak than execution in place, {percent:.1}% of {less}.\n"
+                ),
+            })
         }
     }
 }

@@ -93,6 +93,16 @@ settings! {
     }
 }
 
+impl Quantise {
+    /// What becomes integers: where training rounds for them, inputs do as well.
+    pub fn coded(&self) -> CodedWeights {
+        match self.kind {
+            QuantiseKind::After => self.weights,
+            QuantiseKind::None | QuantiseKind::Aware => CodedWeights::WithInputs,
+        }
+    }
+}
+
 fn is_after(e: &Experiment) -> bool {
     e.quantise.kind == QuantiseKind::After
 }

@@ -114,11 +114,10 @@ impl<B: Backend> Session<B> {
 
     /// The code of weights where they alone become integers.
     fn code_of_weights(&self) -> Option<Code> {
-        let quantise = &self.experiment.quantise;
-        match (quantise.kind, quantise.weights) {
-            (QuantiseKind::None | QuantiseKind::Aware, _) | (QuantiseKind::After, CodedWeights::WithInputs) => None,
-            (QuantiseKind::After, CodedWeights::Int8) => Some(Code::Int8),
-            (QuantiseKind::After, CodedWeights::Int4) => Some(Code::Int4),
+        match self.experiment.quantise.coded() {
+            CodedWeights::WithInputs => None,
+            CodedWeights::Int8 => Some(Code::Int8),
+            CodedWeights::Int4 => Some(Code::Int4),
         }
     }
 

@@ -202,6 +202,16 @@ fn a_decoder_loses_little_by_8_bits_and_a_stated_part_by_4() {
     assert!(lost(&four) < 0.15 && lost(&four).abs() > lost(&eight).abs(), "{four:?}");
 }
 
+#[test]
+fn a_decoder_that_trains_for_integers_has_inputs_of_integers_whatever_is_written() {
+    let aware = |weights| {
+        let mut e = decoder(ModelKind::Llama, weights);
+        e.quantise.kind = QuantiseKind::Aware;
+        finished(e).summary.compressed.expect("it became integers")
+    };
+    assert_eq!(aware(CodedWeights::Int4), aware(CodedWeights::WithInputs));
+}
+
 /// A run whose highest memory is that of its test with integers.
 fn highest_at_the_end() -> Experiment {
     let mut e = small(ModelKind::Cnn, QuantiseKind::After);

@@ -41,7 +41,7 @@ impl RunLoop<'_, '_> {
             let trained_accuracy = self.summary.test_accuracy.unwrap_or_default();
             let is_of_values = errors.is_some();
             let compressed = Compressed {
-                weights: self.experiment.quantise.weights,
+                weights: self.experiment.quantise.coded(),
                 bytes,
                 dense_bytes,
                 test_accuracy,
