@@ -131,8 +131,9 @@ fn eager_execution_takes_more_and_changes_no_loss_by_a_bit() {
             let eager = Experiment { execution: Execution::Eager, ..in_place.clone() };
             assert_eq!(losses(&eager), losses(&in_place), "{kind:?} {precision:?}");
             let [more, less] = [&eager, &in_place].map(|e| predict(e).expect("a plan").peak.live);
-            // The peak of so small an MLP is its update, when activations are gone.
-            let is_told = if kind == Mlp { more >= less } else { more > less };
+            // The peak of so small an MLP is its update, and others' may be where blocks are computed again.
+            let is_of_activations = kind != Mlp && checkpointing == Checkpointing::None;
+            let is_told = more > less || (more == less && !is_of_activations);
             assert!(is_told, "{kind:?} {precision:?}: {more} eager, {less} in place");
         }
     }
