@@ -97,7 +97,7 @@ fn no_random_experiment_is_under_predicted_crosses_its_budget_or_leaves_memory_b
                     continue;
                 }
                 assert!(peak <= experiment.budget, "{}", case());
-                if plan.peak_is_asked_for() {
+                if plan.may_stay_below() {
                     tallies[family].trained += 1;
                     continue;
                 }

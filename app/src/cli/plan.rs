@@ -314,7 +314,7 @@ fn execution(plan: &plan::Plan) -> anyhow::Result<String> {
         Execution::InPlace => Ok(String::new()),
         Execution::Eager => {
             let in_place = Experiment { execution: Execution::InPlace, ..(*plan.experiment).clone() };
-            let (less, more) = (plan::Plan::of(&in_place, &plan::this_machine())?.load(), plan.load());
+            let (less, more) = (plan::Plan::of(&in_place, &plan.machine)?.load(), plan.load());
             let (by, percent) = (more.saturating_sub(less), (more.0 as f64 / less.0.max(1) as f64 - 1.0) * 100.0);
             Ok(match by {
                 Bytes::ZERO => format!("Eager execution takes no more at the peak than execution in place, {less}.\n"),

@@ -6,8 +6,8 @@ use crate::{
     error::Result,
     memory::timeline::LayerId,
     nn::{
-        ChannelGroup, ChannelMap, Init, Int8Layer, Layer, Param, ParamRole, ParamUse, TensorChannels,
-        int8::rounded_gradients,
+        ChannelGroup, ChannelMap, Init, IntegerLayer, Layer, Param, ParamRole, ParamUse, TensorChannels,
+        integers::rounded_gradients,
     },
 };
 
@@ -52,7 +52,7 @@ pub struct Convolution<B: Backend, const DEPTHWISE: bool> {
     weight: Param<B>,       // [filters, size, size, channels]; depthwise: [size, size, channels]
     bias: Option<Param<B>>, // [filters]
     /// What it has to become one of 8-bit integers. Boxed, because most have none.
-    int8: Option<Box<Int8Layer<B>>>,
+    integers: Option<Box<IntegerLayer<B>>>,
 }
 
 /// A convolution: every filter over all channels. With few taps, its output can be recomputed from its input.
@@ -102,8 +102,8 @@ impl<B: Backend, const DEPTHWISE: bool> Convolution<B, DEPTHWISE> {
         let used_as = if DEPTHWISE { ParamUse::Other } else { ParamUse::HiddenMatrix };
         let weight = init.uniform(layer, ParamRole::Weight, extents, fan_in)?.used(used_as);
         let bias = shape.bias.then(|| init.uniform(layer, ParamRole::Bias, [filters], fan_in)).transpose()?;
-        let int8 = if DEPTHWISE { None } else { init.int8(layer, fan_in)? };
-        Ok(Self { layer, shape, weight, bias, int8 })
+        let integers = if DEPTHWISE { None } else { init.integers(layer, fan_in)? };
+        Ok(Self { layer, shape, weight, bias, integers })
     }
 
     fn weight_gradient(&self, executor: &Executor<B>, x: &Tensor<B>, dy: &Tensor<B>, window: Window) -> Result<()> {
@@ -125,17 +125,17 @@ impl<B: Backend, const DEPTHWISE: bool> Convolution<B, DEPTHWISE> {
 
     /// The range of the inputs, where it learns with rounded numbers.
     fn rounded(&self) -> Option<&Tensor<B>> {
-        self.int8.as_ref().and_then(|int8| int8.learned())
+        self.integers.as_ref().and_then(|integers| integers.learned())
     }
 
     /// The output, where the layer does not compute as it is: by codes, or by what codes stand for.
     fn int8_output(&self, executor: &Executor<B>, x: &Tensor<B>, window: Window) -> Result<Option<Tensor<B>>> {
-        let Some(int8) = &self.int8 else { return Ok(None) };
+        let Some(integers) = &self.integers else { return Ok(None) };
         let bias = self.bias.as_ref().map(Param::weight);
-        if let Some(y) = int8.output(executor, x, bias, Some(window))? {
+        if let Some(y) = integers.output(executor, x, bias, Some(window))? {
             return Ok(Some(y));
         }
-        let Some(range) = int8.learned() else { return Ok(None) };
+        let Some(range) = integers.learned() else { return Ok(None) };
         let x = executor.fake_input(x, range)?;
         let weight = executor.fake_weight(self.weight.weight())?;
         convolve::<B, DEPTHWISE>(executor, &x, &weight, bias, window).map(Some)
@@ -165,8 +165,8 @@ impl<B: Backend, const DEPTHWISE: bool> Layer<B> for Convolution<B, DEPTHWISE> {
         let again = move |executor: &Executor<B>, x: Tensor<B>| {
             convolve::<B, DEPTHWISE>(executor, &x, &weight, bias.as_ref(), window)
         };
-        if let Some(int8) = &self.int8 {
-            int8.learn(tape.executor(), &x.tensor, tape.pass())?;
+        if let Some(integers) = &self.integers {
+            integers.learn(tape.executor(), &x.tensor, tape.pass())?;
         }
         let y = match self.int8_output(tape.executor(), &x.tensor, window)? {
             Some(y) => y,
@@ -201,11 +201,11 @@ impl<B: Backend, const DEPTHWISE: bool> Layer<B> for Convolution<B, DEPTHWISE> {
     }
 
     fn buffers(&self) -> Vec<(&'static str, &Tensor<B>)> {
-        self.int8.as_ref().and_then(|int8| int8.buffer()).into_iter().collect()
+        self.integers.as_ref().and_then(|integers| integers.buffer()).into_iter().collect()
     }
 
-    fn int8(&self) -> Option<&Int8Layer<B>> {
-        self.int8.as_deref()
+    fn integers(&self) -> Option<&IntegerLayer<B>> {
+        self.integers.as_deref()
     }
 
     fn prunable(&self) -> Option<&Param<B>> {

@@ -9,10 +9,10 @@ use crate::{
     experiment::Projection,
     memory::timeline::LayerId,
     nn::{
-        ChannelGroup, ChannelMap, CodedParam, Init, Int8Layer, Layer, Param, ParamRole, ParamUse, Start,
+        ChannelGroup, ChannelMap, CodedParam, Init, IntegerLayer, Layer, Param, ParamRole, ParamUse, Start,
         TensorChannels,
         adapter::{Adapter, Key},
-        int8::rounded_gradients,
+        integers::rounded_gradients,
     },
 };
 
@@ -24,7 +24,7 @@ pub struct Linear<B: Backend> {
     /// Trained instead of the weight. Boxed, because most layers have none.
     adapter: Option<Box<Adapter<B>>>,
     /// What it has to become one of 8-bit integers. Boxed, for the same reason.
-    int8: Option<Box<Int8Layer<B>>>,
+    integers: Option<Box<IntegerLayer<B>>>,
     /// The weight belongs to another layer, which lists it among its parameters.
     is_tied: bool,
 }
@@ -132,8 +132,8 @@ impl<B: Backend> Linear<B> {
         };
         let bias = bias.map(|start| make(ParamRole::Bias, [out].into(), start)).transpose()?;
         let adapter = plan.map(|plan| Adapter::new(init, layer, [inner, out], plan).map(Box::new)).transpose()?;
-        let int8 = init.int8(layer, inner)?;
-        Ok(Self { layer, weight, bias, adapter, int8, is_tied: false })
+        let integers = init.integers(layer, inner)?;
+        Ok(Self { layer, weight, bias, adapter, integers, is_tied: false })
     }
 
     /// The same layer as the one that gives the classes, which is no hidden one.
@@ -153,7 +153,14 @@ impl<B: Backend> Linear<B> {
     /// A layer at `path` without bias that reads another layer's parameter `[out, in]` and adds to its gradient.
     pub fn tied(executor: &Executor<B>, path: &str, weight: &Rc<Param<B>>) -> Self {
         let layer = executor.ledger().layer_id(path);
-        Self { layer, weight: Weight::Plain(Rc::clone(weight)), bias: None, adapter: None, int8: None, is_tied: true }
+        Self {
+            layer,
+            weight: Weight::Plain(Rc::clone(weight)),
+            bias: None,
+            adapter: None,
+            integers: None,
+            is_tied: true,
+        }
     }
 
     /// The output for `x [rows, in]`: `[rows, out]`. No adapter drops inputs.
@@ -165,9 +172,9 @@ impl<B: Backend> Linear<B> {
     }
 
     fn output_dropping(&self, executor: &Executor<B>, x: &Tensor<B>, key: Key) -> Result<Tensor<B>> {
-        if let Some(int8) = &self.int8 {
+        if let Some(integers) = &self.integers {
             let bias = self.bias.as_ref().map(Param::weight);
-            if let Some(y) = int8.output(executor, x, bias, None)? {
+            if let Some(y) = integers.output(executor, x, bias, None)? {
                 return Ok(y);
             }
         }
@@ -220,7 +227,7 @@ impl<B: Backend> Linear<B> {
 
     /// The range of the inputs, where it learns with rounded numbers.
     fn rounded(&self) -> Option<&Tensor<B>> {
-        self.int8.as_ref().and_then(|int8| int8.learned())
+        self.integers.as_ref().and_then(|integers| integers.learned())
     }
 
     /// Whether a trained parameter needs the input for its gradient.
@@ -232,8 +239,8 @@ impl<B: Backend> Linear<B> {
 impl<B: Backend> Layer<B> for Linear<B> {
     fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
         let key = self.adapter.as_ref().and_then(|adapter| adapter.key(tape.pass()));
-        if let Some(int8) = &self.int8 {
-            int8.learn(tape.executor(), &x.tensor, tape.pass())?;
+        if let Some(integers) = &self.integers {
+            integers.learn(tape.executor(), &x.tensor, tape.pass())?;
         }
         let y = self.output_dropping(tape.executor(), &x.tensor, key)?; // [rows, out]
         let x_id = x.id();
@@ -257,11 +264,11 @@ impl<B: Backend> Layer<B> for Linear<B> {
     }
 
     fn buffers(&self) -> Vec<(&'static str, &Tensor<B>)> {
-        self.int8.as_ref().and_then(|int8| int8.buffer()).into_iter().collect()
+        self.integers.as_ref().and_then(|integers| integers.buffer()).into_iter().collect()
     }
 
-    fn int8(&self) -> Option<&Int8Layer<B>> {
-        self.int8.as_deref()
+    fn integers(&self) -> Option<&IntegerLayer<B>> {
+        self.integers.as_deref()
     }
 
     fn prunable(&self) -> Option<&Param<B>> {

@@ -12,7 +12,7 @@ mod convolution;
 mod dropout;
 mod embedding;
 mod factored;
-mod int8;
+mod integers;
 mod layer_norm;
 mod linear;
 mod norm;
@@ -39,7 +39,7 @@ pub use convolution::{Conv2d, ConvShape, Convolution, Depthwise};
 pub use dropout::Dropout;
 pub use embedding::Embedding;
 pub use factored::Factorable;
-pub use int8::Int8Layer;
+pub use integers::IntegerLayer;
 pub use layer_norm::{LayerNorm, RmsNorm};
 pub use linear::Linear;
 pub use param::{Init, Param, Replaced};
@@ -96,7 +96,7 @@ pub trait Layer<B: Backend> {
     }
 
     /// What it has to become one of 8-bit integers, where it may; its weight is then [`Layer::prunable`].
-    fn int8(&self) -> Option<&Int8Layer<B>> {
+    fn integers(&self) -> Option<&IntegerLayer<B>> {
         None
     }
 

@@ -11,7 +11,7 @@ use crate::{
     experiment::{BaseWeights, Frozen, Lora, Precision, Projection, Prune, Quantise, QuantiseKind},
     layer_path::Scope,
     memory::{Category, timeline::LayerId},
-    nn::{CodedParam, Int8Layer, ParamRole, ParamUse, Start, adapter::AdapterPlan, factored::Factoring},
+    nn::{CodedParam, IntegerLayer, ParamRole, ParamUse, Start, adapter::AdapterPlan, factored::Factoring},
     rng::{Rng, Stream},
 };
 
@@ -230,8 +230,8 @@ impl<'a, B: Backend> Init<'a, B> {
     ///
     /// # Errors
     /// Fails when it would cross the budget ([`Error::Budget`](crate::error::Error::Budget)) or when the device fails.
-    pub fn int8(&self, layer: LayerId, taps: usize) -> Result<Option<Box<Int8Layer<B>>>> {
-        Int8Layer::new(self.executor, layer, self.quantised, taps)
+    pub fn integers(&self, layer: LayerId, taps: usize) -> Result<Option<Box<IntegerLayer<B>>>> {
+        IntegerLayer::new(self.executor, layer, self.quantised, taps)
     }
 
     /// The same, without master copies where the optimizer corrects narrow weights.

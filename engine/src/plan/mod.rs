@@ -279,9 +279,9 @@ impl Plan {
         Bytes(held) + self.target.profile().map(|profile| profile.context).unwrap_or_default()
     }
 
-    /// Whether a run that is left alone may never come to the peak: it is a test or a checkpoint of the model before channels
-    /// are taken out of it, which anybody may ask for, and which may not be due before.
-    pub fn peak_is_asked_for(&self) -> bool {
+    /// Whether a run may stay below the peak. Where channels are taken out, the peak may be a test or a checkpoint of the whole
+    /// model: a user can ask for one at any time, but perhaps none is due before the channels go.
+    pub fn may_stay_below(&self) -> bool {
         self.thinned_after.is_some() && matches!(self.peak_pass, Pass::Evaluate | Pass::Save)
     }
 

@@ -15,7 +15,7 @@ use crate::{
     error::Result,
     experiment::{CodedWeights, QuantiseKind},
     memory::{Part, Phase},
-    nn::{Int8Layer, Param},
+    nn::{IntegerLayer, Param},
 };
 
 /// What a trained model takes, and is worth, as one of integers.
@@ -24,7 +24,8 @@ pub struct Compressed {
     /// What became integers.
     pub weights: CodedWeights,
     /// All parameters, those of dense layers and convolutions as codes of a byte with a scale a row and a range of inputs a
-    /// layer; of weights alone, as codes with a scale a block. Where weights are pruned, zeros are left out, and a bit a weight says which those are.
+    /// layer; of weights alone, as codes with a scale a block. Where weights are pruned, zeros are left out, and a bit a weight
+    /// says which those are.
     pub bytes: Bytes,
     /// All parameters as they are.
     pub dense_bytes: Bytes,
@@ -62,11 +63,11 @@ const SCALE: u64 = 4;
 const RANGE: u64 = 8;
 
 /// Lets the codes of a model go, however a test of it ends.
-struct Forget<'a, B: Backend>(Vec<(&'a Int8Layer<B>, &'a Param<B>)>);
+struct Forget<'a, B: Backend>(Vec<(&'a IntegerLayer<B>, &'a Param<B>)>);
 
 impl<B: Backend> Drop for Forget<'_, B> {
     fn drop(&mut self) {
-        self.0.iter().for_each(|(int8, _)| int8.forget());
+        self.0.iter().for_each(|(integers, _)| integers.forget());
     }
 }
 
@@ -91,9 +92,9 @@ impl<B: Backend> Session<B> {
         };
         ledger.set_phase(Phase::Compress);
         ledger.enter(Part::Compression);
-        let layers = Forget(self.int8_layers());
+        let layers = Forget(self.integer_layers());
         if batches > 0 {
-            layers.0.iter().try_for_each(|(int8, _)| int8.observe(executor))?;
+            layers.0.iter().try_for_each(|(integers, _)| integers.observe(executor))?;
             let stats = Stats::new(executor, self.info.label)?;
             for _ in 0..batches {
                 ledger.enter(Part::Calibration);
@@ -102,9 +103,9 @@ impl<B: Backend> Session<B> {
             }
         }
         ledger.enter(Part::Coding);
-        layers.0.iter().try_for_each(|(int8, weight)| match self.code_of_weights() {
-            None => int8.code(executor, weight.weight()),
-            Some(code) => int8.code_weight(executor, code, weight.weight()),
+        layers.0.iter().try_for_each(|(layer, weight)| match self.code_of_weights() {
+            None => layer.code(executor, weight.weight()),
+            Some(code) => layer.code_weight(executor, code, weight.weight()),
         })?;
         let means = self.measured(test, None, |samples| Part::CodedBatch { samples })?;
         drop(layers);
@@ -131,8 +132,8 @@ impl<B: Backend> Session<B> {
     }
 
     /// The layers that become ones of integers, with their weights.
-    fn int8_layers(&self) -> Vec<(&Int8Layer<B>, &Param<B>)> {
-        self.model.leaves().into_iter().filter_map(|layer| layer.int8().zip(layer.prunable())).collect()
+    fn integer_layers(&self) -> Vec<(&IntegerLayer<B>, &Param<B>)> {
+        self.model.leaves().into_iter().filter_map(|layer| layer.integers().zip(layer.prunable())).collect()
     }
 
     /// Bytes of all parameters as codes, and as they are.
@@ -142,21 +143,18 @@ impl<B: Backend> Session<B> {
     pub fn compressed_bytes(&self) -> Result<[Bytes; 2]> {
         let dense: u64 = self.model.params().iter().map(|param| param.weight().bytes()).sum();
         let mut bytes = dense;
-        for (_, param) in self.int8_layers() {
+        for (_, param) in self.integer_layers() {
             let weight = param.weight();
             bytes -= weight.bytes();
             bytes += self.coded_bytes(weight);
         }
         let Some(pruning) = &self.pruning else { return Ok([Bytes(bytes), Bytes(dense)]) };
-        let coded: Vec<_> = self.int8_layers().into_iter().map(|(_, param)| (param.layer(), param.name())).collect();
+        let coded: Vec<_> = self.integer_layers().into_iter().map(|(_, param)| (param.layer(), param.name())).collect();
         for (param, [zeros, mask]) in pruning.zeros_of(&self.executor, &self.model.prunable())? {
             let is_coded = coded.contains(&(param.layer(), param.name()));
-            let bits = if self.code_of_weights() == Some(Code::Int4) { 4 } else { 8 };
-            let gone = match is_coded {
-                // Of two codes a byte, half a byte that is left over stays.
-                true => zeros * bits / 8,
-                false => zeros * param.weight().dtype().size() as u64,
-            };
+            // Of two codes a byte, half a byte that is left over stays.
+            let bits = self.experiment.quantise.coded().bits();
+            let gone = if is_coded { zeros * bits / 8 } else { zeros * param.weight().dtype().size() as u64 };
             bytes = bytes + mask - gone;
         }
         Ok([Bytes(bytes), Bytes(dense)])

@@ -156,9 +156,8 @@ pub(in crate::panels::experiment) const EXECUTION: (Spec, Choice<Execution>) = (
         key: "execution",
         name: "Execution",
         help: "In place: an op writes its result over what nobody reads any more, and what a gradient can be computed without is \
-                not kept. Eager: every op has an output of its own, copies take time, and what an eager framework keeps is kept. \
-                It takes no more memory where an update is the peak, and nearly half more for MobileNetV2. The losses are the \
-                same.",
+                not kept. Eager: every op has an output of its own, and what an eager framework keeps is kept. It takes more memory \
+                where activations are the peak, and time for copies. The losses are the same.",
     },
     Choice {
         options: &[(Execution::InPlace, "in place"), (Execution::Eager, "eager: an output for every op")],

@@ -23,7 +23,7 @@ const RANGE: &str = "input range";
 const SHARE: f64 = 0.01;
 
 /// What a dense layer or a convolution has beside its weight.
-pub struct Int8Layer<B: Backend> {
+pub struct IntegerLayer<B: Backend> {
     layer: LayerId,
     /// The range of its inputs, where it learns with rounded numbers.
     learned: Option<Tensor<B>>, // [2]
@@ -42,7 +42,7 @@ enum State<B: Backend> {
     WeightCoded(WeightCodes<B>),
 }
 
-impl<B: Backend> Int8Layer<B> {
+impl<B: Backend> IntegerLayer<B> {
     /// Of the layer `layer`, whose sums have `taps` terms. `None` where it is not to be one of integers, or where the sums would
     /// find no room in one.
     ///
