@@ -54,7 +54,7 @@ const PASSES: [(Pass, &str, &str); 7] = [
     (
         Pass::Compress,
         "As integers",
-        "The trained model as one of 8-bit integers: the ranges of its inputs, its codes beside the weights, and a test with them.",
+        "The trained model as one of integers: the ranges of its inputs, its codes beside the weights, and a test with them.",
     ),
 ];
 

@@ -130,7 +130,7 @@ enum Phase {
     Evaluating,
     /// A checkpoint
     Saving,
-    /// The trained model as one of 8-bit integers
+    /// The trained model as one of integers
     Compressing,
 }
 

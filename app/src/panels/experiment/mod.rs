@@ -61,7 +61,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         more(ui, &form, "Trained parameters", &adapters::PARTS, |ui| adapters::ui(ui, &form));
         more(ui, &form, "Low rank", &low_rank::PARTS, |ui| low_rank::ui(ui, &form, context));
         more(ui, &form, "Pruning", &prune::PARTS, |ui| prune::ui(ui, &form));
-        more(ui, &form, "8-bit integers", &quantise::PARTS, |ui| quantise::ui(ui, &form));
+        more(ui, &form, "Integers", &quantise::PARTS, |ui| quantise::ui(ui, &form));
         more(ui, &form, "Distillation", &distil::PARTS, |ui| {
             let task = form.experiment().model.kind.task();
             let teaches = |row: &Row| ModelKind::ALL.into_iter().any(|kind| kind.task() == task && row.is_of(kind));

@@ -159,8 +159,5 @@ pub(in crate::panels::experiment) const EXECUTION: (Spec, Choice<Execution>) = (
                 not kept. Eager: every op has an output of its own, and what an eager framework keeps is kept. It takes more memory \
                 where activations are the peak, and time for copies. The losses are the same.",
     },
-    Choice {
-        options: &[(Execution::InPlace, "in place"), (Execution::Eager, "eager: an output for every op")],
-        place: Place::Setting,
-    },
+    Choice { options: &[(Execution::InPlace, "in place"), (Execution::Eager, "eager")], place: Place::Setting },
 );
