@@ -27,16 +27,16 @@ pub(in crate::panels::experiment) const QUANTISE: (Spec, Choice<QuantiseKind>) =
 pub(in crate::panels::experiment) const CODED_WEIGHTS: (Spec, Choice<CodedWeights>) = (
     Spec {
         key: "quantise.weights",
-        name: "Applied to",
+        name: "Coded weights",
         help: "Weights and inputs of 8 bits are multiplied as integers. A decoder that writes a token at a time waits for its \
                 weights, so these alone may be integers: of 8 bits, or of 4, about an eighth of f32. Products then decode a part \
                 of a weight at a time, and nothing has to be calibrated. 4 bits cost more of the loss than 8.",
     },
     Choice {
         options: &[
-            (CodedWeights::WithInputs, "weights and inputs"),
-            (CodedWeights::Int8, "weights alone, 8 bits"),
-            (CodedWeights::Int4, "weights alone, 4 bits"),
+            (CodedWeights::WithInputs, "with inputs, 8 bits"),
+            (CodedWeights::Int8, "alone, 8 bits"),
+            (CodedWeights::Int4, "alone, 4 bits"),
         ],
         place: Place::Setting,
     },
