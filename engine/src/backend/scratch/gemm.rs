@@ -112,8 +112,25 @@ fn packed([rows, columns, depth]: [usize; 3], in_place: [bool; 2], width: usize)
     // `do_prepack_lhs`: the columns of `b` are apart in memory, or do not fill vectors.
     let b = if in_place[1] { 0 } else { depth * columns.next_multiple_of(MICRO_ROWS) };
     // `do_pack_rhs`: the columns of `a` are apart in memory, and there are more columns of `c` than two micro-kernels'.
-    let a = if in_place[0] { 0 } else { depth * rows.next_multiple_of(MICRO_COLUMNS) };
+    let is_taken_as_it_is = in_place[0] || columns <= 2 * micro_kernel_bytes() / width;
+    let a = if is_taken_as_it_is { 0 } else { depth * rows.next_multiple_of(MICRO_COLUMNS) };
     (a + b) * width + BOOKKEEPING
+}
+
+/// Bytes of the columns of `c` that the crate's micro-kernel for this processor computes at once; 0 where that is not known,
+/// so that every operand counts as packed.
+fn micro_kernel_bytes() -> usize {
+    #[cfg(target_arch = "x86_64")]
+    {
+        // Four registers of 64 bytes, or three of 32.
+        if is_x86_feature_detected!("avx512f") {
+            return 4 * 64;
+        }
+        if is_x86_feature_detected!("fma") {
+            return 3 * 32;
+        }
+    }
+    0
 }
 
 /// Of a product of patches and weights that may be laid out once.
