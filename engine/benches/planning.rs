@@ -1,5 +1,6 @@
 //! Times plans of published models, from an experiment to its whole prediction, and the search for the places of their
-//! blocks on a GPU.
+//! blocks on a GPU. Parts of names choose among the models: `cargo bench -p plimsoll-engine --bench planning -- Llama MLP`;
+//! with `--plans` no places are looked for.
 
 use std::time::Instant;
 
@@ -87,7 +88,10 @@ fn places(name: &str, experiment: &Experiment) -> Result<()> {
 }
 
 fn main() -> Result<()> {
-    let models = [
+    // Cargo adds `--bench`.
+    let (flags, chosen): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|word| word.starts_with("--"));
+    let is_chosen = |name: &str| chosen.is_empty() || chosen.iter().any(|part| name.contains(part.as_str()));
+    let mut models = vec![
         ("ResNet-50, 224 x 224", resnet50()),
         ("GPT-2 small, 1024 tokens", sequences(gpt2(768, 12, 12), 1024, 50_257)),
         ("GPT-2 XL, 1024 tokens", sequences(gpt2(1600, 48, 25), 1024, 50_257)),
@@ -96,6 +100,7 @@ fn main() -> Result<()> {
         ("Llama 2 7B, NF4 and LoRA", qlora()?),
         ("MLP of 5,000 layers", deep()),
     ];
+    models.retain(|(name, _)| is_chosen(name));
     for (name, experiment) in &models {
         let mut secs = Vec::with_capacity(ROUNDS);
         let mut plan = Plan::of(experiment, &Machine::nominal())?;
@@ -109,6 +114,9 @@ fn main() -> Result<()> {
             plan.steady.points.len(),
             plan.peak.live
         );
+    }
+    if flags.iter().any(|flag| flag == "--plans") {
+        return Ok(());
     }
     models.iter().try_for_each(|(name, experiment)| places(name, experiment))
 }

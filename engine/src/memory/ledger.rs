@@ -11,10 +11,12 @@ mod layers;
 mod places;
 mod record;
 mod recorder;
+mod repetition;
 
 use std::{
     cell::{Cell, RefCell},
     rc::Rc,
+    sync::Arc,
 };
 
 pub use self::recorder::{LayerUse, Recording};
@@ -23,6 +25,7 @@ use self::{
     layers::Layers,
     record::{Record, UNRECORDED},
     recorder::{Block, Recorder},
+    repetition::Repetition,
 };
 use crate::{
     bytes::Bytes,
@@ -60,6 +63,7 @@ struct Account {
     books: Cell<Books>,
     /// Index of the bookkeeping's block in the recording, or [`UNRECORDED`].
     books_block: Cell<u32>,
+    repetition: Cell<Repetition>,
 }
 
 /// The right to some bytes. Its drop gives them back.
@@ -109,6 +113,7 @@ impl Ledger {
             record: RefCell::new(if recording { Record::Recorder(Recorder::new(reserved)) } else { Record::None }),
             books: Cell::default(),
             books_block: Cell::new(UNRECORDED),
+            repetition: Cell::default(),
         }))
     }
 
@@ -130,7 +135,7 @@ impl Ledger {
     /// The recordings that were taken of a [`Ledger::logging`], the bookkeeping counted; none of another account.
     pub fn replayed(&self) -> Vec<Recording> {
         match (&*self.0.record.borrow(), self.0.books.get()) {
-            (Record::Log(log), Books::Gathering(books)) => log.replayed(&self.0.layers.borrow(), books),
+            (Record::Log(log), Books::Gathering(books)) => log.replayed(&self.0.layers.borrow_mut().shared(), books),
             _ => Vec::new(),
         }
     }
@@ -305,7 +310,12 @@ impl Ledger {
 
     /// Path of a layer.
     pub fn path_of(&self, layer: LayerId) -> String {
-        self.0.layers.borrow()[layer.0 as usize].clone()
+        self.with_path(layer, str::to_owned)
+    }
+
+    /// What `f` makes of the path of a layer. No layer is named meanwhile.
+    pub fn with_path<T>(&self, layer: LayerId, f: impl FnOnce(&str) -> T) -> T {
+        f(&self.0.layers.borrow()[layer.0 as usize])
     }
 
     /// Path of the present layer.
@@ -332,9 +342,14 @@ impl Ledger {
     /// Hands out what was recorded since the last call (or the start) and goes on recording from what is alive now.
     /// Empty when the ledger does not record, or only logs.
     pub fn take_recording(&self) -> Recording {
+        self.recorded(|| self.0.layers.borrow_mut().shared())
+    }
+
+    /// What was recorded since the last call, of layers with the paths that `layers` has.
+    fn recorded(&self, layers: impl FnOnce() -> Arc<[String]>) -> Recording {
         match &mut *self.0.record.borrow_mut() {
             Record::None => Recording::default(),
-            Record::Recorder(recorder) => recorder.take((&**self.0.layers.borrow()).into(), self.reserved()),
+            Record::Recorder(recorder) => recorder.take(layers(), self.reserved()),
             Record::Log(log) => {
                 log.taken();
                 Recording::default()

@@ -106,7 +106,7 @@ struct Dry<'a> {
     recordings: Vec<Recording>,
     /// What the model was before channels were taken out of it.
     whole: Option<ModelFacts>,
-    /// Micro-batches of a step that are not run.
+    /// Micro-batches of a step that are not run, nor shown.
     left_out: usize,
 }
 
@@ -124,6 +124,10 @@ fn recorded<'a>(resolved: &'a Resolved, machine: &Machine, places: Option<&Arc<P
     let shortened = shortened(resolved.experiment());
     let run = || -> Result<Done<'a>> {
         let mut dry = Dry::new(resolved, &shortened, machine, Purpose::Record, places)?;
+        if places.is_none() {
+            // Places follow every request.
+            dry.session.executor().ledger().leave_out_repetitions();
+        }
         let mut passes = dry.passes()?;
         if resolved.steps_left() <= 1 {
             // What a second one would be, to look at.
@@ -203,7 +207,8 @@ impl<'a> Dry<'a> {
             secs += micro_batch_secs;
             Ok(Blank(micro))
         })?;
-        Ok(secs + executor.backend().take_secs() + micro_batch_secs * self.left_out as f64)
+        let left_out = self.left_out + executor.ledger().take_left_out();
+        Ok(secs + executor.backend().take_secs() + micro_batch_secs * left_out as f64)
     }
 
     /// A batch of the test data and the last one, which has what is left: a kernel may need more room for fewer rows.
@@ -273,6 +278,7 @@ fn dry_run(resolved: &Resolved, machine: &Machine, places: Option<Arc<Places>>) 
     let live = passes.iter().map(|(_, recording)| recording.live_peak).max().unwrap_or_default();
     let (peak_pass, peak) =
         passes.iter().copied().find(|(_, recording)| recording.live_peak == live).unwrap_or((Pass::First, &first));
+    let alive_at_peak = peak.alive_at_peak();
     let mut categories_at_peak = peak.categories_at_peak;
     categories_at_peak.add(Category::Slack, reserved.saturating_sub(live).0);
     if let Target::Gpu(profile) = resolved.target() {
@@ -288,10 +294,10 @@ fn dry_run(resolved: &Resolved, machine: &Machine, places: Option<Arc<Places>>) 
         peak: Peak { live, reserved, process: process(resolved, machine, reserved) },
         peak_pass,
         categories_at_peak,
-        alive_at_peak: peak.alive_at_peak.clone(),
         host: resolved.host(),
         host_offers: Vec::new(),
-        layers: layer_rows(&dry, &model.leaves, &steady, &peak.alive_at_peak),
+        layers: layer_rows(&dry, &model.leaves, &steady, &alive_at_peak),
+        alive_at_peak,
         parameters: model.parameters,
         trained: model.trained,
         high_precision: model.high_precision,

@@ -256,7 +256,7 @@ fn compare<B: Backend>(
 /// That the accounts of passes and of their dry runs are the same.
 fn booked_alike(real: &[Recording; 3], dry: &[Recording; 3]) -> Result<(), Fault> {
     for (pass, (real, dry)) in ["first step", "second step", "evaluation"].iter().zip(real.iter().zip(dry)) {
-        if real.timeline.points != dry.timeline.points || real.alive_at_peak != dry.alive_at_peak {
+        if real.timeline.points != dry.timeline.points || real.alive_at_peak() != dry.alive_at_peak() {
             return Err(Fault::new(format!("the {pass} is booked in another way than its dry run")));
         }
         let peaks = |of: &Recording| (of.live_peak, of.reserved_peak);

@@ -5,6 +5,8 @@
 //! large as a tensor but the tensor; on the processor its elements go to the file from where they lie, on a GPU through a
 //! few parts of page-locked memory of a bounded size. What a file is written through is booked as scratch.
 
+use std::fmt::Write;
+
 use super::{
     Session,
     slots::{Counters, slots},
@@ -29,6 +31,11 @@ pub trait Sink {
     /// # Errors
     /// Fails when they cannot be written.
     fn elements(&mut self, bytes: &[u8]) -> Result<()>;
+
+    /// Whether it keeps nothing, so that the header need not be written out again after it was measured.
+    fn keeps_nothing(&self) -> bool {
+        false
+    }
 }
 
 /// A sink that keeps nothing: of a dry run.
@@ -42,6 +49,10 @@ impl Sink for Nowhere {
 
     fn elements(&mut self, _: &[u8]) -> Result<()> {
         Ok(())
+    }
+
+    fn keeps_nothing(&self) -> bool {
+        true
     }
 }
 
@@ -100,7 +111,9 @@ impl<B: Backend> Session<B> {
         self.header(facts, &mut counted)?;
         let length = counted.0.next_multiple_of(8);
         to.head(&length.to_le_bytes())?;
-        self.header(facts, to)?;
+        if !to.keeps_nothing() {
+            self.header(facts, to)?;
+        }
         to.head(&[b' '; 8][..(length - counted.0) as usize])?;
         for slot in slots(&self.model, &self.experiment.optimizer, self.pruning.as_ref(), self.updates > 0) {
             let _layer = executor.enter(slot.layer);
@@ -126,12 +139,15 @@ impl<B: Backend> Session<B> {
             to.head(b"\"")?;
         }
         to.head(b"}")?;
-        let mut begin = 0;
+        let (mut begin, mut entry) = (0, String::new());
         for slot in slots(&self.model, &self.experiment.optimizer, self.pruning.as_ref(), self.updates > 0) {
             let end = begin + (slot.shape.elements() * slot.dtype.size()) as u64;
             let (name, dtype) = (slot.name(self.executor.ledger()), slot.dtype.safetensors_name());
             let shape = slot.shape.dims();
-            let entry = format!(
+            entry.clear();
+            // A text takes whatever is written to it.
+            let _ = write!(
+                entry,
                 ",{}:{{\"dtype\":\"{dtype}\",\"shape\":{shape:?},\"data_offsets\":[{begin},{end}]}}",
                 quoted(&name)?
             );

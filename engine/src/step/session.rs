@@ -180,6 +180,16 @@ impl<B: Backend> Session<B> {
         Ok(present)
     }
 
+    /// The micro-batches of a step, by number. A dry run leaves out those that would repeat the one before to the byte, but
+    /// never the last.
+    fn micro_batches(&self) -> impl Iterator<Item = usize> + use<B> {
+        let (ledger, mut left) = (self.executor.ledger().clone(), 0..self.experiment.batch.accumulation);
+        std::iter::from_fn(move || {
+            let skipped = ledger.begin_micro_batch(left.start, left.len());
+            left.nth(skipped)
+        })
+    }
+
     /// All gradients first, then clipping and the update of all parameters.
     fn step_then_update<M: MicroBatch>(
         &mut self,
@@ -190,7 +200,7 @@ impl<B: Backend> Session<B> {
     ) -> Result<PendingStep> {
         let loss_scale = self.loss_scale.scale();
         let (mut labels, mut retained) = (0, None);
-        for index in 0..self.experiment.batch.accumulation {
+        for index in self.micro_batches() {
             // Retained tensors are freed when the next forward pass begins.
             drop(retained.take());
             let batch = self.feed(index == 0, &mut next)?;

@@ -3,6 +3,8 @@
 //! Always holds: the order and the names depend on the experiment alone, so that what one session writes another one finds.
 //! Of parameters in mixed precision the master weight counts, from which the narrower one follows.
 
+use std::rc::Rc;
+
 use crate::{
     backend::{Backend, DType, Executor, Shape, Tensor},
     error::Result,
@@ -63,10 +65,12 @@ pub(super) fn slots<'a, B: Backend>(
     has_state: bool,
 ) -> impl Iterator<Item = Slot<'a, B>> {
     const SIZES: [usize; 4] = [8, 4, 2, 1];
-    SIZES.into_iter().flat_map(move |size| {
-        let weights = model.params().into_iter().flat_map(move |param| of_param(param, choice, has_state));
-        let buffers = model.leaves().into_iter().flat_map(|layer| {
-            let layer_id = layer.layer();
+    let (params, leaves): (Rc<[_]>, Rc<[_]>) = (model.params().into(), model.leaves().into());
+    let all = move || {
+        let (params, leaves) = (Rc::clone(&params), Rc::clone(&leaves));
+        let weights = (0..params.len()).flat_map(move |at| of_param(params[at], choice, has_state));
+        let buffers = (0..leaves.len()).flat_map(move |at| {
+            let (layer, layer_id) = (leaves[at], leaves[at].layer());
             layer.buffers().into_iter().map(move |(what, buffer)| Slot {
                 layer: layer_id,
                 what,
@@ -83,8 +87,12 @@ pub(super) fn slots<'a, B: Backend>(
             dtype: mask.dtype(),
             place: Place::Mask(param, mask),
         });
-        weights.chain(buffers).chain(masks).filter(move |slot| slot.dtype.size() == size)
-    })
+        weights.chain(buffers).chain(masks)
+    };
+    let mut occurs = [false; SIZES[0] + 1];
+    all().for_each(|slot| occurs[slot.dtype.size()] = true);
+    let sizes = SIZES.into_iter().filter(move |size| occurs[*size]);
+    sizes.flat_map(move |size| all().filter(move |slot| slot.dtype.size() == size))
 }
 
 fn of_param<'a, B: Backend>(
@@ -110,20 +118,45 @@ fn of_param<'a, B: Backend>(
 
 /// The name in a file of what a layer has.
 pub(super) fn named(ledger: &Ledger, layer: LayerId, what: &str) -> String {
-    let path = ledger.path_of(layer);
-    // A teacher's file has no teacher in it.
-    let layer = layer_path::in_teacher(&path).unwrap_or(&path).replace('/', ".");
-    format!("{layer}.{what}").replace(' ', "_").replace('\'', "")
+    let mut name = String::new();
+    add_name(&mut name, ledger, layer, &[what]);
+    name
+}
+
+/// Writes the name in a file of what a layer has, in parts that dots divide, after what `name` has already.
+fn add_name(name: &mut String, ledger: &Ledger, layer: LayerId, what: &[&str]) {
+    ledger.with_path(layer, |path| {
+        // A teacher's file has no teacher in it.
+        let path = layer_path::in_teacher(path).unwrap_or(path);
+        name.reserve(path.len() + what.iter().map(|part| part.len() + 1).sum::<usize>());
+        name.extend(path.chars().map(|letter| if letter == '/' { '.' } else { letter }).filter_map(in_file));
+    });
+    for part in what {
+        name.push('.');
+        name.extend(part.chars().filter_map(in_file));
+    }
+}
+
+/// A letter as names in a file have it.
+fn in_file(letter: char) -> Option<char> {
+    match letter {
+        ' ' => Some('_'),
+        '\'' => None,
+        other => Some(other),
+    }
 }
 
 impl<B: Backend> Slot<'_, B> {
     /// Its name in a file, such as `block1.conv.weight`, or `optimizer.block1.conv.weight.first_moment`.
     pub(super) fn name(&self, ledger: &Ledger) -> String {
-        let name = match self.place {
-            Place::Weight(_) | Place::Buffer(_) => return named(ledger, self.layer, self.what),
-            Place::State(param, _) | Place::Mask(param, _) => format!("{}.{}", param.name(), self.what),
-        };
-        format!("{STATE}{}", named(ledger, self.layer, &name))
+        match self.place {
+            Place::Weight(_) | Place::Buffer(_) => named(ledger, self.layer, self.what),
+            Place::State(param, _) | Place::Mask(param, _) => {
+                let mut name = STATE.to_owned();
+                add_name(&mut name, ledger, self.layer, &[param.name(), self.what]);
+                name
+            }
+        }
     }
 
     /// The tensor itself. The optimizer's state is made where it is not there yet.

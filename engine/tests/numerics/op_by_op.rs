@@ -31,7 +31,7 @@ fn the_real_step_writes_the_ledger_of_the_dry_one() {
         let real = passes(&mut session, || &noise).expect("a real run");
         for (real, dry) in real.iter().zip(&dry(&experiment, &facts)) {
             assert_eq!(real.timeline.points, dry.timeline.points, "{experiment:?}");
-            assert_eq!(real.alive_at_peak, dry.alive_at_peak, "{experiment:?}");
+            assert_eq!(real.alive_at_peak(), dry.alive_at_peak(), "{experiment:?}");
             assert_eq!((real.live_peak, real.reserved_peak), (dry.live_peak, dry.reserved_peak));
         }
     }

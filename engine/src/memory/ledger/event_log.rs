@@ -5,9 +5,9 @@
 //! what the log itself allocates is none of the bookkeeping. Entries are small, for a long step has many, and fresh memory
 //! is what a plan takes longest for.
 
-use std::ptr;
+use std::{ptr, sync::Arc};
 
-use super::{Ledger, Recording, layers::Layers, recorder::Block};
+use super::{Ledger, Recording, recorder::Block, repetition::Repeated};
 use crate::memory::{Bookkeeping, Category, Phase, tally, timeline::LayerId};
 
 /// Everything that changes what a recording tells, in order. Blocks have a number while they are alive.
@@ -23,6 +23,8 @@ enum Entry {
     Died(u32),
     Renamed(u32, Name),
     Ran(Name, LayerId),
+    /// A micro-batch begins, after some that were left out.
+    MicroBatch(Repeated),
     /// A recording ends, and the next one begins.
     Taken,
 }
@@ -122,15 +124,19 @@ impl EventLog {
         self.add(Entry::Ran(name, layer));
     }
 
+    /// A micro-batch begins, after some that were left out.
+    pub(super) fn begin_micro_batch(&mut self, left_out: Repeated) {
+        self.add(Entry::MicroBatch(left_out));
+    }
+
     /// A recording is taken.
     pub(super) fn taken(&mut self) {
         self.add(Entry::Taken);
     }
 
     /// The recordings that were taken, of a run whose bookkeeping was `books`; `layers` are the paths of all layers.
-    pub(super) fn replayed(&self, layers: &[String], books: Bookkeeping) -> Vec<Recording> {
+    pub(super) fn replayed(&self, layers: &Arc<[String]>, books: Bookkeeping) -> Vec<Recording> {
         let ledger = Ledger::new(None, true);
-        *ledger.0.layers.borrow_mut() = Layers::new(layers.to_vec());
         ledger.keep_books(books);
         let name = |name: Name| self.names[usize::from(name.0)];
         let (mut numbers, mut tickets, mut recordings) = (Numbers::default(), Vec::new(), Vec::new());
@@ -156,7 +162,8 @@ impl EventLog {
                     ledger.set_layer(layer);
                     ledger.ran(name(op));
                 }
-                Entry::Taken => recordings.push(ledger.take_recording()),
+                Entry::MicroBatch(left_out) => ledger.0.record.borrow_mut().begin_micro_batch(left_out),
+                Entry::Taken => recordings.push(ledger.recorded(|| Arc::clone(layers))),
             }
         }
         recordings

@@ -3,6 +3,7 @@
 use super::{
     event_log::EventLog,
     recorder::{Block, Recorder},
+    repetition::Repeated,
 };
 use crate::bytes::Bytes;
 
@@ -46,6 +47,14 @@ impl Record {
                 log.renamed(index, label);
                 index
             }
+        }
+    }
+
+    pub(super) fn begin_micro_batch(&mut self, left_out: Repeated) {
+        match self {
+            Self::None => {}
+            Self::Recorder(recorder) => recorder.begin_micro_batch(left_out),
+            Self::Log(log) => log.begin_micro_batch(left_out),
         }
     }
 

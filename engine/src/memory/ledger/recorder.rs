@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::repetition::Repeated;
 use crate::{
     bytes::Bytes,
     memory::{Alive, Categories, Category, Phase, Point, Timeline, timeline::LayerId},
@@ -29,8 +30,12 @@ pub(super) struct Block {
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     blocks: Vec<Block>,
+    /// Which of them were alive when the recording began.
+    alive: Vec<bool>,
     events: Vec<Event>,
     points: Vec<Point>,
+    /// Where the points of the last two micro-batches begin, the later one first.
+    micro_batches: [usize; 2],
     live: Categories,
     high: Categories,
     high_total: u64,
@@ -57,8 +62,7 @@ pub struct LayerUse {
 pub struct Recording {
     /// One point an op.
     pub timeline: Timeline,
-    /// What was alive at the peak, largest first.
-    pub alive_at_peak: Vec<Alive>,
+    at_peak: Vec<Block>,
     /// What each category held then.
     pub categories_at_peak: Categories,
     /// The most bytes alive.
@@ -67,6 +71,21 @@ pub struct Recording {
     pub reserved_peak: Bytes,
     /// Each layer's use, by [`LayerId`].
     pub layers: Vec<LayerUse>,
+}
+
+impl Recording {
+    /// What was alive at the peak, largest first.
+    pub fn alive_at_peak(&self) -> Vec<Alive> {
+        let alive = |block: &Block| Alive {
+            name: block.label,
+            layer: self.timeline.layer(block.layer).to_owned(),
+            category: block.category,
+            bytes: block.bytes,
+        };
+        let mut alive: Vec<Alive> = self.at_peak.iter().map(alive).collect();
+        alive.sort_by_key(|block| std::cmp::Reverse(block.bytes));
+        alive
+    }
 }
 
 impl LayerUse {
@@ -136,31 +155,32 @@ impl Recorder {
         (self.high, self.high_total) = (self.live, self.live_total);
     }
 
+    /// A micro-batch begins, after some that are left out: their points are those of the last ones.
+    pub(super) fn begin_micro_batch(&mut self, left_out: Repeated) {
+        if let Some(from) = usize::from(left_out.period).checked_sub(1).map(|place| self.micro_batches[place]) {
+            let (points, times) = (from..self.points.len(), left_out.times as usize);
+            self.points.reserve(points.len() * times);
+            (0..times).for_each(|_| self.points.extend_from_within(points.clone()));
+        }
+        self.micro_batches = [self.points.len(), self.micro_batches[0]];
+    }
+
     /// Hands out what was recorded, of an allocator that holds this much, and goes on from what is alive now.
     pub(super) fn take(&mut self, layers: Arc<[String]>, reserved: Bytes) -> Recording {
-        let mut alive = vec![false; self.blocks.len()];
-        for event in &self.events[..self.peak_event] {
-            alive[event.block as usize] = event.born;
-        }
+        self.alive.resize(self.blocks.len(), false);
+        let (until_peak, after) = self.events.split_at(self.peak_event);
+        until_peak.iter().for_each(|event| self.alive[event.block as usize] = event.born);
         let at_peak: Vec<Block> =
-            self.blocks.iter().zip(&alive).filter(|(_, alive)| **alive).map(|(b, _)| *b).collect();
+            self.blocks.iter().zip(&self.alive).filter(|(_, alive)| **alive).map(|(b, _)| *b).collect();
+        after.iter().for_each(|event| self.alive[event.block as usize] = event.born);
+        self.events.clear();
         let mut categories = Categories::default();
         for block in &at_peak {
             categories.add(block.category, block.bytes);
         }
-        let mut alive_at_peak: Vec<Alive> = at_peak
-            .iter()
-            .map(|b| Alive {
-                name: b.label,
-                layer: layers[b.layer.0 as usize].clone(),
-                category: b.category,
-                bytes: b.bytes,
-            })
-            .collect();
-        alive_at_peak.sort_by_key(|block| std::cmp::Reverse(block.bytes));
         let recording = Recording {
             timeline: Timeline { points: std::mem::take(&mut self.points), layers },
-            alive_at_peak,
+            at_peak,
             categories_at_peak: categories,
             live_peak: Bytes(self.peak_total),
             reserved_peak: self.peak_reserved,
@@ -168,7 +188,7 @@ impl Recorder {
         };
         // The next recording's peak starts from what is alive now; blocks keep their indices.
         (self.high, self.high_total) = (self.live, self.live_total);
-        (self.peak_total, self.peak_event) = (self.live_total, self.events.len());
+        (self.peak_total, self.peak_event) = (self.live_total, 0);
         self.peak_reserved = reserved;
         recording
     }

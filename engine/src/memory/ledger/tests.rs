@@ -57,7 +57,7 @@ fn a_block_that_is_named_anew_has_each_name_in_its_time() {
     drop(peak);
     ledger.ran("relu");
     batch.rename("images");
-    let names = |recording: &Recording| recording.alive_at_peak.iter().map(|b| b.name).collect::<Vec<_>>();
+    let names = |recording: &Recording| recording.alive_at_peak().iter().map(|b| b.name).collect::<Vec<_>>();
     let first = ledger.take_recording();
     assert_eq!((names(&first), first.live_peak), (vec!["next batch", "columns"], Bytes(20)));
     assert_eq!(names(&ledger.take_recording()), ["images"]);
@@ -75,7 +75,7 @@ fn a_recording_tells_what_was_alive_at_the_peak() {
     ledger.ran("relu");
     let recording = ledger.take_recording();
     assert_eq!(recording.live_peak, Bytes(110));
-    assert_eq!(recording.alive_at_peak.iter().map(|b| b.name).collect::<Vec<_>>(), ["columns", "weight"]);
+    assert_eq!(recording.alive_at_peak().iter().map(|b| b.name).collect::<Vec<_>>(), ["columns", "weight"]);
     assert_eq!(recording.timeline.points.iter().map(|p| p.live.0).collect::<Vec<_>>(), [110, 60]);
     assert_eq!(recording.timeline.layer(recording.timeline.points[0].layer), "dense1");
     drop(output);
