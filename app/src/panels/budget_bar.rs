@@ -22,7 +22,7 @@ use crate::{
         chip,
         ends::{Room, ends},
         stack::{self, Segment},
-        text,
+        text, toasts,
     },
 };
 
@@ -34,6 +34,10 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     let legend_lines = if ui.ctx().content_rect().height() < theme::LOW_WINDOW { 1 } else { LEGEND_LINES };
     let legend_height = theme::LEGEND_LINE * legend_lines as f32;
     ui.set_height(theme::LINE_HEIGHT + legend_height);
+    let below_verdict = ui.max_rect().with_min_y(ui.cursor().top() + theme::VERDICT_HEIGHT + theme::ROW_GAP);
+    let height = theme::BAR_HEIGHT + legend_height + theme::ROW_GAP * 1.5;
+    // Neither the verdict nor a control is there.
+    toasts::keep_room(ui, below_verdict.with_max_y(below_verdict.top() + height));
     let Some(plan) = context.state.newest_plan() else {
         let words = match &context.state.prediction.obstacle {
             Some(Obstacle::Problems(problems)) => problems.first().map(ToString::to_string).unwrap_or_default(),
