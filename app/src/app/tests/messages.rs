@@ -109,6 +109,6 @@ fn a_click_on_a_run_tells_nothing() {
     let mut window = super::runs::on(&store, Experiment::default());
     super::runs::show(&mut window, Pane::Runs);
     window.get_by_role_and_label(Role::Button, "Tiny, batch 96").click();
-    until(&mut window, |app| app.state.document.experiment.batch.micro == 96);
+    until(&mut window, |app| app.state.shown_run().is_some());
     assert!(app(&window).toasts.is_empty());
 }
