@@ -15,7 +15,7 @@ use plimsoll_engine::{
 use super::{PanelContext, legend, offers};
 use crate::{
     command::UiCommand,
-    format, peak,
+    format, naming, peak,
     planner::Obstacle,
     theme::{self, Palette},
     widgets::{
@@ -42,7 +42,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     toasts::keep_room(ui, below_verdict.with_max_y(below_verdict.top() + height));
     let Some(plan) = context.state.newest_plan() else {
         let words = match &context.state.prediction.obstacle {
-            Some(Obstacle::Problems(problems)) => problems.first().map(ToString::to_string).unwrap_or_default(),
+            Some(Obstacle::Problems(problems)) => problems.first().map(naming::problem).unwrap_or_default(),
             Some(Obstacle::Failure(why)) => why.clone(),
             None => "Planning…".to_owned(),
         };
