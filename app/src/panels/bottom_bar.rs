@@ -3,7 +3,9 @@
 //!
 //! Always holds: both lines keep their place, whatever there is to say; the line of a run names the run.
 
-use eframe::egui::{self, Align, Button, Color32, Label, Layout, ProgressBar, RichText, Sense, Ui, vec2};
+use eframe::egui::{
+    self, Align, Button, Color32, Label, Layout, ProgressBar, Response, RichText, Role, Sense, Ui, WidgetInfo, vec2,
+};
 use plimsoll_engine::{plan::Plan, store::RunState, train::Outcome};
 
 use super::PanelContext;
@@ -193,14 +195,20 @@ fn planned(ui: &mut Ui, context: &PanelContext<'_>, reason: Option<&str>) {
             if reason.is_some() {
                 ui.set_max_width((room - beside).max(room * LENGTH_SHARE));
             }
-            text::cut(ui, text::estimate(words).color(color), &about_length(plan));
+            let cut = text::cut(ui, text::estimate(words).color(color), &about_length(plan));
+            spoken(&cut, &length(plan));
         });
         shown = told;
     }
     if let Some((shown, whole)) = shown.zip(reason) {
         ui.add_space(theme::GAP);
-        text::cut(ui, RichText::new(shown).color(palette.warn), whole);
+        spoken(&text::cut(ui, RichText::new(shown).color(palette.warn), whole), whole);
     }
+}
+
+/// For a screen reader, words that are said shorter for want of room are whole.
+fn spoken(response: &Response, whole: &str) {
+    response.widget_info(|| WidgetInfo::labeled(Role::Label, true, whole));
 }
 
 /// A reason, then its first sentence, then what that begins with.

@@ -216,7 +216,7 @@ fn accuracy(ui: &mut Ui, view: &mut View, run: &RunRecord) {
 }
 
 fn mib(value: f64) -> String {
-    Bytes::from_mib(value).to_string()
+    format::size(Bytes::from_mib(value))
 }
 
 /// What live, reserved, process and predicted are, each in a sentence.

@@ -176,7 +176,7 @@ fn pick(context: &PanelContext<'_>, keys: Vec<RunKey>) {
 fn about(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
     let run = &row.run;
     ui.set_max_width(theme::TOOLTIP_WIDTH);
-    ui.strong(numbered(context, row, row.name()));
+    ui.strong(numbered(context, row, &row.called()));
     let line = |ui: &mut Ui, text: String| drop(ui.label(text));
     if run.name.is_some() && !run.title.is_empty() {
         line(ui, run.title.clone());
