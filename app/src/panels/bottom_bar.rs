@@ -187,7 +187,7 @@ fn planned(ui: &mut Ui, context: &PanelContext<'_>, reason: Option<&str>) {
         let [.., least] = &lengths;
         let told = reason.map(|reason| {
             let shorter = shorter(reason);
-            shorter.into_iter().find(|reason| fits(least, beside(reason))).unwrap_or(reason)
+            shorter.into_iter().find(|reason| fits(least, beside(reason))).unwrap_or(shorter[2])
         });
         let beside = told.map_or(0.0, beside);
         let words = lengths.iter().find(|words| fits(words, beside)).unwrap_or(least);

@@ -36,7 +36,7 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     }
     let Some(front) = runs.front() else {
         line(ui, |ui| {
-            let hint = "Click: look at a run. Double click: open it as it was. Ctrl+click: pick several.";
+            let hint = "Click: look at it. Double click: open it. Ctrl+click: pick several.";
             text::cut(ui, RichText::new(hint).weak(), hint);
         });
         return;
