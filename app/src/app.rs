@@ -334,7 +334,7 @@ impl App {
         if self.view.frame_times {
             self.frames.ui(ui);
         }
-        self.toasts.show(ui.ctx());
+        self.toasts.show(ui.ctx(), self.state.dialog.is_some());
         // What was asked for is done at the start of the next frame, which must come.
         if self.sender.is_waiting() || self.pace.is_probing() {
             ui.ctx().request_repaint();

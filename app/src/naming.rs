@@ -7,6 +7,7 @@ use std::{collections::HashMap, path::Path};
 
 use jiff::{Timestamp, Zoned, tz::TimeZone};
 use plimsoll_engine::{
+    error::Problem,
     experiment::{Checkpointing, Experiment, preset},
     train::Checkpoint,
 };
@@ -250,6 +251,11 @@ pub(crate) fn setting(key: &str) -> String {
     }
 }
 
+/// What is wrong with an experiment, by the name of the setting as its control has it.
+pub(crate) fn problem(problem: &Problem) -> String {
+    format!("{}: {}; {}", format::capital(&setting(&problem.key)), problem.message, problem.mend)
+}
+
 /// What turns `from` into `to`: `batch 64 → 32`, `no checkpointing → every block`, `seed 1 → 2`.
 pub(crate) fn changes(from: &Experiment, to: &Experiment) -> Vec<String> {
     let before = differing(to, from);
@@ -326,6 +332,12 @@ mod tests {
         ] {
             assert_eq!(value(key, given), words, "{key}");
         }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_by_the_name_of_its_control() {
+        let wrong = Problem::new("batch.micro", "is 0", "write 1 or more");
+        assert_eq!(problem(&wrong), "Micro-batch: is 0; write 1 or more");
     }
 
     #[test]

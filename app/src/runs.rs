@@ -138,7 +138,8 @@ pub(crate) fn rows(runs: Vec<StoredRun>, saved: impl Fn(&StoredRun) -> Option<Pa
     let row = |((run, by_settings), moment): ((StoredRun, String), Option<String>)| {
         let when = moment.clone().unwrap_or_else(|| when(run.started));
         let began = moment.map(|moment| format!("began {moment}"));
-        let parts = Some(by_settings.clone()).filter(|words| !words.is_empty()).into_iter().chain(began);
+        // What others have as well comes last: it is what is cut where there is no room.
+        let parts = began.into_iter().chain(Some(by_settings.clone()).filter(|words| !words.is_empty()));
         let differs = parts.collect::<Vec<_>>().join(", ");
         let parts =
             [run.key.as_str(), run.label(), &run.title, &run.note, &run.device, &run.device_name, run.state.key()];

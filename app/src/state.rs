@@ -18,7 +18,7 @@ use crate::{
     files::Purpose,
     gallery::Gallery,
     librarian::Compared,
-    peak,
+    naming, peak,
     planner::{Compared as NeighboursCompared, Generation, Obstacle, Options},
     presets::Shipped,
     runs::Runs,
@@ -332,7 +332,7 @@ impl State {
     pub(crate) fn why_no_training(&self) -> Option<String> {
         match &self.prediction.obstacle {
             Some(Obstacle::Problems(problems)) => {
-                let first = problems.first().map(ToString::to_string).unwrap_or_default();
+                let first = problems.first().map(naming::problem).unwrap_or_default();
                 let more = problems.len().saturating_sub(1);
                 let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
                 return Some(format!("The experiment is not valid: {first}{more}"));

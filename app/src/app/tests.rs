@@ -8,6 +8,7 @@ mod keys;
 mod messages;
 mod models;
 mod pictures;
+mod pictures_mixed;
 mod pictures_over;
 mod points;
 mod reach;

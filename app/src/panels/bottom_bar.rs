@@ -3,7 +3,9 @@
 //!
 //! Always holds: both lines keep their place, whatever there is to say; the line of a run names the run.
 
-use eframe::egui::{self, Align, Button, Color32, Label, Layout, ProgressBar, RichText, Sense, Ui, vec2};
+use eframe::egui::{
+    self, Align, Button, Color32, Label, Layout, ProgressBar, Response, RichText, Role, Sense, Ui, WidgetInfo, vec2,
+};
 use plimsoll_engine::{plan::Plan, store::RunState, train::Outcome};
 
 use super::PanelContext;
@@ -174,27 +176,56 @@ fn planned(ui: &mut Ui, context: &PanelContext<'_>, reason: Option<&str>) {
     let palette = theme::palette(ui);
     let state = context.state;
     let room = ui.available_width();
+    let mut shown = reason;
     if let Some(plan) = state.newest_plan().filter(|_| state.prediction.obstacle.is_none()) {
         // Of the experiment before, until the next plan is there: the line does not blink.
         let color = if state.plan().is_some() { ui.visuals().text_color() } else { palette.weak() };
-        ui.scope(|ui| {
-            if let Some(reason) = reason {
-                let font = egui::TextStyle::Body.resolve(ui.style());
-                let left = room - text::width(ui, reason, &font) - theme::WIDE_GAP * 2.0;
-                ui.set_max_width(left.max(room * LENGTH_SHARE));
-            }
-            text::cut(ui, text::estimate(length(plan)).color(color), &about_length(plan));
+        let font = egui::TextStyle::Body.resolve(ui.style());
+        let lengths = lengths(plan);
+        let beside = |reason: &str| text::width(ui, reason, &font) + theme::WIDE_GAP * 2.0;
+        let fits = |words: &str, beside: f32| text::width(ui, words, &font) + beside <= room;
+        let [.., least] = &lengths;
+        let told = reason.map(|reason| {
+            let shorter = shorter(reason);
+            shorter.into_iter().find(|reason| fits(least, beside(reason))).unwrap_or(shorter[2])
         });
+        let beside = told.map_or(0.0, beside);
+        let words = lengths.iter().find(|words| fits(words, beside)).unwrap_or(least);
+        ui.scope(|ui| {
+            if reason.is_some() {
+                ui.set_max_width((room - beside).max(room * LENGTH_SHARE));
+            }
+            let cut = text::cut(ui, text::estimate(words).color(color), &about_length(plan));
+            spoken(&cut, &length(plan));
+        });
+        shown = told;
     }
-    if let Some(reason) = reason {
+    if let Some((shown, whole)) = shown.zip(reason) {
         ui.add_space(theme::GAP);
-        why(ui, reason);
+        spoken(&text::cut(ui, RichText::new(shown).color(palette.warn), whole), whole);
     }
+}
+
+/// For a screen reader, words that are said shorter for want of room are whole.
+fn spoken(response: &Response, whole: &str) {
+    response.widget_info(|| WidgetInfo::labeled(Role::Label, true, whole));
+}
+
+/// A reason, then its first sentence, then what that begins with.
+fn shorter(reason: &str) -> [&str; 3] {
+    let end = |sign: &str| reason.find(sign).map_or(reason, |at| &reason[..at]);
+    [reason, end(". "), end(": ")]
 }
 
 /// `1 438 steps in about 12.4 s, without 3 checkpoints: 8.6 ms a step, 7 400 samples/s`; the checkpoint of the end goes
 /// without saying.
 pub(crate) fn length(plan: &Plan) -> String {
+    let [whole, ..] = lengths(plan);
+    whole
+}
+
+/// The same, then in fewer and fewer words: how quickly it trains is what stays.
+fn lengths(plan: &Plan) -> [String; 3] {
     let experiment = &plan.experiment;
     let (unit, each) = format::throughput(&experiment.data);
     let rate = (experiment.batch.effective() * each) as f64 / plan.step_secs;
@@ -203,13 +234,10 @@ pub(crate) fn length(plan: &Plan) -> String {
         0 | 1 => String::new(),
         count => format!(", without {} checkpoints", format::count(count)),
     };
-    format!(
-        "{} steps in {about} {}{saves}: {} a step, {} {unit}",
-        format::count(plan.total_steps),
-        format::secs(plan.steps_secs()),
-        format::secs(plan.step_secs),
-        if rate.is_finite() { format::count(rate.round() as u64) } else { "…".to_owned() }
-    )
+    let steps = format!("{} steps in {about} {}", format::count(plan.total_steps), format::secs(plan.steps_secs()));
+    let rate = if rate.is_finite() { format::count(rate.round() as u64) } else { "…".to_owned() };
+    let pace = format!("{} a step, {rate} {unit}", format::secs(plan.step_secs));
+    [format!("{steps}{saves}: {pace}"), format!("{steps}: {pace}"), pace]
 }
 
 fn about_length(plan: &Plan) -> String {
@@ -262,18 +290,31 @@ fn waiting(run: &RunRecord) -> String {
 }
 
 fn progress(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
-    let palette = theme::palette(ui);
-    let (room, name) = (ui.available_width(), context.state.session.name(run));
+    let room = ui.available_width();
+    let is_wide = room >= BESIDE_FROM;
+    // What is over takes no more than it takes.
+    let is_active = run.status.is_active();
+    let most = widest_figures(ui, run, is_wide);
+    let given = if is_active { Room::Most(most) } else { Room::Now };
     let left = |ui: &mut Ui| {
-        ui.scope(|ui| {
-            ui.set_max_width(room * NAME_SHARE);
-            text::cut(ui, RichText::new(&name).color(palette.strong()), &name);
-        });
+        called(ui, context, run, room * NAME_SHARE);
         steps(ui, run);
     };
-    let is_wide = room >= BESIDE_FROM;
-    let room = Room::Most(widest_figures(ui, run, is_wide));
-    ends(ui, ("progress", run.key, is_wide), room, left, |ui| figures(ui, run, is_wide));
+    ends(ui, ("progress", run.key, is_wide, is_active), given, left, |ui| figures(ui, run, is_wide));
+}
+
+/// The name of a run in at most `most` of the line, and in no more than its steps leave; where that is little, its number.
+fn called(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord, most: f32) {
+    let (name, label) = (context.state.session.name(run), run.label());
+    let font = egui::TextStyle::Body.resolve(ui.style());
+    let least = text::width(ui, &label, &font).ceil();
+    let room = ui.available_width() - widest_step(ui, run) - ui.spacing().item_spacing.x;
+    let room = room.min(most).max(least.min(ui.available_width() / 2.0));
+    let shown = if room < least + theme::SHORTEST_TEXT { &label } else { &name };
+    ui.scope(|ui| {
+        ui.set_max_width(room);
+        text::cut(ui, RichText::new(shown).color(theme::palette(ui).strong()), &name);
+    });
 }
 
 /// What the figures of a run will take at most, as far as it is known when it begins.
@@ -313,16 +354,23 @@ fn figures(ui: &mut Ui, run: &RunRecord, is_wide: bool) {
     }
 }
 
+fn step_of(run: &RunRecord, step: u64) -> String {
+    format!("step {} of {}", format::count(step), format::count(run.total_steps))
+}
+
+/// The room of the step that a run is at, in each of them.
+fn widest_step(ui: &Ui, run: &RunRecord) -> f32 {
+    text::width(ui, &step_of(run, run.total_steps), &egui::TextStyle::Body.resolve(ui.style())).ceil()
+}
+
 /// The step that a run is at, and a bar where there is room for one.
 fn steps(ui: &mut Ui, run: &RunRecord) {
     let palette = theme::palette(ui);
     let done = run.last.map_or(0, |step| step.step);
-    let text = |step| format!("step {} of {}", format::count(step), format::count(run.total_steps));
-    let font = egui::TextStyle::Body.resolve(ui.style());
-    let widest = ui.painter().layout_no_wrap(text(run.total_steps), font, palette.strong()).size().x;
+    let widest = widest_step(ui, run);
     // The bar begins at the same place in every step.
     let (start, room) = (ui.cursor().left(), ui.available_width());
-    ui.add(Label::new(text(done)).truncate().sense(Sense::hover()));
+    ui.add(Label::new(step_of(run, done)).truncate().sense(Sense::hover()));
     ui.add_space((start + widest + theme::GAP - ui.cursor().left()).max(0.0));
     if room < widest + theme::SHORTEST_BAR {
         return;
@@ -352,5 +400,16 @@ mod tests {
         often.run.save_every = 10;
         let told = length(&Plan { experiment: often.into(), ..plan });
         assert!(told.starts_with("1\u{a0}438 steps in about 12.4 s, without 144 checkpoints: "), "{told}");
+    }
+
+    #[test]
+    fn what_is_said_shorter_keeps_the_pace_and_what_stands_in_the_way() {
+        let plan = Plan::of(&Experiment::default(), &Machine::nominal()).expect("the default experiment");
+        let plan = Plan { total_steps: 1438, step_secs: 0.0086, ..plan };
+        assert_eq!(lengths(&plan)[2], "8.60 ms a step, 7\u{a0}442 samples/s");
+        let reason = "The run does not fit: 1 MiB over the budget. Change something.";
+        let said = ["The run does not fit: 1 MiB over the budget", "The run does not fit"];
+        assert_eq!(shorter(reason), [reason, said[0], said[1]]);
+        assert_eq!(shorter("It trains."), ["It trains."; 3]);
     }
 }

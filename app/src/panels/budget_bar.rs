@@ -4,7 +4,7 @@
 //! Always holds: it has one height, whatever there is to say.
 
 use eframe::egui::{
-    self, Button, CornerRadius, FontId, Label, Rect, RichText, Sense, Stroke, Ui, UiBuilder, pos2, vec2,
+    self, Button, CornerRadius, FontId, Label, Rect, RichText, Sense, Stroke, Ui, UiBuilder, Vec2, pos2, vec2,
 };
 use plimsoll_engine::{
     Bytes,
@@ -15,17 +15,19 @@ use plimsoll_engine::{
 use super::{PanelContext, legend, offers};
 use crate::{
     command::UiCommand,
-    format, peak,
+    format, naming, peak,
     planner::Obstacle,
     theme::{self, Palette},
     widgets::{
         chip,
         ends::{Room, ends},
         stack::{self, Segment},
-        text,
+        text, toasts,
     },
 };
 
+/// Around the words on the chip of the budget.
+const CHIP_MARGIN: Vec2 = vec2(5.0, 2.0);
 /// Lines of the legend: it may wrap without moving what is below.
 const LEGEND_LINES: usize = 2;
 
@@ -34,9 +36,13 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     let legend_lines = if ui.ctx().content_rect().height() < theme::LOW_WINDOW { 1 } else { LEGEND_LINES };
     let legend_height = theme::LEGEND_LINE * legend_lines as f32;
     ui.set_height(theme::LINE_HEIGHT + legend_height);
+    let below_verdict = ui.max_rect().with_min_y(ui.cursor().top() + theme::VERDICT_HEIGHT + theme::ROW_GAP);
+    let height = theme::BAR_HEIGHT + legend_height + theme::ROW_GAP * 1.5;
+    // Neither the verdict nor a control is there.
+    toasts::keep_room(ui, below_verdict.with_max_y(below_verdict.top() + height));
     let Some(plan) = context.state.newest_plan() else {
         let words = match &context.state.prediction.obstacle {
-            Some(Obstacle::Problems(problems)) => problems.first().map(ToString::to_string).unwrap_or_default(),
+            Some(Obstacle::Problems(problems)) => problems.first().map(naming::problem).unwrap_or_default(),
             Some(Obstacle::Failure(why)) => why.clone(),
             None => "Planning…".to_owned(),
         };
@@ -189,13 +195,16 @@ fn bar(ui: &mut Ui, plan: &Plan, full: Bytes, pin: Option<&Plan>, stale: bool) {
         painter.rect_filled(past, CornerRadius::ZERO, palette.past);
         painter.rect_filled(strip, CornerRadius::ZERO, palette.bad);
     }
-    for segment in &segments {
-        name(&painter, main, segment, (line, peak > line), palette, fade);
-    }
-    painter.vline(line, (main.top() - 2.0)..=(rect.bottom() + 2.0), Stroke::new(2.5, palette.budget));
     let whose = if plan.card_below_budget().is_some() { "card" } else { "budget" };
     let label = format!("{whose} {}", format::size(plan.budget));
-    budget_label(&painter, main, line, &label, palette);
+    let words = painter.layout_no_wrap(label.clone(), FontId::proportional(theme::SMALL_TEXT), palette.strong());
+    let chip = beside_line(main, line, words.size());
+    for segment in &segments {
+        name(&painter, main, segment, (line, peak > line, chip), palette, fade);
+    }
+    painter.vline(line, (main.top() - 2.0)..=(rect.bottom() + 2.0), Stroke::new(2.5, palette.budget));
+    painter.rect_filled(chip, CornerRadius::same(3), palette.pane);
+    painter.galley(chip.min + CHIP_MARGIN, words, palette.strong());
     response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Figure, true, verdict_words(plan)));
     let share_at = |x: f32| (x - main.left()) / main.width();
     let under = response.hover_pos().and_then(|at| segments.iter().find(|s| (s.from..s.to).contains(&share_at(at.x))));
@@ -211,14 +220,20 @@ fn bar(ui: &mut Ui, plan: &Plan, full: Bytes, pin: Option<&Plan>, stale: bool) {
     response.on_hover_text_at_pointer(hover);
 }
 
-/// The budget's name, next to its line, where there is room.
-fn budget_label(painter: &egui::Painter, bar: Rect, line: f32, label: &str, palette: &Palette) {
-    let galley = painter.layout_no_wrap(label.to_owned(), FontId::proportional(theme::SMALL_TEXT), palette.strong());
-    let size = galley.size() + vec2(10.0, 4.0);
+/// Where the budget's name stands: before its line where there is room, else behind it.
+fn beside_line(bar: Rect, line: f32, words: Vec2) -> Rect {
+    let size = words + 2.0 * CHIP_MARGIN;
     let left = if line - size.x - 6.0 > bar.left() { line - size.x - 5.0 } else { line + 5.0 };
-    let pill = Rect::from_min_size(pos2(left, bar.center().y - size.y / 2.0), size);
-    painter.rect_filled(pill, CornerRadius::same(3), palette.pane);
-    painter.galley(pill.min + vec2(5.0, 2.0), galley, palette.strong());
+    Rect::from_min_size(pos2(left, bar.center().y - size.y / 2.0), size)
+}
+
+/// What a chip leaves of a room that it may lie over: the wider side.
+fn clear_of(room: Rect, chip: Rect) -> Rect {
+    if !room.intersects(chip) {
+        return room;
+    }
+    let (before, behind) = (room.with_max_x(chip.left()), room.with_min_x(chip.right()));
+    if before.width() > behind.width() { before } else { behind }
 }
 
 fn part_of(bar: Rect, segment: &Segment) -> Rect {
@@ -234,12 +249,13 @@ fn fill(painter: &egui::Painter, bar: Rect, segment: &Segment, palette: &Palette
     }
 }
 
-/// A segment's name, on the side of the line where it has more room, in the ink that stands out there.
+/// A segment's name, on the side of the line where it has more room and beside the budget's, in the ink that stands out
+/// there.
 fn name(
     painter: &egui::Painter,
     bar: Rect,
     segment: &Segment,
-    (line, is_over): (f32, bool),
+    (line, is_over, chip): (f32, bool, Rect),
     palette: &Palette,
     fade: f32,
 ) {
@@ -253,6 +269,7 @@ fn name(
     } else {
         part
     };
+    let room = clear_of(room, chip);
     let ground = palette.trough.blend(palette.category(segment.category).gamma_multiply(fade));
     let ink = palette.on(if is_past { ground.blend(palette.past) } else { ground });
     let font = FontId::proportional(theme::SMALL_TEXT);
@@ -303,5 +320,24 @@ pub(crate) fn category_lines(ui: &mut Ui, categories: &Categories) {
     shares.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
     for (category, bytes) in shares {
         chip::chip(ui, palette.category(category), format!("{} {bytes}", category.name()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_stands_beside_the_chip_of_the_budget() {
+        let bar = Rect::from_min_size(pos2(10.0, 0.0), vec2(500.0, 26.0));
+        let chip = beside_line(bar, 14.0, vec2(60.0, 14.0));
+        assert!(chip.left() > 14.0 && chip.right() < 100.0, "{chip:?}: behind the line");
+        let parameters = bar.with_max_x(130.0);
+        let left = clear_of(parameters, chip);
+        assert!(!left.intersects(chip.shrink(0.1)) && left.right() == 130.0, "{left:?}");
+        let far = bar.with_min_x(200.0);
+        assert_eq!(clear_of(far, chip), far);
+        let before = beside_line(bar, 400.0, vec2(60.0, 14.0));
+        assert!(before.right() < 400.0 && clear_of(bar, before).right() == before.left());
     }
 }

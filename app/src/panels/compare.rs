@@ -8,10 +8,13 @@ mod tables;
 
 use eframe::egui::{Button, Color32, RichText, Ui, vec2};
 
+use plimsoll_engine::report::Subject;
+
 use super::PanelContext;
 use crate::{
     command::{Action, RunsAction},
     librarian::Compared,
+    session::RunRecord,
     theme,
     view::ComparePart,
     widgets::chip,
@@ -40,18 +43,19 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
             }
         }
     });
+    let called = called(context, compared);
     // A table has them at the heads of its columns.
     if matches!(context.view.compare, ComparePart::Curves | ComparePart::Step) {
-        names(ui, compared);
+        names(ui, &called);
     }
     for note in &compared.notes {
         ui.add(eframe::egui::Label::new(RichText::new(note).small().color(theme::palette(ui).warn)).wrap());
     }
     ui.push_id(context.view.compare, |ui| match context.view.compare {
-        ComparePart::Settings => tables::settings(ui, compared),
+        ComparePart::Settings => tables::settings(ui, compared, &called),
         ComparePart::Curves => plots::curves(ui, context.view, compared),
         ComparePart::Step => plots::step(ui, compared),
-        ComparePart::Alive => tables::alive(ui, compared),
+        ComparePart::Alive => tables::alive(ui, compared, &called),
     });
 }
 
@@ -65,14 +69,28 @@ fn empty(ui: &mut Ui, context: &PanelContext<'_>) {
     chip::empty(ui, "Pick one run in Runs, or up to six, and press Compare there: they stand beside each other here.");
 }
 
+/// What each is called, a run of this sitting by its number first: the other panes call it so.
+fn called(context: &PanelContext<'_>, compared: &Compared) -> Vec<String> {
+    let number = |run: &Option<RunRecord>| {
+        let own = context.state.session.own(run.as_ref()?.kept.as_ref()?)?;
+        Some(own.label())
+    };
+    let each = compared.comparison.subjects.iter().zip(&compared.runs);
+    let name = |(subject, run): (&Subject, &Option<RunRecord>)| match number(run) {
+        Some(number) => format!("{number}: {}", subject.name),
+        None => subject.name.clone(),
+    };
+    each.map(name).collect()
+}
+
 /// Who is compared, each with its colour.
-fn names(ui: &mut Ui, compared: &Compared) {
+fn names(ui: &mut Ui, called: &[String]) {
     ui.horizontal_wrapped(|ui| {
         ui.spacing_mut().item_spacing = vec2(theme::GAP * 1.5, 2.0);
-        for (i, subject) in compared.comparison.subjects.iter().enumerate() {
-            let short: String = subject.name.chars().take(LETTERS).collect();
-            let short = if short == subject.name { short } else { format!("{}…", short.trim_end()) };
-            chip::chip(ui, color(ui, i), RichText::new(short).small()).on_hover_text(&subject.name);
+        for (i, name) in called.iter().enumerate() {
+            let short: String = name.chars().take(LETTERS).collect();
+            let short = if short == *name { short } else { format!("{}…", short.trim_end()) };
+            chip::chip(ui, color(ui, i), RichText::new(short).small()).on_hover_text(name);
         }
     });
 }

@@ -73,7 +73,11 @@ fn contents(ui: &mut Ui, context: &PanelContext<'_>, gallery: &Gallery) {
         open(context, &first.source);
     }
     let goes_down = field.has_focus() && ui.input(|input| input.key_pressed(Key::ArrowDown));
-    ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+    let area = ScrollArea::vertical().auto_shrink(false);
+    // What is found best stands first: a new search begins there, wherever the one before was scrolled to.
+    let is_new = known.is_some_and(|known| known != search);
+    let area = if is_new { area.vertical_scroll_offset(0.0) } else { area };
+    area.show(ui, |ui| {
         ui.set_width(ui.available_width() - theme::GAP);
         if found.is_empty() {
             ui.label(RichText::new("No preset has all these words.").weak());

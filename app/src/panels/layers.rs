@@ -41,14 +41,18 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     let sort = &mut context.view.layers;
     let columns = columns(ui, plan);
     ui.spacing_mut().item_spacing.x = BETWEEN;
+    let room = ui.available_width();
     let table = TableBuilder::new(ui)
         .id_salt(("layers", columns.len()))
         .striped(true)
         .auto_shrink(false)
         .cell_layout(Layout::right_to_left(Align::Center));
+    // The names have what is left, but for the scroll bar, which floats.
+    let taken: f32 = columns.iter().map(|(_, width)| width.map_or(0.0, |width| width + BETWEEN)).sum();
+    let rest = (room - taken - theme::GAP).max(1.0);
     let table = columns.iter().fold(table, |table, (_, width)| match width {
         Some(width) => table.column(table::fitting(*width)),
-        None => table.column(Column::remainder().clip(true)),
+        None => table.column(Column::exact(rest).clip(true)),
     });
     let table = table.header(theme::ROW_HEIGHT, |mut header| {
         for ((column, name, about), _) in &columns {
@@ -84,7 +88,7 @@ fn columns(ui: &Ui, plan: &Plan) -> Vec<(Named, Option<f32>)> {
     let mut columns: Vec<(Named, Option<f32>)> = COLUMNS.into_iter().map(|column| (column, width(&column))).collect();
     for least in LEFT_OUT {
         let taken: f32 = columns.iter().map(|(_, width)| width.unwrap_or(NAME) + BETWEEN).sum();
-        if taken <= ui.available_width() {
+        if taken <= ui.available_width() - theme::GAP {
             break;
         }
         columns.retain(|((column, ..), _)| *column != least);
@@ -118,7 +122,10 @@ fn cell(ui: &mut Ui, plan: &Plan, layer: &LayerRow, column: LayerColumn) {
         LayerColumn::Peak => {
             let share = layer.peak_bytes as f64 / plan.load().0.max(1) as f64;
             let hover = format!("{} at the peak", Bytes(layer.peak_bytes));
+            // Every bar begins at the same place, whatever its figure takes.
+            let start = ui.cursor().right() - table::text_width(ui, &format::share(1.0)) - BETWEEN;
             table::text(ui, &format::share(share)).on_hover_text(&hover);
+            ui.add_space((ui.cursor().right() - start).max(0.0));
             table::share(ui, share, theme::palette(ui).accent).on_hover_text(&hover);
         }
     }

@@ -216,7 +216,7 @@ fn accuracy(ui: &mut Ui, view: &mut View, run: &RunRecord) {
 }
 
 fn mib(value: f64) -> String {
-    Bytes::from_mib(value).to_string()
+    format::size(Bytes::from_mib(value))
 }
 
 /// What live, reserved, process and predicted are, each in a sentence.
@@ -249,7 +249,7 @@ fn memory(ui: &mut Ui, view: &mut View, run: &RunRecord) {
         ("reserved", palette.reserved, false, last(&run.train.reserved), about[1]),
         ("process", palette.process, false, last(&run.train.process), about[2]),
         ("predicted", palette.predicted, true, predicted.to_string(), about[3]),
-        ("budget", palette.budget, true, budget.to_string(), "The most memory that the run may take."),
+        ("budget", palette.budget, true, format::size(budget), "The most memory that the run may take."),
     ];
     title(ui, "Memory", |ui| {
         let shown = if is_gpu { &mut view.memory_on_gpu } else { &mut view.memory };

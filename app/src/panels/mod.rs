@@ -127,8 +127,6 @@ pub(crate) fn focus_ring(ui: &Ui) {
 
 /// Draws what lies over the panes: dialogs, and the hint while a file is dragged over the window.
 pub(crate) fn over(ui: &mut Ui, context: &mut PanelContext<'_>) {
-    if context.state.notice.is_some() {
-        notice::ui(ui, context);
-    }
+    notice::ui(ui, context);
     dialogs::ui(ui, context);
 }

@@ -1,14 +1,50 @@
 //! Lies over the panes, just above the bottom bar: what needs the eye until it is read: a file that could not be used;
 //! how the last run ended where it was refused or failed, and the changes that would mend it.
+//!
+//! Always holds: the panes keep their places, and know what of them is covered. Escape closes the notice, where it closes
+//! nothing else, and leaves the keyboard's focus where it is.
 
-use eframe::egui::{self, RichText, Ui};
+use eframe::egui::{self, Id, Key, Popup, Rect, RichText, Ui};
 use plimsoll_engine::train::Outcome;
 
 use super::{PanelContext, offers::advice_button};
-use crate::{command::Action, state::Notice, theme};
+use crate::{command::Action, state::Notice, theme, widgets::covered};
 
-/// Draws the notice, over the panes: they keep their places.
+/// Draws the notice, where there is one.
 pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
+    let is_there = context
+        .state
+        .notice
+        .as_ref()
+        .is_some_and(|notice| !matches!(notice, Notice::Run(Outcome::Finished | Outcome::Stopped)));
+    let rect = is_there.then(|| over_the_panes(ui, context));
+    covered::by(ui.ctx(), rect);
+    escape(ui, context, is_there);
+}
+
+/// What Escape would close, and what has the focus.
+#[derive(Debug, Clone, Copy, Default)]
+struct Before {
+    is_notice: bool,
+    focused: Option<Id>,
+}
+
+/// Closes the notice by Escape, where nothing lay over the window when it was pressed.
+fn escape(ui: &Ui, context: &PanelContext<'_>, is_there: bool) {
+    let id = Id::unique("notice before the key");
+    let before: Before = ui.data(|data| data.get_temp(id)).unwrap_or_default();
+    let is_over = Popup::is_any_open(ui.ctx()) || context.state.dialog.is_some();
+    let focused = ui.memory(|memory| memory.focused());
+    ui.data_mut(|data| data.insert_temp(id, Before { is_notice: is_there && !is_over, focused }));
+    if before.is_notice && is_there && ui.input(|input| input.key_pressed(Key::Escape)) {
+        context.send.send(Action::DismissNotice);
+        // The key takes it away by itself.
+        before.focused.into_iter().for_each(|id| ui.memory_mut(|memory| memory.request_focus(id)));
+    }
+}
+
+/// Draws it over the panes; answers where.
+fn over_the_panes(ui: &Ui, context: &PanelContext<'_>) -> Rect {
     let width = ui.ctx().content_rect().width() - 2.0 * theme::NOTICE_MARGIN;
     let palette = theme::palette(ui);
     egui::Area::new(egui::Id::unique("notice"))
@@ -20,7 +56,9 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
                 ui.set_width(width);
                 contents(ui, context);
             });
-        });
+        })
+        .response
+        .rect
 }
 
 fn contents(ui: &mut Ui, context: &PanelContext<'_>) {
@@ -41,7 +79,7 @@ fn contents(ui: &mut Ui, context: &PanelContext<'_>) {
         if ui.small_button("Copy").on_hover_text("Put the message on the clipboard.").clicked() {
             context.send.send(Action::Copy(format!("{title} {text}")));
         }
-        if ui.small_button("Dismiss").on_hover_text("Close this notice.").clicked() {
+        if ui.small_button("Dismiss").on_hover_text("Close this notice (Escape).").clicked() {
             context.send.send(Action::DismissNotice);
         }
     });

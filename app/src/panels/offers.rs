@@ -3,7 +3,7 @@
 //! Always holds: the row has one line and one height, with offers, without any, and while they are looked for; an offer
 //! stands in it once. What the line has no room for is in the menu at its end.
 
-use eframe::egui::{self, Align, Button, Label, Layout, RichText, TextStyle, TextWrapMode, Ui, WidgetText, vec2};
+use eframe::egui::{self, Align, Button, Layout, RichText, TextStyle, TextWrapMode, Ui, WidgetText, vec2};
 use plimsoll_engine::{
     Bytes,
     experiment::PoolPolicy,
@@ -22,7 +22,7 @@ use crate::{
 
 /// Configurations offered under one title.
 const OFFERED: usize = 3;
-/// Share of the line that the sentence why nothing fits may take.
+/// Share of the line that the sentence why nothing fits may take beside offers.
 const SENTENCE_SHARE: f32 = 0.45;
 
 /// A part of the row.
@@ -51,10 +51,12 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan) {
             ui.label(RichText::new("No other configuration of this batch is faster or takes less.").weak());
         }
         Some(options) => {
+            let parts = parts(plan, options);
             if let Some(shortfall) = &options.shortfall {
-                sentence(ui, &shortfall.words(plan));
+                let share = if parts.is_empty() { 1.0 } else { SENTENCE_SHARE };
+                sentence(ui, &shortfall.words(plan), share);
             }
-            row(ui, context, plan, &parts(plan, options));
+            row(ui, context, plan, &parts);
         }
     }
 }
@@ -76,12 +78,12 @@ fn options<'a>(context: &PanelContext<'a>) -> Option<&'a Options> {
     (prediction.options_generation == prediction.plan_generation).then_some(&prediction.options)
 }
 
-/// Why nothing fits, cut where it is long, with the whole of it on hover.
-fn sentence(ui: &mut Ui, text: &str) {
-    let shown = RichText::new(text).color(theme::palette(ui).bad);
+/// Why nothing fits, in a share of the line; cut where it is long, with the whole of it on hover.
+fn sentence(ui: &mut Ui, words: &str, share: f32) {
+    let shown = RichText::new(words).color(theme::palette(ui).bad);
     ui.scope(|ui| {
-        ui.set_max_width(ui.available_width() * SENTENCE_SHARE);
-        ui.add(Label::new(shown).truncate().sense(egui::Sense::hover())).on_hover_text(text);
+        ui.set_max_width(ui.available_width() * share);
+        text::cut(ui, shown, words);
     });
     ui.add_space(theme::GAP);
 }

@@ -1,9 +1,9 @@
 //! The kept runs: a table of all, of this sitting and of those before it; found by words, sorted by any column, and below it
 //! the run that was picked, with its name, its note and what can be done with it.
 //!
-//! Always holds: only rows in sight are drawn, and nothing is read here. A click shows a run and loads its settings, which
-//! undo takes back; a double click, or Enter, opens it as it was. The arrow keys, and a click with Ctrl or Shift, pick runs and
-//! change nothing of the experiment.
+//! Always holds: only rows in sight are drawn, and nothing is read here. A click and the arrow keys pick a run and show it;
+//! with Ctrl or Shift they pick several. That changes nothing of the experiment: a button loads the settings of a run, and a
+//! double click, or Enter, opens it as it was.
 
 mod columns;
 mod deeds;
@@ -21,6 +21,7 @@ use super::PanelContext;
 use crate::{
     command::{Action, RunsAction},
     runs::{self, Row},
+    session::RunRecord,
     theme,
     view::{RunColumn, Sort, View},
     widgets::chip,
@@ -81,7 +82,8 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     head(ui, context, order.len());
     // A pane without room for rows above the lines of a run is scrolled through.
     egui::ScrollArea::vertical().id_salt("kept runs").auto_shrink(false).show(ui, |ui| {
-        let height = (ui.available_height() - front::height(ui, runs)).floor().max(theme::LOWEST_TABLE);
+        let height = (ui.available_height() - front::height(ui, runs)).max(theme::LOWEST_TABLE);
+        let height = table::whole_rows(ui, height);
         let size = vec2(ui.available_width(), height);
         ui.allocate_ui_with_layout(size, Layout::top_down(Align::Min), |ui| {
             ui.set_min_size(size);
@@ -150,6 +152,16 @@ fn head(ui: &mut Ui, context: &mut PanelContext<'_>, found: usize) {
     });
 }
 
+/// The number that a run has in this sitting, where it has one: `Run 4`.
+fn number(context: &PanelContext<'_>, row: &Row) -> Option<String> {
+    context.state.session.own(&row.run.key).map(RunRecord::label)
+}
+
+/// Words of a run after its number, where it has one.
+fn numbered(context: &PanelContext<'_>, row: &Row, words: &str) -> String {
+    number(context, row).map_or_else(|| words.to_owned(), |number| format!("{number}: {words}"))
+}
+
 /// Asks for something to be done with runs.
 fn ask(context: &PanelContext<'_>, action: RunsAction) {
     context.send.send(Action::Runs(action));
@@ -161,10 +173,10 @@ fn pick(context: &PanelContext<'_>, keys: Vec<RunKey>) {
 }
 
 /// What a row tells on hover: everything.
-fn about(ui: &mut Ui, row: &Row) {
+fn about(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
     let run = &row.run;
     ui.set_max_width(theme::TOOLTIP_WIDTH);
-    ui.strong(row.name());
+    ui.strong(numbered(context, row, &row.called()));
     let line = |ui: &mut Ui, text: String| drop(ui.label(text));
     if run.name.is_some() && !run.title.is_empty() {
         line(ui, run.title.clone());
@@ -200,7 +212,7 @@ fn about(ui: &mut Ui, row: &Row) {
     }
     line(ui, format!("{} on the disk, kept as {}", run.on_disk, run.key));
     ui.label(
-        RichText::new("Click to load its settings, double-click to open it as it was, Ctrl+click to pick it only.")
+        RichText::new("Click to look at it, double-click to open it as it was, Ctrl+click to pick several.")
             .weak()
             .small(),
     );

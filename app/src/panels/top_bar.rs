@@ -17,7 +17,6 @@ use crate::{
     widgets::{
         control::{Form, Spec},
         ends::{Room, ends},
-        toasts,
     },
 };
 
@@ -107,7 +106,6 @@ fn title(ui: &mut Ui, context: &PanelContext<'_>) {
         None => "Not saved to a file yet; it is kept for the next session all the same.".to_owned(),
     };
     let text = RichText::new(format!("{}{changed}", document.name())).color(theme::palette(ui).strong());
-    toasts::keep_room(ui);
     ui.add(egui::Label::new(text).truncate().sense(egui::Sense::hover())).on_hover_text(hover);
 }
 

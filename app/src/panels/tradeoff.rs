@@ -134,6 +134,10 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
     let points: Vec<[f64; 2]> = dots.iter().filter(|dot| dot.in_focus).map(|dot| dot.at).collect();
     let widest = widest(&points);
     let (low, high) = accuracies(&points);
+    // The highest point is whole in a low picture, too, with the ring around it.
+    let ring = theme::POINT_RADIUS + RING + 2.0;
+    let high =
+        high.max(low + (points.iter().fold(low, |most, [_, y]| most.max(*y)) - low) * whole(height - BELOW_PLOT, ring));
     let is_of_values = tasks.iter().any(|task| task.is_of_values() && task.has(shown));
     let ticks = format::tick_score(is_of_values);
     let axis = RichText::new(measure(ui, height, is_of_values)).small().weak();
@@ -264,6 +268,11 @@ fn near_budget(context: &PanelContext<'_>, dots: &[Dot<'_>]) -> Option<f64> {
 /// The most memory in view.
 fn widest(points: &[[f64; 2]]) -> f64 {
     points.iter().fold(0.0f64, |widest, [x, _]| widest.max(*x)) * 1.15
+}
+
+/// How many times as high a picture must be as what reaches up to `above` points below its top.
+fn whole(height: f32, above: f32) -> f64 {
+    f64::from(height / (height - above).max(above))
 }
 
 /// The accuracies in view: a single run is not drawn as if a thousandth were the world.

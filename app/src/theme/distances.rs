@@ -70,14 +70,12 @@ pub(crate) const LOWEST_PLOT: f32 = 76.0;
 pub(crate) const LOWEST_TABLE: f32 = 100.0;
 /// A plot with its title and figures is not drawn lower than this.
 pub(crate) const LOWEST_TITLED_PLOT: f32 = 96.0;
-/// Between short messages and the corner of the window: over the words of the bottom bar, where nothing is pressed.
-pub(crate) const TOAST_MARGIN: Vec2 = vec2(8.0, 6.0);
-/// A short message is not wider.
+/// Between short messages and the edges of the window, above a dialog.
+pub(crate) const TOAST_MARGIN: Vec2 = vec2(8.0, 2.0);
+/// A short message is not wider where its lines have room.
 pub(crate) const TOAST_WIDTH: f32 = 420.0;
-/// A title with less room has no message over it.
+/// An older message with less room is not shown beside a newer one.
 pub(crate) const NARROWEST_TOAST: f32 = 240.0;
-/// Beside a message that stands below the title.
-pub(crate) const TOAST_ASIDE: f32 = 72.0;
 /// Share of the window's height that a list may take.
 pub(crate) const LIST_SHARE: f32 = 0.8;
 /// Width of the ring around what has the keyboard's focus.

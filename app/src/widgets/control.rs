@@ -17,7 +17,7 @@ use crate::{
     planner::{Compared, Neighbour, Outcome},
     state::State,
     theme,
-    widgets::text,
+    widgets::{covered, text},
 };
 
 /// The controls of one frame: reads the state, sends the changes.
@@ -202,10 +202,10 @@ pub(crate) fn beside(popup: Popup<'_>) -> Popup<'_> {
     ])
 }
 
-/// Brings what the keyboard's focus reached into sight.
+/// Brings what the keyboard's focus reached into sight, and out from below a notice.
 pub(crate) fn follow(response: &Response) {
     if response.gained_focus() {
-        response.scroll_to_me(None);
+        response.clone().with_new_rect(covered::clear(&response.ctx, response.rect)).scroll_to_me(None);
     }
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod axes;
 pub(crate) mod chip;
 pub(crate) mod control;
+pub(crate) mod covered;
 pub(crate) mod dense_line;
 pub(crate) mod draft;
 pub(crate) mod ends;

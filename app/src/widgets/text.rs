@@ -2,7 +2,9 @@
 //!
 //! Always holds: what is cut shows the whole of it on hover.
 
-use eframe::egui::{self, FontId, Label, Response, RichText, Sense, TextStyle, Ui};
+use eframe::egui::{self, FontId, Label, RectAlign, Response, RichText, Sense, TextStyle, Tooltip, Ui};
+
+use crate::theme;
 
 /// One line that is cut at its end where it has no room. `about` is shown on hover: the whole text, or more.
 pub(crate) fn cut(ui: &mut Ui, text: RichText, about: &str) -> Response {
@@ -17,7 +19,7 @@ pub(crate) fn estimate(text: impl Into<String>) -> RichText {
 }
 
 /// A path in one line, without its middle where it has no room: `layers/…/weight`. The whole of it is shown on
-/// hover, with `about` below.
+/// hover, with `about` below: beside it, where it covers none of the rows that come next.
 pub(crate) fn path(ui: &mut Ui, path: &str, about: &str) -> Response {
     let font = TextStyle::Body.resolve(ui.style());
     let width = |text: &str| width(ui, text, &font);
@@ -27,12 +29,20 @@ pub(crate) fn path(ui: &mut Ui, path: &str, about: &str) -> Response {
     if short == path && about.is_empty() {
         return response;
     }
-    response.on_hover_ui(|ui| {
+    let mut help = Tooltip::for_enabled(&response);
+    help.popup = help.popup.align(RectAlign::LEFT_START).align_alternatives(&[
+        RectAlign::LEFT_END,
+        RectAlign::RIGHT_START,
+        RectAlign::RIGHT_END,
+    ]);
+    help.show(|ui| {
+        ui.set_max_width(theme::TOOLTIP_WIDTH);
         ui.strong(path);
         if !about.is_empty() {
             ui.label(about);
         }
-    })
+    });
+    response
 }
 
 /// The path of a file as far as it fits: its name, and as many of the folders that it lies in as have room, the nearest first.

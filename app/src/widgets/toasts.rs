@@ -1,16 +1,20 @@
-//! Short messages that go by themselves, over the title of the document, where nothing is to be pressed.
+//! Short messages that go by themselves, over the bar of the budget and its legend; where a dialog is open, above it.
 //!
-//! Always holds: of each kind there is one message at most, the newest; a message stays while the pointer is on it; a click
-//! takes it away and reaches nothing below it; a screen reader tells it as it comes.
+//! Always holds: a message lies neither over the verdict nor over a control. Of each kind there is one message at most, the
+//! newest; the newest of all is shown, and older ones as far as there is room. A message stays while the pointer is on it; a
+//! click takes it away and reaches nothing below it; a screen reader tells it as it comes.
 
-use std::time::{Duration, Instant};
-
-use eframe::egui::{
-    self, Area, Color32, FontSelection, Frame, Id, Label, Order, Pos2, Rect, RichText, Sense, Ui, accesskit::Live,
-    pos2, text::LayoutJob,
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
 };
 
-use crate::theme;
+use eframe::egui::{
+    self, Align, Area, Color32, FontSelection, Frame, Galley, Id, Label, LayerId, Order, Rect, RichText, Sense, Ui,
+    accesskit::Live, pos2, text::LayoutJob,
+};
+
+use crate::theme::{self, Palette};
 
 /// How long a message without a word would stay, and what each letter adds.
 const SHORTEST: Duration = Duration::from_secs(3);
@@ -18,9 +22,8 @@ const A_LETTER: Duration = Duration::from_millis(40);
 /// How long one stays after the pointer has left it.
 const AFTER: Duration = Duration::from_secs(1);
 
-/// The room that the top bar keeps for them: that of the title.
-pub(crate) fn keep_room(ui: &Ui) {
-    let room = ui.available_rect_before_wrap();
+/// Notes the room for them, where neither the verdict nor a control is.
+pub(crate) fn keep_room(ui: &Ui, room: Rect) {
     ui.data_mut(|data| data.insert_temp(room_id(), room));
 }
 
@@ -87,57 +90,82 @@ impl Toasts {
     }
 
     /// Draws them, and lets go of those whose time is over.
-    pub(crate) fn show(&mut self, ctx: &egui::Context) {
-        let (now, mut place) = (Instant::now(), place(ctx));
-        self.shown.retain_mut(|toast| {
-            let response = toast.ui(ctx, place);
-            place.min.y += response.rect.height() + theme::GAP;
-            if response.contains_pointer() {
+    pub(crate) fn show(&mut self, ctx: &egui::Context, is_dialog_open: bool) {
+        let now = Instant::now();
+        let newest = self.shown.len();
+        let mut room = room(ctx, is_dialog_open);
+        for (at, toast) in self.shown.iter_mut().enumerate().rev() {
+            if at + 1 < newest && room.width() < theme::NARROWEST_TOAST {
+                // What has no room is told once the newer ones are gone, if its time is not over by then.
+                break;
+            }
+            let response = toast.ui(ctx, room);
+            room.max.x = response.rect.left() - theme::GAP;
+            if response.clicked() {
+                toast.until = now;
+            } else if response.contains_pointer() {
                 toast.until = toast.until.max(now + AFTER);
             }
-            let left = toast.until.saturating_duration_since(now);
-            ctx.request_repaint_after(left);
-            left > Duration::ZERO && !response.clicked()
-        });
+        }
+        self.shown.retain(|toast| toast.until > now);
+        if let Some(next) = self.shown.iter().map(|toast| toast.until).min() {
+            ctx.request_repaint_after(next.saturating_duration_since(now));
+        }
     }
 }
 
-/// Where the first one stands, and how wide they may be: over the title, or below it where that is narrow.
-fn place(ctx: &egui::Context) -> Rect {
+/// Where they stand: the newest at the right end, older ones to its left.
+fn room(ctx: &egui::Context, is_dialog_open: bool) -> Rect {
     let whole = ctx.content_rect().shrink2(theme::TOAST_MARGIN);
-    let title = ctx.data(|data| data.get_temp(room_id())).unwrap_or(whole);
-    let at = |corner: Pos2, width: f32| Rect::from_min_max(corner, pos2(corner.x + width, whole.bottom()));
-    if title.width() >= theme::NARROWEST_TOAST {
-        at(pos2(title.left(), whole.top()), title.width().min(theme::TOAST_WIDTH))
-    } else {
-        // The first line below the bar is words, with a button at its right end.
-        at(pos2(whole.left(), title.bottom() + whole.top()), theme::TOAST_WIDTH.min(whole.width() - theme::TOAST_ASIDE))
+    if is_dialog_open {
+        // The largest dialog ends there.
+        return whole.with_max_y(ctx.content_rect().top() + theme::GALLERY_MARGIN / 2.0);
     }
+    ctx.data(|data| data.get_temp(room_id())).unwrap_or(whole)
 }
 
 impl Toast {
-    fn ui(&self, ctx: &egui::Context, place: Rect) -> egui::Response {
-        let area = Area::new(self.id).order(Order::Foreground).fixed_pos(place.min);
+    fn ui(&self, ctx: &egui::Context, room: Rect) -> egui::Response {
+        let (words, width) = self.laid_out(ctx, room);
+        let area = Area::new(self.id).order(Order::Foreground).fixed_pos(pos2(room.right() - width, room.top()));
         let shown = area.sense(Sense::click()).show(ctx, |ui| {
             Frame::popup(ui.style()).show(ui, |ui| {
-                ui.set_max_width(place.width() - Frame::popup(ui.style()).total_margin().sum().x);
-                let (sign, color) = self.kind.sign(ui);
-                let mut words = LayoutJob::default();
-                for text in [RichText::new(format!("{sign}  ")).color(color), RichText::new(&self.text)] {
-                    let (style, align) = (ui.style().clone(), ui.layout().vertical_align());
-                    text.append_to(&mut words, &style, FontSelection::Default, align);
-                }
-                let label = ui.add(Label::new(words).wrap().selectable(false));
+                let label = ui.add(Label::new(words).extend().selectable(false));
                 ui.ctx().accesskit_node_builder(label.id, |node| node.set_live(Live::Polite));
             });
         });
         shown.response
     }
+
+    /// The words, as wide as is easy to read; where these lines have no room, as wide as the room is. What has none even so is
+    /// cut, and told on hover. Answers the width of the message, too.
+    fn laid_out(&self, ctx: &egui::Context, room: Rect) -> (Arc<Galley>, f32) {
+        let style = ctx.global_style();
+        let painter = ctx.layer_painter(LayerId::background());
+        let (sign, color) = self.kind.sign(theme::of(style.visuals.dark_mode));
+        let mut job = LayoutJob::default();
+        for text in [RichText::new(format!("{sign}  ")).color(color), RichText::new(&self.text)] {
+            text.append_to(&mut job, &style, FontSelection::Default, Align::Center);
+        }
+        let around = Frame::popup(&style).total_margin().sum();
+        let within = |width: f32, rows: usize| {
+            let mut job = job.clone();
+            (job.wrap.max_width, job.wrap.max_rows) = ((width - around.x).max(1.0), rows);
+            painter.layout_job(job)
+        };
+        let whole = within(room.width().min(theme::TOAST_WIDTH), usize::MAX);
+        let is_low = |words: &Galley| words.size().y + around.y <= room.height();
+        let words = if is_low(&whole) { whole } else { within(room.width(), usize::MAX) };
+        let row = words.size().y / words.rows.len().max(1) as f32;
+        let most = ((room.height() - around.y) / row) as usize;
+        let words = if is_low(&words) { words } else { within(room.width(), most.max(1)) };
+        let width = words.size().x + around.x;
+        (words, width)
+    }
 }
 
 impl Kind {
-    fn sign(self, ui: &egui::Ui) -> (&'static str, Color32) {
-        let palette = theme::palette(ui);
+    fn sign(self, palette: &Palette) -> (&'static str, Color32) {
         match self {
             Self::Done => ("✔", palette.good),
             Self::Note => ("ℹ", palette.accent),

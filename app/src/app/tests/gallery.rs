@@ -162,3 +162,34 @@ fn every_card_gets_the_picture_of_its_prediction() {
     assert_eq!(mine.picture.as_ref().and_then(|p| p.as_ref().ok()).map(|p| p.load), Some(plan.load()));
     assert!(window.query_by_role_and_label(Role::Button, "Tiny").is_some());
 }
+
+#[test]
+fn a_search_shows_the_best_that_it_finds_wherever_the_gallery_was_scrolled_to() {
+    let mut window = fresh();
+    show(&mut window);
+    let search = |window: &mut Window, words: &str| {
+        let field = window.get_by_role_and_label(Role::TextInput, "Search presets");
+        field.type_text(words);
+        window.run_steps(4);
+    };
+    search(&mut window, "m");
+    let at = window.get_by_role_and_label(Role::TextInput, "Search presets").rect();
+    window.hover_at(at.center() + vec2(0.0, 300.0));
+    window.run_steps(2);
+    let delta = vec2(0.0, -3000.0);
+    window.event(egui::Event::MouseWheel {
+        unit: egui::MouseWheelUnit::Point,
+        source: egui::MouseWheelSource::Wheel,
+        delta,
+        modifiers: Modifiers::NONE,
+        phase: egui::TouchPhase::Move,
+    });
+    window.run_steps(30);
+    let top = |window: &Window| {
+        let cards = window.query_all_by_role(Role::Button).map(|card| card.rect());
+        cards.filter(|card| card.height() > 100.0).map(|card| card.top()).fold(f32::INFINITY, f32::min)
+    };
+    assert!(top(&window) < at.bottom(), "it is scrolled");
+    search(&mut window, "l");
+    assert!(top(&window) > at.bottom(), "the first card is in sight");
+}

@@ -186,3 +186,54 @@ fn the_list_of_keys_has_those_of_the_table_of_runs_and_of_the_zoom() {
         assert!(window.query_all_by_label_contains(keys).next().is_some(), "{keys}");
     }
 }
+
+#[test]
+fn a_notice_covers_nothing_that_has_the_focus_and_escape_closes_it() {
+    let mut window = window(digits());
+    unfold(&mut window);
+    let missing = PathBuf::from("/not/there.toml");
+    let open = |window: &mut Window| {
+        let sender = &window.state_mut().as_mut().expect("drawn").sender;
+        sender.send(crate::command::Action::OpenFile(missing.clone()));
+        until(window, |app| app.state.notice.is_some());
+        window.run_steps(5);
+    };
+    let focused = |window: &Window| {
+        let focused = window.ctx.memory(|memory| memory.focused());
+        focused.and_then(|id| window.ctx.read_response(id)).expect("has the focus")
+    };
+    // The last of the settings has the focus, low in the pane, when the notice comes.
+    window.get_by_role_and_label(Role::SpinButton, "Seed value").focus();
+    window.run_steps(30);
+    open(&mut window);
+    window.run_steps(30);
+    let top = |window: &Window| window.get_by_label("It cannot be opened.").rect().top() - 8.0;
+    assert!(focused(&window).interact_rect.is_positive() && focused(&window).rect.bottom() <= top(&window));
+    // And so do those that the focus goes to while it is there.
+    let names: Vec<_> = ["Micro-batch", "Width", "Depth", "Learning rate", "Warmup", "Steps"].into_iter().collect();
+    let mut reached = 0;
+    for name in names {
+        let Some(slider) = window.query_all_by_role_and_label(Role::Slider, name).next() else { continue };
+        slider.focus();
+        window.run_steps(30);
+        let rect = focused(&window).rect;
+        assert!(rect.bottom() <= top(&window), "{name}: {rect:?}");
+        reached += 1;
+    }
+    assert!(reached >= 3, "{reached}");
+    let before = focused(&window).id;
+    window.key_press(Key::Escape);
+    window.run_steps(3);
+    assert!(app(&window).state.notice.is_none());
+    assert_eq!(focused(&window).id, before, "the focus stays");
+    // A dialog over it is closed first.
+    open(&mut window);
+    window.key_press(Key::F1);
+    window.run_steps(3);
+    window.key_press(Key::Escape);
+    window.run_steps(3);
+    assert!(app(&window).state.dialog.is_none() && app(&window).state.notice.is_some());
+    window.key_press(Key::Escape);
+    window.run_steps(3);
+    assert!(app(&window).state.notice.is_none());
+}

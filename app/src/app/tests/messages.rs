@@ -1,4 +1,4 @@
-//! Short messages over the title.
+//! Short messages, between the verdict and the offers.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn a_click_on_a_message_takes_it_away_and_reaches_nothing_below() {
         ["Something to know", "Something to mind"].map(|text| window.get_by_label_contains(text).rect());
     let whole = window.ctx.content_rect();
     assert!(whole.contains_rect(first) && whole.contains_rect(second), "{first:?}, {second:?}");
-    assert!(first.bottom() < second.top() && first.top() < whole.top() + 40.0, "{first:?}, {second:?}");
+    assert!(first.right() < second.left(), "{first:?}, {second:?}: the newer at the right end");
     let hit = |window: &Window, at: eframe::egui::Pos2| window.ctx.layer_id_at(at).map(|layer| layer.order);
     assert_eq!(hit(&window, first.center()), Some(eframe::egui::Order::Foreground));
     window.get_by_label_contains("Something to know").click();
@@ -37,22 +37,70 @@ fn what_is_told_again_is_told_once_and_goes_by_itself() {
     assert!(start.elapsed() > Duration::from_secs(2), "it can be read");
 }
 
+/// What is drawn below a message: all of its frame.
+fn message(window: &Window, text: &str) -> egui::Rect {
+    window.get_by_label_contains(text).rect().expand(6.0)
+}
+
+/// Holds a message to where it covers nothing that is read or pressed at the moment.
+fn covers_nothing(window: &Window, text: &str, what: &str) {
+    let message = message(window, text);
+    assert!(window.ctx.content_rect().contains_rect(message), "{what}: {message:?}");
+    if app(window).state.dialog.is_some() {
+        // What lies below the dialog is not to be pressed.
+        for close in window.query_all_by_label("Close") {
+            assert!(!close.rect().intersects(message), "{what}: {close:?} below {message:?}");
+        }
+        return;
+    }
+    let roles = [Role::Button, Role::TextInput, Role::Slider, Role::ComboBox, Role::CheckBox, Role::SpinButton];
+    for control in roles.into_iter().flat_map(|role| window.query_all_by_role(role)) {
+        assert!(!control.rect().intersects(message), "{what}: {control:?} below {message:?}");
+    }
+    for words in ["Fits: ", "Tiny"] {
+        for read in
+            window.query_all_by_role(Role::Label).filter(|label| label.value().is_some_and(|v| v.contains(words)))
+        {
+            assert!(!read.rect().intersects(message), "{what}: {read:?} below {message:?}");
+        }
+    }
+}
+
+const SIZES: [[f32; 2]; 3] = [[1280.0, 800.0], [960.0, 600.0], [640.0, 480.0]];
+
 #[test]
 fn a_newer_message_of_a_kind_takes_the_place_of_the_older_and_none_lies_over_a_control() {
     let mut window = window(digits());
-    for (size, text) in [([1280.0, 800.0], "One"), ([960.0, 600.0], "Two"), ([640.0, 480.0], "Three")] {
+    for (size, text) in SIZES.into_iter().zip(["One", "Two", "Three"]) {
         window.set_size(size.into());
         window.run_steps(3);
         window.state_mut().as_mut().expect("drawn").toasts.info(text);
         window.state_mut().as_mut().expect("drawn").toasts.warning(format!("{text} of another kind"));
         window.run_steps(3);
-        let message = window.get_by_label(&format!("ℹ  {text}")).rect();
-        let roles = [Role::Button, Role::TextInput, Role::Slider, Role::ComboBox, Role::CheckBox];
-        for control in roles.into_iter().flat_map(|role| window.query_all_by_role(role)) {
-            assert!(!control.rect().intersects(message), "{text}: {:?} below {message:?}", control.value());
+        for shown in [format!("ℹ  {text}"), format!("⚠  {text} of another kind")] {
+            covers_nothing(&window, &shown, &shown);
         }
     }
     assert!(window.query_by_label_contains("One").is_none() && window.query_by_label_contains("Two").is_none());
+}
+
+#[test]
+fn a_long_message_covers_neither_the_verdict_nor_a_control_nor_what_a_dialog_asks() {
+    let mut window = window(digits());
+    let long =
+        "Your changes to an experiment with a title of many words are kept as a draft: the gallery has it. ".repeat(3);
+    for size in SIZES {
+        window.set_size(size.into());
+        for dialog in [None, Some(Dialog::Presets), Some(Dialog::Shortcuts)] {
+            let what = format!("{size:?}, {dialog:?}");
+            window.state_mut().as_mut().expect("drawn").state.dialog = dialog;
+            window.run_steps(5);
+            window.state_mut().as_mut().expect("drawn").toasts.info(&long);
+            window.run_steps(3);
+            covers_nothing(&window, "ℹ  Your changes", &what);
+        }
+        window.state_mut().as_mut().expect("drawn").state.dialog = None;
+    }
 }
 
 #[test]
@@ -61,6 +109,6 @@ fn a_click_on_a_run_tells_nothing() {
     let mut window = super::runs::on(&store, Experiment::default());
     super::runs::show(&mut window, Pane::Runs);
     window.get_by_role_and_label(Role::Button, "Tiny, batch 96").click();
-    until(&mut window, |app| app.state.document.experiment.batch.micro == 96);
+    until(&mut window, |app| app.state.shown_run().is_some());
     assert!(app(&window).toasts.is_empty());
 }

@@ -11,7 +11,7 @@ use super::*;
 pub(super) const SIZES: [[f32; 2]; 3] = [[960.0, 600.0], [1280.0, 800.0], [1920.0, 1080.0]];
 pub(super) const SCALES: [f32; 3] = [1.0, 1.5, 2.0];
 /// Panes in front at once: together they are all.
-const FRONTS: [&[Pane]; 4] = [
+pub(super) const FRONTS: [&[Pane]; 4] = [
     &[Pane::Step, Pane::Live, Pane::Tradeoff, Pane::Layers],
     &[Pane::Gradients, Pane::Devices, Pane::Alive],
     &[Pane::Log],
@@ -184,27 +184,39 @@ pub(super) fn point_at_what_is_cut(window: &mut Window, known: &mut BTreeSet<Str
 /// Every pane, size, scale and theme of a window as it is.
 fn every_picture(window: &mut Window, state: &str, all: &mut BTreeSet<String>) {
     let mut known = BTreeSet::new();
-    for (size, scale, dark) in SIZES
-        .into_iter()
-        .flat_map(|s| SCALES.map(|scale| (s, scale)))
-        .flat_map(|(s, scale)| [(s, scale, true), (s, scale, false)])
-    {
-        // As far as the window may be zoomed.
-        let pixels = vec2(size[0], size[1]);
-        let scale = crate::zoom::allowed(pixels, scale);
-        let points = pixels / scale;
-        window.set_size(points).set_pixels_per_point(scale);
+    for (size, scale) in SIZES.into_iter().flat_map(|size| SCALES.map(|scale| (size, scale))) {
+        both_themes(window, (state, size, scale), &FRONTS, &mut known, all);
+    }
+}
+
+/// A window as it is in a size and a scale, with each of `fronts` once in front, in both themes.
+pub(super) fn both_themes(
+    window: &mut Window,
+    (state, size, scale): (&str, [f32; 2], f32),
+    fronts: &[&[Pane]],
+    known: &mut BTreeSet<String>,
+    all: &mut BTreeSet<String>,
+) {
+    // As far as the window may be zoomed.
+    let pixels = vec2(size[0], size[1]);
+    let scale = crate::zoom::allowed(pixels, scale);
+    let points = pixels / scale;
+    // The scale first: a new one changes the size with it.
+    window.set_pixels_per_point(scale);
+    window.run_steps(2);
+    window.set_size(points);
+    for dark in [true, false] {
         let theme = if dark { egui::ThemePreference::Dark } else { egui::ThemePreference::Light };
         window.state_mut().as_mut().expect("drawn").view.theme = theme;
         // Where there is no room for all, each is in front once by itself.
-        let fronts = FRONTS.into_iter().chain(Pane::ALL.chunks(1).filter(|_| points.y < ROOMY));
+        let fronts = fronts.iter().copied().chain(Pane::ALL.chunks(1).filter(|_| points.y < ROOMY));
         for front in fronts {
             let layout = &mut window.state_mut().as_mut().expect("drawn").layout;
             front.iter().for_each(|pane| layout.set_shown(*pane, true));
             window.run_steps(4);
             let mut faults = BTreeSet::new();
             judge(&pieces(window), Rect::from_min_size(Pos2::ZERO, points), &mut faults);
-            point_at_what_is_cut(window, &mut known, &mut faults);
+            point_at_what_is_cut(window, known, &mut faults);
             let place =
                 format!("{state}, {} x {} at {scale}, {}", size[0], size[1], if dark { "dark" } else { "light" });
             all.extend(faults.into_iter().map(|fault| format!("{place}: {fault}")));

@@ -1,7 +1,7 @@
 //! The settings that differ with what came of them, and what is alive at one peak and not at another: a column for each that
 //! is compared.
 
-use eframe::egui::{Align, Color32, Layout, RichText, Ui};
+use eframe::egui::{Align, Color32, Label, Layout, RichText, Sense, TextStyle, Ui, text::LayoutJob};
 use egui_extras::{Column, TableBuilder};
 use plimsoll_engine::{
     Bytes,
@@ -25,7 +25,7 @@ const NAMES: f32 = 0.36;
 type Row = (String, Vec<Option<String>>);
 
 /// The settings that differ, then what was predicted and what came of it.
-pub(super) fn settings(ui: &mut Ui, compared: &Compared) {
+pub(super) fn settings(ui: &mut Ui, compared: &Compared, called: &[String]) {
     let comparison = &compared.comparison;
     let mut rows: Vec<Row> = comparison
         .settings
@@ -41,7 +41,7 @@ pub(super) fn settings(ui: &mut Ui, compared: &Compared) {
         rows.push(("settings".to_owned(), comparison.subjects.iter().map(|_| Some("the same".to_owned())).collect()));
     }
     rows.extend(results(comparison));
-    grid(ui, comparison, "settings", &rows, differing.max(1));
+    grid(ui, called, "settings", &rows, differing.max(1));
 }
 
 /// What came of each.
@@ -77,7 +77,7 @@ fn results(comparison: &Comparison) -> Vec<Row> {
 }
 
 /// What is alive at one peak, and not or not as large at another.
-pub(super) fn alive(ui: &mut Ui, compared: &Compared) {
+pub(super) fn alive(ui: &mut Ui, compared: &Compared, called: &[String]) {
     let comparison = &compared.comparison;
     if comparison.alive.is_empty() {
         chip::empty(ui, "At every peak the same tensors are alive, each as large.");
@@ -86,7 +86,7 @@ pub(super) fn alive(ui: &mut Ui, compared: &Compared) {
     let bytes = |bytes: &Option<u64>| bytes.filter(|bytes| *bytes > 0).map(|bytes| Bytes(bytes).to_string());
     let rows: Vec<Row> =
         comparison.alive.iter().map(|row| (tensor(row), row.bytes.iter().map(bytes).collect())).collect();
-    grid(ui, comparison, "alive", &rows, 0);
+    grid(ui, called, "alive", &rows, 0);
 }
 
 /// What a tensor is called: a weight and its master weight differ by their category alone.
@@ -95,8 +95,8 @@ fn tensor(row: &AliveRow) -> String {
 }
 
 /// A table with a column for each that is compared; the first `strong` rows stand out.
-fn grid(ui: &mut Ui, comparison: &Comparison, id: &str, rows: &[Row], strong: usize) {
-    let count = comparison.subjects.len();
+fn grid(ui: &mut Ui, called: &[String], id: &str, rows: &[Row], strong: usize) {
+    let count = called.len();
     let gap = ui.spacing().item_spacing.x;
     let room = ui.available_width() - theme::GAP;
     let widest = rows.iter().map(|(name, _)| table::text_width(ui, name)).fold(0.0, f32::max);
@@ -113,10 +113,10 @@ fn grid(ui: &mut Ui, comparison: &Comparison, id: &str, rows: &[Row], strong: us
     for _ in 0..count {
         table = table.column(Column::exact(value).clip(true));
     }
-    let table = table.header(theme::ROW_HEIGHT, |mut header| {
+    let table = table.header(theme::SMALL_ROW * 2.0 + theme::GAP, |mut header| {
         header.col(|_| {});
-        for (subject, color) in comparison.subjects.iter().zip(&colors) {
-            header.col(|ui| drop(text::cut(ui, RichText::new(&subject.name).small().color(*color), &subject.name)));
+        for (name, color) in called.iter().zip(&colors) {
+            header.col(|ui| head(ui, name, *color));
         }
     });
     table.body(|body| {
@@ -136,6 +136,15 @@ fn grid(ui: &mut Ui, comparison: &Comparison, id: &str, rows: &[Row], strong: us
             }
         });
     });
+}
+
+/// Who a column belongs to, in two lines: what sets a run apart stands first, and is not all that has room in one.
+fn head(ui: &mut Ui, name: &str, color: Color32) {
+    let font = TextStyle::Small.resolve(ui.style());
+    let mut job = LayoutJob::simple(name.to_owned(), font, color, ui.available_width());
+    job.wrap.max_rows = 2;
+    let label = Label::new(job).show_tooltip_when_elided(false).sense(Sense::hover());
+    ui.add(label).on_hover_text(name);
 }
 
 #[cfg(test)]

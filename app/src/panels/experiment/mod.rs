@@ -32,7 +32,7 @@ use crate::{
     theme,
     widgets::{
         control::{Form, Spec, follow, name_width},
-        text,
+        covered, text,
     },
 };
 
@@ -41,6 +41,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     let area = from_the_top(ui, context.state.opened).show(ui, |ui| {
         // Room for the scroll bar, which floats.
         ui.set_width(ui.available_width() - theme::GAP);
+        let covered = covered::measure(ui);
         let form = Form::new(context.state, context.send);
         let grown = description::shown(ui, context);
         failure(ui, context);
@@ -73,6 +74,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         more(ui, &form, "More about the optimizer", &optimizer::REST, |ui| optimizer::rest(ui, &form));
         group(ui, "Run", |ui| optimizer::run(ui, &form, context));
         group(ui, "Title and description", |ui| description::edited(ui, &form));
+        uncover(ui, covered);
         grown
     });
     let offset = area.state.clamped_offset().y;
@@ -80,6 +82,19 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         // What is in sight stays where it is.
         ui.data_mut(|data| data.insert_temp(ui.scope_id().with("offset"), (offset + area.inner).max(0.0)));
         ui.ctx().request_discard("the description has another height");
+    }
+}
+
+/// Room to scroll what a notice covers out from below it; what has the focus when one comes is brought out.
+fn uncover(ui: &mut Ui, covered: f32) {
+    let id = ui.scope_id().with("covered");
+    let before: f32 = ui.data(|data| data.get_temp(id)).unwrap_or_default();
+    ui.data_mut(|data| data.insert_temp(id, covered));
+    let pane = ui.min_rect();
+    ui.add_space(covered);
+    let focused = ui.memory(|memory| memory.focused()).and_then(|id| ui.ctx().read_response(id));
+    if let Some(focused) = focused.filter(|focused| covered > before && pane.contains_rect(focused.rect)) {
+        ui.scroll_to_rect(covered::clear(ui.ctx(), focused.rect), None);
     }
 }
 

@@ -7,13 +7,7 @@ use eframe::egui::Ui;
 use plimsoll_engine::store::RunState;
 
 use super::table::mark;
-use crate::{
-    format,
-    runs::{Row, Runs},
-    theme,
-    view::RunColumn,
-    widgets::table,
-};
+use crate::{format, runs::Row, state::State, theme, view::RunColumn, widgets::table};
 
 /// A column with what it is called and what it holds.
 pub(super) type Named = (RunColumn, &'static str, &'static str);
@@ -64,9 +58,12 @@ pub(crate) struct Widths {
 
 impl Widths {
     /// Of the rows that are shown. Few texts are laid out: a wide one is long.
-    pub(super) fn of(ui: &Ui, runs: &Runs, order: &[usize]) -> Self {
-        let rows = || order.iter().map(|i| &runs.rows()[*i]);
+    pub(super) fn of(ui: &Ui, state: &State, order: &[usize]) -> Self {
+        let rows = || order.iter().map(|i| &state.runs.rows()[*i]);
         let width = |text: &str| table::text_width(ui, text);
+        // Those of this sitting stand after their numbers.
+        let numbered = state.session.runs().iter().map(|run| width(&format!("{}:", run.label())) + BETWEEN / 2.0);
+        let numbers = numbered.fold(0.0, f32::max);
         let sign = |row: &Row| mark(row.run.state).map_or(0.0, |sign| width(sign) + BETWEEN / 2.0);
         let longest = |text: fn(&Row) -> &str| {
             let mut rows: Vec<&Row> = rows().collect();
@@ -88,7 +85,7 @@ impl Widths {
             }
         }
         Self {
-            name: most(&mut longest(Row::name).into_iter().map(|row| width(row.name()) + sign(row))),
+            name: numbers + most(&mut longest(Row::name).into_iter().map(|row| width(row.name()) + sign(row))),
             differs: most(&mut longest(|row| &row.differs).into_iter().map(|row| width(&row.differs))),
             state: most(&mut states.into_iter().map(|state| width(state.key()))),
             device: most(&mut devices.iter().map(|device| width(device))).min(DEVICE),

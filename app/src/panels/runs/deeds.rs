@@ -46,7 +46,7 @@ pub(super) fn open(row: &Row) -> Deed {
 
 /// Makes its settings the present ones.
 pub(super) fn load(row: &Row) -> Deed {
-    let hover = "Make the settings of this run the present ones, as a click on it does; undo takes it back.";
+    let hover = "Make the settings of this run the present ones; undo takes it back.";
     Deed::new("Load settings", hover, "", RunsAction::Load(row.run.key.clone()))
 }
 

@@ -7,7 +7,7 @@
 use eframe::egui::{Align, Button, Id, Layout, RichText, Ui, UiBuilder, vec2};
 use plimsoll_engine::store::RunKey;
 
-use super::{PanelContext, ask, deeds};
+use super::{PanelContext, ask, deeds, numbered};
 use crate::{
     command::RunsAction,
     runs::{Row, Runs},
@@ -36,12 +36,12 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     }
     let Some(front) = runs.front() else {
         line(ui, |ui| {
-            let hint = "Click: load its settings. Double click: open it. Ctrl+click: pick several.";
+            let hint = "Click: look at it. Double click: open it. Ctrl+click: pick several.";
             text::cut(ui, RichText::new(hint).weak(), hint);
         });
         return;
     };
-    line(ui, |ui| heading(ui, runs, front));
+    line(ui, |ui| heading(ui, context, front));
     line(ui, |ui| named(ui, context, front));
     line(ui, |ui| noted(ui, context, front));
     line(ui, |ui| buttons(ui, context, front));
@@ -70,9 +70,9 @@ fn deleted(ui: &mut Ui, context: &PanelContext<'_>, runs: &Runs) {
 }
 
 /// Which run the lines below belong to.
-fn heading(ui: &mut Ui, runs: &Runs, front: &Row) {
-    let name = front.called();
-    let words = match runs.picked().len() {
+fn heading(ui: &mut Ui, context: &PanelContext<'_>, front: &Row) {
+    let name = numbered(context, front, &front.called());
+    let words = match context.state.runs.picked().len() {
         1 => name,
         count => format!("The last of {count} picked: {name}"),
     };

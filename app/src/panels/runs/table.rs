@@ -7,7 +7,7 @@ use plimsoll_engine::store::{RunKey, RunState};
 use super::{
     PanelContext, about, ask,
     columns::{BETWEEN, Widths, columns},
-    front, keys, menu, pick,
+    front, keys, menu, number, numbered, pick,
 };
 use crate::{
     command::RunsAction,
@@ -18,12 +18,20 @@ use crate::{
     widgets::{control::beside, table, text},
 };
 
+/// A height in which the last row that is seen at first is whole, at most `height`.
+pub(super) fn whole_rows(ui: &Ui, height: f32) -> f32 {
+    let gap = ui.spacing().item_spacing.y;
+    let row = theme::ROW_HEIGHT + gap;
+    // The heading is one of them.
+    ((height + gap) / row).floor() * row - gap
+}
+
 /// Draws it.
 pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
     let state = context.state;
     let runs = &state.runs;
     let at = keys::ui(ui, context, order).or_else(|| lost(ui, runs, order));
-    let widths = *context.view.shown_runs.widths.get_or_insert_with(|| Widths::of(ui, runs, order));
+    let widths = *context.view.shown_runs.widths.get_or_insert_with(|| Widths::of(ui, context.state, order));
     let columns = columns(ui, widths);
     let sort = &mut context.view.runs;
     ui.spacing_mut().item_spacing.x = BETWEEN;
@@ -53,6 +61,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
         }
     });
     let context = &*context;
+    let has_differs = columns.iter().any(|((column, ..), _)| *column == RunColumn::Differs);
     table.body(|body| {
         body.rows(theme::ROW_HEIGHT, order.len(), |mut row| {
             let index = row.index();
@@ -65,11 +74,11 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
                         // Every colour of text stands out from the pane, and not from what is selected.
                         ui.visuals_mut().override_text_color = Some(theme::palette(ui).strong());
                     }
-                    cell(ui, context, shown, *column, is_picked);
+                    cell(ui, context, shown, *column, (is_picked, has_differs));
                 });
                 if *column == RunColumn::Name {
                     // For a screen reader the row is the cell with its name.
-                    cell.widget_info(|| WidgetInfo::selected(Role::Button, true, is_picked, spoken(shown)));
+                    cell.widget_info(|| WidgetInfo::selected(Role::Button, true, is_picked, spoken(context, shown)));
                 }
             }
             let response = row.response();
@@ -77,7 +86,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
                 ask(context, RunsAction::Open(shown.run.key.clone()));
             } else if response.clicked() {
                 let modifiers = response.ctx.input(|input| input.modifiers);
-                pointed(context, order, index, modifiers);
+                clicked(context, order, index, modifiers);
                 keys::ask_for_focus(&response.ctx);
             }
             if response.container_secondary_clicked() {
@@ -92,7 +101,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
             }
             let mut help = Tooltip::for_enabled(&response);
             help.popup = beside(help.popup);
-            help.show(|ui| about(ui, shown));
+            help.show(|ui| about(ui, context, shown));
         });
     });
     menu::ui(ui, keys::menu(), |ui, (key, picked): &(RunKey, Vec<RunKey>)| match runs.get(key) {
@@ -109,15 +118,6 @@ fn lost(ui: &Ui, runs: &Runs, order: &[usize]) -> Option<usize> {
     ui.data_mut(|data| data.insert_temp(id, height));
     let front = runs.front().filter(|_| before != Some(height))?;
     order.iter().position(|i| runs.rows()[*i].run.key == front.run.key)
-}
-
-/// A pointer picks, and a plain click loads the settings of the run as well.
-fn pointed(context: &PanelContext<'_>, order: &[usize], index: usize, modifiers: Modifiers) {
-    clicked(context, order, index, modifiers);
-    if modifiers.is_none() {
-        let row = &context.state.runs.rows()[order[index]];
-        ask(context, RunsAction::Load(row.run.key.clone()));
-    }
 }
 
 /// A click or a key picks a row; with Ctrl one more or one less, with Shift all from the one picked last.
@@ -148,18 +148,20 @@ pub(super) fn clicked(context: &PanelContext<'_>, order: &[usize], index: usize,
     pick(context, picked);
 }
 
-fn cell(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, column: RunColumn, is_picked: bool) {
+fn cell(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, column: RunColumn, (is_picked, has_differs): (bool, bool)) {
     let run = &row.run;
     let palette = theme::palette(ui);
     let colored = |text: &str, color| RichText::new(text).color(if is_picked { palette.strong() } else { color });
     match column {
         RunColumn::Star => star(ui, context, row, is_picked),
-        RunColumn::Name => named(ui, row, is_picked),
+        RunColumn::Name => named(ui, context, row, is_picked, has_differs),
         RunColumn::Differs if row.differs.is_empty() => {}
         RunColumn::Differs => {
             let color = if is_picked { palette.strong() } else { palette.weak() };
             ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-                shortened(ui, &row.differs, |short| RichText::new(short).color(color));
+                // What sets it apart most stands first.
+                let label = Label::new(RichText::new(&row.differs).color(color)).truncate();
+                ui.add(label.show_tooltip_when_elided(false).sense(Sense::hover()));
             });
         }
         RunColumn::Started => drop(table::text(ui, &runs::when(run.started))),
@@ -187,10 +189,12 @@ pub(super) fn color(ui: &Ui, state: RunState) -> eframe::egui::Color32 {
     }
 }
 
-/// What a screen reader says of a row: its name, what sets it apart, and its state where that is another than finished.
-fn spoken(row: &Row) -> String {
+/// What a screen reader says of a row: its number and name, what sets it apart, and its state where that is another than
+/// finished.
+fn spoken(context: &PanelContext<'_>, row: &Row) -> String {
     let state = Some(row.run.state).filter(|state| *state != RunState::Finished).map(RunState::key);
-    let parts = [Some(row.name()), Some(row.differs.as_str()).filter(|words| !words.is_empty()), state];
+    let name = numbered(context, row, row.name());
+    let parts = [Some(name.as_str()), Some(row.differs.as_str()).filter(|words| !words.is_empty()), state];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
@@ -205,8 +209,9 @@ pub(super) fn mark(state: RunState) -> Option<&'static str> {
     }
 }
 
-/// The name, after the sign of its state: the row says on hover what that is.
-fn named(ui: &mut Ui, row: &Row, is_picked: bool) {
+/// The number of this sitting and the name, after the sign of its state: the row says on hover what that is. Where there is no
+/// column for it, what sets a run apart stands before its title.
+fn named(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, is_picked: bool, has_differs: bool) {
     ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
         ui.spacing_mut().item_spacing.x = BETWEEN / 2.0;
         if let Some(sign) = mark(row.run.state) {
@@ -214,15 +219,25 @@ fn named(ui: &mut Ui, row: &Row, is_picked: bool) {
             let sign = ui.add(Label::new(RichText::new(sign).color(color)).sense(Sense::hover()));
             sign.widget_info(|| WidgetInfo::labeled(Role::Label, true, row.run.state.key()));
         }
-        shortened(ui, row.name(), RichText::new);
+        let number = number(context, row);
+        if let Some(number) = number {
+            let number = Label::new(RichText::new(format!("{number}:"))).truncate().show_tooltip_when_elided(false);
+            ui.add(number.sense(Sense::hover()));
+        }
+        if has_differs || row.run.name.is_some() {
+            shortened(ui, row.name());
+        } else {
+            let told = Label::new(row.told()).truncate().show_tooltip_when_elided(false).sense(Sense::hover());
+            ui.add(told);
+        }
     });
 }
 
-/// A text without its middle where it has no room: beginning and end tell runs apart. The row tells the whole of it on hover.
-fn shortened(ui: &mut Ui, whole: &str, written: impl FnOnce(String) -> RichText) {
+/// A name without its middle where it has no room: beginning and end tell names apart. The row tells the whole of it on hover.
+fn shortened(ui: &mut Ui, whole: &str) {
     let (font, room) = (TextStyle::Body.resolve(ui.style()), ui.available_width());
     let short = text::shortened(whole, |part| text::width(ui, part, &font) <= room);
-    let label = Label::new(written(short)).truncate().show_tooltip_when_elided(false).sense(Sense::hover());
+    let label = Label::new(short).truncate().show_tooltip_when_elided(false).sense(Sense::hover());
     ui.add(label).widget_info(|| WidgetInfo::labeled(Role::Label, true, whole));
 }
 

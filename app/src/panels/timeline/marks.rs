@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use eframe::egui::{self, Color32, FontId, Galley, Rect, Stroke, Ui, pos2, vec2};
+use eframe::egui::{self, Color32, FontId, Galley, Rect, Stroke, Ui, Vec2, pos2, vec2};
 use egui_plot::{PlotPoint, PlotTransform};
 use plimsoll_engine::{
     Bytes,
@@ -21,6 +21,8 @@ use crate::{
     theme::{self, Palette},
 };
 
+/// Around words on a plate.
+const PLATE: Vec2 = vec2(3.0, 1.0);
 /// Half the height of the sign of a break.
 const SLASH: f32 = 3.5;
 
@@ -49,7 +51,11 @@ pub(super) fn draw(ui: &Ui, (plan, pass): (&Plan, Pass), scale: Scale, transform
     let found = wanted.places();
     let painter = ui.painter_at(frame);
     for ((_, galley), place) in names.into_iter().zip(&found.phases) {
-        place.iter().for_each(|place| painter.galley(place.min, Arc::clone(&galley), palette.weak()));
+        let Some(place) = place else { continue };
+        if highest_below(timeline, transform, *place) < place.bottom() {
+            ground(ui, &frame, *place);
+        }
+        painter.galley(place.min, galley, palette.weak());
     }
     if let Some(tip) = tip {
         let arrow = vec![tip, tip - ARROW, tip + vec2(ARROW.x, -ARROW.y)];
@@ -69,6 +75,15 @@ pub(super) fn draw(ui: &Ui, (plan, pass): (&Plan, Pass), scale: Scale, transform
         let rects = found.phases.iter().flatten().copied().chain(found.peak).chain(found.budget);
         data.insert_temp::<super::Seen>(super::seen_id(), (wanted.lines, rects.collect()));
     });
+}
+
+/// How high on screen the memory of the ops below some words reaches.
+fn highest_below(timeline: &Timeline, transform: &PlotTransform, words: Rect) -> f32 {
+    let op = |x: f32| transform.value_from_position(pos2(x, words.center().y)).x.max(0.0) as usize;
+    let (from, to) = (op(words.left() - PLATE.x), op(words.right() + PLATE.x) + 1);
+    let points = timeline.points.get(from..to.min(timeline.points.len())).unwrap_or_default();
+    let live = points.iter().map(|point| point.live).max().unwrap_or_default();
+    transform.position_from_point(&PlotPoint::new(0.0, live.as_mib())).y
 }
 
 /// The names of the phases that have room between their ends: where the middle of each is.
@@ -147,9 +162,13 @@ fn words(ui: &Ui, text: &str, room: f32, color: Color32) -> Arc<Galley> {
 
 /// Draws words on a plate of their own, so that they can be read on any ground.
 fn plate(ui: &Ui, frame: &Rect, place: Rect, words: Arc<Galley>, color: Color32) {
-    let painter = ui.painter_at(*frame);
-    painter.rect_filled(place.expand2(vec2(3.0, 1.0)), 3.0, theme::palette(ui).pane.gamma_multiply(0.88));
-    painter.galley(place.min, words, color);
+    ground(ui, frame, place);
+    ui.painter_at(*frame).galley(place.min, words, color);
+}
+
+/// The ground of a plate.
+fn ground(ui: &Ui, frame: &Rect, place: Rect) {
+    ui.painter_at(*frame).rect_filled(place.expand2(PLATE), 3.0, theme::palette(ui).pane.gamma_multiply(0.88));
 }
 
 #[cfg(test)]
