@@ -1,6 +1,7 @@
 //! What a model begins with: nothing, or weights that lie in files.
 
 pub(crate) mod files;
+pub(crate) mod own;
 
 use std::{
     borrow::Cow,

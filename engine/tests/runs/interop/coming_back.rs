@@ -9,7 +9,7 @@ use plimsoll_engine::{
     hardware::Machine,
     interop::export,
     memory::{Category, Phase},
-    plan::{Pass, Plan},
+    plan::{Pass, Plan, Resolved},
     train::{Checkpoint, Keep, Outcome, Start},
 };
 use std::collections::HashMap;
@@ -64,6 +64,15 @@ fn an_export_says_how_its_pixels_were_scaled() {
         let mut next = beginning_with(&experiment, at("out"));
         next.data.normalise = Normalise::Auto;
         assert_eq!(next.whole_data().normalise, found, "after {scaled:?}");
+        // Its own files say it too, alone as well.
+        let checkpoint = Checkpoint::open(at("first/last.safetensors")).expect("saved");
+        checkpoint.write_weights(at("weights.safetensors")).expect("written");
+        for own in ["first", "weights.safetensors"] {
+            next.weights.path = Some(at(own));
+            assert_eq!(next.whole_data().normalise, scaled, "{own}");
+            let said = Resolved::new(&next, &Machine::nominal()).expect("possible").notes().join("\n");
+            assert!(said.contains(&format!("pixels have {}, as the weights were trained", scaled.words())), "{said}");
+        }
     }
 }
 
