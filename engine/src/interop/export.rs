@@ -83,8 +83,8 @@ pub fn export(
         let message = "channels are taken out of the model, and the layout has no place for such widths";
         return Err(Problem::new("prune.kind", message, "export as safetensors").into());
     }
-    let fields = config::of(experiment, info)?;
     let own = Mapped::open(checkpoint)?;
+    let fields = config::of(experiment, info, own.class_names().as_deref())?;
     let (whole, factored) = (experiment.whole(), low_rank::factored(experiment, info)?);
     let made_of = slots(experiment, info)?;
     // The layout has whole layers only.

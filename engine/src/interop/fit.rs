@@ -145,6 +145,11 @@ impl Fitted {
         self.naming
     }
 
+    /// What the classes are called that its head answers with, where a file says it.
+    pub fn class_names(&self) -> Option<Vec<String>> {
+        self.has("head.classes.weight").then(|| self.mapped.class_names())?
+    }
+
     /// Whether it has the tensor of the model with this name.
     pub fn has(&self, name: &str) -> bool {
         self.tensors.contains_key(self.whole_of(name))

@@ -11,6 +11,7 @@ mod config;
 mod export;
 mod finite;
 mod fit;
+mod labels;
 mod layout;
 mod lent;
 mod low_rank;
