@@ -44,6 +44,11 @@ impl ModelChoice {
         self.model.to_string_lossy().into_owned()
     }
 
+    /// Whether nothing but warnings, errors and the result is written.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// The model, of an experiment that can be on `machine`.
     ///
     /// # Errors

@@ -87,6 +87,25 @@ impl Experiment {
         Cow::Owned(decided)
     }
 
+    /// The data by which a prompt is written: a published language model that learns generated tokens is asked in text where its
+    /// tokenizer is known, that of the data or the one beside its weights.
+    pub fn prompt_data(&self) -> Cow<'_, Data> {
+        match self.data.kind {
+            DataKind::Tokens => {}
+            kind if kind.uses(DataSetting::Tokenizer) => return self.whole_data(),
+            _ => return Cow::Borrowed(&self.data),
+        }
+        let is_there = |path: &&Path| path.join(TOKENIZER).is_file() || path.is_file();
+        let beside = || self.weights.chosen().and_then(|path| if path.is_dir() { Some(path) } else { path.parent() });
+        let found = self.data.chosen_tokenizer().filter(is_there);
+        match found.or_else(|| beside().filter(|folder| folder.join(TOKENIZER).is_file())) {
+            Some(tokenizer) => {
+                Cow::Owned(Data { kind: DataKind::Text, tokenizer: Some(tokenizer.to_owned()), ..self.data.clone() })
+            }
+            None => Cow::Borrowed(&self.data),
+        }
+    }
+
     /// The data with what the experiment says of them elsewhere: without a tokenizer of their own, texts have that of the
     /// folder of the weights, and images are scaled as the weights were trained.
     pub fn whole_data(&self) -> Cow<'_, Data> {
