@@ -63,7 +63,7 @@ impl ModelChoice {
             return self.changed(experiment, self.checkpoint_of(&store, &key)?);
         }
         let choice = Choice::changed(&self.model, self.changes.clone(), self.quiet);
-        Ok(Tried::begun(Experiment::clone(choice.resolve(machine, |_| {})?.experiment())))
+        Ok(Tried::begun(Experiment::clone(choice.resolve_to_run(machine, |_| {})?.experiment())))
     }
 
     /// The checkpoint that is named by its path.
