@@ -22,7 +22,7 @@ mod vision;
 mod written;
 
 pub use self::{
-    export::{Exported, export},
+    export::{Exported, export, left_out},
     fit::{Fitted, chosen, teaching},
     lent::{CandleTensors, Lends, lend, take_in},
     low_rank::{Spectra, factored, factoring_bytes},

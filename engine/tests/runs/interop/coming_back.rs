@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 use candle_core::{DType, Device, Tensor, safetensors};
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{Frozen, Lora, Model, ModelKind, Normalise, Precision},
+    experiment::{CodedWeights, Frozen, Lora, Model, ModelKind, Normalise, Precision, QuantiseKind},
     hardware::Machine,
     interop::export,
     memory::{Category, Phase},
@@ -258,4 +258,22 @@ fn what_an_export_leaves_out_or_leaves_there_is_said() {
     for (note, part) in exported.notes.iter().zip(parts) {
         assert!(note.contains(part), "{note}");
     }
+}
+
+#[test]
+fn an_export_says_that_integers_are_left_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let plain = tiny(ModelKind::Llama);
+    trained(&plain, &at("run"));
+    let notes = |experiment: &Experiment| {
+        let checkpoint = Checkpoint::at(at("run")).expect("saved");
+        export(&checkpoint, &at("out"), experiment, &info(experiment), false).unwrap_or_else(|e| panic!("{e}")).notes
+    };
+    assert_eq!(notes(&plain), Vec::<String>::new());
+    // The same weights: what becomes of them at the end is in no checkpoint.
+    let mut coded = plain;
+    (coded.quantise.kind, coded.quantise.weights) = (QuantiseKind::After, CodedWeights::Int4);
+    let said = notes(&coded).join("\n");
+    assert!(said.contains("(quantise.kind = after, quantise.weights = int4)"), "{said}");
 }
