@@ -12,7 +12,7 @@ use std::{
 
 use clap::Args;
 use plimsoll_engine::{
-    Bytes, Experiment,
+    Bytes, Experiment, interop,
     plan::{Peak, Plan},
     train::{Event, Folder, Outcome, SaveReason, Start, StepRecord, Summary, Trainer},
 };
@@ -85,6 +85,8 @@ impl Train {
                 Err(status) => return Ok(status),
             }
         }
+        // Before the run is kept: what cannot begin is no run.
+        interop::chosen(&experiment, resolved.info())?;
         let keeping = self.keep.begin(self.anyway);
         let mut keep = keeping.checkpoints();
         keep.folder = self.checkpoints.clone().map(Folder::from).or(keep.folder);

@@ -128,3 +128,18 @@ fn weights_that_are_pickled_are_not_taken_for_random_ones() {
     let chosen = stdout(&["try", model, "--set", "weights.path=", "--prompt", "1", "--json", "--quiet"]);
     assert_eq!(object(&chosen)["weights"]["from"], "initialised");
 }
+
+#[test]
+fn a_run_whose_weights_do_not_fit_is_none_that_is_kept() {
+    let kept = Kept::new();
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("other.safetensors");
+    let head = "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}";
+    fs::write(&path, [&(head.len() as u64).to_le_bytes()[..], head.as_bytes(), &[0; 4]].concat()).expect("written");
+    let chosen = format!("weights.path={}", path.display());
+    let output = kept.output(&["train", "mlp-digits", "--steps", "1", "--set", &chosen]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("has none of the tensors of this model"), "{said}");
+    assert_eq!(lines(&kept.told(&["runs", "--json"])).len(), 0, "nothing was done");
+}
