@@ -1,6 +1,10 @@
 //! The choice that most commands take: a preset, and what is changed in it.
 
-use std::{io, path::PathBuf, str::FromStr};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use clap::Args;
 use plimsoll_engine::{
@@ -130,7 +134,28 @@ impl Choice {
     /// # Errors
     /// A preset that cannot be read, a change that cannot be made, and every problem of the experiment that results.
     pub(super) fn resolve(&self, machine: &Machine, change: impl FnOnce(&mut Experiment)) -> anyhow::Result<Resolved> {
-        let Opened { mut experiment, notes, places, .. } = self.preset()?;
+        self.resolve_for(machine, change, |_, _| Ok(()))
+    }
+
+    /// The same for a model that is to compute: weights that lie beside it and cannot be read are no random ones.
+    ///
+    /// # Errors
+    /// Those of [`Choice::resolve`], and weights that are pickled.
+    pub(super) fn resolve_to_run(
+        &self,
+        machine: &Machine,
+        change: impl FnOnce(&mut Experiment),
+    ) -> anyhow::Result<Resolved> {
+        self.resolve_for(machine, change, Opened::refuse_pickled)
+    }
+
+    fn resolve_for(
+        &self,
+        machine: &Machine,
+        change: impl FnOnce(&mut Experiment),
+        check: impl FnOnce(Option<&Path>, &Experiment) -> plimsoll_engine::Result<()>,
+    ) -> anyhow::Result<Resolved> {
+        let Opened { mut experiment, notes, places, pickled, .. } = self.preset()?;
         self.note(notes.iter().map(|note| format!("{}: {note}", self.name())));
         // Without a budget, the line is drawn where the card ends.
         if let Some(card) = machine.profile(&experiment.device).filter(|_| places.of("budget").is_none()) {
@@ -138,6 +163,7 @@ impl Choice {
         }
         let own = experiment.clone();
         let of_changes = self.changes.make(&mut experiment)?;
+        check(pickled.as_deref(), &experiment)?;
         let unused = places.unused(&own, &experiment);
         self.note(unused.iter().map(|unused| format!("{} ({}): {}", self.name(), unused.place, unused.words)));
         self.note(of_changes);

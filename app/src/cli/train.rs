@@ -12,7 +12,7 @@ use std::{
 
 use clap::Args;
 use plimsoll_engine::{
-    Bytes, Experiment,
+    Bytes, Experiment, interop,
     plan::{Peak, Plan},
     train::{Event, Folder, Outcome, SaveReason, Start, StepRecord, Summary, Trainer},
 };
@@ -72,7 +72,7 @@ impl Train {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         self.checkpoints.as_deref().map(keeping::can_be_saved_in).transpose()?;
         let trainer = Trainer::new(|| {});
-        let resolved = self.choice.resolve(&trainer.machine(), |e| {
+        let resolved = self.choice.resolve_to_run(&trainer.machine(), |e| {
             if self.steps.is_some() {
                 (e.run.steps, e.run.epochs) = (self.steps, None);
             }
@@ -85,6 +85,8 @@ impl Train {
                 Err(status) => return Ok(status),
             }
         }
+        // Before the run is kept: what cannot begin is no run.
+        interop::chosen(&experiment, resolved.info())?;
         let keeping = self.keep.begin(self.anyway);
         let mut keep = keeping.checkpoints();
         keep.folder = self.checkpoints.clone().map(Folder::from).or(keep.folder);

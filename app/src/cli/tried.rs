@@ -44,6 +44,11 @@ impl ModelChoice {
         self.model.to_string_lossy().into_owned()
     }
 
+    /// Whether nothing but warnings, errors and the result is written.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// The model, of an experiment that can be on `machine`.
     ///
     /// # Errors
@@ -58,7 +63,7 @@ impl ModelChoice {
             return self.changed(experiment, self.checkpoint_of(&store, &key)?);
         }
         let choice = Choice::changed(&self.model, self.changes.clone(), self.quiet);
-        Ok(Tried::begun(Experiment::clone(choice.resolve(machine, |_| {})?.experiment())))
+        Ok(Tried::begun(Experiment::clone(choice.resolve_to_run(machine, |_| {})?.experiment())))
     }
 
     /// The checkpoint that is named by its path.

@@ -28,11 +28,14 @@ Examples:
   plimsoll try last --image seven.png
   plimsoll try last --sample 12                 the sample 12 of the test set, counted from 0
   plimsoll try last --prompt \"To be\" --tokens 100 --temperature 0.8 --top-p 0.9
+  plimsoll try my-llama --prompt \"To be\"         a folder with weights and a tokenizer.json
   plimsoll try sort-llama --prompt \"3 0 7 4 1 8 5 2\"   as it is initialised, when nothing is trained yet
   plimsoll try last --image seven.png --json | jq '.classes[0]'
 
 An image is a JPEG, PNG or WebP; it is cropped to its middle and brought to the size and the channels of the model, as the images
 of a folder are. A prompt is written in what the data have tokens for: any text where they are a file, brackets, or numbers.
+A model from a folder with a tokenizer.json takes text by that. One that learned conversations is given the prompt as a user's
+message, by the template beside its tokenizer, and answers up to where the template ends an answer (--raw: as it is written).
 The same seed writes the same text.
 
 The prompt is seen in whole; then each token is one row through the model, with the keys and values of those before it in a cache.
@@ -52,6 +55,9 @@ pub(super) struct Try {
     /// Draw from the likeliest tokens that together have this share of the probability
     #[arg(long, value_name = "P", default_value_t = 1.0, requires = "prompt", allow_negative_numbers = true)]
     top_p: f64,
+    /// Take the prompt as it is written, where the model learned conversations
+    #[arg(long, requires = "prompt")]
+    raw: bool,
     /// The seed of what is drawn
     #[arg(long, value_name = "S", default_value_t = 1, requires = "prompt", allow_negative_numbers = true)]
     seed: u64,
@@ -99,8 +105,8 @@ impl Try {
     }
 
     fn write(&self, tester: &mut Tester, tried: &Tried, prompt: &str) -> anyhow::Result<ExitCode> {
-        let Self { tokens, temperature, top_p, seed, .. } = *self;
-        let sampling = Sampling { tokens, temperature, top_p, seed };
+        let Self { tokens, temperature, top_p, seed, raw, .. } = *self;
+        let sampling = Sampling { tokens, temperature, top_p, seed, raw };
         // Nothing is written before it is known that the model can write on.
         let (mut failure, mut before) = (None, prompt.to_owned());
         let written = tester.write(tried, prompt, sampling, |text| {
@@ -116,18 +122,29 @@ impl Try {
         }
         match self.json {
             true => out::json(&written_as_json(&written, prompt))?,
-            false => {
-                out::text("\n")?;
-                let (weights, took) = (weights_in_words(&written.weights), took_in_words(&written.took));
-                let seen = (written.prompt_tokens + written.tokens.len()).saturating_sub(1);
-                let moved = match written.took.cached {
-                    Some(cached) if seen > cached.positions => " Past them, each token took a whole pass.",
-                    _ => "",
-                };
-                out::say("note", format!("{} {weights}; {}{moved}", self.model.name(), took.trim_end()).trim_end());
-            }
+            false => out::text("\n")?,
+        }
+        if !self.json && !self.model.is_quiet() {
+            self.note(&written);
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Says what was written, where from, and what that took.
+    fn note(&self, written: &Written) {
+        if written.is_answer {
+            out::say(
+                "note",
+                "the prompt is a user's message, by the template of the tokenizer; --raw gives it as it is",
+            );
+        }
+        let (weights, took) = (weights_in_words(&written.weights), took_in_words(&written.took));
+        let seen = (written.prompt_tokens + written.tokens.len()).saturating_sub(1);
+        let moved = match written.took.cached {
+            Some(cached) if seen > cached.positions => " Past them, each token took a whole pass.",
+            _ => "",
+        };
+        out::say("note", format!("{} {weights}; {}{moved}", self.model.name(), took.trim_end()).trim_end());
     }
 }
 
@@ -193,6 +210,7 @@ fn describe(reply: &Reply, task: Task) -> String {
 fn written_as_json(written: &Written, prompt: &str) -> Value {
     json!({
         "prompt": prompt,
+        "is_answer": written.is_answer,
         "text": written.text,
         "prompt_tokens": written.prompt_tokens,
         "tokens": written.tokens,

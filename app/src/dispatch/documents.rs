@@ -179,7 +179,7 @@ impl Dispatcher<'_> {
     /// Opens a preset file, or a model's configuration; what was there stays if the file cannot be used.
     pub(super) fn open(&mut self, path: &Path) {
         match preset::open(path) {
-            Ok(preset::Opened { mut experiment, is_preset, places, notes }) => {
+            Ok(preset::Opened { mut experiment, is_preset, places, notes, .. }) => {
                 self.file_trouble_is_over();
                 for note in notes {
                     let text = format!("{}: {note}", path.display());

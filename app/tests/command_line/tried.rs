@@ -108,3 +108,38 @@ fn a_run_whose_checkpoints_lie_elsewhere_is_tried_by_their_file() {
     let said = text(&kept.output(&["resume", "last"]).stderr);
     assert!(said.contains("`plimsoll resume FILE` goes on from a checkpoint that lies elsewhere"), "{said}");
 }
+
+#[test]
+fn weights_that_are_pickled_are_not_taken_for_random_ones() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config =
+        r#"{"model_type": "gpt2", "n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 8, "vocab_size": 20}"#;
+    fs::write(folder.path().join("config.json"), config).expect("written");
+    fs::write(folder.path().join("pytorch_model.bin"), "no").expect("written");
+    let model = folder.path().to_str().expect("text");
+    for command in [&["train", model, "--quiet"][..], &["evaluate", model], &["try", model, "--prompt", "1"]] {
+        let said = fails(1, command);
+        assert!(said.contains("pytorch_model.bin: is pickled") && said.contains("save_pretrained"), "{said}");
+        assert!(said.contains("--set weights.path="), "{said}");
+    }
+    // What it takes can be planned, and nothing is refused that was asked for.
+    let planned = plimsoll(&["plan", model, "--json"]);
+    assert!(planned.status.success() && text(&planned.stderr).contains("is pickled and not read"));
+    let chosen = stdout(&["try", model, "--set", "weights.path=", "--prompt", "1", "--json", "--quiet"]);
+    assert_eq!(object(&chosen)["weights"]["from"], "initialised");
+}
+
+#[test]
+fn a_run_whose_weights_do_not_fit_is_none_that_is_kept() {
+    let kept = Kept::new();
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("other.safetensors");
+    let head = "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}";
+    fs::write(&path, [&(head.len() as u64).to_le_bytes()[..], head.as_bytes(), &[0; 4]].concat()).expect("written");
+    let chosen = format!("weights.path={}", path.display());
+    let output = kept.output(&["train", "mlp-digits", "--steps", "1", "--set", &chosen]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("has none of the tensors of this model"), "{said}");
+    assert_eq!(lines(&kept.told(&["runs", "--json"])).len(), 0, "nothing was done");
+}

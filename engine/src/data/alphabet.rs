@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::{
-    data::corpus::Tokenizer,
+    data::corpus::{Tokenizer, is_of_conversations},
     error::{Problem, Result},
     experiment::{Data, DataKind},
 };
@@ -26,17 +26,35 @@ pub struct Alphabet {
     question: usize,
     /// Of text that goes through one, once it is open.
     tokenizer: Option<Arc<Tokenizer>>,
+    /// Whether a prompt is what a user says, and an answer follows.
+    is_conversation: bool,
+    /// What ends a text or an answer.
+    ends: [Option<u32>; 2],
 }
 
 impl Alphabet {
-    /// That of `data`, its tokenizer opened: tokens and text are asked of this one.
+    /// That of `data`, its tokenizer opened: tokens and text are asked of this one. Where samples are conversations, a prompt
+    /// begins one.
     ///
     /// # Errors
     /// Fails for data of images, and where the tokenizer cannot be read.
     pub fn open(data: &Data) -> Result<Self> {
         let alphabet = Self::of(data)?;
         let tokenizer = data.is_tokenized().then(|| Tokenizer::open(data.chosen_tokenizer())).transpose()?;
-        Ok(Self { tokenizer: tokenizer.map(Arc::new), ..alphabet })
+        let is_conversation = tokenizer.is_some() && is_of_conversations(data);
+        let of_answer = tokenizer.as_ref().filter(|_| is_conversation).and_then(Tokenizer::end_of_answer);
+        let ends = [tokenizer.as_ref().and_then(Tokenizer::end), of_answer];
+        Ok(Self { tokenizer: tokenizer.map(Arc::new), is_conversation, ends, ..alphabet })
+    }
+
+    /// The same, where a prompt is to be taken as it is written.
+    pub fn raw(self) -> Self {
+        Self { is_conversation: false, ..self }
+    }
+
+    /// Whether a prompt is given as a user's message, by the template of its tokenizer.
+    pub fn is_conversation(&self) -> bool {
+        self.is_conversation
     }
 
     /// That of `data`, for what is said of it: a tokenizer is not opened.
@@ -66,7 +84,7 @@ impl Alphabet {
                 return Err(Problem::new("data.kind", "a model of a table takes no prompt", mend).into());
             }
         };
-        Ok(Self { kind: data.kind, numbers, question, tokenizer: None })
+        Ok(Self { kind: data.kind, numbers, question, tokenizer: None, is_conversation: false, ends: [None; 2] })
     }
 
     /// What a prompt is written in, with an example.
@@ -117,8 +135,16 @@ impl Alphabet {
             _ => "",
         };
         let refused = |what: String| Problem::new("prompt", what, format!("write {}{of_text}", self.hint()));
-        if let Some(tokenizer) = &self.tokenizer {
-            return tokenizer.prompt(prompt).map_err(|why| refused(why).into());
+        match &self.tokenizer {
+            Some(_) if self.is_conversation && prompt.trim().is_empty() => {
+                return Err(refused("the prompt is empty".to_owned()).into());
+            }
+            Some(tokenizer) if self.is_conversation => {
+                let failed = |why| Problem::new("prompt", why, "or give it as it is (--raw)").into();
+                return tokenizer.question(prompt).map_err(failed);
+            }
+            Some(tokenizer) => return tokenizer.prompt(prompt).map_err(|why| refused(why).into()),
+            None => {}
         }
         let mut tokens = match self.kind {
             DataKind::Text | DataKind::Jsonl => prompt.bytes().map(u32::from).collect::<Vec<_>>(),
@@ -154,9 +180,9 @@ impl Alphabet {
         Ok(tokens)
     }
 
-    /// The token that ends a text, where there is one.
-    pub(crate) fn end(&self) -> Option<u32> {
-        self.tokenizer.as_ref()?.end()
+    /// Whether a token ends what is written.
+    pub(crate) fn ends_with(&self, token: u32) -> bool {
+        self.ends.contains(&Some(token))
     }
 
     /// Tokens as text, where they are those of a tokenizer: a token is then written by what stands before it.

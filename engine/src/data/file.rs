@@ -236,11 +236,11 @@ impl Opened {
 /// The error for a file or folder that the system does not let us read.
 pub(super) fn unreadable(path: &Path, error: &io::Error) -> Error {
     let message = match error.kind() {
-        io::ErrorKind::NotFound => "not found; check the path, or choose the folder again".to_owned(),
+        io::ErrorKind::NotFound => "not found; check the path, or choose again".to_owned(),
         io::ErrorKind::PermissionDenied => {
-            "no permission to read it; change its permissions, or choose another folder".to_owned()
+            "no permission to read it; change its permissions, or choose another".to_owned()
         }
-        _ => format!("it cannot be read: {error}; choose another folder"),
+        _ => format!("it cannot be read: {error}; choose another"),
     };
     Error::file(path, message)
 }
@@ -283,7 +283,9 @@ mod tests {
     fn what_the_system_refuses_is_said_in_plain_words() {
         let message = |kind| unreadable(Path::new("set"), &io::Error::from(kind)).to_string();
         assert!(message(io::ErrorKind::PermissionDenied).starts_with("set: no permission to read it"));
-        assert!(message(io::ErrorKind::NotFound).starts_with("set: not found"));
+        assert!(message(io::ErrorKind::NotFound).starts_with("set: not found; check the path"));
+        // It may be a file as well.
+        assert!(!message(io::ErrorKind::NotFound).contains("folder"));
         assert!(message(io::ErrorKind::TimedOut).starts_with("set: it cannot be read"));
     }
 

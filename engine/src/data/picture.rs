@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::{
     data::{Dataset, HostBatch, Inputs, Split, images::decode::decode, shapes},
     error::{Error, Problem, Result},
-    experiment::{DataKind, Task},
+    experiment::{DataKind, LabelKind, Task},
 };
 
 /// The brightest value of the digits that ship with the program; of other images it is the largest byte.
@@ -121,6 +121,21 @@ impl Dataset {
             _ => None,
         };
         own.or_else(known).unwrap_or_else(|| class.to_string())
+    }
+
+    /// What all classes are called, where that is more than their numbers; `None` of sequences and values.
+    pub fn class_names(&self) -> Option<Vec<String>> {
+        let facts = self.facts();
+        let has_classes = matches!(self.chosen().task(), Task::Class | Task::Mask) && facts.label == LabelKind::Class;
+        let names: Vec<String> =
+            has_classes.then(|| (0..facts.classes).map(|class| self.class_name(class)).collect())?;
+        let is_number = |(class, name): (usize, &String)| *name == class.to_string();
+        (!names.iter().enumerate().all(is_number)).then_some(names)
+    }
+
+    /// Whether its user named the classes, or its publisher: not where they have numbers, or are of generated samples.
+    pub fn has_own_class_names(&self) -> bool {
+        matches!(self.chosen().kind, DataKind::Images | DataKind::Table | DataKind::Cifar10)
     }
 
     /// Refuses a number past the end of the test set.

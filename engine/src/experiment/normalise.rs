@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::{
     experiment::{
         ModelKind,
-        weights::{CONFIG, INDEX, WHOLE},
+        weights::{CONFIG, INDEX, WHOLE, own::Own},
     },
     words::words,
 };
@@ -21,7 +21,7 @@ use crate::{
 words! {
     /// What the mean and the deviation are by which pixels are scaled, channel by channel.
     pub enum Normalise {
-        /// Those that the weights of `weights.path` were trained with; without published weights those of the data set.
+        /// Those that the weights of `weights.path` were trained with; without weights those of the data set.
         Auto = "auto",
         /// Mean 0 and deviation 1 over the training images.
         Dataset = "dataset",
@@ -67,9 +67,14 @@ impl Normalise {
         }
     }
 
-    /// What the weights at `path` of such a model were trained with; `None` where nothing is known of it, as of weights that
-    /// this program wrote.
+    /// What the weights at `path` of such a model were trained with; `None` where nothing is known of it.
     pub(super) fn of_weights(path: &Path, kind: ModelKind) -> Option<Self> {
+        // What a run says of itself goes before whatever lies beside its file.
+        Own::at(path).map_or_else(|| Self::published(path, kind), |own| own.normalise())
+    }
+
+    /// The same of weights that no run of this program saved.
+    pub(super) fn published(path: &Path, kind: ModelKind) -> Option<Self> {
         if !matches!(kind, ModelKind::Resnet | ModelKind::Mobilenetv2 | ModelKind::Vit) {
             return None;
         }
@@ -88,6 +93,7 @@ impl Normalise {
             }
         }
         let file = file_of(path)?;
+        // An export without a word of it beside the weights is of a run whose pixels were scaled by its data.
         let is_own = memchr::memmem::find(&beginning(&file)?, OWN).is_some();
         // Vision transformers of transformers and of timm are trained with halves.
         let published = if kind == ModelKind::Vit { Self::Half } else { Self::Imagenet };

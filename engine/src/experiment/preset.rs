@@ -11,7 +11,11 @@ mod reader;
 mod remembered;
 mod unused;
 
-use std::{collections::HashMap, io::Read, path::Path};
+use std::{
+    collections::HashMap,
+    io::Read,
+    path::{Path, PathBuf},
+};
 
 use toml_edit::{Document, Value};
 
@@ -43,6 +47,25 @@ pub struct Opened {
     pub places: Places,
     /// What its user should know, such as a key that is called otherwise now.
     pub notes: Vec<String>,
+    /// The pickled file that the weights of its folder are in, which is not read.
+    pub pickled: Option<PathBuf>,
+}
+
+impl Opened {
+    /// Refuses to begin a run of `experiment`, which was opened so and changed since, with random weights that nobody asked
+    /// for.
+    ///
+    /// # Errors
+    /// Names the pickled file, and what would mend it.
+    pub fn refuse_pickled(pickled: Option<&Path>, experiment: &Experiment) -> Result<()> {
+        // An empty path is a choice.
+        let Some(pickled) = pickled.filter(|_| experiment.weights.path.is_none()) else { return Ok(()) };
+        let message = format!(
+            "{}; or choose others (weights.path=FILE), or begin with random weights (--set weights.path=)",
+            weights::PICKLED_IS_REFUSED
+        );
+        Err(Error::file(pickled, message))
+    }
 }
 
 /// Where a text gives each of its keys, such as `line 3, column 1`.
@@ -76,20 +99,22 @@ pub fn open(path: impl AsRef<Path>) -> Result<Opened> {
         return opened_either(&file::text_of(path)?, path);
     }
     let (mut experiment, mut notes) = hugging_face::opened(&file::text_of(&config)?, &config)?;
+    let mut pickled = None;
     if path.join(weights::TOKENIZER).is_file() {
         experiment.data.tokenizer = Some(path.to_owned());
     }
     if weights::are_in(path) {
         experiment.weights.path = Some(path.to_owned());
         experiment.description.push_str(" The model begins with the weights of the folder.");
-    } else if let Some(pickled) = weights::pickled_in(path) {
-        let name = pickled.file_name().unwrap_or_default().to_string_lossy();
+    } else if let Some(found) = weights::pickled_in(path) {
+        let name = found.file_name().unwrap_or_default().to_string_lossy();
         notes.push(format!(
-            "has its weights in {name}, which is pickled and not read: the model begins with random ones; save it as {}",
+            "has its weights in {name}, which is pickled and not read: the model has random ones; save it as {}",
             weights::WHOLE
         ));
+        pickled = Some(found);
     }
-    Ok(Opened { experiment, is_preset: false, places: Places::default(), notes })
+    Ok(Opened { experiment, is_preset: false, places: Places::default(), notes, pickled })
 }
 
 /// Opens what a reader gives, as [`open`] does a file; `path` is for messages.
@@ -106,7 +131,7 @@ fn opened_either(text: &str, path: &Path) -> Result<Opened> {
         return opened(text, path);
     }
     let (experiment, notes) = hugging_face::opened(text, path)?;
-    Ok(Opened { experiment, is_preset: false, places: Places::default(), notes })
+    Ok(Opened { experiment, is_preset: false, places: Places::default(), notes, pickled: None })
 }
 
 /// Reads a preset from text; `path` is for messages.
@@ -170,7 +195,7 @@ pub fn opened(text: &str, path: impl AsRef<Path>) -> Result<Opened> {
         return Err(reader.error(text, path));
     }
     let places = Places(reader.places(text));
-    Ok(Opened { experiment: reader.experiment, is_preset: true, places, notes: reader.notes })
+    Ok(Opened { experiment: reader.experiment, is_preset: true, places, notes: reader.notes, pickled: None })
 }
 
 /// The preset as text: the top keys, then the groups, each in a fixed order; keys that the chosen kinds do not use are

@@ -17,7 +17,10 @@ use crate::{
         check::check,
         hugging_face::{self, Published},
         preset, shipped,
-        weights::files::{self, Files},
+        weights::{
+            files::{self, Files},
+            own,
+        },
     },
     header::{self, Header, THINNED, WEIGHTS, unreadable},
 };
@@ -55,7 +58,7 @@ impl Teacher {
         let Some(first) = paths.first() else { return Err(Error::file(path, "has no weights; choose a kept run")) };
         let file = File::open(first).map_err(|error| unreadable(first, &error))?;
         let header = header::read(first, &file, WEIGHTS)?;
-        let text = ["experiment", "plimsoll_experiment"].into_iter().find_map(|name| header.facts.get(name));
+        let text = own::fact(&header.facts, "experiment");
         if let Some(text) = text {
             let own = preset::parse(text, first.join("experiment"))?;
             let classes = classes(&header, &own);

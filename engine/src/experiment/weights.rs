@@ -1,6 +1,7 @@
 //! What a model begins with: nothing, or weights that lie in files.
 
 pub(crate) mod files;
+pub(crate) mod own;
 
 use std::{
     borrow::Cow,
@@ -34,6 +35,10 @@ pub const TOKENIZER: &str = "tokenizer.json";
 
 /// Endings of pickled files, which are not read: to read one is to run whatever program lies in it.
 const PICKLED: [&str; 6] = ["bin", "pt", "pth", "ckpt", "pkl", "pickle"];
+
+/// Why a pickled file is not read, and what would mend it.
+pub(crate) const PICKLED_IS_REFUSED: &str = "is pickled, and to read a pickled file is to run whatever program is in it; save the weights as safetensors where the \
+     file comes from (save_pretrained, or safetensors.torch.save_model)";
 
 /// Whether `folder` has weights in the layout of Hugging Face, or something by their name.
 pub fn are_in(folder: &Path) -> bool {
@@ -84,6 +89,25 @@ impl Experiment {
             decided.data.task = known.task;
         }
         Cow::Owned(decided)
+    }
+
+    /// The data by which a prompt is written: a published language model that learns generated tokens is asked in text where its
+    /// tokenizer is known, that of the data or the one beside its weights.
+    pub fn prompt_data(&self) -> Cow<'_, Data> {
+        match self.data.kind {
+            DataKind::Tokens => {}
+            kind if kind.uses(DataSetting::Tokenizer) => return self.whole_data(),
+            _ => return Cow::Borrowed(&self.data),
+        }
+        let is_there = |path: &&Path| path.join(TOKENIZER).is_file() || path.is_file();
+        let beside = || self.weights.chosen().and_then(|path| if path.is_dir() { Some(path) } else { path.parent() });
+        let found = self.data.chosen_tokenizer().filter(is_there);
+        match found.or_else(|| beside().filter(|folder| folder.join(TOKENIZER).is_file())) {
+            Some(tokenizer) => {
+                Cow::Owned(Data { kind: DataKind::Text, tokenizer: Some(tokenizer.to_owned()), ..self.data.clone() })
+            }
+            None => Cow::Borrowed(&self.data),
+        }
     }
 
     /// The data with what the experiment says of them elsewhere: without a tokenizer of their own, texts have that of the

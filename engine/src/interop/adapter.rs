@@ -172,10 +172,12 @@ pub(super) fn write(run: &Run<'_>, folder: &Path, exported: &mut Exported) -> Re
     exported.bytes = written::write(&path, &entries)?;
     exported.files.push(path);
     let base = experiment.weights.chosen().and_then(|path| if path.is_dir() { Some(path) } else { path.parent() });
+    // Whoever loads it may stand elsewhere.
+    let base = base.map(|base| std::path::absolute(base).unwrap_or_else(|_| base.to_owned()));
     let fields = json!({
         "peft_type": "LORA",
         "task_type": "CAUSAL_LM",
-        "base_model_name_or_path": base.map(|base| base.to_string_lossy()),
+        "base_model_name_or_path": base.as_deref().map(|base| base.to_string_lossy()),
         "r": experiment.lora.rank,
         "lora_alpha": experiment.lora.alpha,
         "lora_dropout": experiment.lora.dropout,

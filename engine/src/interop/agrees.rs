@@ -12,6 +12,7 @@ use crate::{
         Experiment, Model,
         hugging_face::{self, Published},
         preset,
+        weights::own,
     },
     header::unreadable,
 };
@@ -24,7 +25,7 @@ const FREE: [&str; 4] = ["model.dropout", "model.attention", "model.norm_epsilon
 
 /// Refuses a model that computes something else than the one whose weights are `mapped`; what is not known comes back.
 pub(super) fn with(mapped: &Mapped, is_own: bool, experiment: &Experiment) -> Result<Option<String>> {
-    let own = ["experiment", "plimsoll_experiment"].into_iter().find_map(|name| mapped.facts.get(name));
+    let own = own::fact(&mapped.facts, "experiment");
     if let Some(text) = own.filter(|_| is_own) {
         let path = mapped.path.join("experiment");
         let model = preset::parse(text, &path)?.model;

@@ -5,20 +5,23 @@
 
 use serde_json::{Map, Value, json};
 
+use super::labels::{self, PUBLISHED};
 use crate::{
     error::{Problem, Result},
     experiment::{DatasetInfo, Experiment, Model, ModelKind, Stem, weights::CONFIG},
 };
 
-/// The configuration of the experiment's model over such data, as the fields of a file.
-pub(super) fn of(experiment: &Experiment, info: &DatasetInfo) -> Result<Map<String, Value>> {
+/// The configuration of the experiment's model over such data, as the fields of a file. Classes have `names`, where they are
+/// known.
+pub(super) fn of(experiment: &Experiment, info: &DatasetInfo, names: Option<&[String]>) -> Result<Map<String, Value>> {
+    let names = names.filter(|names| names.len() == info.classes);
     let model = &experiment.model;
     let own = match model.kind {
         ModelKind::Gpt2 => gpt2(model, info)?,
         ModelKind::Llama => llama(experiment, info)?,
-        ModelKind::Vit if began_in_timm(experiment) => return Ok(as_it_began(experiment, info)),
-        ModelKind::Vit => vit(model, info)?,
-        ModelKind::Resnet | ModelKind::Mobilenetv2 => return of_timm(model, info),
+        ModelKind::Vit if began_in_timm(experiment) => return Ok(as_it_began(experiment, info, names)),
+        ModelKind::Vit => vit(model, info, names)?,
+        ModelKind::Resnet | ModelKind::Mobilenetv2 => return of_timm(model, info, names),
         _ => return Err(no_place(model)),
     };
     let mut fields = before(experiment).filter(|fields| fields.get("model_type") == Some(&own["model_type"]));
@@ -64,9 +67,10 @@ pub(super) fn began_in_timm(experiment: &Experiment) -> bool {
 }
 
 /// The configuration that the run began with, for as many classes as it has now.
-fn as_it_began(experiment: &Experiment, info: &DatasetInfo) -> Map<String, Value> {
+fn as_it_began(experiment: &Experiment, info: &DatasetInfo, names: Option<&[String]>) -> Map<String, Value> {
     let mut fields = before(experiment).unwrap_or_default();
     fields.insert("num_classes".to_owned(), info.classes.into());
+    labels::put_for_timm(&mut fields, names);
     fields
 }
 
@@ -154,11 +158,9 @@ fn llama(experiment: &Experiment, info: &DatasetInfo) -> Result<Value> {
     Ok(fields)
 }
 
-fn vit(model: &Model, info: &DatasetInfo) -> Result<Value> {
+fn vit(model: &Model, info: &DatasetInfo, names: Option<&[String]>) -> Result<Value> {
     let [height, width, channels] = info.image()?;
-    let labels: Map<String, Value> = (0..info.classes).map(|i| (i.to_string(), format!("LABEL_{i}").into())).collect();
-    let numbers: Map<String, Value> = (0..info.classes).map(|i| (format!("LABEL_{i}"), i.into())).collect();
-    Ok(json!({
+    let mut fields = json!({
         "model_type": "vit",
         "architectures": ["ViTForImageClassification"],
         "hidden_act": "gelu",
@@ -173,13 +175,15 @@ fn vit(model: &Model, info: &DatasetInfo) -> Result<Value> {
         "hidden_dropout_prob": model.dropout,
         "attention_probs_dropout_prob": 0.0,
         "qkv_bias": true,
-        "id2label": labels,
-        "label2id": numbers,
-    }))
+    });
+    for (name, value) in labels::of_transformers(names, info.classes) {
+        fields[name] = value;
+    }
+    Ok(fields)
 }
 
 /// What timm asks of a model's folder; torchvision has no such file.
-fn of_timm(model: &Model, info: &DatasetInfo) -> Result<Map<String, Value>> {
+fn of_timm(model: &Model, info: &DatasetInfo, names: Option<&[String]>) -> Result<Map<String, Value>> {
     let [height, width, channels] = info.image()?;
     if model.stem == Stem::Small {
         let message = "the stem for small images has no place in torchvision's and timm's models";
@@ -193,10 +197,12 @@ fn of_timm(model: &Model, info: &DatasetInfo) -> Result<Map<String, Value>> {
     let mut fields = json!({
         "architecture": architecture,
         "num_classes": info.classes,
-        "pretrained_cfg": { "input_size": [channels, height, width], "num_classes": info.classes },
+        PUBLISHED: { "input_size": [channels, height, width], "num_classes": info.classes },
     });
     if channels != 3 {
         fields["model_args"] = json!({ "in_chans": channels });
     }
-    Ok(fields.as_object().cloned().unwrap_or_default())
+    let mut fields = fields.as_object().cloned().unwrap_or_default();
+    labels::put_for_timm(&mut fields, names);
+    Ok(fields)
 }

@@ -25,7 +25,7 @@ use crate::{
     bytes::Bytes,
     error::{Error, Problem, Result},
     experiment::{
-        DatasetInfo, Experiment, PROCESSOR, PruneKind,
+        DatasetInfo, Experiment, PROCESSOR, PruneKind, QuantiseKind,
         weights::{CONFIG, INDEX, WHOLE},
     },
     header::Element,
@@ -83,8 +83,8 @@ pub fn export(
         let message = "channels are taken out of the model, and the layout has no place for such widths";
         return Err(Problem::new("prune.kind", message, "export as safetensors").into());
     }
-    let fields = config::of(experiment, info)?;
     let own = Mapped::open(checkpoint)?;
+    let fields = config::of(experiment, info, own.class_names().as_deref())?;
     let (whole, factored) = (experiment.whole(), low_rank::factored(experiment, info)?);
     let made_of = slots(experiment, info)?;
     // The layout has whole layers only.
@@ -121,10 +121,27 @@ pub fn export(
 /// What the user of an export should know of it.
 fn notes(folder: &Path, experiment: &Experiment, info: &DatasetInfo, merge: bool) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Some([whole, own]) = config::fewer_positions(experiment, info) {
+    let is_adapter = experiment.lora.rank > 0 && !merge;
+    if let Some([whole, own]) = config::fewer_positions(experiment, info).filter(|_| !is_adapter) {
         notes.push(format!(
             "of the {whole} learned positions of the weights it began with, the run has the first {own}"
         ));
+    }
+    notes.extend(left_out(experiment));
+    let base = experiment.quantise.base;
+    if !base.is_none() && experiment.lora.rank > 0 {
+        let base = base.key();
+        notes.push(match merge {
+            true => format!(
+                "the run held its frozen weights as codes (quantise.base = {base}): what is written is the numbers that the codes \
+                 stand for, with the adapters added, and not the weights that it began with"
+            ),
+            false => format!(
+                "the adapters were trained beside frozen weights held as codes (quantise.base = {base}), which this layout has no \
+                 word for: beside the weights as they are published they answer a little otherwise; load those as codes as well \
+                 (for nf4, bitsandbytes), or write --merge"
+            ),
+        });
     }
     if merge && experiment.lora.rank == 0 {
         notes.push("the run has no adapters to merge".to_owned());
@@ -134,6 +151,20 @@ fn notes(folder: &Path, experiment: &Experiment, info: &DatasetInfo, merge: bool
         notes.push(format!("{} is of the weights that were there before; take it out", index.display()));
     }
     notes
+}
+
+/// What of a trained model its files do not have, for whoever exports it: the integers that it was tested with at the end.
+pub fn left_out(experiment: &Experiment) -> Option<String> {
+    let quantise = &experiment.quantise;
+    let kind = match quantise.kind {
+        QuantiseKind::None => return None,
+        QuantiseKind::After | QuantiseKind::Aware => quantise.kind.key(),
+    };
+    Some(format!(
+        "the weights are written as they were trained, and not as the integers that the run was tested with at its end \
+         (quantise.kind = {kind}, quantise.weights = {}): codes, scales and ranges have no place in the file",
+        quantise.coded().key()
+    ))
 }
 
 /// A tensor of a checkpoint.

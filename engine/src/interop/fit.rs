@@ -5,6 +5,7 @@
 //! missing, misshapen or left over, and those of a model that computes something else: it would train, and be another model.
 
 mod factored;
+mod mends;
 mod reading;
 mod teaching;
 
@@ -70,13 +71,18 @@ struct Match {
     used: HashSet<String>,
     missing: Vec<String>,
     misshapen: Vec<String>,
+    /// Those whose elements are no weights.
+    mistyped: Vec<String>,
     notes: Vec<String>,
 }
+
+/// What is wrong with some tensors, and their names.
+type Wrong = (&'static str, Vec<String>);
 
 impl Match {
     /// Tensors that have their names, whatever their extents.
     fn named(&self) -> usize {
-        self.found.len() + self.misshapen.len()
+        self.found.len() + self.misshapen.len() + self.mistyped.len()
     }
 }
 
@@ -127,7 +133,7 @@ impl Fitted {
         let Some((naming, found)) = best.filter(|(_, found)| found.named() > 0) else {
             return Err(mapped.foreign());
         };
-        let mut notes = mapped.refuse_others(&found, naming, experiment)?;
+        let mut notes = mapped.refuse_others(&found, naming, experiment, info)?;
         notes.extend(agrees::with(&mapped, naming.is_none(), experiment)?);
         notes.extend(found.notes);
         let naming = naming.map_or(OWN, |naming| naming.title);
@@ -143,6 +149,11 @@ impl Fitted {
     /// Whose names its tensors have.
     pub fn naming(&self) -> &'static str {
         self.naming
+    }
+
+    /// What the classes are called that its head answers with, where a file says it.
+    pub fn class_names(&self) -> Option<Vec<String>> {
+        self.has("head.classes.weight").then(|| self.mapped.class_names())?
     }
 
     /// Whether it has the tensor of the model with this name.
@@ -237,7 +248,7 @@ impl Mapped {
             }
             let Element::Of(dtype) = place.element else {
                 let other = place.element.name();
-                found.misshapen.push(format!("{name} has elements of {other}, which are no weights here"));
+                found.mistyped.push(format!("{name} ({other})"));
                 return;
             };
             let view = part.layout.reading(&part.here);
@@ -252,8 +263,13 @@ impl Mapped {
         self.tensors.get_key_value(name).or_else(|| self.tensors.get_key_value(bare()?))
     }
 
-    /// Refuses what is missing, misshapen or left over; what begins afresh because it is not there comes back.
-    fn refuse_others(&self, found: &Match, naming: Option<&Naming>, experiment: &Experiment) -> Result<Vec<String>> {
+    /// What begins afresh because it is not there, and what is wrong: missing, misshapen, mistyped or left over.
+    fn wrongs(
+        &self,
+        found: &Match,
+        naming: Option<&Naming>,
+        experiment: &Experiment,
+    ) -> Result<(Vec<String>, Vec<Wrong>)> {
         let mut notes = Vec::new();
         // A model without its head, as what others built one on. A decoder's may be tied to its tokens, which the file beside
         // the weights says.
@@ -267,45 +283,63 @@ impl Mapped {
         if !heads.is_empty() {
             notes.push("the head begins afresh: the file has none".to_owned());
         }
-        let left = self.left_over(&found.used, naming, experiment)?;
-        let mut wrong = Vec::new();
-        let list = |names: &[&String]| {
-            let some: Vec<&str> = names.iter().take(NAMED).map(|name| name.as_str()).collect();
-            let more = names.len().saturating_sub(NAMED);
-            if more > 0 { format!("{} and {more} more", some.join(", ")) } else { some.join(", ") }
-        };
-        if !missing.is_empty() {
-            wrong.push(format!("tensors are missing: {}", list(&missing)));
-        }
-        let misshapen: Vec<&String> = found.misshapen.iter().collect();
-        if !misshapen.is_empty() {
-            wrong.push(format!("tensors have other extents: {}", list(&misshapen)));
-        }
-        let left: Vec<&String> = left.iter().collect();
-        if !left.is_empty() {
-            wrong.push(format!("tensors have no place in the model: {}", list(&left)));
-        }
+        let owned = |names: Vec<&String>| names.into_iter().cloned().collect();
+        let all = [
+            ("tensors are missing", owned(missing)),
+            ("tensors have other extents", found.misshapen.clone()),
+            ("tensors have elements of types that are no weights here", found.mistyped.clone()),
+            ("tensors have no place in the model", self.left_over(&found.used, naming, experiment)?),
+        ];
+        let wrong = all.into_iter().filter(|(_, names): &Wrong| !names.is_empty()).collect();
+        Ok((notes, wrong))
+    }
+
+    /// Refuses what is wrong, with what would mend it; what begins afresh because it is not there comes back.
+    fn refuse_others(
+        &self,
+        found: &Match,
+        naming: Option<&'static Naming>,
+        experiment: &Experiment,
+        info: &DatasetInfo,
+    ) -> Result<Vec<String>> {
+        let (notes, wrong) = self.wrongs(found, naming, experiment)?;
         if wrong.is_empty() {
             return Ok(notes);
         }
-        let tied =
-            missing.iter().any(|name| name.as_str() == "lm_head.weight" || name.as_str() == "head.classes.weight");
+        let list = |(what, names): &Wrong| {
+            let some: Vec<&str> = names.iter().take(NAMED).map(String::as_str).collect();
+            let more = names.len().saturating_sub(NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("{what}: {}{more}", some.join(", "))
+        };
+        let told: Vec<String> = wrong.iter().map(list).collect();
+        let refused =
+            |mend: &str| Err(Error::file(&self.path, format!("does not fit this model: {}; {mend}", told.join("; "))));
         if let Some(mend) = self.other_factors(&experiment.low_rank) {
-            return Err(Error::file(&self.path, format!("does not fit this model: {}; {mend}", wrong.join("; "))));
+            return refused(&mend);
         }
         // Of a run that trained adapters, which this experiment has none of, or others.
-        let of_adapters = missing.is_empty() && misshapen.iter().chain(&left).all(|name| name.contains(".adapter_"));
-        let mend = match tied && missing.len() == 1 {
-            true => "write model.tied = true, for the file has no head of its own",
-            false if of_adapters => {
+        let is_there = |name: &String| !found.missing.contains(name) && !found.mistyped.contains(name);
+        let mut names = wrong.iter().flat_map(|(_, names)| names);
+        if names.all(|name| name.contains(".adapter_") && is_there(name)) {
+            return refused(
                 "write lora.rank and lora.targets as the run of these weights has them, or export that run with --merge and \
-                 begin from what comes of it"
-            }
+                 begin from what comes of it",
+            );
+        }
+        if wrong.iter().all(|(_, names)| *names == found.mistyped) {
+            return refused("save them as F32, F16 or BF16 where the file comes from");
+        }
+        if let Some(settings) = self.settings_that_fit(naming, experiment, info) {
+            return refused(&format!("set {}, as the weights have it, or choose others", settings.join(", ")));
+        }
+        let is_tied = |names: &[String]| names == ["lm_head.weight"] || names == ["head.classes.weight"];
+        refused(match wrong.iter().any(|(what, names)| what.ends_with("missing") && is_tied(names)) {
+            true => "write model.tied = true, for the file has no head of its own",
             false => {
                 "give the experiment the sizes of the weights (a folder with config.json opens with them), or choose others"
             }
-        };
-        Err(Error::file(&self.path, format!("does not fit this model: {}; {mend}", wrong.join("; "))))
+        })
     }
 
     /// The tensors that nothing was made of, and which are no constants.

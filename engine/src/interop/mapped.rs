@@ -15,7 +15,10 @@ use crate::{
     error::{Error, Result},
     experiment::{
         LowRank, preset,
-        weights::files::{self, Files},
+        weights::{
+            files::{self, Files},
+            own,
+        },
     },
     header::{self, Place, WEIGHTS, unreadable},
 };
@@ -77,7 +80,7 @@ impl Mapped {
 
     /// How the layers of the run that saved them are factored, where they are.
     pub(super) fn low_rank(&self) -> Option<LowRank> {
-        let text = ["experiment", "plimsoll_experiment"].into_iter().find_map(|name| self.facts.get(name))?;
+        let text = own::fact(&self.facts, "experiment")?;
         let own = preset::parse(text, self.path.join("experiment")).ok()?.low_rank;
         own.is_chosen().then_some(own)
     }

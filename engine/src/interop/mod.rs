@@ -11,6 +11,7 @@ mod config;
 mod export;
 mod finite;
 mod fit;
+mod labels;
 mod layout;
 mod lent;
 mod low_rank;
@@ -21,7 +22,7 @@ mod vision;
 mod written;
 
 pub use self::{
-    export::{Exported, export},
+    export::{Exported, export, left_out},
     fit::{Fitted, chosen, teaching},
     lent::{CandleTensors, Lends, lend, take_in},
     low_rank::{Spectra, factored, factoring_bytes},

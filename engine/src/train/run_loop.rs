@@ -102,7 +102,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         if let Some(checkpoint) = spec.checkpoint {
             run.go_on_from(checkpoint.progress());
         }
-        run.saver = uncounted(|| Saver::new(spec.keep, experiment, run.step));
+        run.saver = uncounted(|| Saver::new(spec.keep, experiment, &spec.dataset, run.step));
         run
     }
 

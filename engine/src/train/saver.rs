@@ -13,6 +13,7 @@ use std::{
 use crate::{
     backend::Backend,
     bytes::Bytes,
+    data::Dataset,
     error::Result,
     experiment::{Experiment, preset},
     memory::probe::uncounted,
@@ -29,6 +30,8 @@ pub(super) struct Saver<'a> {
     experiment: &'a Experiment,
     /// The experiment as text.
     text: String,
+    /// What the files say of the data besides.
+    about: Vec<(&'static str, String)>,
     last: PathBuf,
     best: PathBuf,
     /// Of a folder that was made anew.
@@ -45,12 +48,13 @@ pub(super) struct Saver<'a> {
 }
 
 impl<'a> Saver<'a> {
-    /// For a run of which `step` steps are done; `None` where it writes no checkpoints.
-    pub(super) fn new(keep: &'a Keep, experiment: &'a Experiment, step: u64) -> Option<Self> {
+    /// For a run over `dataset` of which `step` steps are done; `None` where it writes no checkpoints.
+    pub(super) fn new(keep: &'a Keep, experiment: &'a Experiment, dataset: &Dataset, step: u64) -> Option<Self> {
         let folder = keep.folder.as_ref()?.path();
         Some(Self {
             experiment,
             text: preset::to_text(experiment),
+            about: checkpoint::about(experiment, dataset),
             last: folder.join(LAST),
             best: folder.join(BEST),
             claim: None,
@@ -109,7 +113,7 @@ impl<'a> Saver<'a> {
             self.record.filter(|_| is_new).map(|record| record.ask(progress.step, evaluations))
         });
         let before = || uncounted(|| awaited.into_iter().for_each(Awaited::wait));
-        let facts = uncounted(|| checkpoint::facts(progress, &session.counters(), &self.text));
+        let facts = uncounted(|| checkpoint::facts(progress, &session.counters(), &self.text, &self.about));
         let written = checkpoint::write(session, &facts, path, before);
         uncounted(|| drop(facts));
         let bytes = written?;

@@ -5,6 +5,9 @@ use std::{ops::ControlFlow, path::Path, time::Duration};
 use plimsoll_engine::{
     Bytes, Experiment,
     experiment::{DataKind, ModelKind, Placement, Precision, PruneKind},
+    hardware::Machine,
+    interop::export,
+    plan::Resolved,
     train::{
         Checkpoint, Command, Evaluation, Event, Keep, Outcome, Sampling, Shown, Start, Tester, Trainer, Tried,
         WeightsFrom,
@@ -291,4 +294,39 @@ fn data_that_have_changed_since_the_run_are_told_of() {
     let mut chosen = text.clone();
     chosen.experiment.data.test_fraction = 0.5;
     assert_eq!(tester.evaluate(&chosen).expect("it answers").caution, None);
+}
+
+#[test]
+fn classes_have_the_names_of_the_data_and_those_of_a_loaded_model_where_the_data_have_none() {
+    let (trainer, mut tester) = (Trainer::new(|| {}), Tester::new());
+    let place = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| place.path().join(name);
+    images(&at("pictures"), 8);
+    let mut experiment = small(ModelKind::Vit);
+    (experiment.model.patch, experiment.run.steps) = (8, Some(1));
+    (experiment.data.kind, experiment.data.path) = (DataKind::Images, Some(at("pictures")));
+    trained(&trainer, &experiment, &at("run"));
+    let info = *Resolved::new(&experiment, &Machine::nominal()).expect("possible").info();
+    export(&at("run/last.safetensors"), &at("out"), &experiment, &info, false).expect("written");
+    let config = std::fs::read_to_string(at("out/config.json")).expect("written");
+    let config: serde_json::Value = serde_json::from_str(&config).expect("JSON");
+    assert_eq!(config["id2label"], serde_json::json!({"0": "ash", "1": "birch"}));
+    assert_eq!(config["label2id"], serde_json::json!({"ash": 0, "birch": 1}));
+    // Generated images of as many classes: what is loaded has been taught other names than theirs.
+    let mut generated = small(ModelKind::Vit);
+    (generated.model.patch, generated.data.classes) = (8, 2);
+    for weights in ["out", "run"] {
+        generated.weights.path = Some(at(weights));
+        let tried = Tried::begun(generated.clone());
+        assert_eq!(tester.evaluate(&tried).expect("it answers").class_names, ["ash", "birch"], "{weights}");
+        assert_eq!(tester.show(&tried, Shown::Sample(0)).expect("it answers").class_names, ["ash", "birch"]);
+    }
+    // A user's folder names its own classes, and a head for other classes is not that of the names.
+    std::fs::rename(at("pictures/ash"), at("pictures/cedar")).expect("renamed");
+    experiment.weights.path = Some(at("out"));
+    let named = tester.evaluate(&Tried::begun(experiment)).expect("it answers").class_names;
+    assert_eq!(named, ["birch", "cedar"]);
+    generated.data.classes = 3;
+    let named = tester.evaluate(&Tried::begun(generated)).expect("it answers").class_names;
+    assert!(named.len() == 3 && named[0] != "ash", "{named:?}");
 }

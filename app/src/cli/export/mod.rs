@@ -251,7 +251,8 @@ impl Export {
 
     /// Copies the weights of a run's checkpoint, tensor by tensor.
     fn weights(&self, path: &Path, named: Vec<Named>) -> anyhow::Result<ExitCode> {
-        let (_, checkpoint) = self.checkpoint(&named)?;
+        let (run, checkpoint) = self.checkpoint(&named)?;
+        interop::left_out(&run.subject.experiment).iter().for_each(|note| out::say("note", note));
         self.tell(path, checkpoint.write_weights(save::file(path)?)?.0)?;
         Ok(ExitCode::SUCCESS)
     }

@@ -14,7 +14,7 @@ const MOST: usize = 2000;
 
 /// Draws the part.
 pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, run: &RunRecord) {
-    let Ok(alphabet) = Alphabet::of(&run.experiment().data) else { return };
+    let Ok(alphabet) = Alphabet::of(&run.experiment().prompt_data()) else { return };
     let trial = &context.state.trial;
     let tried = &mut context.view.try_out;
     let hint = alphabet.hint();

@@ -282,7 +282,7 @@ fn beginning(path: &Path, file: &mut File) -> Result<u64> {
 }
 
 /// The files that a choice stands for, in the order of their names.
-fn files_of(chosen: &Path, is_json: bool) -> Result<Vec<PathBuf>> {
+pub(super) fn files_of(chosen: &Path, is_json: bool) -> Result<Vec<PathBuf>> {
     let failed = |error: std::io::Error| unreadable(chosen, &error);
     let about = fs::metadata(chosen).map_err(failed)?;
     if about.is_file() {

@@ -40,14 +40,18 @@ struct Fields<'a, M> {
     messages: Option<Vec<M>>,
 }
 
-/// What every message has. Whatever its content is, the template knows.
+/// What every message has. Whatever its content is, the template knows; calls of tools may stand in its place.
 #[derive(Deserialize)]
 struct Message<'a> {
     #[serde(rename = "role", borrow)]
     _role: Cow<'a, str>,
-    #[serde(rename = "content")]
-    _content: Option<IgnoredAny>,
+    content: Option<IgnoredAny>,
+    tool_calls: Option<IgnoredAny>,
+    function_call: Option<IgnoredAny>,
 }
+
+/// What of a message may say something.
+const SAYING: [&str; 3] = ["content", "tool_calls", "function_call"];
 
 impl Wrong {
     fn whole(message: impl Into<String>) -> Self {
@@ -58,6 +62,13 @@ impl Wrong {
 /// Whether a line can be read.
 pub(super) fn check(bytes: &[u8]) -> Result<(), Wrong> {
     let fields: Fields<'_, Message<'_>> = fields(bytes)?;
+    let says = |message: &Message<'_>| {
+        message.content.is_some() || message.tool_calls.is_some() || message.function_call.is_some()
+    };
+    if let Some(at) = fields.messages.iter().flatten().position(|message| !says(message)) {
+        let what = format!("message {} of \"messages\" has no \"content\"; give it one, or take it out", at + 1);
+        return Err(Wrong::whole(what));
+    }
     fields.taken_apart(bytes).map(drop)
 }
 
@@ -69,7 +80,10 @@ impl<'a> Line<'a> {
             Taken::Text(text) => Self::Text(text),
             Taken::Completion(prompt, completion) => Self::Completion(prompt, completion),
             Taken::Messages(messages) => {
-                if messages.iter().any(|message| !message.get("role").is_some_and(Value::is_string)) {
+                let says =
+                    |message: &Value| SAYING.iter().any(|name| message.get(name).is_some_and(|value| !value.is_null()));
+                let is_whole = |message: &Value| message.get("role").is_some_and(Value::is_string) && says(message);
+                if !messages.iter().all(is_whole) {
                     check(bytes)?;
                 }
                 Self::Messages(messages)
@@ -179,6 +193,12 @@ mod tests {
         assert!(wrong(r#"{"prompt": "a"}"#).message.contains("no \"completion\""));
         assert!(wrong(r#"{"messages": []}"#).message.contains("is empty"));
         assert!(wrong(r#"{"messages": [{"content": "a"}]}"#).message.contains("missing field `role`"));
+        for lacking in [r#"{"role": "user"}"#, r#"{"role": "user", "content": null}"#] {
+            let message = wrong(&format!(r#"{{"messages": [{{"role": "user", "content": "a"}}, {lacking}]}}"#)).message;
+            assert!(message.starts_with("message 2 of \"messages\" has no \"content\""), "{message}");
+        }
+        let calls = r#"{"messages": [{"role": "assistant", "content": null, "tool_calls": []}]}"#;
+        assert!(check(calls.as_bytes()).is_ok() && Line::parse(calls.as_bytes()).is_ok());
         let broken = check(b"{\"text\": \"\xe4\"}").expect_err("Latin 1");
         assert_eq!((broken.column, broken.message.as_str()), (Some(11), "is not UTF-8; save the file as UTF-8"));
     }

@@ -6,6 +6,7 @@
 //! follows from `data.length`, and not from the text. Refuses: broken lines, tokenizers with more tokens than the model's
 //! embedding has rows.
 
+mod conversation;
 mod encoder;
 mod index;
 mod line;
@@ -20,7 +21,7 @@ mod tokenizer;
 use std::{path::PathBuf, sync::Arc, time::SystemTime};
 
 pub use self::survey::TextFacts;
-pub(in crate::data) use self::tokenizer::Tokenizer;
+pub(in crate::data) use self::{conversation::is_of_conversations, tokenizer::Tokenizer};
 use self::{
     encoder::Encoder,
     index::Index,

@@ -28,6 +28,8 @@ const MOST: u64 = 50_000_000;
 /// What stands in place of the tags around what an assistant says, where a template has such tags.
 const BEGIN: char = '\u{f8f0}';
 const END: char = '\u{f8f1}';
+/// An answer that no template writes by itself.
+const ANSWER: char = '\u{f8f2}';
 
 /// Renders conversations.
 #[derive(Debug)]
@@ -114,12 +116,31 @@ impl Template {
         Ok(if self.is_marked { taken_apart(&whole).text } else { whole })
     }
 
+    /// A conversation that a user begins, up to where an assistant is to answer.
+    ///
+    /// # Errors
+    /// Fails where the template does; says what is wrong.
+    pub(super) fn question(&self, said: &str) -> Result<String, String> {
+        let whole = self.text(&[message("user", said)], true)?;
+        Ok(if self.is_marked { taken_apart(&whole).text } else { whole })
+    }
+
+    /// What follows an answer that ends a conversation; `None` where that cannot be told.
+    pub(super) fn after_answer(&self) -> Option<String> {
+        let whole = self.plain(&[message("user", "a"), message("assistant", &ANSWER.to_string())]).ok()?;
+        whole.split_once(ANSWER).map(|(_, rest)| rest.to_owned())
+    }
+
     fn text(&self, messages: &[Json], add_generation_prompt: bool) -> Result<String, String> {
         let failed = |error: Failure| format!("the template of conversations fails: {}", self::said(&error));
         let template = self.environment.get_template(NAME).map_err(failed)?;
         let own = context! { messages => Value::from(Serde(messages)), add_generation_prompt };
         template.render(context! { ..own, ..Value::from(Serde(&self.tokens)) }).map_err(failed)
     }
+}
+
+fn message(role: &str, content: &str) -> Json {
+    serde_json::json!({ "role": role, "content": content })
 }
 
 /// What a failure says, without the name of the one template.

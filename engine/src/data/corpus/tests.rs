@@ -63,7 +63,7 @@ fn all(data: &Data) -> Vec<(Vec<u32>, Vec<u32>)> {
 }
 
 /// A folder with a small tokenizer over bytes, which ends texts with `<|end|>`.
-fn tokenizer() -> TempDir {
+pub(super) fn tokenizer() -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let alphabet = tokenizers::pre_tokenizers::byte_level::ByteLevel::alphabet();
     let special = tokenizers::AddedToken::from("<|end|>", true);

@@ -93,6 +93,14 @@ impl Tokenizer {
         self.special.end
     }
 
+    /// Whether a token was added to the vocabulary as a whole, as those are that stand for no text.
+    pub(super) fn is_added(&self, token: u32) -> bool {
+        match &self.kind {
+            Kind::Bytes => false,
+            Kind::Published { inner, .. } => inner.get_added_tokens_decoder().contains_key(&token),
+        }
+    }
+
     /// The template of conversations, where it has one.
     pub(super) fn template(&self) -> Option<&Template> {
         self.special.template.as_ref()

@@ -12,7 +12,7 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{CONFIG, INDEX, WHOLE, is_pickled};
+use super::{CONFIG, INDEX, PICKLED_IS_REFUSED, WHOLE, is_pickled};
 use crate::{
     bytes::Bytes,
     error::{Error, Result},
@@ -79,9 +79,7 @@ fn in_folder(folder: &Path) -> Result<PathBuf> {
 }
 
 fn refused_pickle(path: &Path) -> Error {
-    let message = "is pickled, and to read a pickled file is to run whatever program is in it; save the weights as \
-                   safetensors where the file comes from (save_pretrained, or safetensors.torch.save_model)";
-    Error::file(path, message)
+    Error::file(path, PICKLED_IS_REFUSED)
 }
 
 fn refuse_others(path: &Path) -> Result<()> {

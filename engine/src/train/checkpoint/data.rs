@@ -4,8 +4,20 @@ use super::{Checkpoint, Progress};
 use crate::{
     data::Dataset,
     error::{Error, Problem, Result},
-    experiment::{Data, DataKind, Distil, Experiment, preset},
+    experiment::{
+        Data, DataKind, Distil, Experiment, Normalise, preset,
+        weights::own::{CLASS_NAMES, PIXELS, to_lines},
+    },
 };
+
+/// What a checkpoint says of the data that its model learned from, for whoever begins with its weights: how pixels were
+/// scaled, and what classes are called.
+pub(in crate::train) fn about(experiment: &Experiment, dataset: &Dataset) -> Vec<(&'static str, String)> {
+    let data = experiment.whole_data();
+    let scaled = if data.normalise == Normalise::Auto { Normalise::Dataset } else { data.normalise };
+    let pixels = data.kind.has_colours().then(|| (PIXELS, scaled.key().to_owned()));
+    pixels.into_iter().chain(dataset.class_names().map(|names| (CLASS_NAMES, to_lines(&names)))).collect()
+}
 
 impl Checkpoint {
     /// Refuses data that are not as they were.

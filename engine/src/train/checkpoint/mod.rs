@@ -17,8 +17,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+pub(super) use self::{
+    data::about,
+    progress::{Progress, facts},
+    write::write,
+};
 use self::{progress::Facts, write::checksum_text};
-pub(super) use self::{progress::Progress, write::write};
 use crate::{
     backend::{Backend, DType, DryRun, Executor, Rates, Shape},
     bytes::Bytes,
@@ -382,17 +386,4 @@ pub(super) fn prepare(folder: &Path) -> Result<Claim> {
     })?;
     whole_file::remove_begun(folder);
     Ok(claim)
-}
-
-/// What a checkpoint says beside its tensors. `experiment` is the text of the run's.
-pub(super) fn facts(progress: &Progress, counters: &Counters, experiment: &str) -> Vec<(&'static str, String)> {
-    let mut facts = vec![
-        // What other programs look for.
-        ("format", "pt".to_owned()),
-        ("plimsoll", VERSION.to_string()),
-        ("program", env!("CARGO_PKG_VERSION").to_owned()),
-    ];
-    facts.extend(progress.facts(counters));
-    facts.push(("experiment", experiment.to_owned()));
-    facts
 }

@@ -152,6 +152,25 @@ impl Progress {
     }
 }
 
+/// What a checkpoint says beside its tensors. `experiment` is the text of the run's, `about` what is said of its data.
+pub(in crate::train) fn facts(
+    progress: &Progress,
+    counters: &Counters,
+    experiment: &str,
+    about: &[(&'static str, String)],
+) -> Vec<(&'static str, String)> {
+    let mut facts = vec![
+        // What other programs look for.
+        ("format", "pt".to_owned()),
+        ("plimsoll", super::VERSION.to_string()),
+        ("program", env!("CARGO_PKG_VERSION").to_owned()),
+    ];
+    facts.extend(progress.facts(counters));
+    facts.extend(about.iter().cloned());
+    facts.push(("experiment", experiment.to_owned()));
+    facts
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,13 @@ use std::{
 use serde_json::{Map, Value, json};
 
 use super::{Checkpoint, READ, write::unwritable};
-use crate::{bytes::Bytes, error::Result, header::Place, whole_file};
+use crate::{
+    bytes::Bytes,
+    error::Result,
+    experiment::weights::own::{CLASS_NAMES, PIXELS, PREFIX},
+    header::Place,
+    whole_file,
+};
 
 /// What the names of the optimizer's state begin with.
 const STATE: &str = "optimizer.";
@@ -63,8 +69,10 @@ impl Checkpoint {
     fn head_of(&self, weights: &[(&str, &Place)]) -> String {
         // Loaders ask for the name of the framework whose order of elements it is.
         let mut facts = json!({ "format": "pt", "plimsoll_step": self.step().to_string() });
-        if let Some(experiment) = self.header.facts.get("experiment") {
-            facts["plimsoll_experiment"] = experiment.as_str().into();
+        for name in ["experiment", PIXELS, CLASS_NAMES] {
+            if let Some(text) = self.header.facts.get(name) {
+                facts[format!("{PREFIX}{name}")] = text.as_str().into();
+            }
         }
         let mut head = Map::new();
         head.insert("__metadata__".to_owned(), facts);

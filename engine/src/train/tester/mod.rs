@@ -193,6 +193,7 @@ impl Tester {
         let has_classes = matches!(task, Task::Class | Task::Mask);
         let counts = has_classes.then(|| Counting::new(task, info.classes, info.labels_per_sample, info.test));
         let (weights, counts) = (ready.weights.source(tried), Mutex::new(counts));
+        let class_names = if has_classes { ready.weights.class_names(&dataset) } else { Vec::new() };
         let mut test = Loader::test(Arc::clone(&dataset), samples)?;
         let next = || {
             let batch = test.recv()?;
@@ -207,7 +208,6 @@ impl Tester {
         };
         let (means, took) = self.run(ready, &info, Answering { next, see })?;
         let answers = counts.into_inner().map(Counting::into_answers);
-        let class_names = if answers.is_some() { class_names(&dataset) } else { Vec::new() };
         let (loss, (accuracy, errors)) = (means.0, dataset.score(Split::Test, means));
         Ok(Evaluation {
             weights,
@@ -253,6 +253,7 @@ impl Tester {
             }
         };
         let (info, weights) = (*dataset.facts(), ready.weights.source(tried));
+        let class_names = ready.weights.class_names(&dataset);
         let mut batch = Some(OneSample(batch));
         let (is_mask, scale) = (tried.task() == Task::Mask, dataset.value_scale());
         let mut value = None;
@@ -276,7 +277,6 @@ impl Tester {
             Ok(())
         };
         let (_, took) = self.run(ready, &info, Answering { next: || Ok(batch.take()), see })?;
-        let class_names = class_names(&dataset);
         Ok(Reply { weights, picture, row, label, value, shares, mask, class_names, caution, took })
     }
 
@@ -421,8 +421,4 @@ fn alone(experiment: &Experiment) -> Experiment {
     let mut own = experiment.untaught();
     own.data.cache = DataCache::None;
     own
-}
-
-fn class_names(dataset: &Dataset) -> Vec<String> {
-    (0..dataset.facts().classes).map(|class| dataset.class_name(class)).collect()
 }

@@ -108,6 +108,18 @@ impl Weights {
         }
     }
 
+    /// What classes are called: by the data that the model learned from, and of weights that were loaded by their own files,
+    /// unless the data are of its user and have names.
+    pub(super) fn class_names(&self, dataset: &Dataset) -> Vec<String> {
+        let classes = dataset.facts().classes;
+        let loaded = match self {
+            Self::Files(fitted) if !dataset.has_own_class_names() => fitted.class_names(),
+            Self::Files(_) | Self::Checkpoint(_) | Self::Initialised => None,
+        };
+        let of_data = || (0..classes).map(|class| dataset.class_name(class)).collect();
+        loaded.filter(|names| names.len() == classes).unwrap_or_else(of_data)
+    }
+
     /// What is said of where they come from.
     pub(super) fn source(&self, tried: &Tried) -> WeightsFrom {
         match self {

@@ -10,7 +10,7 @@ use super::{Tester, Took, Tried, Trying, WeightsFrom, With, answers, rows::Rows}
 use crate::{
     backend::Backend,
     data::Alphabet,
-    error::{Problem, Result},
+    error::{Error, Problem, Result},
     memory::probe::uncounted,
     rng::{Rng, Stream},
     step::{self, Session},
@@ -34,11 +34,13 @@ pub struct Sampling {
     pub top_p: f64,
     /// The seed of what is drawn.
     pub seed: u64,
+    /// Whether the prompt is taken as it is written, where the model learned conversations.
+    pub raw: bool,
 }
 
 impl Default for Sampling {
     fn default() -> Self {
-        Self { tokens: None, temperature: 1.0, top_p: 1.0, seed: 1 }
+        Self { tokens: None, temperature: 1.0, top_p: 1.0, seed: 1, raw: false }
     }
 }
 
@@ -98,8 +100,10 @@ impl Sampling {
 pub struct Written {
     /// Where the weights came from.
     pub weights: WeightsFrom,
-    /// Tokens of the prompt, the question included.
+    /// Tokens of the prompt, the question and the template included.
     pub prompt_tokens: usize,
+    /// Whether the prompt was given as a user's message, by the template of the data's tokenizer.
+    pub is_answer: bool,
     /// The tokens after it.
     pub tokens: Vec<u32>,
     /// The same as text.
@@ -109,7 +113,8 @@ pub struct Written {
 }
 
 impl Tester {
-    /// Writes on after `prompt`. `say` gets the text as it comes, and may break off.
+    /// Writes on after `prompt`, or answers it where the model learned conversations. `say` gets the text as it comes, an
+    /// answer on a line of its own, and may break off.
     ///
     /// # Errors
     /// Those of [`Tester::evaluate`]; a prompt that the data have no tokens for, and settings that cannot be drawn by.
@@ -118,20 +123,31 @@ impl Tester {
         tried: &Tried,
         prompt: &str,
         sampling: Sampling,
-        say: impl FnMut(&str) -> ControlFlow<()> + Send,
+        mut say: impl FnMut(&str) -> ControlFlow<()> + Send,
     ) -> Result<Written> {
         sampling.check()?;
-        let alphabet = Alphabet::open(&tried.experiment.whole_data())?;
+        let alphabet = Alphabet::open(&tried.experiment.prompt_data())?;
+        let alphabet = if sampling.raw { alphabet.raw() } else { alphabet };
+        let is_answer = alphabet.is_conversation();
         let tokens = alphabet.tokens(prompt)?;
         let prompt_tokens = tokens.len();
         let count = sampling.tokens.unwrap_or_else(|| alphabet.usual_tokens());
         let ready = self.ready(tried, Trying::Prompt { prompt: prompt_tokens, count })?;
         let (info, weights) = (*ready.resolved.info(), ready.weights.source(tried));
+        // A tokenizer that its data did not ask for was not held against the model.
+        if let Some(unknown) = tokens.iter().find(|token| **token as usize >= info.classes) {
+            let message = format!("has the token {unknown}, and the model's embedding has {} rows", info.classes);
+            let mend = "choose in data.tokenizer the one that was published with the model";
+            return Err(Problem::new("prompt", message, mend).into());
+        }
+        if is_answer && say("\n").is_break() {
+            return Err(Error::Stopped);
+        }
         let spoken = Spoken::after(&tokens, alphabet, say);
         let writing = Writing { classes: info.classes, sampling, count, tokens, spoken };
         let (written, took) = self.run(ready, &info, writing)?;
         let (tokens, text) = written;
-        Ok(Written { weights, prompt_tokens, tokens: tokens[prompt_tokens..].to_vec(), text, took })
+        Ok(Written { weights, prompt_tokens, is_answer, tokens: tokens[prompt_tokens..].to_vec(), text, took })
     }
 }
 
@@ -155,7 +171,7 @@ impl<F: FnMut(&str) -> ControlFlow<()>> Spoken<F> {
 
     /// Whether a token ends the text; it is not said.
     fn ends_with(&self, token: u32) -> bool {
-        self.alphabet.end() == Some(token)
+        self.alphabet.ends_with(token)
     }
 
     /// Says what a token of a tokenizer adds, as its library streams text: by the difference to what stood there without it.

@@ -46,7 +46,12 @@ fn codes_are_made_of_published_weights_and_go_out_again_as_numbers() {
         assert!(!codes.contains_key("block1.attention.qkv.weight"), "it is held as codes alone");
         // Merged, the model computes the same up to rounding, without codes and adapters.
         let checkpoint = Checkpoint::at(name("run")).expect("saved");
-        export(&checkpoint, &name("merged"), &experiment, &info(&experiment), true).unwrap_or_else(|e| panic!("{e}"));
+        let to = |what: &str, merge| {
+            export(&checkpoint, &name(what), &experiment, &info(&experiment), merge).unwrap_or_else(|e| panic!("{e}"))
+        };
+        let said = to("merged", true).notes.join("\n");
+        let choice = format!("(quantise.base = {})", base.key());
+        assert!(said.contains(&choice) && said.contains("not the weights that it began with"), "{said}");
         let next = |experiment: &Experiment, from: &str, to: &str| {
             f64::from_bits(trained(&beginning_with(experiment, name(from)), &name(to)).losses[0])
         };
@@ -58,7 +63,8 @@ fn codes_are_made_of_published_weights_and_go_out_again_as_numbers() {
         assert!(codes.keys().all(is_same) || base == BaseWeights::Nf4Double);
         assert_eq!(again["block2.feed-forward.down.adapter_up"], codes["block2.feed-forward.down.adapter_up"]);
         // The adapters alone, as peft has them.
-        export(&checkpoint, &name("peft"), &experiment, &info(&experiment), false).unwrap_or_else(|e| panic!("{e}"));
+        let said = to("peft", false).notes.join("\n");
+        assert!(said.contains(&choice) && said.contains("or write --merge"), "{said}");
         assert!(tensors(&name("peft/adapter_model.safetensors")).keys().all(|name| name.contains(".lora_")));
     }
 }
@@ -105,6 +111,9 @@ fn adapters_of_some_projections_go_out_as_those_and_merged_compute_the_same() {
         to("peft", false);
         let adapters = tensors(&name("peft/adapter_model.safetensors"));
         let has = |module: &str| adapters.keys().any(|name| name.contains(module));
+        let about = std::fs::read_to_string(name("peft/adapter_config.json")).expect("written");
+        let about: serde_json::Value = serde_json::from_str(&about).expect("JSON");
+        assert_eq!(about["base_model_name_or_path"].as_str(), name("out").to_str());
         match kind {
             ModelKind::Llama => {
                 assert!(has("q_proj") && has("v_proj") && has("down_proj"));

@@ -5,11 +5,11 @@ use std::{fs, path::PathBuf};
 use candle_core::{DType, Device, Tensor, safetensors};
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{Frozen, Lora, Model, ModelKind, Normalise, Precision},
+    experiment::{CodedWeights, Frozen, Lora, Model, ModelKind, Normalise, Precision, QuantiseKind},
     hardware::Machine,
     interop::export,
     memory::{Category, Phase},
-    plan::{Pass, Plan},
+    plan::{Pass, Plan, Resolved},
     train::{Checkpoint, Keep, Outcome, Start},
 };
 use std::collections::HashMap;
@@ -64,6 +64,15 @@ fn an_export_says_how_its_pixels_were_scaled() {
         let mut next = beginning_with(&experiment, at("out"));
         next.data.normalise = Normalise::Auto;
         assert_eq!(next.whole_data().normalise, found, "after {scaled:?}");
+        // Its own files say it too, alone as well.
+        let checkpoint = Checkpoint::open(at("first/last.safetensors")).expect("saved");
+        checkpoint.write_weights(at("weights.safetensors")).expect("written");
+        for own in ["first", "weights.safetensors"] {
+            next.weights.path = Some(at(own));
+            assert_eq!(next.whole_data().normalise, scaled, "{own}");
+            let said = Resolved::new(&next, &Machine::nominal()).expect("possible").notes().join("\n");
+            assert!(said.contains(&format!("pixels have {}, as the weights were trained", scaled.words())), "{said}");
+        }
     }
 }
 
@@ -249,4 +258,22 @@ fn what_an_export_leaves_out_or_leaves_there_is_said() {
     for (note, part) in exported.notes.iter().zip(parts) {
         assert!(note.contains(part), "{note}");
     }
+}
+
+#[test]
+fn an_export_says_that_integers_are_left_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let plain = tiny(ModelKind::Llama);
+    trained(&plain, &at("run"));
+    let notes = |experiment: &Experiment| {
+        let checkpoint = Checkpoint::at(at("run")).expect("saved");
+        export(&checkpoint, &at("out"), experiment, &info(experiment), false).unwrap_or_else(|e| panic!("{e}")).notes
+    };
+    assert_eq!(notes(&plain), Vec::<String>::new());
+    // The same weights: what becomes of them at the end is in no checkpoint.
+    let mut coded = plain;
+    (coded.quantise.kind, coded.quantise.weights) = (QuantiseKind::After, CodedWeights::Int4);
+    let said = notes(&coded).join("\n");
+    assert!(said.contains("(quantise.kind = after, quantise.weights = int4)"), "{said}");
 }

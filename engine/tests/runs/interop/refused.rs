@@ -5,7 +5,7 @@ use std::{collections::HashMap, fs, path::Path};
 use candle_core::{DType, Device, Tensor, safetensors};
 use plimsoll_engine::{
     Experiment,
-    experiment::{Frozen, Model, ModelKind, preset},
+    experiment::{Frozen, Model, ModelKind, Stem, preset},
     interop::{Fitted, Mapped},
 };
 use proptest::prelude::*;
@@ -75,7 +75,7 @@ fn what_is_missing_misshapen_or_left_over_is_named() {
     let mut untied = experiment.clone();
     untied.model.tied = false;
     changed(&|_| {});
-    assert!(refused(&untied, &path).contains("write model.tied = true"), "{}", refused(&untied, &path));
+    assert!(refused(&untied, &path).contains("set model.tied=true, as"), "{}", refused(&untied, &path));
     // Without what stands before names, as files of the model without its head have it, and in 16 bits.
     changed(&|tensors| {
         let short = |(name, tensor): (String, Tensor)| {
@@ -121,6 +121,95 @@ fn a_model_that_computes_something_else_is_refused_with_the_settings() {
     assert!(Fitted::open(&at("out"), &opened.experiment, &info(&opened.experiment)).is_ok());
     fs::remove_file(at("out/model.safetensors")).expect("it was there");
     assert_eq!(preset::open(at("out")).expect("a configuration").experiment.weights.path, None);
+}
+
+#[test]
+fn the_settings_under_which_weights_would_fit_are_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("x.safetensors");
+    let decoder = |kind, change: fn(&mut Experiment)| {
+        let mut experiment = tiny(kind);
+        (experiment.model.kv_heads, experiment.model.tied) = (1, false);
+        change(&mut experiment);
+        experiment
+    };
+    let plain = |_: &mut Experiment| {};
+    let cases = [
+        (
+            decoder(ModelKind::Llama, |e| (e.model.qkv_bias, e.model.depth) = (true, 3)),
+            decoder(ModelKind::Llama, plain),
+            "set model.depth=3, model.qkv_bias=true, as the weights have it",
+        ),
+        (
+            decoder(ModelKind::Gpt2, |e| (e.data.length, e.model.hidden) = (4, 20)),
+            decoder(ModelKind::Gpt2, plain),
+            "set model.hidden=20, data.length=4, as the weights have it",
+        ),
+        (decoder(ModelKind::Vit, |e| e.data.side = 16), tiny(ModelKind::Vit), "set data.side=16, as the weights"),
+        (
+            tiny(ModelKind::Mobilenetv2),
+            decoder(ModelKind::Mobilenetv2, |e| e.model.multiplier = 0.5),
+            "or choose others",
+        ),
+    ];
+    for (own, other, mend) in cases {
+        trained(&own, folder.path());
+        let out = folder.path().join("out");
+        exported(&own, folder.path(), &out);
+        // Without the file that says it.
+        fs::copy(out.join("model.safetensors"), &path).expect("copied");
+        let said = refused(&other, &path);
+        assert!(said.contains(mend), "{said}");
+        // The run's own file says it too.
+        let own = refused(&other, &folder.path().join("last.safetensors"));
+        assert!(own.contains(mend) || mend.starts_with("or"), "{own}");
+    }
+}
+
+#[test]
+fn a_residual_network_of_another_depth_and_stem_is_named_by_its_settings() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("x.safetensors");
+    let mut tensors = HashMap::new();
+    // As many as tell the depth, and no more than are needed to be told apart.
+    let of = |extents: &[usize]| Tensor::zeros(extents, DType::F32, &Device::Cpu).expect("zeros");
+    let mut put = |name: String, extents: &[usize]| drop(tensors.insert(name, of(extents)));
+    put("conv1.weight".to_owned(), &[64, 3, 7, 7]);
+    let norm = |put: &mut dyn FnMut(String, &[usize]), name: &str, width: usize| {
+        ["weight", "bias", "running_mean", "running_var"]
+            .iter()
+            .for_each(|what| put(format!("{name}.{what}"), &[width]));
+    };
+    norm(&mut put, "bn1", 64);
+    for (stage, (width, count)) in [(64, 3), (128, 4), (256, 6), (512, 3)].into_iter().enumerate() {
+        for block in 0..count {
+            let name = format!("layer{}.{block}", stage + 1);
+            let inner = if block == 0 && stage > 0 { width / 2 } else { width };
+            put(format!("{name}.conv1.weight"), &[width, inner, 3, 3]);
+            put(format!("{name}.conv2.weight"), &[width, width, 3, 3]);
+            norm(&mut put, &format!("{name}.bn1"), width);
+            norm(&mut put, &format!("{name}.bn2"), width);
+            if inner != width {
+                put(format!("{name}.downsample.0.weight"), &[width, inner, 1, 1]);
+                norm(&mut put, &format!("{name}.downsample.1"), width);
+            }
+        }
+    }
+    put("fc.weight".to_owned(), &[4, 512]);
+    put("fc.bias".to_owned(), &[4]);
+    safetensors::save(&tensors, &path).expect("written");
+    let mut experiment = tiny(ModelKind::Resnet);
+    experiment.model.stem = Stem::Small;
+    let said = refused(&experiment, &path);
+    assert!(said.contains("set model.layers=34, model.stem=imagenet, as the weights have it"), "{said}");
+    // Types that are no weights are named as what they are.
+    let counts = Tensor::zeros(64, DType::I64, &Device::Cpu).expect("zeros");
+    tensors.insert("bn1.weight".to_owned(), counts);
+    safetensors::save(&tensors, &path).expect("written");
+    (experiment.model.stem, experiment.model.layers) = (Stem::Imagenet, 34);
+    let said = refused(&experiment, &path);
+    let types = "tensors have elements of types that are no weights here: bn1.weight (I64); save them as F32";
+    assert!(said.contains(types) && !said.contains("extents"), "{said}");
 }
 
 #[test]
