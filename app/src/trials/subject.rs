@@ -1,0 +1,100 @@
+//! Whose model is tried: that of the run that is shown, or that of the weights which the present experiment begins with.
+//!
+//! Always holds: weights are one choice beside the run, and the one that is made where no run is shown. Settings that decide
+//! training alone make no other model of the same weights.
+
+use std::path::Path;
+
+use plimsoll_engine::{
+    Experiment,
+    experiment::{Checkpointing, Distil, Optimizer, Prune, Run},
+    store::RunKey as Kept,
+};
+
+use crate::{
+    naming,
+    session::{RunRecord, Session},
+    state::State,
+};
+
+/// Whose model is tried.
+#[derive(Clone, Copy)]
+pub(crate) enum Subject<'a> {
+    /// That of the run that is shown.
+    Run(&'a RunRecord),
+    /// That of the weights which the present experiment begins with.
+    Weights {
+        /// The experiment.
+        experiment: &'a Experiment,
+        /// The weights.
+        path: &'a Path,
+    },
+}
+
+/// What is known of a model is known of this one.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Of {
+    /// A kept run's.
+    Run(Kept),
+    /// That of an experiment's weights, without what decides training alone.
+    Weights(Box<Experiment>),
+}
+
+impl<'a> Subject<'a> {
+    /// Whose model is tried now; `None` without a run and without weights.
+    pub(crate) fn now(state: &'a State) -> Option<Self> {
+        let run = state.shown_run().map(Self::Run);
+        let weights = || Self::weights(state);
+        if state.trial.prefers_weights { weights().or(run) } else { run.or_else(weights) }
+    }
+
+    /// The weights that the present experiment begins with.
+    pub(crate) fn weights(state: &'a State) -> Option<Self> {
+        let experiment = &state.document.experiment;
+        experiment.weights.chosen().map(|path| Self::Weights { experiment, path })
+    }
+
+    /// What decides the model and its data.
+    pub(crate) fn experiment(&self) -> &'a Experiment {
+        match self {
+            Self::Run(run) => run.experiment(),
+            Self::Weights { experiment, .. } => experiment,
+        }
+    }
+
+    /// What it is called.
+    pub(crate) fn name(&self, session: &Session) -> String {
+        match self {
+            Self::Run(run) => session.name(run),
+            Self::Weights { path, .. } => format!("Weights of {}", naming::place(path)),
+        }
+    }
+
+    /// Whether it is the model of weights.
+    pub(crate) fn is_weights(&self) -> bool {
+        matches!(self, Self::Weights { .. })
+    }
+
+    /// What is known is known of this; `None` of a run that is not kept.
+    pub(crate) fn of(&self) -> Option<Of> {
+        match self {
+            Self::Run(run) => run.kept.clone().map(Of::Run),
+            Self::Weights { experiment, .. } => Some(Of::Weights(Box::new(answering(experiment)))),
+        }
+    }
+}
+
+/// The experiment without what decides training alone.
+fn answering(experiment: &Experiment) -> Experiment {
+    let run = &experiment.run;
+    Experiment {
+        title: String::new(),
+        description: String::new(),
+        checkpointing: Checkpointing::None,
+        optimizer: Optimizer::default(),
+        prune: Prune::default(),
+        distil: Distil::default(),
+        run: Run { seed: run.seed, threads: run.threads, ..Run::default() },
+        ..experiment.clone()
+    }
+}
