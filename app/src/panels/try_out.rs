@@ -134,7 +134,7 @@ fn head(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>, task: Task)
     if !is_low {
         text::cut(ui, RichText::new(&words).color(color), &about);
     }
-    if let Some(caution) = trial.caution() {
+    if let Some(caution) = trial.caution().or_else(|| tried.caution()) {
         let words = format!("⚠ {caution}");
         text::cut(ui, RichText::new(&words).color(palette.warn), caution);
     }

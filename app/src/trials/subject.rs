@@ -7,8 +7,9 @@ use std::path::Path;
 
 use plimsoll_engine::{
     Experiment,
-    experiment::{Checkpointing, Distil, Optimizer, Prune, Run},
+    experiment::{Checkpointing, DataKind, Distil, Optimizer, Prune, Run},
     store::RunKey as Kept,
+    train::Checkpoint,
 };
 
 use crate::{
@@ -73,6 +74,14 @@ impl<'a> Subject<'a> {
     /// Whether it is the model of weights.
     pub(crate) fn is_weights(&self) -> bool {
         matches!(self, Self::Weights { .. })
+    }
+
+    /// What is to be said of it before it answers: published weights open on generated data, which stand in for others.
+    pub(crate) fn caution(&self) -> Option<&'static str> {
+        let Self::Weights { experiment, path } = self else { return None };
+        let is_of_a_run = path.file_name().is_some_and(|name| Checkpoint::NAMES.iter().any(|own| name == *own));
+        let is_stand_in = matches!(experiment.data.kind, DataKind::Shapes | DataKind::Tokens);
+        (is_stand_in && !is_of_a_run).then_some("generated data stand in for its own: choose those under Data")
     }
 
     /// What is known is known of this; `None` of a run that is not kept.

@@ -4,11 +4,7 @@ use eframe::egui::{
     self, Label, RichText, ScrollArea, TextEdit, Ui,
     text::{LayoutJob, TextFormat},
 };
-use plimsoll_engine::{
-    data::Alphabet,
-    experiment::{Data, DataKind},
-    train::Sampling,
-};
+use plimsoll_engine::{data::Alphabet, experiment::DataKind, train::Sampling};
 
 use super::{PanelContext, took};
 use crate::{
@@ -19,13 +15,16 @@ use crate::{
 
 /// The most tokens that are asked for here.
 const MOST: usize = 2000;
+/// What is missing where a prompt is no text.
+const NO_TOKENIZER: &str = "No tokenizer lies beside these weights, so a prompt is the numbers of its tokens: put its \
+    tokenizer.json into their folder and open it again for text.";
 
 /// Draws the part.
 pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, tried: Subject<'_>) {
     let Ok(alphabet) = Alphabet::of(&tried.experiment().data) else { return };
     let (trial, data) = (&context.state.trial, &tried.experiment().data);
-    if tried.is_weights() && data.kind == DataKind::Tokens {
-        ui.add(Label::new(RichText::new(of_generated(data)).small().weak()).wrap());
+    if tried.is_weights() && data.kind == DataKind::Tokens && data.chosen_tokenizer().is_none() {
+        ui.add(Label::new(RichText::new(NO_TOKENIZER).small().weak()).wrap());
     }
     let tried = &mut context.view.try_out;
     let hint = alphabet.hint();
@@ -56,16 +55,6 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, tried: Subject<'_>
             took(ui, figures);
         }
     });
-}
-
-/// What is missing where published weights have generated tokens for data.
-fn of_generated(data: &Data) -> &'static str {
-    if data.chosen_tokenizer().is_some() {
-        "Its test set is of generated tokens, which no published model knows: choose a text as the data for figures that tell."
-    } else {
-        "No tokenizer lies beside these weights, so a prompt is the numbers of its tokens: put its tokenizer.json into their \
-         folder and open it again for text."
-    }
 }
 
 /// The prompt, pale, and what the model wrote on.

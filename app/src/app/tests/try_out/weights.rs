@@ -87,7 +87,7 @@ fn loaded_weights_answer_without_training_and_stay_a_choice_beside_the_run() {
     press(&mut window, "Test");
     until(&mut window, |app| app.state.trial.trouble.is_some());
     let why = app(&window).state.trial.trouble.clone().unwrap_or_default();
-    assert!(why.contains("64 KiB"), "refused at the line: {why}");
+    assert!(why.contains("of a budget of 64.0 KiB"), "refused at the line: {why}");
     edit(&mut window, |e| e.budget = Bytes::mib(64));
     // A run that begins is tried; the weights are one choice away, and so is the run.
     train(&mut window);
@@ -165,6 +165,7 @@ fn a_prompt_for_published_weights_is_text_where_their_tokenizer_is_there() {
     let (mut experiment, _, kept) = trained(decoder());
     let (mut window, _store) = opened_on_weights(&experiment);
     assert!(window.query_by_label_contains("No tokenizer lies beside these weights").is_some());
+    assert!(window.query_by_label_contains("generated data stand in").is_none(), "a run learned from them");
     let write = |window: &mut Window, prompt: &str| {
         window.get_by_role_and_label(Role::MultilineTextInput, "Prompt").focus();
         window.run_steps(2);
@@ -182,8 +183,12 @@ fn a_prompt_for_published_weights_is_text_where_their_tokenizer_is_there() {
     );
     std::fs::write(kept.path().join("tokenizer.json"), tokenizer).expect("written");
     experiment.data.tokenizer = Some(kept.path().to_owned());
+    let published = kept.path().join("model.safetensors");
+    std::fs::copy(experiment.weights.path.as_ref().expect("saved"), &published).expect("copied");
+    experiment.weights.path = Some(published);
     let (mut window, _store) = opened_on_weights(&experiment);
     assert!(window.query_by_label_contains("No tokenizer lies beside").is_none());
+    assert!(window.query_by_label_contains("generated data stand in for its own").is_some());
     write(&mut window, "w3 w1");
     until(&mut window, |app| app.state.trial.wrote.is_some());
     let written = &app(&window).state.trial.written;
