@@ -128,13 +128,18 @@ fn head(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>, task: Task)
             text::cut(ui, RichText::new(&name).strong(), &name);
         }
         if is_low {
-            text::cut(ui, RichText::new(&words).color(color), &format!("{name}\n{about}"));
+            // Untested, whose model it is says more.
+            let is_named = trial.trouble.is_none() && trial.evaluation.is_none() && !model::is_choice(context, tried);
+            let shown = if is_named { &name } else { &words };
+            text::cut(ui, RichText::new(shown).color(color), &format!("{name}\n{about}"));
         }
     });
     if !is_low {
         text::cut(ui, RichText::new(&words).color(color), &about);
     }
-    if let Some(caution) = trial.caution().or_else(|| tried.caution()) {
+    // A prompt is the model's own, whatever its test set is.
+    let of_data = tried.caution().filter(|_| task != Task::Next || trial.evaluation.is_some());
+    if let Some(caution) = trial.caution().or(of_data) {
         let words = format!("⚠ {caution}");
         text::cut(ui, RichText::new(&words).color(palette.warn), caution);
     }

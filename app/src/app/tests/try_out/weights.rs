@@ -188,9 +188,12 @@ fn a_prompt_for_published_weights_is_text_where_their_tokenizer_is_there() {
     experiment.weights.path = Some(published);
     let (mut window, _store) = opened_on_weights(&experiment);
     assert!(window.query_by_label_contains("No tokenizer lies beside").is_none());
-    assert!(window.query_by_label_contains("generated data stand in for its own").is_some());
+    assert!(window.query_by_label_contains("generated data stand in").is_none(), "a prompt is the model's own");
     write(&mut window, "w3 w1");
     until(&mut window, |app| app.state.trial.wrote.is_some());
     let written = &app(&window).state.trial.written;
     assert!(written.starts_with("w3 w1") && written.matches('w').count() > 2, "{written}");
+    tested(&mut window);
+    window.run_steps(2);
+    assert!(window.query_by_label_contains("generated data stand in for its own").is_some());
 }
