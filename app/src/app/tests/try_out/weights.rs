@@ -197,3 +197,21 @@ fn a_prompt_for_published_weights_is_text_where_their_tokenizer_is_there() {
     window.run_steps(2);
     assert!(window.query_by_label_contains("generated data stand in for its own").is_some());
 }
+
+#[test]
+fn rows_of_a_table_are_answered_by_loaded_weights() {
+    let mut ships = digits();
+    ships.data.kind = DataKind::Table;
+    ships.data.path = Some("shipped:ships.csv".into());
+    (ships.data.label, ships.data.leave_out) = ("deadweight_t".to_owned(), "ship".to_owned());
+    (ships.batch.micro, ships.run.steps) = (50, Some(3));
+    let (experiment, accuracy, _kept) = trained(ships);
+    let (mut window, _store) = opened_on_weights(&experiment);
+    tested(&mut window);
+    until(&mut window, |app| app.state.trial.rows.len() >= 12);
+    window.run_steps(2);
+    assert!(window.query_by_label_contains("Off by (deadweight_t)").is_some());
+    let trial = &app(&window).state.trial;
+    assert_eq!(trial.evaluation.as_ref().map(|found| found.accuracy), accuracy);
+    assert!(trial.rows.values().all(|reply| reply.value.is_some()));
+}
