@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use plimsoll_engine::store;
+use plimsoll_engine::{Experiment, store};
 
 use super::Dispatcher;
 use crate::{
@@ -44,7 +44,8 @@ impl Dispatcher<'_> {
             Subject::Weights { .. } if self.state.prediction.obstacle.is_some() => return None,
             Subject::Weights { .. } => None,
         };
-        Some(Model { experiment: subject.experiment().clone(), run })
+        let experiment = Experiment { data: subject.data().clone(), ..subject.experiment().clone() };
+        Some(Model { experiment, run })
     }
 
     /// Tries the weights of the present experiment from here on, or the model of the run that is shown.

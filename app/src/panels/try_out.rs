@@ -51,7 +51,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
         }
         Subject::Run(_) | Subject::Weights { .. } => {}
     }
-    let task = tried.experiment().data.task();
+    let task = tried.data().task();
     head(ui, context, tried, task);
     match task {
         Task::Next => return prompt::ui(ui, context, tried),
@@ -68,7 +68,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     ui.horizontal_wrapped(|ui| {
         for (part, name, about) in PARTS {
             // A point of a plane is no picture that anyone could draw.
-            let is_there = part != TryPart::Picture || tried.experiment().data.kind.traits().has_pictures;
+            let is_there = part != TryPart::Picture || tried.data().kind.traits().has_pictures;
             let button = Button::selectable(context.view.try_out.part == part, name);
             if is_there && ui.add(button).on_hover_text(about).clicked() {
                 context.view.try_out.part = part;
@@ -79,7 +79,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
             text::cut(ui, RichText::new(&words).small().weak(), &format!("{words} {BESIDE}"));
         }
     });
-    let has_pictures = tried.experiment().data.kind.traits().has_pictures;
+    let has_pictures = tried.data().kind.traits().has_pictures;
     let part = match context.view.try_out.part {
         TryPart::Picture if !has_pictures => TryPart::Samples,
         part => part,
@@ -109,7 +109,7 @@ fn head(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>, task: Task)
     let palette = theme::palette(ui);
     let (words, color) = match (&trial.trouble, &trial.evaluation) {
         (Some(why), _) => (why.clone(), palette.warn),
-        (None, Some(evaluation)) => (figures(evaluation, task, &tried.experiment().data), palette.strong()),
+        (None, Some(evaluation)) => (figures(evaluation, task, tried.data()), palette.strong()),
         (None, None) => ("Not tested in this sitting.".to_owned(), palette.weak()),
     };
     let took = trial.evaluation.as_ref().map(|evaluation| format!(" {}", own_memory(&evaluation.took)));

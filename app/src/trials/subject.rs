@@ -7,7 +7,7 @@ use std::path::Path;
 
 use plimsoll_engine::{
     Experiment,
-    experiment::{Checkpointing, DataKind, Distil, Optimizer, Prune, Run},
+    experiment::{Checkpointing, Data, DataKind, Distil, Optimizer, Prune, Run, TableTask},
     store::RunKey as Kept,
     train::Checkpoint,
 };
@@ -27,6 +27,8 @@ pub(crate) enum Subject<'a> {
     Weights {
         /// The experiment.
         experiment: &'a Experiment,
+        /// Its data, with what was found out about them.
+        data: &'a Data,
         /// The weights.
         path: &'a Path,
     },
@@ -52,7 +54,9 @@ impl<'a> Subject<'a> {
     /// The weights that the present experiment begins with.
     pub(crate) fn weights(state: &'a State) -> Option<Self> {
         let experiment = &state.document.experiment;
-        experiment.weights.chosen().map(|path| Self::Weights { experiment, path })
+        let planned = state.newest_plan().map(|plan| &plan.experiment.data);
+        let data = planned.filter(|planned| is_decided_as(&experiment.data, planned)).unwrap_or(&experiment.data);
+        experiment.weights.chosen().map(|path| Self::Weights { experiment, data, path })
     }
 
     /// What decides the model and its data.
@@ -60,6 +64,14 @@ impl<'a> Subject<'a> {
         match self {
             Self::Run(run) => run.experiment(),
             Self::Weights { experiment, .. } => experiment,
+        }
+    }
+
+    /// The data that it answers.
+    pub(crate) fn data(&self) -> &'a Data {
+        match self {
+            Self::Run(run) => &run.experiment().data,
+            Self::Weights { data, .. } => data,
         }
     }
 
@@ -78,9 +90,9 @@ impl<'a> Subject<'a> {
 
     /// What is to be said of it before it answers: published weights open on generated data, which stand in for others.
     pub(crate) fn caution(&self) -> Option<&'static str> {
-        let Self::Weights { experiment, path } = self else { return None };
+        let Self::Weights { data, path, .. } = self else { return None };
         let is_of_a_run = path.file_name().is_some_and(|name| Checkpoint::NAMES.iter().any(|own| name == *own));
-        let is_stand_in = matches!(experiment.data.kind, DataKind::Shapes | DataKind::Tokens);
+        let is_stand_in = matches!(data.kind, DataKind::Shapes | DataKind::Tokens);
         (is_stand_in && !is_of_a_run).then_some("generated data stand in for its own: choose those under Data")
     }
 
@@ -91,6 +103,14 @@ impl<'a> Subject<'a> {
             Self::Weights { experiment, .. } => Some(Of::Weights(Box::new(answering(experiment)))),
         }
     }
+}
+
+/// Whether `planned` is what became of a table's `chosen` data: its label and task may have been left open.
+fn is_decided_as(chosen: &Data, planned: &Data) -> bool {
+    let is_label = chosen.label.is_empty() || chosen.label == planned.label;
+    let is_task = chosen.task == TableTask::Auto || chosen.task == planned.task;
+    let decided = || Data { label: planned.label.clone(), task: planned.task, ..chosen.clone() };
+    chosen.kind == DataKind::Table && is_label && is_task && decided() == *planned
 }
 
 /// The experiment without what decides training alone.

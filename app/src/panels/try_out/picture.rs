@@ -21,7 +21,7 @@ const NEAR: f32 = 0.012;
 
 /// Draws the part, of which so much is in sight.
 pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, tried: Subject<'_>, height: f32) {
-    let is_class = tried.experiment().data.kind.task() == Task::Class;
+    let is_class = tried.data().kind.task() == Task::Class;
     // In a low pane the square leaves the buttons below it in sight.
     let below = 2.0 * ui.spacing().interact_size.y + 4.0 * theme::GAP;
     let side = (height - below).clamp(theme::LEAST_DRAWING_SIDE, theme::DRAWING_SIDE);

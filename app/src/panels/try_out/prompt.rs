@@ -21,8 +21,8 @@ const NO_TOKENIZER: &str = "No tokenizer lies beside these weights, so a prompt 
 
 /// Draws the part.
 pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, tried: Subject<'_>) {
-    let Ok(alphabet) = Alphabet::of(&tried.experiment().data) else { return };
-    let (trial, data) = (&context.state.trial, &tried.experiment().data);
+    let Ok(alphabet) = Alphabet::of(tried.data()) else { return };
+    let (trial, data) = (&context.state.trial, tried.data());
     if tried.is_weights() && data.kind == DataKind::Tokens && data.chosen_tokenizer().is_none() {
         ui.add(Label::new(RichText::new(NO_TOKENIZER).small().weak()).wrap());
     }
