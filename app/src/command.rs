@@ -265,8 +265,10 @@ pub(crate) enum Action {
     NameRun(RunKey, String),
     /// Do something with kept runs.
     Runs(RunsAction),
-    /// Try the model of the run that is shown.
+    /// Try the model that is chosen.
     Try(TryWith),
+    /// Choose the model to be tried: that of the weights of the present experiment, or that of the run that is shown.
+    TryWeights(bool),
     /// End the text that the model writes.
     EndText,
     /// Close the open dialog.

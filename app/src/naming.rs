@@ -60,8 +60,8 @@ impl Differing {
             ("batch.evaluation", _) => format!("evaluation by {value}"),
             ("data.samples", _) => format!("{value} samples"),
             ("device", _) => format!("on {}", format::device(value)),
-            ("distil.teacher", _) => format!("taught by {}", place(value)),
-            ("weights.path", _) => format!("weights of {}", place(value)),
+            ("distil.teacher", _) => format!("taught by {}", place(Path::new(value))),
+            ("weights.path", _) => format!("weights of {}", place(Path::new(value))),
             ("execution", _) => format!("{value} execution"),
             ("recompute", "none") => "no recompute".to_owned(),
             ("quantise.base", _) => format!("{value} base"),
@@ -111,8 +111,7 @@ impl Differing {
 }
 
 /// What a path to weights is known by: the folder of a run, else the name of the file or folder.
-fn place(path: &str) -> String {
-    let path = Path::new(path);
+pub(crate) fn place(path: &Path) -> String {
     let is_checkpoint = path.file_name().is_some_and(|name| Checkpoint::NAMES.iter().any(|own| name == *own));
     let known = if is_checkpoint { path.parent().unwrap_or(path) } else { path };
     known.file_name().unwrap_or(known.as_os_str()).to_string_lossy().into_owned()

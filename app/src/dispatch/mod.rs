@@ -124,6 +124,7 @@ impl Dispatcher<'_> {
             }
             Action::Runs(action) => self.runs(action),
             Action::Try(with) => self.try_with(with),
+            Action::TryWeights(weights) => self.prefer_weights(weights),
             Action::EndText => self.services.trials.stop(),
             Action::CloseDialog => (self.state.dialog, self.state.after_saving) = (None, None),
             Action::Proceed { save } => self.proceed(save),
@@ -303,7 +304,7 @@ impl Dispatcher<'_> {
             }
         }
         self.tell_of_taken();
-        self.follow_the_shown_run();
+        self.follow_the_tried();
         let dropped = self.ctx.input(|input| input.raw.dropped_files.iter().map(|f| f.path().to_owned()).next_back());
         if let Some(path) = dropped {
             self.dropped(path);

@@ -1,14 +1,14 @@
-//! Trying the model of the run that is shown: what the pane asks for, and what was found.
+//! Trying the model of the run that is shown, or of weights: what the pane asks for, and what was found.
 
 use std::path::PathBuf;
 
-use plimsoll_engine::store;
+use plimsoll_engine::{Experiment, store};
 
 use super::Dispatcher;
 use crate::{
     command::Action,
     panels::pane::Pane,
-    trials::{Model, TryWith},
+    trials::{Left, Model, Subject, TryWith},
     view::{TryOut, TryPart},
 };
 
@@ -16,7 +16,7 @@ use crate::{
 const IMAGES: [&str; 4] = ["png", "jpg", "jpeg", "webp"];
 
 impl Dispatcher<'_> {
-    /// Tries the model of the run that is shown.
+    /// Tries the model that is chosen.
     pub(super) fn try_with(&mut self, with: TryWith) {
         let Some(model) = self.model() else { return };
         let trial = &mut self.state.trial;
@@ -33,21 +33,36 @@ impl Dispatcher<'_> {
         self.services.trials.ask(trial.number, model, with);
     }
 
-    /// The run that is shown, as a model to be tried; `None` where it is not kept.
+    /// Whose model it is, as a model to be tried; `None` of a run that is not kept, and of an experiment that cannot be.
     fn model(&self) -> Option<Model> {
-        let run = self.state.shown_run()?;
-        let (kept, folder) = (run.kept.clone()?, self.services.store.as_ref()?);
-        let folder = store::files(folder, &kept);
-        let experiment = run.experiment().clone();
-        Some(Model { kept, experiment, folder, trains: run.status.is_active() })
+        let subject = Subject::now(self.state)?;
+        let run = match subject {
+            Subject::Run(run) => {
+                let (kept, folder) = (run.kept.as_ref()?, self.services.store.as_ref()?);
+                Some(Left { folder: store::files(folder, kept), trains: run.status.is_active() })
+            }
+            Subject::Weights { .. } if self.state.prediction.obstacle.is_some() => return None,
+            Subject::Weights { .. } => None,
+        };
+        let experiment = Experiment { data: subject.data().clone(), ..subject.experiment().clone() };
+        Some(Model { experiment, run })
     }
 
-    /// Takes in what was found, and lets go of it when another run is shown.
-    pub(super) fn follow_the_shown_run(&mut self) {
-        let shown = self.state.shown_run().and_then(|run| run.kept.clone());
-        if self.state.trial.of != shown {
+    /// Tries the weights of the present experiment from here on, or the model of the run that is shown.
+    pub(super) fn prefer_weights(&mut self, weights: bool) {
+        self.state.trial.prefers_weights = weights;
+    }
+
+    /// Takes in what was found, and lets go of it when another model is chosen. A run that begins, or is looked at, is chosen.
+    pub(super) fn follow_the_tried(&mut self) {
+        let shown = self.state.shown_run().map(|run| run.key);
+        if self.state.trial.shown != shown {
+            (self.state.trial.shown, self.state.trial.prefers_weights) = (shown, false);
+        }
+        let of = Subject::now(self.state).and_then(|subject| subject.of());
+        if self.state.trial.of != of {
             self.services.trials.stop();
-            self.state.trial.turn_to(shown);
+            self.state.trial.turn_to(of);
             let TryOut { sampling, .. } = self.view.try_out;
             self.view.try_out = TryOut { sampling, ..TryOut::default() };
         }
@@ -60,11 +75,8 @@ impl Dispatcher<'_> {
     pub(super) fn dropped(&mut self, path: PathBuf) {
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
         let is_image = ending.is_some_and(|ending| IMAGES.contains(&ending.as_str()));
-        let looks = |dispatcher: &Self| {
-            let run = dispatcher.state.shown_run().filter(|run| run.kept.is_some());
-            run.is_some_and(|run| run.experiment().data.kind.traits().has_pictures)
-        };
-        if is_image && looks(self) {
+        let looks = |model: Model| model.experiment.data.kind.traits().has_pictures;
+        if is_image && self.model().is_some_and(looks) {
             self.view.try_out.part = TryPart::Picture;
             self.layout.set_shown(Pane::TryOut, true);
             self.try_with(TryWith::File(path));

@@ -1,8 +1,11 @@
-//! The model of the run that is shown, tried: its test set class by class and leafed through, a drawing or an image, a prompt.
+//! The model of the run that is shown, or of the weights that the experiment begins with, tried: its test set class by class
+//! and leafed through, a drawing or an image, a prompt.
 //!
-//! Always holds: what is on screen is of one checkpoint of that run, which is named; whatever takes long happens elsewhere.
+//! Always holds: what is on screen is of one checkpoint of that run, or of those weights, which are named; whatever takes long
+//! happens elsewhere.
 
 mod classes;
+mod model;
 mod picture;
 mod prompt;
 mod rows;
@@ -10,17 +13,15 @@ mod samples;
 
 use eframe::egui::{self, Button, RichText, ScrollArea, Ui, WidgetInfo};
 use plimsoll_engine::{
-    experiment::Task,
+    experiment::{Data, Task},
     train::{Evaluation, Took, WeightsFrom},
 };
 
 use super::PanelContext;
 use crate::{
     command::Action,
-    format,
-    session::RunRecord,
-    theme,
-    trials::TryWith,
+    format, theme,
+    trials::{Subject, TryWith},
     view::TryPart,
     widgets::{chip, text},
 };
@@ -33,18 +34,27 @@ const PARTS: [(TryPart, &str, &str); 3] = [
 
 /// Draws the pane.
 pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
-    let Some(run) = context.state.shown_run() else {
+    let Some(tried) = Subject::now(context.state) else {
         super::without_run(ui, context, "how its model answers, here");
         return;
     };
-    if run.kept.is_none() {
-        chip::empty(ui, "This run is not kept, so its model is nowhere: train one that is kept to try it.");
-        return;
+    match tried {
+        Subject::Run(run) if run.kept.is_none() => {
+            model::list(ui, context, tried);
+            chip::empty(ui, "This run is not kept, so its model is nowhere: train one that is kept to try it.");
+            return;
+        }
+        Subject::Weights { .. } if context.state.prediction.obstacle.is_some() => {
+            model::list(ui, context, tried);
+            super::without_plan(ui, context, "how these weights answer");
+            return;
+        }
+        Subject::Run(_) | Subject::Weights { .. } => {}
     }
-    let task = run.experiment().data.task();
-    head(ui, context, run, task);
+    let task = tried.data().task();
+    head(ui, context, tried, task);
     match task {
-        Task::Next => return prompt::ui(ui, context, run),
+        Task::Next => return prompt::ui(ui, context, tried),
         Task::Value => {
             let trial = &context.state.trial;
             let Some(evaluation) = &trial.evaluation else {
@@ -58,7 +68,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     ui.horizontal_wrapped(|ui| {
         for (part, name, about) in PARTS {
             // A point of a plane is no picture that anyone could draw.
-            let is_there = part != TryPart::Picture || run.experiment().data.kind.traits().has_pictures;
+            let is_there = part != TryPart::Picture || tried.data().kind.traits().has_pictures;
             let button = Button::selectable(context.view.try_out.part == part, name);
             if is_there && ui.add(button).on_hover_text(about).clicked() {
                 context.view.try_out.part = part;
@@ -69,7 +79,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
             text::cut(ui, RichText::new(&words).small().weak(), &format!("{words} {BESIDE}"));
         }
     });
-    let has_pictures = run.experiment().data.kind.traits().has_pictures;
+    let has_pictures = tried.data().kind.traits().has_pictures;
     let part = match context.view.try_out.part {
         TryPart::Picture if !has_pictures => TryPart::Samples,
         part => part,
@@ -77,7 +87,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     ui.push_id(part, |ui| match (part, &context.state.trial.evaluation) {
         (TryPart::Picture, _) => {
             let height = ui.available_height();
-            ScrollArea::vertical().auto_shrink(false).show(ui, |ui| picture::ui(ui, context, run, height));
+            ScrollArea::vertical().auto_shrink(false).show(ui, |ui| picture::ui(ui, context, tried, height));
         }
         (_, None) => chip::empty(ui, "Press Test to see what the model answers to its test set."),
         (TryPart::Classes, Some(evaluation)) => {
@@ -91,62 +101,80 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
 }
 
 /// The button that asks for figures, whose model it is, and a line of figures, or of why there are none: what is below stays
-/// where it is. In a low pane the figures are in the line of the button, and the name is told with them on hover.
-fn head(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord, task: Task) {
-    const WORDS: [&str; 3] = ["Test", "Test again", "Testing…"];
+/// where it is. In a low pane the figures are in the line of the button, and the name is told with them on hover, unless there
+/// are models to choose from.
+fn head(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>, task: Task) {
     let trial = &context.state.trial;
-    let name = context.state.session.name(run);
+    let name = tried.name(&context.state.session);
     let palette = theme::palette(ui);
     let (words, color) = match (&trial.trouble, &trial.evaluation) {
         (Some(why), _) => (why.clone(), palette.warn),
-        (None, Some(evaluation)) => (figures(evaluation, task, run), palette.strong()),
+        (None, Some(evaluation)) => (figures(evaluation, task, tried.data()), palette.strong()),
         (None, None) => ("Not tested in this sitting.".to_owned(), palette.weak()),
     };
     let took = trial.evaluation.as_ref().map(|evaluation| format!(" {}", own_memory(&evaluation.took)));
     let about = format!("{words}.{}", took.unwrap_or_default());
     let is_low = ui.available_height() < theme::LOW_PANE;
     ui.horizontal(|ui| {
-        let word = if trial.is_testing { WORDS[2] } else { WORDS[usize::from(trial.evaluation.is_some())] };
-        let font = egui::TextStyle::Button.resolve(ui.style());
-        let widest = WORDS.map(|word| text::width(ui, word, &font)).into_iter().fold(0.0, f32::max);
-        let least = egui::vec2(widest + 2.0 * ui.spacing().button_padding.x, 0.0);
-        let what = if run.status.is_active() {
-            "Evaluate the last checkpoint on the test set, on the processor and beside the run."
-        } else {
-            "Evaluate the run's best checkpoint, or its last where it has no best, on the test set."
-        };
-        let button = Button::new(word).min_size(least);
-        if ui.add_enabled(!trial.is_testing, button).on_hover_text(what).clicked() {
-            context.send.send(Action::Try(TryWith::TestSet));
+        test(ui, context, tried);
+        if model::is_choice(context, tried) {
+            // Of a low pane's one line, the figures have the second half.
+            let width = ui.available_width() * if is_low { 0.5 } else { 1.0 };
+            ui.scope(|ui| {
+                ui.set_max_width(width);
+                model::list(ui, context, tried);
+            });
+        } else if !is_low {
+            text::cut(ui, RichText::new(&name).strong(), &name);
         }
         if is_low {
-            text::cut(ui, RichText::new(&words).color(color), &format!("{name}\n{about}"));
-        } else {
-            text::cut(ui, RichText::new(&name).strong(), &name);
+            // Untested, whose model it is says more.
+            let is_named = trial.trouble.is_none() && trial.evaluation.is_none() && !model::is_choice(context, tried);
+            let shown = if is_named { &name } else { &words };
+            text::cut(ui, RichText::new(shown).color(color), &format!("{name}\n{about}"));
         }
     });
     if !is_low {
         text::cut(ui, RichText::new(&words).color(color), &about);
     }
-    if let Some(caution) = trial.caution() {
+    // A prompt is the model's own, whatever its test set is.
+    let of_data = tried.caution().filter(|_| task != Task::Next || trial.evaluation.is_some());
+    if let Some(caution) = trial.caution().or(of_data) {
         let words = format!("⚠ {caution}");
         text::cut(ui, RichText::new(&words).color(palette.warn), caution);
     }
-    if run.experiment().device != "cpu" {
+    if tried.experiment().device != "cpu" {
         let text = "It is tried on the processor: the graphics card stays with runs. Its figures may differ in their last digits.";
         ui.add(egui::Label::new(RichText::new(text).small().weak()).wrap());
     }
 }
 
+/// The button that asks for figures.
+fn test(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>) {
+    const WORDS: [&str; 3] = ["Test", "Test again", "Testing…"];
+    let trial = &context.state.trial;
+    let word = if trial.is_testing { WORDS[2] } else { WORDS[usize::from(trial.evaluation.is_some())] };
+    let font = egui::TextStyle::Button.resolve(ui.style());
+    let widest = WORDS.map(|word| text::width(ui, word, &font)).into_iter().fold(0.0, f32::max);
+    let least = egui::vec2(widest + 2.0 * ui.spacing().button_padding.x, 0.0);
+    let what = match tried {
+        Subject::Run(run) if run.status.is_active() => {
+            "Evaluate the last checkpoint on the test set, on the processor and beside the run."
+        }
+        Subject::Run(_) => "Evaluate the run's best checkpoint, or its last where it has no best, on the test set.",
+        Subject::Weights { .. } => "Evaluate these weights on the test set, as they are: nothing is trained.",
+    };
+    let button = Button::new(word).min_size(least);
+    if ui.add_enabled(!trial.is_testing, button).on_hover_text(what).clicked() {
+        context.send.send(Action::Try(TryWith::TestSet));
+    }
+}
+
 /// Loss and measures of an evaluation in a line.
-fn figures(evaluation: &Evaluation, task: Task, run: &RunRecord) -> String {
+fn figures(evaluation: &Evaluation, task: Task, data: &Data) -> String {
     let mut words = vec![
         format!("loss {:.4}", evaluation.loss),
-        format!(
-            "{} {}",
-            format::measure(&run.experiment().data),
-            format::score(&run.experiment().data, evaluation.accuracy)
-        ),
+        format!("{} {}", format::measure(data), format::score(data, evaluation.accuracy)),
     ];
     words.extend(
         evaluation
@@ -174,7 +202,7 @@ fn took(ui: &mut Ui, took: &Took) {
 }
 
 /// Whose the memory of a try is.
-const BESIDE: &str = "It is no part of what the run takes, which keeps its line.";
+const BESIDE: &str = "It is no part of what a run takes, which keeps its line.";
 
 /// What a key-value cache is for.
 const CACHE: &str = "\n\nThe key-value cache has what attention needs of the tokens so far, so that each new token is one row \

@@ -8,12 +8,11 @@ use std::{
 use eframe::egui::{ColorImage, Context, TextureHandle, TextureOptions};
 use plimsoll_engine::{
     data::Picture,
-    store::RunKey as Kept,
     train::{Evaluation, Reply, Took},
 };
 
-use super::{Found, What};
-use crate::theme;
+use super::{Found, Of, What};
+use crate::{session::RunKey, theme};
 
 /// Samples that are held as pictures or rows.
 const HELD: usize = 512;
@@ -46,8 +45,12 @@ impl Drawn {
 /// What is known of the model that is tried.
 #[derive(Debug, Default)]
 pub(crate) struct Trial {
-    /// The run whose model it is.
-    pub(crate) of: Option<Kept>,
+    /// Whose model it is.
+    pub(crate) of: Option<Of>,
+    /// The run that was shown last.
+    pub(crate) shown: Option<RunKey>,
+    /// The weights of the present experiment are tried, although a run is shown.
+    pub(crate) prefers_weights: bool,
     /// Tells it from those before.
     pub(crate) number: u64,
     /// Evaluated, where that was asked for and is not there yet.
@@ -75,9 +78,10 @@ pub(crate) struct Trial {
 }
 
 impl Trial {
-    /// Turns to the model of another run: nothing is known of it.
-    pub(crate) fn turn_to(&mut self, of: Option<Kept>) {
-        *self = Self { of, number: self.number + 1, ..Self::default() };
+    /// Turns to another model: nothing is known of it.
+    pub(crate) fn turn_to(&mut self, of: Option<Of>) {
+        let Self { number, shown, prefers_weights, .. } = *self;
+        *self = Self { of, number: number + 1, shown, prefers_weights, ..Self::default() };
     }
 
     /// What is to be said where the data are no longer those that the model learned from.

@@ -6,6 +6,7 @@
 
 mod found;
 pub(crate) mod strokes;
+mod subject;
 
 use std::{
     ops::ControlFlow,
@@ -23,23 +24,30 @@ use plimsoll_engine::{
     data::Picture,
     experiment::{DataKind, Task},
     hardware::Machine,
-    store::RunKey as Kept,
     train::{Checkpoint, Evaluation, Reply, Sampling, Shown, Tester, Took, Tried},
 };
 
-pub(crate) use self::found::{Drawn, Trial};
 use self::strokes::{Stroke, ink};
+pub(crate) use self::{
+    found::{Drawn, Trial},
+    subject::{Of, Subject},
+};
 
 /// The device that everything is tried on: a run may hold the other.
 const DEVICE: &str = "cpu";
 
-/// A kept run whose model is tried.
+/// A model that is tried.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Model {
-    /// Under which name it is kept.
-    pub(crate) kept: Kept,
     /// Its experiment.
     pub(crate) experiment: Experiment,
+    /// What its run left; without a run, it has the weights that the experiment begins with.
+    pub(crate) run: Option<Left>,
+}
+
+/// What a run left of its model.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Left {
     /// The folder of its checkpoints.
     pub(crate) folder: PathBuf,
     /// It trains now: its last checkpoint counts, and not the best one.
@@ -47,27 +55,33 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// The model as it is tried: on the processor, by its best checkpoint, or while it trains by its last.
+    /// The model as it is tried: on the processor.
     ///
     /// # Errors
     /// Says what to do where no checkpoint is there yet.
     fn tried(&self) -> Result<Tried, String> {
-        let best = self.folder.join(Checkpoint::BEST);
-        let checkpoint = if !self.trains && best.is_file() {
-            best
-        } else {
-            self.folder.is_dir().then(|| Checkpoint::at(&self.folder).ok()).flatten().ok_or_else(|| {
-                if self.trains {
-                    "The run has no checkpoint yet: its model can be tried once it is saved. \"Save (steps)\" of the \
-                     experiment saves it sooner, and Stop does at once."
-                        .to_owned()
-                } else {
-                    "The run left no checkpoint to try: train it again, and it is saved at its end.".to_owned()
-                }
-            })?
-        };
         let experiment = Experiment { device: DEVICE.to_owned(), ..self.experiment.clone() };
-        Ok(Tried { experiment, checkpoint: Some(checkpoint) })
+        let checkpoint = self.run.as_ref().map(Left::checkpoint).transpose()?;
+        Ok(Tried { experiment, checkpoint })
+    }
+}
+
+impl Left {
+    /// The best checkpoint, or while the run trains its last.
+    fn checkpoint(&self) -> Result<PathBuf, String> {
+        let best = self.folder.join(Checkpoint::BEST);
+        if !self.trains && best.is_file() {
+            return Ok(best);
+        }
+        self.folder.is_dir().then(|| Checkpoint::at(&self.folder).ok()).flatten().ok_or_else(|| {
+            if self.trains {
+                "The run has no checkpoint yet: its model can be tried once it is saved. \"Save (steps)\" of the \
+                 experiment saves it sooner, and Stop does at once."
+                    .to_owned()
+            } else {
+                "The run left no checkpoint to try: train it again, and it is saved at its end.".to_owned()
+            }
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! What people write and read of sequences: a prompt as tokens, and tokens as text.
 //!
-//! Always holds: what a prompt is written in are the tokens of its data, so that a model sees it as it saw its samples.
+//! Always holds: what a prompt is written in are the tokens of its data, so that a model sees it as it saw its samples. A
+//! published model opens on generated tokens, whose numbers are those of its own tokenizer: with that chosen, they are text.
 //! Refuses a sign that the data have no token for, and a question that is none of theirs.
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ const QUESTION: u32 = 4;
 /// The alphabet of a choice of data.
 #[derive(Debug, Clone)]
 pub struct Alphabet {
+    /// What a prompt is written in: of generated tokens with a tokenizer, text.
     kind: DataKind,
     /// Numbers there are, where the tokens are numbers.
     numbers: usize,
@@ -40,7 +42,8 @@ impl Alphabet {
     /// Fails for data of images, and where the tokenizer cannot be read.
     pub fn open(data: &Data) -> Result<Self> {
         let alphabet = Self::of(data)?;
-        let tokenizer = data.is_tokenized().then(|| Tokenizer::open(data.chosen_tokenizer())).transpose()?;
+        let is_open = data.is_tokenized() || numbers_are_text(data);
+        let tokenizer = is_open.then(|| Tokenizer::open(data.chosen_tokenizer())).transpose()?;
         let is_conversation = tokenizer.is_some() && is_of_conversations(data);
         let of_answer = tokenizer.as_ref().filter(|_| is_conversation).and_then(Tokenizer::end_of_answer);
         let ends = [tokenizer.as_ref().and_then(Tokenizer::end), of_answer];
@@ -84,7 +87,8 @@ impl Alphabet {
                 return Err(Problem::new("data.kind", "a model of a table takes no prompt", mend).into());
             }
         };
-        Ok(Self { kind: data.kind, numbers, question, tokenizer: None, is_conversation: false, ends: [None; 2] })
+        let kind = if numbers_are_text(data) { DataKind::Text } else { data.kind };
+        Ok(Self { kind, numbers, question, tokenizer: None, is_conversation: false, ends: [None; 2] })
     }
 
     /// What a prompt is written in, with an example.
@@ -135,16 +139,20 @@ impl Alphabet {
             _ => "",
         };
         let refused = |what: String| Problem::new("prompt", what, format!("write {}{of_text}", self.hint()));
-        match &self.tokenizer {
-            Some(_) if self.is_conversation && prompt.trim().is_empty() => {
+        if let Some(tokenizer) = &self.tokenizer {
+            if self.is_conversation && prompt.trim().is_empty() {
                 return Err(refused("the prompt is empty".to_owned()).into());
             }
-            Some(tokenizer) if self.is_conversation => {
-                let failed = |why| Problem::new("prompt", why, "or give it as it is (--raw)").into();
-                return tokenizer.question(prompt).map_err(failed);
+            let tokens = if self.is_conversation {
+                tokenizer.question(prompt).map_err(|why| Problem::new("prompt", why, "or give it as it is (--raw)"))?
+            } else {
+                tokenizer.prompt(prompt).map_err(refused)?
+            };
+            if let Some(beyond) = tokens.iter().find(|token| self.numbers > 0 && **token as usize >= self.numbers) {
+                let what = format!("is token {beyond} of the tokenizer, and the model has {} tokens", self.numbers);
+                return Err(Problem::new("prompt", what, "choose the tokenizer of the model").into());
             }
-            Some(tokenizer) => return tokenizer.prompt(prompt).map_err(|why| refused(why).into()),
-            None => {}
+            return Ok(tokens);
         }
         let mut tokens = match self.kind {
             DataKind::Text | DataKind::Jsonl => prompt.bytes().map(u32::from).collect::<Vec<_>>(),
@@ -199,6 +207,11 @@ impl Alphabet {
             _ => format!(" {token}").into_bytes(),
         }
     }
+}
+
+/// Whether the numbers of generated tokens are those of a tokenizer.
+fn numbers_are_text(data: &Data) -> bool {
+    data.kind == DataKind::Tokens && data.chosen_tokenizer().is_some()
 }
 
 #[cfg(test)]

@@ -33,6 +33,8 @@ pub use teaching::teaching;
 
 /// How many tensors a message names.
 const NAMED: usize = 3;
+/// What notes say of a part that is not there.
+const AFRESH: &str = "begins afresh";
 
 /// Where some elements of a tensor come from.
 struct Piece {
@@ -146,6 +148,12 @@ impl Fitted {
         &self.notes
     }
 
+    /// What is to be said of its answers where a part of the model begins afresh: nothing was learned of that.
+    pub fn caution(&self) -> Option<String> {
+        let afresh = self.notes.iter().find(|note| note.contains(AFRESH))?;
+        Some(format!("until it is trained, what it answers is by chance: {afresh}"))
+    }
+
     /// Whose names its tensors have.
     pub fn naming(&self) -> &'static str {
         self.naming
@@ -241,7 +249,7 @@ impl Mapped {
             } else if place.shape != extents {
                 let differs = format!("{name} is {:?}, and the model has {extents:?}", place.shape);
                 match is_head && place.shape.get(1..) == extents.get(1..) {
-                    true => found.notes.push(format!("{} begins afresh: {differs}", slot.name)),
+                    true => found.notes.push(format!("{} {AFRESH}: {differs}", slot.name)),
                     false => found.misshapen.push(differs),
                 }
                 return;
@@ -281,7 +289,7 @@ impl Mapped {
             is_bare && head.map_or(layer == "head.classes", |row| row.theirs == [layer])
         });
         if !heads.is_empty() {
-            notes.push("the head begins afresh: the file has none".to_owned());
+            notes.push(format!("the head {AFRESH}: the file has none"));
         }
         let owned = |names: Vec<&String>| names.into_iter().cloned().collect();
         let all = [

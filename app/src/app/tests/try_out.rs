@@ -1,4 +1,7 @@
-//! The pane that tries a model: it tests, leafs through, answers a drawing and writes on, beside a run as well.
+//! The pane that tries a model: it tests, leafs through, answers a drawing and writes on, beside a run as well, and by loaded
+//! weights without any run.
+
+mod weights;
 
 use eframe::egui::{Event, PointerButton, pos2};
 use egui_kittest::kittest::By;

@@ -8,9 +8,8 @@ use plimsoll_engine::{experiment::Task, train::Reply};
 use super::{PanelContext, bar, took};
 use crate::{
     command::Action,
-    session::RunRecord,
     theme,
-    trials::{Drawn, TryWith},
+    trials::{Drawn, Subject, TryWith},
 };
 
 /// Answers of which a bar is shown.
@@ -21,8 +20,8 @@ const ANSWERS: f32 = 190.0;
 const NEAR: f32 = 0.012;
 
 /// Draws the part, of which so much is in sight.
-pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, run: &RunRecord, height: f32) {
-    let is_class = run.experiment().data.kind.task() == Task::Class;
+pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, tried: Subject<'_>, height: f32) {
+    let is_class = tried.data().kind.task() == Task::Class;
     // In a low pane the square leaves the buttons below it in sight.
     let below = 2.0 * ui.spacing().interact_size.y + 4.0 * theme::GAP;
     let side = (height - below).clamp(theme::LEAST_DRAWING_SIDE, theme::DRAWING_SIDE);

@@ -4,18 +4,29 @@ use eframe::egui::{
     self, Label, RichText, ScrollArea, TextEdit, Ui,
     text::{LayoutJob, TextFormat},
 };
-use plimsoll_engine::{data::Alphabet, train::Sampling};
+use plimsoll_engine::{data::Alphabet, experiment::DataKind, train::Sampling};
 
 use super::{PanelContext, took};
-use crate::{command::Action, session::RunRecord, theme, trials::TryWith};
+use crate::{
+    command::Action,
+    theme,
+    trials::{Subject, TryWith},
+};
 
 /// The most tokens that are asked for here.
 const MOST: usize = 2000;
+/// What is missing where a prompt is no text.
+const NO_TOKENIZER: &str = "No tokenizer lies beside these weights, so a prompt is the numbers of its tokens: put its \
+    tokenizer.json into their folder and open it again for text.";
 
 /// Draws the part.
-pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, run: &RunRecord) {
-    let Ok(alphabet) = Alphabet::of(&run.experiment().prompt_data()) else { return };
+pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, tried: Subject<'_>) {
+    let data = tried.prompt_data();
+    let Ok(alphabet) = Alphabet::of(&data) else { return };
     let trial = &context.state.trial;
+    if tried.is_weights() && data.kind == DataKind::Tokens && data.chosen_tokenizer().is_none() {
+        ui.add(Label::new(RichText::new(NO_TOKENIZER).small().weak()).wrap());
+    }
     let tried = &mut context.view.try_out;
     let hint = alphabet.hint();
     let field = TextEdit::multiline(&mut tried.prompt).hint_text(format!("A prompt: {hint}")).desired_rows(2);

@@ -10,7 +10,7 @@ use super::{PanelContext, bar, rows};
 use crate::{
     command::Action,
     format, theme,
-    trials::TryWith,
+    trials::{Subject, TryWith},
     view::{Leaf, TryOut, View},
 };
 
@@ -46,7 +46,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, evaluation: &Evalu
         .inner;
     let shown: Vec<usize> = found.iter().skip(page * PAGE).take(PAGE).copied().collect();
     // A row of a table is no picture.
-    let is_table = context.state.shown_run().is_some_and(|run| run.experiment().data.kind == DataKind::Table);
+    let is_table = Subject::now(context.state).is_some_and(|tried| tried.data().kind == DataKind::Table);
     ask(context, &shown);
     if shown.is_empty() {
         ui.label(RichText::new("There are none of these.").weak());

@@ -2,7 +2,7 @@
 //!
 //! Refuses those that lack a part of it: what begins afresh has learned nothing that could be taught.
 
-use super::{Fitted, slots};
+use super::{AFRESH, Fitted, slots};
 use crate::{
     error::{Error, Problem, Result},
     experiment::{DatasetInfo, Experiment, Teacher},
@@ -22,7 +22,7 @@ pub fn teaching(experiment: &Experiment, beside: Option<&Experiment>, info: &Dat
     }
     let fitted = Fitted::open(path, beside, info)?;
     if fitted.tensors() < slots(beside, info)?.len() {
-        let afresh = fitted.notes().iter().find(|note| note.contains("afresh"));
+        let afresh = fitted.notes().iter().find(|note| note.contains(AFRESH));
         let why = afresh.cloned().unwrap_or_else(|| "a part of the model is not there".to_owned());
         let message = format!("cannot teach: {why}; choose a teacher that learned the same classes or tokens");
         return Err(Error::file(path, message));

@@ -65,7 +65,7 @@ pub struct Evaluation {
     pub answers: Option<Answers>,
     /// What the classes are called; none for sequences and values.
     pub class_names: Vec<String>,
-    /// What is to be said where the data are no longer those that the model learned from.
+    /// What is to be said where the data are no longer those that the model learned from, or a part of it begins afresh.
     pub caution: Option<String>,
     /// What it took.
     pub took: Took,
@@ -108,7 +108,7 @@ pub struct Reply {
     pub mask: Vec<u32>,
     /// What the classes are called.
     pub class_names: Vec<String>,
-    /// What is to be said where the data are no longer those that the model learned from.
+    /// What is to be said where the data are no longer those that the model learned from, or a part of it begins afresh.
     pub caution: Option<String>,
     /// What it took.
     pub took: Took,

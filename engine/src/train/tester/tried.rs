@@ -100,11 +100,12 @@ impl Weights {
         }
     }
 
-    /// What is to be said where they did not learn from these data.
+    /// What is to be said where they did not learn from these data, or lack a part of the model.
     pub(super) fn caution(&self, dataset: &Dataset, resolved: &Resolved) -> Option<String> {
         match self {
             Self::Checkpoint(checkpoint) => checkpoint.caution(dataset, resolved.experiment()),
-            Self::Files(_) | Self::Initialised => None,
+            Self::Files(fitted) => fitted.caution(),
+            Self::Initialised => None,
         }
     }
 

@@ -10,7 +10,7 @@ use plimsoll_engine::{
     interop::export,
     memory::{Category, Phase},
     plan::{Pass, Plan, Resolved},
-    train::{Checkpoint, Keep, Outcome, Start},
+    train::{Checkpoint, Keep, Outcome, Start, Tester, Tried},
 };
 use std::collections::HashMap;
 
@@ -155,6 +155,14 @@ fn a_head_for_other_classes_begins_afresh_and_is_said() {
     assert_eq!(first["patches.weight"], loaded["patches.weight"]);
     // Vision transformers begin with a head of zeros.
     assert!(loaded["head.classes.weight"].iter().all(|byte| *byte == 0));
+    // Tried as they are, these weights answer by chance, and those of as many classes do not.
+    let caution = |experiment: &Experiment| {
+        let tried = Tried::begun(beginning_with(experiment, at("out")));
+        Tester::new().evaluate(&tried).unwrap_or_else(|error| panic!("{error}")).caution
+    };
+    assert!(caution(&experiment).is_some_and(|said| said.contains("by chance: head.classes.weight begins afresh")));
+    experiment.data.classes = 4;
+    assert_eq!(caution(&experiment), None);
 }
 
 #[test]
