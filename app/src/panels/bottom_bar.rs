@@ -295,7 +295,7 @@ fn progress(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
     // What is over takes no more than it takes.
     let is_active = run.status.is_active();
     let most = widest_figures(ui, run, is_wide);
-    let given = if is_active { Room::Most(most) } else { Room::Now };
+    let given = if is_active { Room::Most(most) } else { Room::Soon(most) };
     let left = |ui: &mut Ui| {
         called(ui, context, run, room * NAME_SHARE);
         steps(ui, run);

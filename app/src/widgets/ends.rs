@@ -13,6 +13,8 @@ pub(crate) enum Room {
     /// The same, and this much before it was drawn once. A width that is right from the start saves the second layout of
     /// the frame in which it comes.
     From(f32),
+    /// The same, but another width is given from the next frame on: no frame is laid out twice for it.
+    Soon(f32),
     /// As much as it ever took, and this much from the start: what is beside it does not move with every figure.
     Most(f32),
 }
@@ -29,7 +31,7 @@ pub(crate) fn ends(
     let known: Option<f32> = ui.data(|data| data.get_temp(id));
     let known = match room {
         Room::Now => known.unwrap_or_default(),
-        Room::From(first) => known.unwrap_or(first),
+        Room::From(first) | Room::Soon(first) => known.unwrap_or(first),
         Room::Most(least) => known.unwrap_or_default().max(least),
     };
     ui.scope(|ui| {
@@ -41,6 +43,11 @@ pub(crate) fn ends(
     let now = if matches!(room, Room::Most(_)) { taken.max(known) } else { taken };
     if (now - known).abs() > 0.5 {
         ui.data_mut(|data| data.insert_temp(id, now));
-        ui.ctx().request_discard("the right end of a line has another width");
+        match room {
+            Room::Soon(_) => ui.ctx().request_repaint(),
+            Room::Now | Room::From(_) | Room::Most(_) => {
+                ui.ctx().request_discard("the right end of a line has another width");
+            }
+        }
     }
 }
