@@ -103,8 +103,8 @@ impl Experiment {
         let beside = || self.weights.chosen().and_then(|path| if path.is_dir() { Some(path) } else { path.parent() });
         let found = self.data.chosen_tokenizer().filter(is_there);
         match found.or_else(|| beside().filter(|folder| folder.join(TOKENIZER).is_file())) {
-            Some(tokenizer) => Cow::Owned(Data { tokenizer: Some(tokenizer.to_owned()), ..self.data.clone() }),
-            None => Cow::Borrowed(&self.data),
+            None if self.data.tokenizer.is_none() => Cow::Borrowed(&self.data),
+            found => Cow::Owned(Data { tokenizer: found.map(Path::to_owned), ..self.data.clone() }),
         }
     }
 
