@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    experiment::{PoolPolicy, PruneKind, shipped},
+    experiment::{PoolPolicy, PruneKind, UpdateTime, shipped},
     selftest::experiments::Experiments,
 };
 
@@ -92,4 +92,44 @@ fn the_bookkeeping_is_that_of_a_dry_run_for_nothing_else() {
         let alone = bookkeeping(&experiment, resolved.teacher(), resolved.info()).expect("it can be built");
         assert_eq!(counted, alone, "{experiment:?}");
     }
+}
+
+#[test]
+fn micro_batches_that_are_left_out_change_nothing_that_is_shown() {
+    let drawn = Experiments::new(29, "rtx4060-8g", None).take(40).map(|drawn| drawn.experiment);
+    let (machine, mut left_out) = (Machine::nominal(), 0);
+    for (number, mut experiment) in shipped_presets().map(|(_, experiment)| experiment).chain(drawn).enumerate() {
+        // In the backward pass there is one micro-batch only.
+        if experiment.model.width >= 1000 || experiment.optimizer.update == UpdateTime::InBackward {
+            continue;
+        }
+        experiment.batch.accumulation = [2, 3, 4, 7, 16, 40][number % 6];
+        (experiment.run.steps, experiment.run.epochs) = (Some(40), None);
+        for device in ["rtx4060-8g", "cpu"] {
+            (experiment.device, experiment.budget) = (device.to_owned(), Bytes::gib(8));
+            let Ok(resolved) = Resolved::new(&experiment, &machine) else { continue };
+            let plan = predict(&resolved, &machine).expect("a plan");
+            let shortened = shortened(resolved.experiment());
+            let dry = || -> Result<_> {
+                let mut dry = Dry::new(&resolved, &shortened, &machine, Purpose::Record, None)?;
+                let passes = dry.passes()?;
+                let bookkeeping = dry.session.executor().ledger().gathered();
+                Ok((dry, passes, bookkeeping))
+            };
+            let (mut dry, passes, bookkeeping) =
+                if resolved.target().is_gpu() { dry() } else { tally::counted(dry) }.expect("a dry run");
+            if !resolved.target().is_gpu() {
+                dry.recordings = dry.session.executor().ledger().replayed();
+            }
+            assert_eq!(plan.bookkeeping, bookkeeping, "{experiment:?}");
+            assert_eq!(plan.first, dry.recordings[0].timeline, "{experiment:?}");
+            if let Some(steady) = passes.whole.steady {
+                assert_eq!(plan.steady, dry.recordings[steady].timeline, "{experiment:?}");
+                let apart = (plan.step_secs - passes.whole.step_secs).abs();
+                assert!(apart < 1e-6 * plan.step_secs, "{} {}", plan.step_secs, passes.whole.step_secs);
+            }
+            left_out += usize::from(experiment.batch.accumulation > 4 && !experiment.retain_graph);
+        }
+    }
+    assert!(left_out > 20, "{left_out} experiments");
 }
