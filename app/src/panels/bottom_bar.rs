@@ -3,17 +3,19 @@
 //!
 //! Always holds: both lines keep their place, whatever there is to say; the line of a run names the run.
 
-use eframe::egui::{
-    self, Align, Button, Color32, Label, Layout, ProgressBar, Response, RichText, Role, Sense, Ui, WidgetInfo, vec2,
-};
-use plimsoll_engine::{plan::Plan, store::RunState, train::Outcome};
+mod length;
 
+use eframe::egui::{self, Align, Button, Color32, Label, Layout, ProgressBar, RichText, Sense, Ui, vec2};
+use plimsoll_engine::{store::RunState, train::Outcome};
+
+#[cfg(test)]
+pub(crate) use self::length::length;
+use self::length::planned;
 use super::PanelContext;
 use crate::{
     command::{Action, RunsAction, UiCommand},
     format,
     runs::{Row, Runs},
-    saves::Saves,
     session::{RunRecord, Status},
     theme::{self, Palette},
     widgets::{
@@ -26,8 +28,6 @@ use crate::{
 const WORDS_FROM: f32 = 900.0;
 /// In narrower bars the lines stand below the buttons.
 const BESIDE_FROM: f32 = 560.0;
-/// Share of the line that what a run would take keeps beside the reason why none can begin.
-const LENGTH_SHARE: f32 = 0.5;
 /// Why a run cannot be paused, stopped or tested.
 const NO_RUN: &str = "No run is in progress: press Train to begin one.";
 /// Share of its line that the name of a run may take.
@@ -171,91 +171,6 @@ fn shown<'a>(context: &PanelContext<'a>) -> Option<&'a RunRecord> {
     context.state.session.active().or_else(|| context.state.shown_run())
 }
 
-/// What the present configuration would take, and what keeps it from training.
-fn planned(ui: &mut Ui, context: &PanelContext<'_>, reason: Option<&str>) {
-    let palette = theme::palette(ui);
-    let state = context.state;
-    let room = ui.available_width();
-    let mut shown = reason;
-    if let Some(plan) = state.newest_plan().filter(|_| state.prediction.obstacle.is_none()) {
-        // Of the experiment before, until the next plan is there: the line does not blink.
-        let color = if state.plan().is_some() { ui.visuals().text_color() } else { palette.weak() };
-        let font = egui::TextStyle::Body.resolve(ui.style());
-        let lengths = lengths(plan);
-        let beside = |reason: &str| text::width(ui, reason, &font) + theme::WIDE_GAP * 2.0;
-        let fits = |words: &str, beside: f32| text::width(ui, words, &font) + beside <= room;
-        let [.., least] = &lengths;
-        let told = reason.map(|reason| {
-            let shorter = shorter(reason);
-            shorter.into_iter().find(|reason| fits(least, beside(reason))).unwrap_or(shorter[2])
-        });
-        let beside = told.map_or(0.0, beside);
-        let words = lengths.iter().find(|words| fits(words, beside)).unwrap_or(least);
-        ui.scope(|ui| {
-            if reason.is_some() {
-                ui.set_max_width((room - beside).max(room * LENGTH_SHARE));
-            }
-            let cut = text::cut(ui, text::estimate(words).color(color), &about_length(plan));
-            spoken(&cut, &length(plan));
-        });
-        shown = told;
-    }
-    if let Some((shown, whole)) = shown.zip(reason) {
-        ui.add_space(theme::GAP);
-        spoken(&text::cut(ui, RichText::new(shown).color(palette.warn), whole), whole);
-    }
-}
-
-/// For a screen reader, words that are said shorter for want of room are whole.
-fn spoken(response: &Response, whole: &str) {
-    response.widget_info(|| WidgetInfo::labeled(Role::Label, true, whole));
-}
-
-/// A reason, then its first sentence, then what that begins with.
-fn shorter(reason: &str) -> [&str; 3] {
-    let end = |sign: &str| reason.find(sign).map_or(reason, |at| &reason[..at]);
-    [reason, end(". "), end(": ")]
-}
-
-/// `1 438 steps in about 12.4 s, without 3 checkpoints: 8.6 ms a step, 7 400 samples/s`; the checkpoint of the end goes
-/// without saying.
-pub(crate) fn length(plan: &Plan) -> String {
-    let [whole, ..] = lengths(plan);
-    whole
-}
-
-/// The same, then in fewer and fewer words: how quickly it trains is what stays.
-fn lengths(plan: &Plan) -> [String; 3] {
-    let experiment = &plan.experiment;
-    let (unit, each) = format::throughput(&experiment.data);
-    let rate = (experiment.batch.effective() * each) as f64 / plan.step_secs;
-    let about = if plan.target.is_gpu() { "at least" } else { "about" };
-    let saves = match Saves::of(plan).count {
-        0 | 1 => String::new(),
-        count => format!(", without {} checkpoints", format::count(count)),
-    };
-    let steps = format!("{} steps in {about} {}", format::count(plan.total_steps), format::secs(plan.steps_secs()));
-    let rate = if rate.is_finite() { format::count(rate.round() as u64) } else { "…".to_owned() };
-    let pace = format!("{} a step, {rate} {unit}", format::secs(plan.step_secs));
-    [format!("{steps}{saves}: {pace}"), format!("{steps}: {pace}"), pace]
-}
-
-fn about_length(plan: &Plan) -> String {
-    let source = if plan.target.is_gpu() {
-        "An estimate: the arithmetic and the memory traffic of the step at the rates of the card's data sheet, which no \
-         run reaches."
-    } else {
-        "An estimate: the arithmetic and the memory traffic of the step at the rates of this processor, as far as they \
-         were measured."
-    };
-    let saves = Saves::of(plan).words();
-    format!(
-        "What the present configuration takes: {}. {source} Tests on held-out data come on top, and so does the writing of \
-         {saves}, besides those of the best tests.",
-        length(plan)
-    )
-}
-
 /// How a run stands, in a word or two, with its colour.
 fn standing(run: &RunRecord, palette: &Palette) -> (String, Color32) {
     let text = match &run.status {
@@ -382,34 +297,4 @@ fn steps(ui: &mut Ui, run: &RunRecord) {
         .corner_radius(3.0)
         .fill(if done > 0 { palette.accent } else { palette.trough });
     ui.add(bar).accessible_name("Progress of the run");
-}
-
-#[cfg(test)]
-mod tests {
-    use plimsoll_engine::{Experiment, hardware::Machine};
-
-    use super::*;
-
-    #[test]
-    fn a_plan_says_how_long_it_lasts() {
-        let plan = Plan::of(&Experiment::default(), &Machine::nominal()).expect("the default experiment");
-        let plan = Plan { total_steps: 1438, step_secs: 0.0086, ..plan };
-        assert_eq!(length(&plan), "1\u{a0}438 steps in about 12.4 s: 8.60 ms a step, 7\u{a0}442 samples/s");
-        assert!(about_length(&plan).contains("An estimate") && about_length(&plan).contains("1 checkpoint of about"));
-        let mut often = (*plan.experiment).clone();
-        often.run.save_every = 10;
-        let told = length(&Plan { experiment: often.into(), ..plan });
-        assert!(told.starts_with("1\u{a0}438 steps in about 12.4 s, without 144 checkpoints: "), "{told}");
-    }
-
-    #[test]
-    fn what_is_said_shorter_keeps_the_pace_and_what_stands_in_the_way() {
-        let plan = Plan::of(&Experiment::default(), &Machine::nominal()).expect("the default experiment");
-        let plan = Plan { total_steps: 1438, step_secs: 0.0086, ..plan };
-        assert_eq!(lengths(&plan)[2], "8.60 ms a step, 7\u{a0}442 samples/s");
-        let reason = "The run does not fit: 1 MiB over the budget. Change something.";
-        let said = ["The run does not fit: 1 MiB over the budget", "The run does not fit"];
-        assert_eq!(shorter(reason), [reason, said[0], said[1]]);
-        assert_eq!(shorter("It trains."), ["It trains."; 3]);
-    }
 }

@@ -1,0 +1,127 @@
+//! What the present configuration would take, and what keeps it from training, in one line.
+//!
+//! Always holds: where there is less room it is said in fewer words, of which the pace and the reason are the last to go; the
+//! whole of both is told on hover and to a screen reader.
+
+use eframe::egui::{self, Response, RichText, Role, Ui, WidgetInfo};
+use plimsoll_engine::plan::Plan;
+
+use crate::{format, panels::PanelContext, saves::Saves, theme, widgets::text};
+
+/// Share of the line that what a run would take keeps beside the reason why none can begin.
+const SHARE: f32 = 0.5;
+
+/// What the present configuration would take, and what keeps it from training.
+pub(super) fn planned(ui: &mut Ui, context: &PanelContext<'_>, reason: Option<&str>) {
+    let palette = theme::palette(ui);
+    let state = context.state;
+    let room = ui.available_width();
+    let mut shown = reason;
+    if let Some(plan) = state.newest_plan().filter(|_| state.prediction.obstacle.is_none()) {
+        // Of the experiment before, until the next plan is there: the line does not blink.
+        let color = if state.plan().is_some() { ui.visuals().text_color() } else { palette.weak() };
+        let font = egui::TextStyle::Body.resolve(ui.style());
+        let lengths = lengths(plan);
+        let beside = |reason: &str| text::width(ui, reason, &font) + theme::WIDE_GAP * 2.0;
+        let fits = |words: &str, beside: f32| text::width(ui, words, &font) + beside <= room;
+        let [.., least] = &lengths;
+        let told = reason.map(|reason| {
+            let shorter = shorter(reason);
+            shorter.into_iter().find(|reason| fits(least, beside(reason))).unwrap_or(shorter[2])
+        });
+        let beside = told.map_or(0.0, beside);
+        let words = lengths.iter().find(|words| fits(words, beside)).unwrap_or(least);
+        ui.scope(|ui| {
+            if reason.is_some() {
+                ui.set_max_width((room - beside).max(room * SHARE));
+            }
+            let cut = text::cut(ui, text::estimate(words).color(color), &about_length(plan));
+            spoken(&cut, &length(plan));
+        });
+        shown = told;
+    }
+    if let Some((shown, whole)) = shown.zip(reason) {
+        ui.add_space(theme::GAP);
+        spoken(&text::cut(ui, RichText::new(shown).color(palette.warn), whole), whole);
+    }
+}
+
+/// For a screen reader, words that are said shorter for want of room are whole.
+fn spoken(response: &Response, whole: &str) {
+    response.widget_info(|| WidgetInfo::labeled(Role::Label, true, whole));
+}
+
+/// A reason, then its first sentence, then what that begins with.
+fn shorter(reason: &str) -> [&str; 3] {
+    let end = |sign: &str| reason.find(sign).map_or(reason, |at| &reason[..at]);
+    [reason, end(". "), end(": ")]
+}
+
+/// `1 438 steps in about 12.4 s, without 3 checkpoints: 8.6 ms a step, 7 400 samples/s`; the checkpoint of the end goes
+/// without saying.
+pub(crate) fn length(plan: &Plan) -> String {
+    let [whole, ..] = lengths(plan);
+    whole
+}
+
+/// The same, then in fewer and fewer words: how quickly it trains is what stays.
+fn lengths(plan: &Plan) -> [String; 3] {
+    let experiment = &plan.experiment;
+    let (unit, each) = format::throughput(&experiment.data);
+    let rate = (experiment.batch.effective() * each) as f64 / plan.step_secs;
+    let about = if plan.target.is_gpu() { "at least" } else { "about" };
+    let saves = match Saves::of(plan).count {
+        0 | 1 => String::new(),
+        count => format!(", without {} checkpoints", format::count(count)),
+    };
+    let steps = format!("{} steps in {about} {}", format::count(plan.total_steps), format::secs(plan.steps_secs()));
+    let rate = if rate.is_finite() { format::count(rate.round() as u64) } else { "…".to_owned() };
+    let pace = format!("{} a step, {rate} {unit}", format::secs(plan.step_secs));
+    [format!("{steps}{saves}: {pace}"), format!("{steps}: {pace}"), pace]
+}
+
+fn about_length(plan: &Plan) -> String {
+    let source = if plan.target.is_gpu() {
+        "An estimate: the arithmetic and the memory traffic of the step at the rates of the card's data sheet, which no \
+         run reaches."
+    } else {
+        "An estimate: the arithmetic and the memory traffic of the step at the rates of this processor, as far as they \
+         were measured."
+    };
+    let saves = Saves::of(plan).words();
+    format!(
+        "What the present configuration takes: {}. {source} Tests on held-out data come on top, and so does the writing of \
+         {saves}, besides those of the best tests.",
+        length(plan)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_engine::{Experiment, hardware::Machine};
+
+    use super::*;
+
+    #[test]
+    fn a_plan_says_how_long_it_lasts() {
+        let plan = Plan::of(&Experiment::default(), &Machine::nominal()).expect("the default experiment");
+        let plan = Plan { total_steps: 1438, step_secs: 0.0086, ..plan };
+        assert_eq!(length(&plan), "1\u{a0}438 steps in about 12.4 s: 8.60 ms a step, 7\u{a0}442 samples/s");
+        assert!(about_length(&plan).contains("An estimate") && about_length(&plan).contains("1 checkpoint of about"));
+        let mut often = (*plan.experiment).clone();
+        often.run.save_every = 10;
+        let told = length(&Plan { experiment: often.into(), ..plan });
+        assert!(told.starts_with("1\u{a0}438 steps in about 12.4 s, without 144 checkpoints: "), "{told}");
+    }
+
+    #[test]
+    fn what_is_said_shorter_keeps_the_pace_and_what_stands_in_the_way() {
+        let plan = Plan::of(&Experiment::default(), &Machine::nominal()).expect("the default experiment");
+        let plan = Plan { total_steps: 1438, step_secs: 0.0086, ..plan };
+        assert_eq!(lengths(&plan)[2], "8.60 ms a step, 7\u{a0}442 samples/s");
+        let reason = "The run does not fit: 1 MiB over the budget. Change something.";
+        let said = ["The run does not fit: 1 MiB over the budget", "The run does not fit"];
+        assert_eq!(shorter(reason), [reason, said[0], said[1]]);
+        assert_eq!(shorter("It trains."), ["It trains."; 3]);
+    }
+}
