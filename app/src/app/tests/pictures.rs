@@ -3,18 +3,18 @@
 
 use std::collections::BTreeSet;
 
-use eframe::egui::{Color32, Pos2, Rect, Shape, epaint::ClippedShape, epaint::TextShape, pos2};
+use eframe::egui::{Color32, Pos2, Rect, Shape, Vec2, epaint::ClippedShape, epaint::TextShape, pos2};
 
 use super::*;
 
 /// Sizes of the window, in pixels.
 pub(super) const SIZES: [[f32; 2]; 3] = [[960.0, 600.0], [1280.0, 800.0], [1920.0, 1080.0]];
 pub(super) const SCALES: [f32; 3] = [1.0, 1.5, 2.0];
-/// Panes in front at once: together they are all.
+/// Panes in front at once, beside the experiment: together they are all.
 pub(super) const FRONTS: [&[Pane]; 4] = [
     &[Pane::Step, Pane::Live, Pane::Tradeoff, Pane::Layers],
     &[Pane::Gradients, Pane::Devices, Pane::Alive],
-    &[Pane::Log],
+    &[Pane::Log, Pane::TryOut],
     &[Pane::Compare, Pane::Runs],
 ];
 /// A window of this height, in points, has room for several panes.
@@ -189,6 +189,22 @@ fn every_picture(window: &mut Window, state: &str, all: &mut BTreeSet<String>) {
     }
 }
 
+/// Gives a window its size in pixels and its scale, as far as it may be zoomed; that scale, and the size in points.
+pub(super) fn set_size(window: &mut Window, size: [f32; 2], scale: f32) -> (f32, Vec2) {
+    let pixels = vec2(size[0], size[1]);
+    let scale = crate::zoom::allowed(pixels, scale);
+    // The scale first: a new one changes the size with it.
+    window.set_pixels_per_point(scale);
+    window.run_steps(2);
+    window.set_size(pixels / scale);
+    (scale, pixels / scale)
+}
+
+pub(super) fn set_theme(window: &mut Window, dark: bool) {
+    let theme = if dark { egui::ThemePreference::Dark } else { egui::ThemePreference::Light };
+    window.state_mut().as_mut().expect("drawn").view.theme = theme;
+}
+
 /// A window as it is in a size and a scale, with each of `fronts` once in front, in both themes.
 pub(super) fn both_themes(
     window: &mut Window,
@@ -197,17 +213,9 @@ pub(super) fn both_themes(
     known: &mut BTreeSet<String>,
     all: &mut BTreeSet<String>,
 ) {
-    // As far as the window may be zoomed.
-    let pixels = vec2(size[0], size[1]);
-    let scale = crate::zoom::allowed(pixels, scale);
-    let points = pixels / scale;
-    // The scale first: a new one changes the size with it.
-    window.set_pixels_per_point(scale);
-    window.run_steps(2);
-    window.set_size(points);
+    let (scale, points) = set_size(window, size, scale);
     for dark in [true, false] {
-        let theme = if dark { egui::ThemePreference::Dark } else { egui::ThemePreference::Light };
-        window.state_mut().as_mut().expect("drawn").view.theme = theme;
+        set_theme(window, dark);
         // Where there is no room for all, each is in front once by itself.
         let fronts = fronts.iter().copied().chain(Pane::ALL.chunks(1).filter(|_| points.y < ROOMY));
         for front in fronts {

@@ -35,7 +35,7 @@ fn cut(window: &Window, are_meant: impl Fn(&str) -> bool) -> Vec<String> {
 
 #[test]
 fn a_run_that_is_over_can_be_read_beside_an_experiment_that_does_not_fit() {
-    let mut window = window(digits());
+    let mut window = window(Experiment { title: "A run with a title of some length".to_owned(), ..digits() });
     window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
     until(&mut window, |app| app.state.session.latest().is_some_and(|run| run.summary.is_some()));
     let mut experiment = Experiment { title: "Over the line: make it fit with one change".to_owned(), ..digits() };

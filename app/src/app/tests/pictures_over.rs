@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use eframe::egui::{Color32, CornerRadius, Pos2, Rect, Shape};
 
 use super::{
-    pictures::{Piece, SCALES, SIZES, assert_none, judge, pieces},
+    pictures::{Piece, SCALES, SIZES, assert_none, judge, pieces, set_size, set_theme},
     *,
 };
 use crate::{command::Action, files::Purpose, state::Then};
@@ -49,15 +49,8 @@ fn every_picture(window: &mut Window, name: &str, radius: u8, open: &dyn Fn(&mut
         .flat_map(|size| SCALES.map(|scale| (size, scale)))
         .flat_map(|(size, scale)| [(size, scale, true), (size, scale, false)])
     {
-        let pixels = vec2(size[0], size[1]);
-        let scale = crate::zoom::allowed(pixels, scale);
-        let points = pixels / scale;
-        // The scale first: a new one changes the size with it.
-        window.set_pixels_per_point(scale);
-        window.run_steps(2);
-        window.set_size(points);
-        let theme = if dark { egui::ThemePreference::Dark } else { egui::ThemePreference::Light };
-        window.state_mut().as_mut().expect("drawn").view.theme = theme;
+        let (scale, points) = set_size(window, size, scale);
+        set_theme(window, dark);
         window.run_steps(2);
         open(window);
         window.run_steps(4);
