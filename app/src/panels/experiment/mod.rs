@@ -196,7 +196,8 @@ fn memory(ui: &mut Ui, form: &Form<'_>) {
     form.number(ui, controls::ACCUMULATION.0, controls::ACCUMULATION.1);
     // Always there, so that nothing moves while the accumulation is dragged.
     let samples = batch.micro.saturating_mul(batch.accumulation);
-    fact(ui, &format!("{} samples an update", format::count(samples as u64)));
+    let unit = if samples == 1 { "sample" } else { "samples" };
+    fact(ui, &format!("{} {unit} an update", format::count(samples as u64)));
     form.choice(ui, controls::PRECISION.0, &controls::PRECISION.1);
     form.choice(ui, controls::CHECKPOINTING.0, &controls::CHECKPOINTING.1);
     match form.experiment().checkpointing {
