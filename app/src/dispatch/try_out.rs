@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use plimsoll_engine::{Experiment, store};
+use plimsoll_engine::{Experiment, data::Alphabet, store};
 
 use super::Dispatcher;
 use crate::{
@@ -62,7 +62,10 @@ impl Dispatcher<'_> {
         let of = Subject::now(self.state).and_then(|subject| subject.of());
         if self.state.trial.of != of {
             self.services.trials.stop();
-            self.state.trial.turn_to(of);
+            // Here and not where it is drawn, for it looks whether a tokenizer is there.
+            let asked = Subject::now(self.state).map(|subject| subject.experiment().prompt_data());
+            let alphabet = asked.and_then(|data| Alphabet::of(&data).ok());
+            self.state.trial.turn_to(of, alphabet);
             let TryOut { sampling, .. } = self.view.try_out;
             self.view.try_out = TryOut { sampling, ..TryOut::default() };
         }

@@ -7,7 +7,7 @@ use std::{
 
 use eframe::egui::{ColorImage, Context, TextureHandle, TextureOptions};
 use plimsoll_engine::{
-    data::Picture,
+    data::{Alphabet, Picture},
     train::{Evaluation, Reply, Took},
 };
 
@@ -47,6 +47,8 @@ impl Drawn {
 pub(crate) struct Trial {
     /// Whose model it is.
     pub(crate) of: Option<Of>,
+    /// What its prompts are written in; none of a model that takes no prompt.
+    pub(crate) alphabet: Option<Alphabet>,
     /// The run that was shown last.
     pub(crate) shown: Option<RunKey>,
     /// The weights of the present experiment are tried, although a run is shown.
@@ -79,9 +81,9 @@ pub(crate) struct Trial {
 
 impl Trial {
     /// Turns to another model: nothing is known of it.
-    pub(crate) fn turn_to(&mut self, of: Option<Of>) {
+    pub(crate) fn turn_to(&mut self, of: Option<Of>, alphabet: Option<Alphabet>) {
         let Self { number, shown, prefers_weights, .. } = *self;
-        *self = Self { of, number: number + 1, shown, prefers_weights, ..Self::default() };
+        *self = Self { of, alphabet, number: number + 1, shown, prefers_weights, ..Self::default() };
     }
 
     /// What is to be said where the data are no longer those that the model learned from.

@@ -3,7 +3,7 @@
 //! Always holds: weights are one choice beside the run, and the one that is made where no run is shown. Settings that decide
 //! training alone make no other model of the same weights.
 
-use std::{borrow::Cow, path::Path};
+use std::path::Path;
 
 use plimsoll_engine::{
     Experiment,
@@ -73,11 +73,6 @@ impl<'a> Subject<'a> {
             Self::Run(run) => &run.experiment().data,
             Self::Weights { data, .. } => data,
         }
-    }
-
-    /// The data by which it is asked in text.
-    pub(crate) fn prompt_data(&self) -> Cow<'a, Data> {
-        self.experiment().prompt_data()
     }
 
     /// What it is called.

@@ -91,6 +91,11 @@ impl Alphabet {
         Ok(Self { kind, numbers, question, tokenizer: None, is_conversation: false, ends: [None; 2] })
     }
 
+    /// Whether a prompt is any text.
+    pub fn is_text(&self) -> bool {
+        matches!(self.kind, DataKind::Text | DataKind::Jsonl)
+    }
+
     /// What a prompt is written in, with an example.
     pub fn hint(&self) -> String {
         match self.kind {

@@ -4,7 +4,7 @@ use eframe::egui::{
     self, Label, RichText, ScrollArea, TextEdit, Ui,
     text::{LayoutJob, TextFormat},
 };
-use plimsoll_engine::{data::Alphabet, experiment::DataKind, train::Sampling};
+use plimsoll_engine::{experiment::DataKind, train::Sampling};
 
 use super::{PanelContext, took};
 use crate::{
@@ -21,10 +21,9 @@ const NO_TOKENIZER: &str = "No tokenizer lies beside these weights, so a prompt 
 
 /// Draws the part.
 pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, tried: Subject<'_>) {
-    let data = tried.prompt_data();
-    let Ok(alphabet) = Alphabet::of(&data) else { return };
     let trial = &context.state.trial;
-    if tried.is_weights() && data.kind == DataKind::Tokens && data.chosen_tokenizer().is_none() {
+    let Some(alphabet) = &trial.alphabet else { return };
+    if tried.is_weights() && tried.data().kind == DataKind::Tokens && !alphabet.is_text() {
         ui.add(Label::new(RichText::new(NO_TOKENIZER).small().weak()).wrap());
     }
     let tried = &mut context.view.try_out;
