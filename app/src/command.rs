@@ -101,22 +101,22 @@ impl UiCommand {
             Self::OpenPath => "Type or paste the path of a preset file.",
             Self::Save => "Write the experiment to the file it came from.",
             Self::SaveAs => "Write the experiment to a file you choose.",
-            Self::Undo => "Undo the last change of the experiment, that it was opened, or that runs were deleted.",
+            Self::Undo => "Undo the last change of the experiment, its opening, or the deletion of runs.",
             Self::Redo => "Redo what was undone.",
             Self::Train => "Plan the run, and train inside the budget.",
             Self::TrainAnyway => {
                 "Train although the prediction crosses the budget. The run stops cleanly at the allocation that would cross \
                  the budget: nothing beyond it is ever taken, and the program goes on."
             }
-            Self::Pause => "Pause after the current step; the model and its memory stay. Again to resume.",
+            Self::Pause => "Pause after the current step; the model and its memory stay. Press again to resume.",
             Self::Step => {
                 "Run one optimizer step, then pause. Without a run, start one and pause after its first step."
             }
             Self::Stop => "End the run after the current step and release all its memory.",
             Self::Evaluate => "Test the model on the held-out data after the current step.",
             Self::Pin => {
-                "Hold the current configuration: the bar then shows the difference to it, and the timeline its outline. \
-                 Again to let it go."
+                "Hold the current configuration: the bar then shows the difference to it, and the timeline its outline. Press \
+                 again to let it go."
             }
             Self::Theme => "Change between dark and light.",
             Self::NextRegion => {

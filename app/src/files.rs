@@ -62,7 +62,7 @@ type Show = fn(Purpose, &Path) -> Option<PathBuf>;
 pub(crate) fn is_outside_stores(path: &Path) -> anyhow::Result<()> {
     anyhow::ensure!(
         !store::would_take(path),
-        "{}: is a place of the store of kept runs, over which nothing is written; name another file",
+        "{}: belongs to the store of kept runs, where nothing is overwritten; name another file",
         path.display()
     );
     Ok(())

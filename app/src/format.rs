@@ -234,7 +234,7 @@ pub(crate) fn estimate(subject: &Subject) -> Option<String> {
 pub(crate) fn planned_anew(plan: &Plan) -> Option<String> {
     let phases: Vec<&str> = plan.planned_anew.iter().map(|pass| pass.name()).collect();
     (!phases.is_empty())
-        .then(|| format!("Planned anew by this program, and otherwise than when the run began: {}.", phases.join(", ")))
+        .then(|| format!("Planned anew by this program, and not as when the run began: {}.", phases.join(", ")))
 }
 
 /// The same where only the peak of the run is known.

@@ -115,7 +115,7 @@ impl Keeper {
 /// The text of a file. What is none, such as a pipe, might never end.
 fn read(place: &Path) -> io::Result<String> {
     if !fs::metadata(place)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
     fs::read_to_string(place)
 }

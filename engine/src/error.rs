@@ -70,7 +70,7 @@ pub enum Error {
     #[error("device: {0}")]
     NoDevice(String),
     /// The system gave no thread: it limits how many there may be.
-    #[error("the system gives no thread for {purpose}: {reason}")]
+    #[error("the system provides no thread for {purpose}: {reason}")]
     NoThread {
         /// What the thread is for.
         purpose: &'static str,

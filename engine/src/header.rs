@@ -150,13 +150,13 @@ struct Entry {
 /// Reads the header of the file at `path`, which is open.
 ///
 /// # Errors
-/// A file that is no safetensors file, that was cut short, or whose tensors overlap or leave gaps.
+/// A file that is not a safetensors file, that was cut short, or whose tensors overlap or leave gaps.
 pub fn read(path: &Path, file: &File, words: Words) -> Result<Header> {
     let size = file.metadata().map_err(|error| unreadable(path, &error))?.len();
     let foreign = |message: String| Error::file(path, format!("{message}; {}", words.choose));
     if size < 8 {
         let what = words.what;
-        return Err(foreign(format!("is {size} bytes long, and {what} is longer: it was cut short or is none")));
+        return Err(foreign(format!("is {size} bytes long, and {what} is longer: it was cut short or is not one")));
     }
     let mut file = file;
     let mut length = [0; 8];
@@ -165,7 +165,7 @@ pub fn read(path: &Path, file: &File, words: Words) -> Result<Header> {
     let length = u64::from_le_bytes(length);
     if length > size - 8 || length > MOST {
         let message = format!(
-            "has {size} bytes and says that its header has {length}: it was cut short, or is no safetensors file"
+            "has {size} bytes and says that its header has {length}: it was cut short, or is not a safetensors file"
         );
         return Err(foreign(message));
     }
@@ -173,7 +173,7 @@ pub fn read(path: &Path, file: &File, words: Words) -> Result<Header> {
     file.read_exact(&mut text).map_err(|error| unreadable(path, &error))?;
     let written: Written = serde_json::from_slice(&text).map_err(|error| {
         let place = format!("header, column {}", error.column());
-        Error::file_at(path, place, format!("is no safetensors file, or was damaged: {error}; {}", words.mend))
+        Error::file_at(path, place, format!("is not a safetensors file, or was damaged: {error}; {}", words.mend))
     })?;
     let elements_at = 8 + length;
     let tensors = places(path, written.tensors, elements_at, size, words)?;

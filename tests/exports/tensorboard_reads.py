@@ -54,7 +54,7 @@ def serves(logs, expected, settings):
                 assert [step for _, step, _ in answered] == [step for step, _ in points], name
                 last = float(answered[-1][2])
                 assert math.isclose(last, points[-1][1], rel_tol=1e-6, abs_tol=1e-30) or math.isnan(last), (name, last)
-            assert "preset" in ask("plugin/text/tags")[run], "the preset is no text"
+            assert "preset" in ask("plugin/text/tags")[run], "the preset is not text"
             experiment = ask("plugin/hparams/experiment", data=b"{}")
             assert {info["name"] for info in experiment["hparamInfos"]} == settings, experiment
         finally:

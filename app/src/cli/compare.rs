@@ -37,7 +37,7 @@ Examples:
   plimsoll compare before.toml after.toml --device rtx4060-8g
   plimsoll compare before.toml after.toml --json | jq '.settings'
 
-Told are the settings that differ, the peaks by category, and which tensors are alive at one peak and not, or not as large,
+It shows the settings that differ, the peaks by category, and which tensors are alive at one peak and not, or not as large,
 at another.")]
 pub(super) struct Compare {
     /// Kept runs, preset files, or names of shipped presets

@@ -15,7 +15,7 @@ Examples:
   plimsoll completions zsh > ~/.zfunc/_plimsoll
   plimsoll completions fish > ~/.config/fish/completions/plimsoll.fish
 
-The shell then asks this program for presets and runs as they are at that moment. Write it again after an update.")]
+The shell then asks this program for presets and runs as they are at that moment. Write the file again after an update.")]
 pub(super) struct Completions {
     /// The shell
     shell: Shell,

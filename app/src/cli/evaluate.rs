@@ -34,7 +34,7 @@ Examples:
   plimsoll evaluate resnet18-shapes --set weights.path=resnet18.safetensors
   plimsoll evaluate last --json | jq '{loss, accuracy, samples}'
 
-A run is tested by its best checkpoint where it has one (run.save_best), and by its last otherwise. The figures are those that
+A run is tested with its best checkpoint if it has one (run.save_best), and otherwise with its last. The figures are those that
 the run reported there. A preset is tested with the weights that it names, and otherwise as it is initialised. A test that
 would cross the budget is refused before anything is allocated (exit status 1).")]
 pub(super) struct Evaluate {

@@ -28,7 +28,7 @@ Examples:
   plimsoll fit cnn-shapes --budget 16MiB
   plimsoll fit cnn-shapes --budget 16MiB --json | jq '.candidates[0].set'
 
-A search that takes longer than --seconds ends with the best so far, and says so. Where nothing fits, the answer says
+A search that takes longer than --seconds ends with the best so far, and says so. If nothing fits, the answer says
 why, and which changes of the training itself would. Exit status 1 when nothing fits.")]
 pub(super) struct Fit {
     #[command(flatten)]

@@ -86,12 +86,11 @@ impl InStore {
 pub(super) fn without_checkpoint(details: &StoredDetails, elsewhere: &str) -> String {
     match details.events.iter().rev().find(|event| event.kind == EventKind::Saved) {
         Some(saved) => format!(
-            "none is in the store; the last that it wrote was, after step {}, {}. {elsewhere} a checkpoint that lies elsewhere",
+            "none is in the store; the last one it wrote, after step {}, was {}. {elsewhere} a checkpoint that lies elsewhere",
             saved.step, saved.text
         ),
-        None => "it wrote none. `--set run.save_every=N` saves after every N steps, `--set run.save_minutes=N` after so many \
-                 minutes (10 unless chosen), and `--keep all`, the default, keeps them; `plimsoll show` lists what a run could \
-                 not write"
+        None => "it wrote none. `--set run.save_every=N` saves after every N steps, `--set run.save_minutes=N` every N minutes \
+                 (10 by default), and `--keep all`, the default, keeps them; `plimsoll show` lists what a run could not write"
             .to_owned(),
     }
 }

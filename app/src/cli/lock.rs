@@ -27,8 +27,8 @@ Examples:
   plimsoll lock train/*.toml --device cpu --device rtx4060-8g --device t4-16g -o memory.lock
   plimsoll check memory.lock
 
-What is locked is bytes: the peak and that of each phase, by category. Neither the rates nor the free memory of this
-machine are in them; scratch of the processor depends on its number of threads, which stands in the file. A preset that is
+A lock holds bytes: the peak of the run and of each phase, by category. Neither the rates nor the free memory of this
+machine are in them; scratch of the processor depends on its number of threads, which the file states. A preset that is
 a file is written by its path from the lock's folder.")]
 pub(super) struct Lock {
     /// Preset files, or names of shipped presets
@@ -131,8 +131,8 @@ Examples:
   git show main:memory.lock | plimsoll check -
 
 Exit status 0 when no peak rose, 1 when one did, the peak of a phase included, 2 for misuse of the command line, and 3 when
-it could not be checked: a lock or a preset that cannot be read or planned. A peak that fell is told; `plimsoll lock` writes
-it down.")]
+it could not be checked: a lock or a preset that cannot be read or planned. A peak that fell is reported; `plimsoll lock`
+records it.")]
 pub(super) struct Check {
     /// A file that `plimsoll lock` wrote, or `-` for standard input, whose paths begin here
     #[arg(add = complete::locks())]
@@ -217,7 +217,7 @@ fn parsed(from: impl Read, path: &Path) -> anyhow::Result<LockFile> {
     read.map_err(|error| match error.kind() {
         io::ErrorKind::InvalidData => {
             anyhow::anyhow!(
-                "{}: is not UTF-8 text, so it is no lock; name a file that `plimsoll lock` wrote",
+                "{}: is not UTF-8 text, so it is not a lock; name a file that `plimsoll lock` wrote",
                 path.display()
             )
         }

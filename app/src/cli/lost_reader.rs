@@ -28,7 +28,7 @@ pub(super) fn tell(
     anyhow::ensure!(is_closed_pipe(&failure), "{failure:#}; {came}");
     if !is_quiet {
         // Who closed stdout may have closed stderr as well.
-        let _ = writeln!(io::stderr(), "nobody reads standard output any more, so {came}");
+        let _ = writeln!(io::stderr(), "standard output has no reader any more, so {came}");
     }
     Ok(ExitCode::from(NO_READER))
 }

@@ -41,8 +41,8 @@ Examples:
   plimsoll runs prune --keep-best 10 --older-than 30d
 
 Every run of the window and of the command line is kept from its first step. A RUN is its key, the beginning of it, its
-name, its title or its shipped preset where no other run has it, or `last`. `last test` is the accuracy of the last test,
-which need not be the best. A run whose program was ended before it is `interrupted`."
+name, its title or its shipped preset if no other run has it, or `last`. `last test` is the accuracy of the last test,
+which need not be the best. A run whose program ended before the run did is `interrupted`."
 )]
 pub(super) struct Runs {
     #[command(subcommand)]
@@ -82,8 +82,8 @@ struct Filter {
 Example:
   plimsoll runs prune --keep-best 10 --older-than 30d
 
-Says what it would delete and asks. A run goes where both options let it go; one that is starred or still trains stays.
-With --older-than, folders of checkpoints whose run is no longer kept go by the same age.")]
+Says what it would delete and asks. A run is deleted if both options allow it; one that is starred or still trains stays.
+With --older-than, folders of checkpoints whose run is no longer kept are deleted by the same age.")]
 struct PruneChoice {
     /// Keep so many runs of the best test accuracy
     #[arg(long, value_name = "N")]
@@ -121,7 +121,7 @@ impl Runs {
         }
         match (runs.is_empty(), has_any) {
             (false, _) => out::text(&describe(&runs.iter().collect::<Vec<_>>())),
-            (true, true) => out::line("No kept run is like that."),
+            (true, true) => out::line("No kept run matches."),
             (true, false) => out::line(format!("No runs are kept in {}.", self.store.folder()?.display())),
         }
     }

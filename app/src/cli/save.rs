@@ -38,7 +38,7 @@ pub(super) fn can_be_written(path: &Path, force: bool) -> anyhow::Result<()> {
     match Place::of(path) {
         Place::File(file) if file.is_dir() => anyhow::bail!("{shown}: is a folder; name a file in it"),
         Place::File(file) if !force && file.symlink_metadata().is_ok() => {
-            anyhow::bail!("{shown}: is there already; write --force to replace it, or name another file")
+            anyhow::bail!("{shown}: already exists; write --force to replace it, or name another file")
         }
         Place::File(_) | Place::Stream => Ok(()),
         Place::Other => anyhow::bail!("{shown}: is a disk or a socket, not a file; name a file"),
@@ -69,7 +69,7 @@ pub(super) fn can_be_folder(path: &Path) -> anyhow::Result<()> {
     is_outside_stores(path)?;
     anyhow::ensure!(
         path.is_dir() || path.metadata().is_err(),
-        "{}: is a file, a pipe or a device, and a folder is written; name another place",
+        "{}: is a file, a pipe or a device, and a folder is needed; name another place",
         path.display()
     );
     Ok(())

@@ -16,7 +16,7 @@ use crate::cli::{Misuse, out, provenance::Provenance, seed};
 #[command(after_help = "\
 Kernels are compared with the CPU in f64, gradients with finite differences, allocations with the dry run. Every check
 is a line: its name, what was compared, the largest difference and what was allowed there, and the seconds.
-The numbers are others in every run; the same seed gives the same.
+The numbers differ from run to run; the same seed gives the same numbers.
 
 Examples:
   plimsoll selftest

@@ -27,7 +27,7 @@ Examples:
   plimsoll show last --preset > again.toml
   plimsoll show last --json | jq '.series.steps.loss | last'
 
-A RUN is its key, the beginning of it, its name, title or shipped preset where no other run has it, or `last`;
+A RUN is its key, the beginning of it, its name, title or shipped preset if no other run has it, or `last`;
 `plimsoll runs` lists them.")]
 pub(super) struct Show {
     /// The run

@@ -42,7 +42,7 @@ pub(super) fn run_of(name: &Path, in_store: &InStore) -> anyhow::Result<Option<(
     let find = || -> anyhow::Result<(Store, RunKey)> {
         let Some(store) = in_store.existing()? else {
             anyhow::bail!(
-                "`{text}` is no preset, and no runs are kept in {}; `plimsoll presets` lists the shipped presets",
+                "`{text}` is not a preset, and no runs are kept in {}; `plimsoll presets` lists the shipped presets",
                 in_store.folder()?.display()
             );
         };

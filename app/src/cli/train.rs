@@ -45,10 +45,10 @@ Examples:
 
 A run that would cross its budget is refused before anything is allocated (exit status 1). Ctrl-C, SIGTERM and SIGHUP end
 a run after the current step, saved where it is kept, with its summary (exit status 130, 143 and 129); a second one ends the
-program at once. A reader of standard output that goes away ends a run in the same way (exit status 141). `plimsoll resume`
+program at once. A run ends in the same way when the reader of standard output goes away (exit status 141). `plimsoll resume`
 goes on with a run that was saved.
 
-The run is kept from its first step; `plimsoll runs` lists what is kept. One that was refused is not.")]
+The run is kept from its first step; `plimsoll runs` lists what is kept. A refused run is not kept.")]
 pub(super) struct Train {
     #[command(flatten)]
     choice: Choice,
@@ -109,7 +109,7 @@ impl Train {
         let keeping = self.keep.begin(false);
         let keep = keeping.checkpoints();
         let Some(folder) = keep.folder.as_ref().map(|folder| folder.path().to_owned()) else {
-            anyhow::bail!("the teacher is trained first, and its weights find no folder; choose one that is trained");
+            anyhow::bail!("the teacher is trained first, and there is no folder for its weights; choose one that is trained");
         };
         if !manner.is_quiet {
             out::say("note", &format!("trains the teacher first: {}", first.title));

@@ -33,14 +33,14 @@ Examples:
   plimsoll try last --image seven.png --json | jq '.classes[0]'
 
 An image is a JPEG, PNG or WebP; it is cropped to its middle and brought to the size and the channels of the model, as the images
-of a folder are. A prompt is written in what the data have tokens for: any text where they are a file, brackets, or numbers.
-A model from a folder with a tokenizer.json takes text by that. One that learned conversations is given the prompt as a user's
-message, by the template beside its tokenizer, and answers up to where the template ends an answer (--raw: as it is written).
+of a folder are. A prompt uses what the data have tokens for: any text if they are a file, brackets, or numbers.
+A model from a folder with a tokenizer.json uses that for text. One that learned conversations is given the prompt as a user's
+message, by the template next to its tokenizer, and answers up to where the template ends an answer (--raw: as it is written).
 The same seed writes the same text.
 
-The prompt is seen in whole; then each token is one row through the model, with the keys and values of those before it in a cache.
-What that takes is a part of the memory that is predicted and measured. A text longer than the model was trained on moves on
-with each token, and each token takes a whole pass then.")]
+The model sees the whole prompt first; then each token is one row through the model, with the keys and values of those before
+it in a cache. What that takes is a part of the memory that is predicted and measured. A text longer than the model was
+trained on shifts with each token, and each token then takes a whole pass.")]
 pub(super) struct Try {
     #[command(flatten)]
     model: ModelChoice,

@@ -135,7 +135,7 @@ fn may_go_on(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
     let run = &row.run;
     let can_go_on = row.checkpoint().is_some();
     if can_go_on {
-        let button = ui.small_button("Continue").accessible_name("Continue the run that was broken off");
+        let button = ui.small_button("Continue").accessible_name("Continue the interrupted run");
         let hover = "Go on from its last checkpoint: the losses are those that it would have had without a stop.";
         if button.on_hover_text(hover).clicked() {
             context.send.send(Action::Runs(RunsAction::Continue(run.key.clone())));

@@ -283,8 +283,8 @@ fn name(
 pub(crate) fn meaning(category: Category) -> &'static str {
     match category {
         Category::Context => {
-            "What the program needs beside the numbers it computes with. On a graphics card: driver and library state, and \
-             the kernels that the run will load; 96 MiB are allowed for those of a run that this card never saw. On the \
+            "What the program needs in addition to the numbers it computes with. On a graphics card: driver and library state, \
+             and the kernels that the run will load; 96 MiB are allowed for those of a run that was never on this card. On the \
              processor: the engine's own bookkeeping."
         }
         Category::Parameters => "The weights that the forward pass reads.",
@@ -294,8 +294,8 @@ pub(crate) fn meaning(category: Category) -> &'static str {
         }
         Category::OptimizerState => "Momentum and moments: allocated in the first step, kept for the whole run.",
         Category::Buffers => {
-            "Running statistics of batch normalisation: the mean and the variance of each channel. Where a model writes on, \
-             the keys and values of the text so far."
+            "Running statistics of batch normalisation: the mean and the variance of each channel. While a model continues a \
+             text, the keys and values of the text so far."
         }
         Category::Batch => "The inputs and labels of one micro-batch; on a graphics card, those of the next as well.",
         Category::Gradients => "Gradients of the parameters, summed over the accumulated micro-batches.",
@@ -307,7 +307,7 @@ pub(crate) fn meaning(category: Category) -> &'static str {
              operation is over."
         }
         Category::Slack => {
-            "Memory that is held but in no use: blocks are rounded up, and what was freed is kept to be used again."
+            "Memory that is held but not in use: blocks are rounded up, and what was freed is kept to be used again."
         }
     }
 }

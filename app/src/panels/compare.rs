@@ -61,12 +61,12 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
 
 fn empty(ui: &mut Ui, context: &PanelContext<'_>) {
     if context.state.pin.is_some() {
-        let hover = "Put the configuration that is held for comparison beside the present one.";
+        let hover = "Put the configuration that is held for comparison next to the present one.";
         if ui.button("Compare the present settings with those that are held").on_hover_text(hover).clicked() {
             context.send.send(Action::Runs(RunsAction::ComparePin));
         }
     }
-    chip::empty(ui, "Pick one run in Runs, or up to six, and press Compare there: they stand beside each other here.");
+    chip::empty(ui, "Pick one run in Runs, or up to six, and press Compare there: they are shown side by side here.");
 }
 
 /// What each is called, a run of this sitting by its number first: the other panes call it so.

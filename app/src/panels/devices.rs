@@ -48,7 +48,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         ui.add_space(theme::WIDE_GAP);
         match &devices.gpus {
             Ok(gpus) if gpus.is_empty() => {
-                ui.label(RichText::new("The driver knows of no graphics card.").weak());
+                ui.label(RichText::new("The driver reports no graphics card.").weak());
             }
             Ok(gpus) => {
                 for (at, gpu) in gpus.iter().enumerate().filter(|(_, gpu)| !is_chosen(gpu)) {
@@ -99,7 +99,7 @@ fn known(ui: &mut Ui, Card { profile, kernels }: &Card) {
     row(ui, "memory", &Ok(format!("{}, {} for a process", profile.capacity, profile.usable_memory())));
     row(ui, "context", &Ok(format!("{} ({source})", profile.context)));
     if *kernels > Bytes::ZERO {
-        row(ui, "kernels of the run", &Ok(format!("at most {kernels}, besides the context")));
+        row(ui, "kernels of the run", &Ok(format!("at most {kernels}, in addition to the context")));
     }
     row(ui, "pool", &Ok(format!("grows by {} and more, blocks of {}", profile.pool.segment, profile.pool.granule)));
     row(ui, "f32 at most", &Ok(tera(profile.rates.f32)));
@@ -194,7 +194,7 @@ fn stacked(ui: &mut Ui, parts: &[(Color32, Bytes)], whole: Bytes) {
 /// What a run holds and what is not its own: four figures from the driver, each with its own meaning.
 fn four_figures(ui: &mut Ui, gpu: &Gpu, step: StepRecord) {
     let palette = theme::palette(ui);
-    let others = others(gpu).map_or_else(|why| format!("not to be had: {why}"), |bytes| bytes.to_string());
+    let others = others(gpu).map_or_else(|why| format!("not available: {why}"), |bytes| bytes.to_string());
     let rows = [
         (
             palette.measured,
@@ -236,7 +236,7 @@ fn row(ui: &mut Ui, name: &str, figure: &Figure<String>) {
     match figure {
         Ok(words) => text::cut(ui, RichText::new(words), words),
         Err(why) => {
-            let words = format!("not to be had: {why}");
+            let words = format!("not available: {why}");
             text::cut(ui, RichText::new(&words).weak().italics(), &words)
         }
     };

@@ -63,7 +63,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan) {
 
 /// An experiment that cannot be has no offers: those of the one before would be taken for its own.
 fn way_back(ui: &mut Ui, context: &PanelContext<'_>) {
-    ui.label(RichText::new("What is shown is of the last experiment that could be planned.").weak());
+    ui.label(RichText::new("This is for the last experiment that could be planned.").weak());
     let undo = Button::new("Undo the change");
     if context.state.document.can_undo()
         && ui.add(undo).on_hover_text(UiCommand::Undo.tooltip_with_key(ui.ctx())).clicked()
@@ -190,7 +190,7 @@ fn button_texts(offer: &Advice, peak: Bytes) -> [String; 3] {
 /// Fills a budget that has room.
 fn fill_button(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan, fill: &Advice, text: &str) {
     let peak = if fill.peak == plan.load() {
-        "the peak stays, for the pool holds the whole budget".to_owned()
+        "the peak stays, because the pool holds the whole budget".to_owned()
     } else {
         format!("peak {}", fill.peak)
     };

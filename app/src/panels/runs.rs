@@ -61,7 +61,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     }
     if runs.rows().is_empty() && runs.deleted.is_empty() {
         let text = if runs.is_read {
-            "Press Train: every run is kept here from its first step, for this sitting and all after it."
+            "Press Train: every run is kept here from its first step, for this session and all later ones."
         } else {
             "Reading the kept runs…"
         };
@@ -139,9 +139,9 @@ fn head(ui: &mut Ui, context: &mut PanelContext<'_>, found: usize) {
             comparison::MOST
         );
         let hover = if picked == 1 {
-            "Put the run beside the present settings: what differs, and the memory of a step."
+            "Put the run next to the present settings: what differs, and the memory of a step."
         } else {
-            "Put the picked runs beside each other: settings, curves, the memory of a step."
+            "Put the picked runs side by side: settings, curves, the memory of a step."
         };
         if compare.on_hover_text(hover).on_disabled_hover_text(how).clicked() {
             match runs.picked() {

@@ -41,12 +41,12 @@ const NARROW_BELOW: f32 = 440.0;
 /// In a lower picture the words at the peak need the place of all others.
 const LOW: f32 = 110.0;
 const PASSES: [(Pass, &str, &str); 7] = [
-    (Pass::First, "First step", "The first optimizer step, in which optimizer state is born."),
+    (Pass::First, "First step", "The first optimizer step, in which optimizer state is allocated."),
     (Pass::Steady, "Every step", "Any later step."),
     (
         Pass::Prune,
         "Pruning",
-        "Channels are taken out: the whole model and the smaller one are alive beside each other.",
+        "Channels are taken out: the whole model and the smaller one are alive together.",
     ),
     (Pass::Pruned, "Pruned step", "Any step after channels were taken out."),
     (Pass::Evaluate, "Evaluation", "One batch of the test data."),
@@ -54,7 +54,7 @@ const PASSES: [(Pass, &str, &str); 7] = [
     (
         Pass::Compress,
         "As integers",
-        "The trained model as one of integers: the ranges of its inputs, its codes beside the weights, and a test with them.",
+        "The trained model in integers: the ranges of its inputs, its codes in addition to the weights, and a test with them.",
     ),
 ];
 

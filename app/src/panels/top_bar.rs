@@ -100,7 +100,7 @@ fn title(ui: &mut Ui, context: &PanelContext<'_>) {
     let hover = match &document.path {
         Some(path) => path.display().to_string(),
         None if document.shipped.is_some() => {
-            "A preset that ships with the program. What you change of it is kept as a draft among the presets."
+            "A preset that ships with the program. Your changes to it are kept as a draft among the presets."
                 .to_owned()
         }
         None => "Not saved to a file yet; it is kept for the next session all the same.".to_owned(),
@@ -200,7 +200,7 @@ fn has_words(ui: &Ui) -> bool {
 fn device(ui: &mut Ui, context: &PanelContext<'_>) {
     let device = format::device(&context.state.document.experiment.device);
     let hover = "Where the run computes: the processor, a graphics card that is here, or one that is only planned for. The \
-                 Devices pane tells what each says of itself.";
+        Devices pane shows what each reports.";
     if has_words(ui) {
         ui.label(RichText::new("Device").weak()).on_hover_text(hover);
     }

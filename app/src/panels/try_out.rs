@@ -41,7 +41,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     match tried {
         Subject::Run(run) if run.kept.is_none() => {
             model::list(ui, context, tried);
-            chip::empty(ui, "This run is not kept, so its model is nowhere: train one that is kept to try it.");
+            chip::empty(ui, "This run is not kept, and neither is its model: train one that is kept to try it.");
             return;
         }
         Subject::Weights { .. } if context.state.prediction.obstacle.is_some() => {
@@ -110,7 +110,7 @@ fn head(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>, task: Task)
     let (words, color) = match (&trial.trouble, &trial.evaluation) {
         (Some(why), _) => (why.clone(), palette.warn),
         (None, Some(evaluation)) => (figures(evaluation, task, tried.data()), palette.strong()),
-        (None, None) => ("Not tested in this sitting.".to_owned(), palette.weak()),
+        (None, None) => ("Not tested in this session.".to_owned(), palette.weak()),
     };
     let took = trial.evaluation.as_ref().map(|evaluation| format!(" {}", own_memory(&evaluation.took)));
     let about = format!("{words}.{}", took.unwrap_or_default());
@@ -144,7 +144,8 @@ fn head(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>, task: Task)
         text::cut(ui, RichText::new(&words).color(palette.warn), caution);
     }
     if tried.experiment().device != "cpu" {
-        let text = "It is tried on the processor: the graphics card stays with runs. Its figures may differ in their last digits.";
+        let text = "It is tried on the processor: the graphics card is left to runs. Its figures may differ in their last \
+            digits.";
         ui.add(egui::Label::new(RichText::new(text).small().weak()).wrap());
     }
 }
@@ -159,7 +160,7 @@ fn test(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>) {
     let least = egui::vec2(widest + 2.0 * ui.spacing().button_padding.x, 0.0);
     let what = match tried {
         Subject::Run(run) if run.status.is_active() => {
-            "Evaluate the last checkpoint on the test set, on the processor and beside the run."
+            "Evaluate the last checkpoint on the test set, on the processor, while the run goes on."
         }
         Subject::Run(_) => "Evaluate the run's best checkpoint, or its last where it has no best, on the test set.",
         Subject::Weights { .. } => "Evaluate these weights on the test set, as they are: nothing is trained.",
@@ -202,12 +203,12 @@ fn took(ui: &mut Ui, took: &Took) {
 }
 
 /// Whose the memory of a try is.
-const BESIDE: &str = "It is no part of what a run takes, which keeps its line.";
+const BESIDE: &str = "It does not count towards what a run takes, which keeps its own budget.";
 
 /// What a key-value cache is for.
 const CACHE: &str = "\n\nThe key-value cache has what attention needs of the tokens so far, so that each new token is one row \
     through the model and not the whole text. It grows with the layers, the key heads and the length; grouped heads make it \
-    smaller. Past the length that the model was trained on, the text moves and each token takes a whole pass.";
+    smaller. Past the length that the model was trained on, the text shifts and each token takes a whole pass.";
 
 fn own_memory(took: &Took) -> String {
     let Took { predicted, measured, .. } = took;

@@ -69,7 +69,7 @@ impl Porter {
             ctx.request_repaint();
         });
         if let Err(error) = thread {
-            let _ = self.sender.send(Err(format!("the system gives no thread for it: {error}")));
+            let _ = self.sender.send(Err(format!("the system provides no thread for it: {error}")));
         }
     }
 }

@@ -32,6 +32,6 @@ pub(crate) fn field(
     let color = theme::palette(ui).warn;
     let said = ui.label(RichText::new(words).small().color(color));
     said.widget_info(|| WidgetInfo::labeled(Role::Label, true, TAKEN[0]));
-    said.on_hover_text("Another kept run is called so as well: on the command line each of them is named by its key.");
+    said.on_hover_text("Another kept run has the same name: on the command line, name each of them by its key.");
     answer
 }

@@ -68,7 +68,7 @@ fn a_run_that_cannot_go_on_says_why() {
     let path = run.to_str().expect("text");
     assert!(said(&["resume", path]).contains("was written after 3; write more than 3 (--steps)"));
     assert!(said(&["resume", case.folder.path().to_str().expect("text")]).contains("has no checkpoint"));
-    assert!(said(&["resume", case.preset.to_str().expect("text")]).contains("no safetensors file"));
+    assert!(said(&["resume", case.preset.to_str().expect("text")]).contains("not a safetensors file"));
     let file = run.join("last.safetensors");
     let bytes = fs::read(&file).expect("there");
     fs::write(&file, &bytes[..bytes.len() - 5]).expect("written");

@@ -114,7 +114,7 @@ fn odd_places_are_refused_by_name() {
         assert!(!said.contains("os error"), "{said}");
     }
     let said = fails(1, &["export", "mlp-digits", "--format", "tensorboard", "-o", "/dev/null"]);
-    assert!(said.contains("/dev/null: is a file, a pipe or a device, and a folder is written; name another"), "{said}");
+    assert!(said.contains("/dev/null: is a file, a pipe or a device, and a folder is needed; name another"), "{said}");
 }
 
 #[test]

@@ -127,7 +127,7 @@ fn training_that_loses_its_reader_is_stopped_and_saved() {
         assert_eq!(
             said,
             format!(
-                "nobody reads standard output any more, so the run was ended after step {steps}; `plimsoll resume {key}` goes \
+                "standard output has no reader any more, so the run was ended after step {steps}; `plimsoll resume {key}` goes \
                  on with it\n"
             )
         );

@@ -14,7 +14,7 @@ fn a_reader_that_goes_away_ends_the_run_with_a_word_and_its_status() {
     let output = child.wait_with_output().expect("it ends");
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(141), "{said}");
-    assert!(said.starts_with("nobody reads standard output any more, so the run was ended after step "), "{said}");
+    assert!(said.starts_with("standard output has no reader any more, so the run was ended after step "), "{said}");
     // What does not train has done its work.
     let mut child = program().args(["presets"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
     drop(child.stdout.take());

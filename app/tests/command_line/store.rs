@@ -131,13 +131,13 @@ fn nothing_is_written_over_the_store_itself() {
     for output in places.iter().chain(&linked).map(|path| path.to_str().expect("text")) {
         for format in ["safetensors", "csv"] {
             let said = place.refused(&["export", "last", "-f", format, "-o", output, "--force"]);
-            assert!(said.contains("a place of the store of kept runs"), "{said}");
+            assert!(said.contains("belongs to the store of kept runs"), "{said}");
         }
         // Of what plans alone no store is named.
-        assert!(fails(1, &["lock", "mlp-digits", "-o", output, "--force"]).contains("a place of the store"));
+        assert!(fails(1, &["lock", "mlp-digits", "-o", output, "--force"]).contains("belongs to the store"));
     }
     let said = place.refused(&["export", "last", "-f", "tensorboard", "-o", at("runs").to_str().expect("text")]);
-    assert!(said.contains("a place of the store"), "{said}");
+    assert!(said.contains("belongs to the store"), "{said}");
     assert!(before == (fs::read(at("runs.db")).expect("there"), fs::read(at(&weights)).expect("saved")));
     // Beside those it may lie, by whatever way.
     for name in ["out.csv", "runs/../other.csv"] {

@@ -77,7 +77,7 @@ fn what_cannot_be_tried_is_answered_with_what_can() {
     };
     for temperature in ["-1", "-0.5", "101"] {
         let said = fails(&["try", "sort-llama", "--prompt", "3 1 4 1 5 9 2 6", "--temperature", temperature]);
-        assert!(said.contains("is no temperature; write 0 to 100") && !said.contains("tip"), "{said}");
+        assert!(said.contains("is not a temperature; write 0 to 100") && !said.contains("tip"), "{said}");
     }
     let said = fails(&["try", "sort-llama", "--sample", "1"]);
     assert!(said.contains("sequences, not pictures; give it a prompt to write on from (--prompt TEXT)"), "{said}");

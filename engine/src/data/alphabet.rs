@@ -165,7 +165,7 @@ impl Alphabet {
                 let signs = prompt.trim_end_matches('?').chars().filter(|sign| !sign.is_whitespace());
                 let token = |sign: char| match BRACKETS[..4].iter().position(|known| known.starts_with(sign)) {
                     Some(token) => Ok(token as u32),
-                    None => Err(refused(format!("`{sign}` is no bracket"))),
+                    None => Err(refused(format!("`{sign}` is not a bracket"))),
                 };
                 signs.map(token).collect::<Result<_, _>>()?
             }
@@ -173,7 +173,7 @@ impl Alphabet {
                 let words = prompt.split(|sign: char| sign.is_whitespace() || matches!(sign, ',' | '+' | '='));
                 let token = |word: &str| match word.parse::<u32>() {
                     Ok(number) if (number as usize) < self.numbers => Ok(number),
-                    _ => Err(refused(format!("`{word}` is no number below {}", self.numbers))),
+                    _ => Err(refused(format!("`{word}` is not a number below {}", self.numbers))),
                 };
                 words.filter(|word| !word.is_empty()).map(token).collect::<Result<_, _>>()?
             }
@@ -241,13 +241,13 @@ mod tests {
             refused(DataKind::Sort, "1 2 3"),
             "prompt: 3 are written, and these data have 4 before the answer; write 4 numbers below 10, such as 3 0 7 4"
         );
-        assert!(refused(DataKind::Modular, "97 1").contains("`97` is no number below 97"));
+        assert!(refused(DataKind::Modular, "97 1").contains("`97` is not a number below 97"));
         let said = refused(DataKind::Tokens, "To be");
         assert!(
             said.contains("such as 3 0 7 4; for text, give the model data of text (--set data.kind=text"),
             "{said}"
         );
-        assert!(refused(DataKind::Brackets, "(x").contains("`x` is no bracket"));
+        assert!(refused(DataKind::Brackets, "(x").contains("`x` is not a bracket"));
         assert!(refused(DataKind::Text, "").contains("empty"));
         let image = Alphabet::of(&Data::default()).expect_err("digits").to_string();
         assert!(image.contains("takes no prompt"), "{image}");

@@ -129,7 +129,7 @@ impl Loader {
         let Position { mut epoch, mut place } = from;
         if place > samples || !place.is_multiple_of(effective) {
             return Err(Error::Misused(format!(
-                "{place} is no place between two steps of {effective} of {samples} samples"
+                "{place} is not a place between two steps of {effective} of {samples} samples"
             )));
         }
         let (layout, is_stream) = (dataset.batch_layout(Split::Train), dataset.is_stream());

@@ -65,7 +65,7 @@ impl Dataset {
         let [height, width, channels] = self.picture_extents()?;
         let side = height.max(width);
         let decoded = decode(path, side).map_err(|reason| {
-            Error::file(path, format!("is no image that can be read: {reason}; choose a JPEG, a PNG or a WebP"))
+            Error::file(path, format!("is not an image that can be read: {reason}; choose a JPEG, a PNG or a WebP"))
         })?;
         // The middle of the square.
         let (top, left) = ((side - height) / 2, (side - width) / 2);
@@ -176,7 +176,7 @@ impl Dataset {
                 ("the samples of this model are rows, not pictures", "name a row of its test set (--sample N)")
             }
             (Task::Class | Task::Mask | Task::Value, _) => {
-                ("the samples of this model are no pictures", "name a sample of its test set (--sample N)")
+                ("the samples of this model are not pictures", "name a sample of its test set (--sample N)")
             }
         };
         Problem::new("data.kind", what, mend).into()
@@ -252,7 +252,7 @@ mod tests {
         let broken = folder.path().join("text.png");
         std::fs::write(&broken, "no image").expect("written");
         let error = digits().picture_of(&broken).expect_err("text").to_string();
-        assert!(error.contains("text.png: is no image that can be read"), "{error}");
+        assert!(error.contains("text.png: is not an image that can be read"), "{error}");
     }
 
     #[test]

@@ -72,7 +72,7 @@ pub fn problem(device: &str) -> Option<Problem> {
     let near = near.map(|near| format!("did you mean {near}? ")).unwrap_or_default();
     let list = cards().collect::<Vec<_>>().join(", ");
     let mend = format!("{near}write cpu, cuda:0 for the first GPU that is here, or a card to plan for: {list}");
-    Some(Problem::new("device", format!("\"{device}\" is no device"), mend))
+    Some(Problem::new("device", format!("\"{device}\" is not a device"), mend))
 }
 
 #[cfg(test)]

@@ -123,7 +123,7 @@ impl List {
             self.add(first, message, "choose weights.path, or write low_rank.rank, which needs none");
         }
         if e.lora.rank > 0 {
-            let message = "adapters stand beside whole layers, and these would be factored";
+            let message = "adapters go next to whole layers, and these would be factored";
             self.add(first, message, "write 0, or lora.rank = 0: factors learn by themselves");
         }
         if e.prune.kind == PruneKind::Channels {
@@ -171,17 +171,17 @@ impl List {
             let message = format!("the frozen weights are codes already, by quantise.base = {}", e.quantise.base.key());
             self.add(key, message, "write none, or quantise.base = none");
         } else if e.lora.rank > 0 {
-            let message = "a layer with an adapter is two products, which are no weight that has codes";
+            let message = "a layer with an adapter is two products, not one weight that could have codes";
             self.add(key, message, "write none, or lora.rank = 0");
         }
         let weights = e.quantise.weights;
         if kind == QuantiseKind::After && !weights.has_inputs() && !e.model.kind.is_decoder() {
             let message =
-                format!("{} is for the weights of decoders, and {} is none", weights.key(), e.model.kind.key());
+                format!("{} is for the weights of decoders, and {} is not one", weights.key(), e.model.kind.key());
             self.add("quantise.weights", message, "write with-inputs, or choose model.kind = gpt2 or llama");
         }
         if kind == QuantiseKind::Aware && e.loss_chunk > 0 {
-            let message = "aware cannot be with a loss in chunks, which overwrite what the gradient of rounding needs";
+            let message = "aware is not possible with a loss in chunks, which overwrite what the gradient of rounding needs";
             self.add(key, message, "write loss_chunk = 0, or quantise.kind = after");
         }
     }
@@ -273,7 +273,7 @@ impl List {
         for (_, reason, mend) in ruled_out.into_iter().filter(|(is_so, ..)| *is_so) {
             self.add(
                 "optimizer.update",
-                format!("in-backward cannot be: {reason}"),
+                format!("in-backward is not possible: {reason}"),
                 format!("write after-backward, or {mend}"),
             );
         }

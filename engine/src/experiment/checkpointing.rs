@@ -91,8 +91,8 @@ impl FromStr for Checkpointing {
         };
         parsed.ok_or_else(|| {
             format!(
-                "`{text}` is no checkpointing: write none, blocks, every:K with K at least 1, sqrt, percent:P with P from 0 \
-                 to 100, or pick: and the numbers of blocks from 1 to {}, such as pick:1,3",
+                "`{text}` is not a kind of checkpointing: write none, blocks, every:K with K at least 1, sqrt, percent:P with \
+                 P from 0 to 100, or pick: and the numbers of blocks from 1 to {}, such as pick:1,3",
                 BlockSet::MOST
             )
         })

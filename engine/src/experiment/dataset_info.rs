@@ -112,7 +112,7 @@ impl DatasetInfo {
             Input::Image { height, width, channels } => Ok([height, width, channels]),
             Input::Tokens { .. } => {
                 let mend = "choose a model for sequences, or data of images such as digits";
-                Err(Problem::new("data.kind", "sequences are no input for a model of images", mend).into())
+                Err(Problem::new("data.kind", "sequences cannot be the input of a model of images", mend).into())
             }
         }
     }
@@ -126,7 +126,7 @@ impl DatasetInfo {
             Input::Tokens { length, vocabulary } => Ok([length, vocabulary]),
             Input::Image { .. } => {
                 let mend = "choose a model for images, or data of sequences";
-                Err(Problem::new("data.kind", "images are no input for a model of sequences", mend).into())
+                Err(Problem::new("data.kind", "images cannot be the input of a model of sequences", mend).into())
             }
         }
     }

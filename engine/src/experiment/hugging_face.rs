@@ -206,8 +206,8 @@ impl Config<'_> {
         };
         found.ok_or_else(|| {
             let said = match (name.or(class), self.given("model_type")) {
-                (Some(said), _) => format!("\"{said}\" is no kind of model that can be opened"),
-                (None, Some(other)) => format!("{} is no text in double quotes", shortened(other)),
+                (Some(said), _) => format!("\"{said}\" is not a kind of model that can be opened"),
+                (None, Some(other)) => format!("{} is not text in double quotes", shortened(other)),
                 (None, None) => "is missing, so the file does not say what kind of model it is".to_owned(),
             };
             let known: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
@@ -265,7 +265,7 @@ impl Config<'_> {
         let wrong = match value.as_u64().and_then(|n| usize::try_from(n).ok()) {
             Some(n) if n <= MOST => return Ok(Some(n)),
             None if value.as_f64().is_none_or(|n| n < MOST as f64 || n.fract() != 0.0) => {
-                "is no size; write a whole number, such as 1024".to_owned()
+                "is not a size; write a whole number, such as 1024".to_owned()
             }
             _ => format!("is too large; write {} or less", most(name)),
         };
@@ -279,7 +279,7 @@ impl Config<'_> {
 
     fn number(&self, name: &str, default: f64) -> Result<f64> {
         let Some(value) = self.given(name) else { return Ok(default) };
-        let wrong = || self.wrong(name, format!("{} is no number; write one, such as {default}", shortened(value)));
+        let wrong = || self.wrong(name, format!("{} is not a number; write one, such as {default}", shortened(value)));
         value.as_f64().ok_or_else(wrong)
     }
 
@@ -294,12 +294,12 @@ impl Config<'_> {
         if (0.0..1.0).contains(&share) {
             return Ok(share);
         }
-        Err(self.wrong(name, format!("{share} is no share; write a number from 0 up to, but not including, 1")))
+        Err(self.wrong(name, format!("{share} is not a share; write a number from 0 up to, but not including, 1")))
     }
 
     fn flag(&self, name: &str, default: bool) -> Result<bool> {
         let Some(value) = self.given(name) else { return Ok(default) };
-        value.as_bool().ok_or_else(|| self.wrong(name, format!("{} is no flag; write true or false", shortened(value))))
+        value.as_bool().ok_or_else(|| self.wrong(name, format!("{} is not a flag; write true or false", shortened(value))))
     }
 
     /// Refuses another activation function than those of `known`, of which the first stands for a missing field.
@@ -335,7 +335,7 @@ impl Config<'_> {
             Some("float64") => Ok(Precision::F64),
             _ => {
                 let mend = "write \"float32\", \"bfloat16\", \"float16\" or \"float64\"";
-                Err(self.wrong(name, format!("{} is no type to train in; {mend}", shortened(value))))
+                Err(self.wrong(name, format!("{} is not a type to train in; {mend}", shortened(value))))
             }
         }
     }

@@ -108,7 +108,7 @@ impl Teacher {
             return Some(Problem::new(KEY, message, "leave it out, or learn classes"));
         }
         if self.own.lora.rank > 0 {
-            let message = "the run trained adapters beside a model that lies elsewhere";
+            let message = "the run trained adapters with a model that lies elsewhere";
             let mend = "export it whole (`plimsoll export RUN --format huggingface --merge`) and choose that folder";
             return Some(Problem::new(KEY, message, mend));
         }

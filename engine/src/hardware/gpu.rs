@@ -110,7 +110,7 @@ impl Driver {
 fn computing(device: &Device<'_>, version: &Figure<String>) -> Figure<Vec<ProcessInfo>> {
     if version.as_ref().is_ok_and(|version| tells_processes_wrongly(version)) {
         return Err(
-            "drivers 535.43 to 535.98 tell memory by process in a form of their own; update the driver".to_owned()
+            "drivers 535.43 to 535.98 report memory by process in a form of their own; update the driver".to_owned()
         );
     }
     device.running_compute_processes().map_err(|e| match e {
@@ -119,7 +119,7 @@ fn computing(device: &Device<'_>, version: &Figure<String>) -> Figure<Vec<Proces
     })
 }
 
-const WSL: &str = "under WSL, Windows manages the memory and the driver does not tell it by process";
+const WSL: &str = "under WSL, Windows manages the memory and the driver does not report it by process";
 
 /// Whether a driver's entries of processes are larger than its header says, so that a list of them is nonsense and may run
 /// past its end (XuehaiPan/nvitop, issue 88 and pull request 89; 536 is the same branch on Windows).
@@ -138,7 +138,7 @@ fn process_bytes(device: &Device<'_>, version: &Figure<String>) -> Figure<Bytes>
     match ours(&compute).or_else(|| ours(&graphics)) {
         Some(UsedGpuMemory::Used(bytes)) => Ok(Bytes(bytes)),
         Some(UsedGpuMemory::Unavailable) if in_wsl() => Err(WSL.to_owned()),
-        Some(UsedGpuMemory::Unavailable) => Err("this driver does not tell memory by process".to_owned()),
+        Some(UsedGpuMemory::Unavailable) => Err("this driver does not report memory by process".to_owned()),
         None => Ok(Bytes::ZERO),
     }
 }
@@ -203,7 +203,7 @@ fn absence(error: &NvmlError) -> String {
 /// Why one figure is not to be had.
 fn reason(error: &NvmlError, what: &str) -> String {
     match error {
-        NvmlError::NotSupported => format!("this GPU or its driver does not tell {what}"),
+        NvmlError::NotSupported => format!("this GPU or its driver does not report {what}"),
         NvmlError::NoPermission => format!("this user may not read {what}"),
         NvmlError::GpuLost => "the GPU no longer answers".to_owned(),
         error => format!("{what}: {error}"),

@@ -50,6 +50,6 @@ pub(crate) fn held(uuid: &str, before: &UsageBefore) -> Figure<Bytes> {
     let before = before.used.as_ref().ok().filter(|_| is_alone);
     let grown = before.map(|before| gpu::used(uuid).map(|used| used.saturating_sub(*before))).transpose()?;
     grown.filter(|grown| *grown > Bytes::ZERO).ok_or_else(|| {
-        "the driver tells 0 bytes for this process, as in some containers, and others may use the GPU".to_owned()
+        "the driver reports 0 bytes for this process, as in some containers, and others may use the GPU".to_owned()
     })
 }

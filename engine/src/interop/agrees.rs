@@ -38,7 +38,7 @@ pub(super) fn with(mapped: &Mapped, is_own: bool, experiment: &Experiment) -> Re
     }
     let Some(path) = &mapped.config else {
         let message =
-            "no config.json lies beside the weights: heads, positions and what norms add are the experiment's";
+            "there is no config.json next to the weights: heads, positions and what norms add are the experiment's";
         return Ok(Some(message.to_owned()));
     };
     let Published { model, unlike } = hugging_face::published(&text_of(path)?, path)?;

@@ -92,8 +92,8 @@ pub fn export(
     let mut exported = Exported { notes: notes(folder, experiment, info, merge), ..Exported::default() };
     if !run.factored.is_empty() {
         let message = format!(
-            "{} factored layers were multiplied out, for the layout has whole layers only: the file is as large as that of a \
-             model that was never factored (--format safetensors keeps the factors)",
+            "{} factored layers were multiplied out, because the layout has whole layers only: the file is as large as that of \
+             a model that was never factored (--format safetensors keeps the factors)",
             run.factored.len()
         );
         exported.notes.push(message);
@@ -137,9 +137,9 @@ fn notes(folder: &Path, experiment: &Experiment, info: &DatasetInfo, merge: bool
                  stand for, with the adapters added, and not the weights that it began with"
             ),
             false => format!(
-                "the adapters were trained beside frozen weights held as codes (quantise.base = {base}), which this layout has no \
-                 word for: beside the weights as they are published they answer a little otherwise; load those as codes as well \
-                 (for nf4, bitsandbytes), or write --merge"
+                "the adapters were trained with frozen weights held as codes (quantise.base = {base}), which this layout has \
+                 no word for: with the weights as they are published they answer a little differently; load those as codes as \
+                 well (for nf4, bitsandbytes), or write --merge"
             ),
         });
     }

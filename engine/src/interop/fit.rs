@@ -295,7 +295,7 @@ impl Mapped {
         let all = [
             ("tensors are missing", owned(missing)),
             ("tensors have other extents", found.misshapen.clone()),
-            ("tensors have elements of types that are no weights here", found.mistyped.clone()),
+            ("tensors have elements of types that are not weights here", found.mistyped.clone()),
             ("tensors have no place in the model", self.left_over(&found.used, naming, experiment)?),
         ];
         let wrong = all.into_iter().filter(|(_, names): &Wrong| !names.is_empty()).collect();
@@ -343,7 +343,7 @@ impl Mapped {
         }
         let is_tied = |names: &[String]| names == ["lm_head.weight"] || names == ["head.classes.weight"];
         refused(match wrong.iter().any(|(what, names)| what.ends_with("missing") && is_tied(names)) {
-            true => "write model.tied = true, for the file has no head of its own",
+            true => "write model.tied = true, because the file has no head of its own",
             false => {
                 "give the experiment the sizes of the weights (a folder with config.json opens with them), or choose others"
             }

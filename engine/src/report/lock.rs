@@ -106,7 +106,7 @@ impl Lock {
     /// [`Error::File`] with the place of what is wrong.
     pub fn parse(text: &str, path: &Path) -> Result<Self> {
         if text.len() as u64 > MAX_BYTES {
-            let message = format!("is larger than {}: it is no lock", Bytes(MAX_BYTES));
+            let message = format!("is larger than {}: it is not a lock", Bytes(MAX_BYTES));
             return Err(Error::file(path, message));
         }
         let version = toml::from_str::<Head>(text).map_err(|error| broken(&error, text, path))?.version;
@@ -185,7 +185,7 @@ struct Head {
 fn broken(error: &toml::de::Error, text: &str, path: &Path) -> Error {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
     let line = before.matches('\n').count() + 1;
-    let message = format!("is no lock: {}; write it again by `plimsoll lock`", error.message());
+    let message = format!("is not a lock: {}; write it again by `plimsoll lock`", error.message());
     Error::File { path: path.to_owned(), place: Some(format!("line {line}")), message }
 }
 
@@ -230,7 +230,7 @@ impl LockedPeak {
             let LockedPhase { name, bytes, categories, .. } = phase;
             if !Pass::ALL.iter().any(|pass| pass.name() == name) {
                 let names: Vec<&str> = Pass::ALL.iter().map(|pass| pass.name()).collect();
-                return Err(format!("`{name}` is no phase; the phases are {}", names.join(", ")));
+                return Err(format!("`{name}` is not a phase; the phases are {}", names.join(", ")));
             }
             if self.phases[..i].iter().any(|other| other.name == *name) {
                 return Err(format!("the phase {name} stands there twice"));
@@ -273,7 +273,7 @@ impl LockedPhase {
 fn are_of(what: &str, bytes: u64, categories: &BTreeMap<String, u64>) -> Result<(), String> {
     let is_known = |name: &String| Category::ALL.iter().any(|category| category.name() == name);
     if let Some(name) = categories.keys().find(|name| !is_known(name)) {
-        return Err(format!("{what} has `{name}`, which is no category"));
+        return Err(format!("{what} has `{name}`, which is not a category"));
     }
     // Each is at most an exbibyte, and there are few.
     let sum: u64 = categories.values().sum();

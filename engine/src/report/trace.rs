@@ -212,7 +212,7 @@ mod tests {
             Some("X") => assert!(number(event, "dur") > 0.0 && event["cat"].is_string(), "{event}"),
             Some("C") => assert!(event["args"].as_object().expect("values").values().all(Value::is_u64), "{event}"),
             Some("M") => assert!(event["args"]["name"].is_string() || event["args"]["sort_index"].is_u64(), "{event}"),
-            other => panic!("{other:?} is no kind of event here: {event}"),
+            other => panic!("{other:?} is not a kind of event here: {event}"),
         }
     }
 

@@ -193,7 +193,7 @@ impl<B: Backend> Placed<B> {
         let (end, margin) = (all.len() - self.margin, self.margin);
         match all[..margin].iter().chain(&all[end..]).position(|x| *x != MARK) {
             None => Ok(()),
-            Some(place) => Err(Fault::new(format!("element {place} beside {:?} was written to", self.own))),
+            Some(place) => Err(Fault::new(format!("element {place} outside {:?} was written to", self.own))),
         }
     }
 }

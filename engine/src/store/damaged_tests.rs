@@ -51,7 +51,7 @@ fn a_damaged_page_hides_no_run_that_stands_on_another() {
     let said = one.damage.expect("damaged");
     assert!(said.contains(&format!("{lost} runs of it cannot be read. The other {} are shown", RUNS - lost)), "{said}");
     assert!(said.contains(".recover | sqlite3 salvaged.db"), "{said}");
-    assert!(said.ends_with("files in runs beside it are not touched by this"), "{said}");
+    assert!(said.ends_with("files in runs next to it are not touched by this"), "{said}");
     assert!(one.runs.windows(2).all(|pair| pair[0].key > pair[1].key), "newest first");
     // Without the index of the keys, the same runs are found and the others are missed.
     damage(page("sqlite_autoindex_runs_1", 0));

@@ -132,8 +132,8 @@ impl Database {
         let has_changes = self.is_frozen && fs::metadata(&log).is_ok_and(|log| log.len() > 0);
         has_changes.then(|| {
             format!(
-                "{}: the last changes of the store stand in this file and are not shown, because nothing can be written \
-                 beside it; make room or give rights there, or copy the folder and name the copy with --store",
+                "{}: the last changes of the store stand in this file and are not shown, because nothing can be written next \
+                 to it; make room or give rights there, or copy the folder and name the copy with --store",
                 log.display()
             )
         })

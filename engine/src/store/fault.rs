@@ -58,7 +58,7 @@ impl Fault {
             Self::Empty => empty(files_of(folder)),
             Self::NoFile => {
                 format!(
-                    "cannot be opened: it is a pipe, a folder or a device, and no store of runs; move it away, or {OTHER}"
+                    "cannot be opened: it is a pipe, a folder or a device, not a store of runs; move it away, or {OTHER}"
                 )
             }
             Self::Folder(error) => folder_words(error),
@@ -152,9 +152,9 @@ pub(super) fn reason(error: &rusqlite::Error) -> String {
         }
         // What is no failure of SQLite's is a value that this program never writes.
         Some(ErrorCode::DatabaseCorrupt) | None => format!(
-            "is damaged, and what it holds cannot be read whole; nothing was changed. The runs' files in {FILES} beside it \
-             are not touched by this. Copy it, then try `sqlite3 {FILE} .recover`, or move it away and a new one is made, \
-             or {OTHER}"
+            "is damaged, and what it holds cannot be read whole; nothing was changed. The runs' files in {FILES} next to it \
+             are not touched by this. Copy it, then try `sqlite3 {FILE} .recover`, or move it away and a new one is made, or \
+             {OTHER}"
         ),
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
             format!(
@@ -170,7 +170,7 @@ pub(super) fn reason(error: &rusqlite::Error) -> String {
         ),
         Some(ErrorCode::SystemIoFailure) => {
             format!(
-                "cannot be read or written: the disk fails ({error}), or files may grow no further (`ulimit -f`); look after \
+                "cannot be read or written: the disk fails ({error}), or files may grow no further (`ulimit -f`); correct \
                  that, or {OTHER}"
             )
         }
@@ -182,7 +182,7 @@ pub(super) fn reason(error: &rusqlite::Error) -> String {
 fn empty(folders: usize) -> String {
     let lie = if folders == 1 { "1 folder lies".to_owned() } else { format!("{folders} folders lie") };
     let then = match folders {
-        0 => "nothing is to be done, for the next run is kept in this file".to_owned(),
+        0 => "there is nothing to do, because the next run is kept in this file".to_owned(),
         _ => format!(
             "the runs' checkpoints are not lost with it: {lie} in {FILES} beside it, and `plimsoll resume FILE` goes on from \
              a checkpoint there; the next run is kept in this file"
@@ -208,7 +208,7 @@ pub(super) fn partly_read(path: &Path, lost: usize, read: usize) -> String {
     format!(
         "{shown}: is damaged: {runs} of it cannot be read. {others}, and nothing was changed. A copy of all that can be read \
          is made by `sqlite3 '{shown}' .recover | sqlite3 salvaged.db`; put that in its place, and keep the damaged one. The \
-         runs' files in {FILES} beside it are not touched by this"
+         runs' files in {FILES} next to it are not touched by this"
     )
 }
 

@@ -139,7 +139,7 @@ impl Recorder {
         let thread = std::thread::Builder::new().name("recorder".to_owned()).spawn(write);
         if let Err(error) = &thread {
             let mut shared = shared.lock();
-            shared.warning = Some(format!("the run is not kept: the system gives no thread for it ({error})"));
+            shared.warning = Some(format!("the run is not kept: the system provides no thread for it ({error})"));
             shared.close();
         }
         Self { key, recording, shared, tried, thread: thread.ok() }

@@ -43,7 +43,7 @@ impl FromStr for RunState {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let words = Self::ALL.map(Self::key).join(", ");
-        Self::of_word(text).ok_or_else(|| format!("`{text}` is no state of a run; the states are {words}"))
+        Self::of_word(text).ok_or_else(|| format!("`{text}` is not a state of a run; the states are {words}"))
     }
 }
 

@@ -51,11 +51,11 @@ pub fn card_facts(device: &str) -> Result<CardFacts> {
     let mut machine = Machine::detect();
     machine.target(device)?;
     let Some(index) = cuda_index(device).map(|index| index as usize) else {
-        let message = format!("{device} is no GPU of this machine");
+        let message = format!("{device} is not a GPU of this machine");
         return Err(Problem::new("device", message, "choose one, such as cuda:0").into());
     };
     let described = cuda::describe().map_err(Error::NoDevice)?;
-    let missing = || Error::Misused(format!("{device} is no GPU"));
+    let missing = || Error::Misused(format!("{device} is not a GPU"));
     let assumed = Machine::nominal().with_gpus(described.clone()).profile(device).ok_or_else(missing)?;
     let described = described.into_iter().nth(index).ok_or_else(missing)?;
     let uuid = &described.uuid;

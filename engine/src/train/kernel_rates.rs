@@ -1,7 +1,7 @@
 //! How fast a GPU's kernels are beside what the card can do at its peak.
 //!
 //! Owns the launches that are timed: of each family one or more, at sizes that fill a card. Always holds: a launch that fails
-//! says why, and the others go on; seconds are of launches one after the other, waited for once. Refuses a device that is no
+//! says why, and the others go on; seconds are of launches one after the other, waited for once. Refuses a device that is not a
 //! GPU of this machine.
 
 use std::time::Instant;
@@ -69,12 +69,12 @@ pub fn kernel_rates(device: &str, small: bool, report: &mut dyn FnMut(KernelRate
     let mut machine = Machine::detect();
     machine.target(device)?;
     let Some(index) = cuda_index(device) else {
-        let message = format!("{device} is no GPU of this machine");
+        let message = format!("{device} is not a GPU of this machine");
         return Err(Problem::new("device", message, "choose one, such as cuda:0").into());
     };
     let gpu = Gpu::open(index as usize, &mut machine)?;
     let target = machine.target(device)?;
-    let profile = machine.profile(device).ok_or_else(|| Error::Misused(format!("{device} is no GPU")))?;
+    let profile = machine.profile(device).ok_or_else(|| Error::Misused(format!("{device} is not a GPU")))?;
     for (dtype, tf32) in [(DType::F32, false), (DType::F32, true), (DType::Bf16, false)] {
         let choice = experiment::Gpu { tf32, ..experiment::Gpu::default() };
         let backend = gpu.backend(&profile, &choice, profile.capacity, false)?;

@@ -131,7 +131,7 @@ pub(super) fn on_gpu(
         // The driver takes what kernels need by itself, and nothing can refuse it.
         spec.events.send(Event::Warning(format!(
             "driver and kernels hold {held} on the GPU, {} more than was allowed for: the process came to {} of a budget of \
-             {}; the next plan knows",
+             {}; the next plan accounts for it",
             held - profile.context,
             summary.measured.process,
             spec.plan.budget

@@ -141,7 +141,7 @@ fn what_a_header_claims_is_held_against_the_file() {
     for length in [u64::MAX, 1 << 62, whole().len() as u64, 100 << 20] {
         let mut bytes = whole().to_vec();
         bytes[..8].copy_from_slice(&length.to_le_bytes());
-        assert!(said(&bytes).contains("cut short, or is no safetensors file"), "{length}");
+        assert!(said(&bytes).contains("cut short, or is not a safetensors file"), "{length}");
     }
     let tensor = |dtype: &str, shape: &str, offsets: &str| {
         let header = format!("{{\"a\":{{\"dtype\":\"{dtype}\",\"shape\":{shape},\"data_offsets\":{offsets}}}}}");
@@ -162,7 +162,7 @@ fn what_a_header_claims_is_held_against_the_file() {
 fn a_file_of_another_program_or_a_newer_version_is_told_apart_from_damage() {
     let weights = "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}";
     assert!(said(&of_header(weights, 16)).contains("of another program"));
-    assert!(said(b"version = 2\n[model]\nkind = \"cnn\"\n").contains("no safetensors file"));
+    assert!(said(b"version = 2\n[model]\nkind = \"cnn\"\n").contains("not a safetensors file"));
     assert!(said(&with("\"plimsoll\":\"2\"", "\"plimsoll\":\"9\"")).contains("newer version"));
     assert!(said(&with("\"updates\":\"2\"", "\"updates\":\"x\"")).contains("(header, updates)"));
     let mut bytes = whole().to_vec();

@@ -333,7 +333,7 @@ fn what_cannot_be_factored_is_refused_with_what_would_be_right() {
     };
     assert_eq!(said(|_| {}), [""; 0]);
     let found = said(|e| e.lora.rank = 2);
-    assert!(found.len() == 1 && found[0].contains("adapters stand beside whole layers"), "{found:?}");
+    assert!(found.len() == 1 && found[0].contains("adapters go next to whole layers"), "{found:?}");
     let found = said(|e| (e.lora.rank, e.frozen, e.quantise.base) = (2, Frozen::All, BaseWeights::Nf4));
     assert!(found.iter().any(|said| said.contains("quantise.base = none")), "{found:?}");
     let found = said(|e| e.low_rank.energy = 0.5);

@@ -182,7 +182,7 @@ fn a_prompt_is_written_on_by_the_seed_and_by_none_but_the_tokens_of_the_data() {
     let first = write(1, "3 1 2 0 9 9").expect("written");
     assert_eq!(write(1, "3 1 2 0 9 9").expect("written"), first);
     assert_ne!(write(2, "3 1 2 0 9 9").expect("written"), first);
-    assert!(write(1, "3 x").expect_err("no digit").to_string().contains("`x` is no number below 10"));
+    assert!(write(1, "3 x").expect_err("no digit").to_string().contains("`x` is not a number below 10"));
     let images =
         tester.write(&Tried::begun(small(ModelKind::Cnn)), "1", Sampling::default(), |_| ControlFlow::Break(()));
     assert!(images.expect_err("images").to_string().contains("--image"));

@@ -182,7 +182,7 @@ fn a_run_that_the_end_of_the_window_stopped_is_offered_at_the_next_start() {
     until(&mut window, |app| app.state.runs.rows().iter().any(|row| row.checkpoint().is_some()));
     window.run_steps(2);
     assert!(window.query_by_label("Stopped at step 4 of 40: Tiny").is_some());
-    window.get_by_role_and_label(Role::Button, "Continue the run that was broken off").click();
+    window.get_by_role_and_label(Role::Button, "Continue the interrupted run").click();
     until(&mut window, |app| app.state.session.latest().is_some_and(|run| run.summary.is_some()));
     let run = app(&window).state.session.latest().expect("a run");
     assert_eq!(run.train.steps, (1..=40).map(f64::from).collect::<Vec<_>>());
@@ -204,7 +204,7 @@ fn a_run_that_was_interrupted_before_it_saved_anything_is_named_at_the_next_star
     let steps = app(&window).state.runs.rows()[0].run.total_steps;
     let words = format!("Interrupted at step 0 of {steps}, before its first checkpoint: Tiny");
     assert!(window.query_by_label(&words).is_some());
-    assert!(window.query_by_label("Continue the run that was broken off").is_none(), "there is nothing to go on from");
+    assert!(window.query_by_label("Continue the interrupted run").is_none(), "there is nothing to go on from");
 }
 
 #[test]

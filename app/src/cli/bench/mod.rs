@@ -23,7 +23,7 @@ resnet18-cifar-b32, on 32 x 32 x 3 images in batches of 64 and 32; gpt-d256-l6-t
 blocks and eight heads, untied), on 16 sequences of 128 out of 256 tokens. The last two recompute cheap activations.
 Large ones, which only run where they are named: gpt2-small-b8-t1024 (GPT-2 small, 50257 tokens, clipped at norm 1),
 resnet50-b64-s224, mobilenetv2-b128-s224 and vit-s-b128-s224 (patches of 16), on images of 224 x 224 x 3 in ten classes;
-each followed by -f32, -tf32 or -bf16 (bf16-mixed). The beginning of a name stands for all that begin so.
+each followed by -f32, -tf32 or -bf16 (bf16-mixed). The beginning of a name stands for all names that begin with it.
 All with AdamW. A step is forward, backward, update and loss. tests/peers/cuda.py times PyTorch on the same.
 
 Examples:

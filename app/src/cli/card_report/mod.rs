@@ -2,7 +2,7 @@
 //!
 //! Owns the parts, their shares of the time, and the file that is left. Each part is a process of its own, so that one that
 //! crashes, hangs or loses the card costs itself alone. Always holds: the file is whole after every part, and says of each
-//! how it ended. Refuses a device that is no GPU of this machine.
+//! how it ended. Refuses a device that is not a GPU of this machine.
 
 mod child;
 mod lines;
@@ -35,8 +35,8 @@ use report::{Ended, PartReport, Report};
 #[command(after_help = "\
 In at most ten minutes it asks what the driver's memory pools and its management library really do, runs the quick selftest,
 verifies every preset that fits and 20 experiments drawn at random, holds runs to the tightest budgets, times a kernel of
-each family beside the card's peak, and times the workloads that PyTorch is timed on as well. It leaves one JSON file and a
-page beside it for people (the same name with .md). Neither holds a name of a user, a path or the card's own number.
+each family against the card's peak, and times the workloads that PyTorch is timed on as well. It writes one JSON file and,
+next to it, a page for people (the same name with .md). Neither holds a name of a user, a path or the card's own number.
 A part that fails, hangs or takes the driver down is reported as such, and the others go on.
 
 Examples:

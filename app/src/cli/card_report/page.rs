@@ -14,7 +14,7 @@ pub(super) fn page(report: &Value) -> String {
     // Writing to a string cannot fail.
     let _ = writeln!(page, "# {device}: what it is and does\n\n{}\n", made(report));
     if report["quick"] == true {
-        page += "Only a part of everything was asked (`--quick`), as of a simulated card.\n\n";
+        page += "This report covers only a part (`--quick`), as for a simulated card.\n\n";
     }
     page += &assumptions(&report["summary"]["assumptions"]);
     page += &predictions(&report["summary"]);
@@ -42,7 +42,7 @@ pub(super) fn page(report: &Value) -> String {
 fn made(report: &Value) -> String {
     let text = |key: &str| report[key].as_str().unwrap_or("unknown").to_owned();
     format!(
-        "Driver {}, {}; Plimsoll {}, {}. Made by `plimsoll card-report`. The file beside this page has every figure.",
+        "Driver {}, {}; Plimsoll {}, {}. Made by `plimsoll card-report`. The file next to this page has every figure.",
         text("driver"),
         text("system"),
         text("version"),

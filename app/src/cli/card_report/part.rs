@@ -45,14 +45,14 @@ const PARTS: [Part; 9] = [
     },
     Part {
         name: "drawn",
-        asks: "The same of experiments drawn at random.",
+        asks: "The same for experiments drawn at random.",
         share: 60,
         command: &["verify", "--drawn", "20", "--seed", "7", "--json"],
         quick: &["verify", "--drawn", "2", "--seed", "7", "--json"],
     },
     Part {
         name: "lines",
-        asks: "Runs with not a byte more than they are predicted to take, by every policy of the pool.",
+        asks: "Runs with not a byte more than they are predicted to take, under every policy of the pool.",
         share: 40,
         command: &["card-report", "--part", "lines"],
         quick: &["card-report", "--part", "lines", "--quick"],
@@ -66,7 +66,7 @@ const PARTS: [Part; 9] = [
     },
     Part {
         name: "kernels",
-        asks: "A kernel of each family beside the card's peak.",
+        asks: "A kernel of each family against the card's peak.",
         share: 50,
         command: &["card-report", "--part", "kernels"],
         quick: &["card-report", "--part", "kernels", "--quick"],

@@ -80,7 +80,7 @@ fn results(comparison: &Comparison) -> Vec<Row> {
 pub(super) fn alive(ui: &mut Ui, compared: &Compared, called: &[String]) {
     let comparison = &compared.comparison;
     if comparison.alive.is_empty() {
-        chip::empty(ui, "At every peak the same tensors are alive, each as large.");
+        chip::empty(ui, "At every peak the same tensors are alive, with the same sizes.");
         return;
     }
     let bytes = |bytes: &Option<u64>| bytes.filter(|bytes| *bytes > 0).map(|bytes| Bytes(bytes).to_string());

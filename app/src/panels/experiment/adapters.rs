@@ -21,7 +21,7 @@ pub(super) const PARTS: [Spec; 8] = [
 const TARGETS: Spec = Spec {
     key: "lora.targets",
     name: "Targets",
-    help: "The dense layers that adapters stand beside: queries, keys, values and output of the attention; gate, up and down of \
+    help: "The dense layers that get adapters: queries, keys, values and output of the attention; gate, up and down of \
             the feed-forward part. Without a target its matrices have no gradients and no moments, and its input need not be \
             saved. A layer without an adapter learns whole, unless it is frozen.",
 };

@@ -51,7 +51,7 @@ const TOKENIZER: Spec = Spec {
     name: "Tokenizer",
     help: "A tokenizer.json, or a folder that holds one, as a published model has it: text then becomes the model's own tokens. \
             Empty, it is that of the folder of the weights; where that has none, bytes are the tokens. The more tokens it has, \
-            the larger are the embedding and the logits. The loader's thread does it beside the training.",
+            the larger are the embedding and the logits. The loader's thread does it while the model trains.",
 };
 
 /// Draws the group.

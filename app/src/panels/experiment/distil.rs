@@ -16,11 +16,11 @@ use crate::{
 const TEACHER: Spec = Spec {
     key: "distil.teacher",
     name: "Teacher",
-    help: "A trained model whose answers teach beside the labels: it says of each sample how likely it finds every class, which \
-            tells a small model more than the one right label does (Hinton et al. 2015). The folder of a kept run, a \
-            .safetensors file of one, or a folder with config.json and model.safetensors; it must answer with the same classes. \
-            A preset, by its file (.toml) or the name of one that ships, such as cnn-digits-teacher, is trained first, as a run \
-            of its own under this budget. \
+    help: "A trained model whose answers teach in addition to the labels: it says for each sample how likely it finds every \
+            class, which tells a small model more than the one right label does (Hinton et al. 2015). The folder of a kept \
+            run, a .safetensors file of one, or a folder with config.json and model.safetensors; it must answer with the same \
+            classes. A preset, by its file (.toml) or the name of one that ships, such as cnn-digits-teacher, is trained \
+            first, as a run of its own under this budget. \
             It takes its weights and a forward pass of each micro-batch, without gradients and without optimizer state. What is \
             saved and tested is this model alone.",
 };

@@ -25,8 +25,8 @@ pub(super) fn ui(ui: &mut Ui, plan: &Plan, run: Option<&RunRecord>) {
     let words = words(&host, budget, measured);
     let feeding = run.and_then(feeding);
     let hover = format!(
-        "{words}. It lies in the memory of the machine (RAM), outside the budget. Batches are as many as are made ahead and one \
-         that is learned from, for training and for a test."
+        "{words}. It lies in the memory of the machine (RAM), outside the budget. It has the batches that are made ahead and \
+         the one that is learned from, for training and for a test."
     );
     ui.horizontal(|ui| {
         let width = control::name_width(ui);

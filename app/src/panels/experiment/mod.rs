@@ -229,7 +229,8 @@ const WEIGHTS: Spec = Spec {
     name: "Weights",
     help: "What the model begins with: a folder with model.safetensors, or a .safetensors file, by the names of transformers, \
             timm or torchvision, or of a run of this program. Nothing is downloaded. Empty, the weights are drawn at random. \
-            Loading takes no memory beside the weights, and a run that goes on from a checkpoint does not need them any more.",
+            Loading takes no memory in addition to the weights, and a run that goes on from a checkpoint does not need them \
+            any more.",
 };
 
 const PICKED: Spec = Spec {

@@ -71,12 +71,12 @@ pub(super) fn go_on(context: &PanelContext<'_>, row: &Row) -> Deed {
 
 /// Puts several beside each other, or one beside the present settings.
 pub(super) fn compare(picked: &[RunKey]) -> Deed {
-    let hover = "Put what differs, the curves and the memory of a step beside each other.";
+    let hover = "Put what differs, the curves and the memory of a step side by side.";
     match picked {
         [one] => Deed::new("Compare with present settings", hover, "", RunsAction::CompareWithPresent(one.clone())),
         several => {
             let why_not =
-                if several.len() > comparison::MOST { "So many runs are not seen beside each other." } else { "" };
+                if several.len() > comparison::MOST { "So many runs cannot be shown side by side." } else { "" };
             Deed::new(format!("Compare {}", several.len()), hover, why_not, RunsAction::Compare(several.to_vec()))
         }
     }
@@ -86,7 +86,7 @@ pub(super) fn compare(picked: &[RunKey]) -> Deed {
 pub(super) fn star(row: &Row, picked: &[RunKey]) -> Deed {
     let is_starred = row.run.is_starred;
     let words = if is_starred { "Take the star" } else { "Star" };
-    let hover = "Starred runs are found by a click on the heading ★.";
+    let hover = "Click the heading ★ to find starred runs.";
     Deed::new(words, hover, "", RunsAction::Star(picked.to_vec(), !is_starred))
 }
 

@@ -87,7 +87,7 @@ fn named(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
     let (sign, color) = if is_starred { ("★", palette.warn) } else { ("☆", palette.weak()) };
     let name = if is_starred { "Take the star" } else { "Star" };
     let star = ui.add(Button::new(RichText::new(sign).color(color)).frame(false)).accessible_name(name);
-    if star.on_hover_text(format!("{name}: starred runs are found by a click on the heading ★.")).clicked() {
+    if star.on_hover_text(format!("{name}: click the heading ★ to find starred runs.")).clicked() {
         ask(context, RunsAction::Star(picked.to_vec(), !is_starred));
     }
     let hint = if row.run.title.is_empty() { "Untitled" } else { &row.run.title };

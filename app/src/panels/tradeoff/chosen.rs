@@ -43,7 +43,7 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
         } else if !added.is_empty() {
             format!("Against the present, without: {}", added.join(", "))
         } else if changes.is_empty() {
-            "Only its title and description are others than the present ones.".to_owned()
+            "Only its title and description differ from the present ones.".to_owned()
         } else {
             format!("Against the present: {}", changes.join(", "))
         };

@@ -42,7 +42,7 @@ pub(super) fn ui(ui: &mut Ui, dots: &[Dot<'_>], budget: Option<f64>) {
         entries.push(entry(Some(palette.test), "training now".to_owned(), "Its point moves with every test."));
     }
     if let Some(mib) = budget {
-        let hover = "The budget of the settings in hand. Runs that are shown here may have had others.";
+        let hover = "The budget of the present settings. Runs that are shown here may have had others.";
         entries.push(entry(Some(palette.budget), format!("{BUDGET_OF}, {}", format::mib(mib)), hover));
     }
     if !seeds::groups(dots).is_empty() {

@@ -16,7 +16,7 @@ use crate::{
 /// The most tokens that are asked for here.
 const MOST: usize = 2000;
 /// What is missing where a prompt is no text.
-const NO_TOKENIZER: &str = "No tokenizer lies beside these weights, so a prompt is the numbers of its tokens: put its \
+const NO_TOKENIZER: &str = "There is no tokenizer next to these weights, so a prompt is the numbers of its tokens: put its \
     tokenizer.json into their folder and open it again for text.";
 
 /// Draws the part.
@@ -78,7 +78,7 @@ fn how(ui: &mut Ui, sampling: &mut Sampling, usual: usize) {
         row.inner.accessible_name(name).on_hover_text(about).changed()
     };
     let share = |value| egui::DragValue::new(value).speed(0.01).fixed_decimals(2);
-    let about = "What logits are divided by: less prefers what is likely; 0 takes the likeliest alone.";
+    let about = "Logits are divided by this: less prefers what is likely; 0 takes only the likeliest.";
     named(ui, "Temperature", about, share(&mut sampling.temperature).range(0.0..=2.0));
     let about = "Tokens are drawn from the likeliest that together have this share of the probability.";
     named(ui, "Top-p", about, share(&mut sampling.top_p).range(0.05..=1.0));

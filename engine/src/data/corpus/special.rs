@@ -84,7 +84,7 @@ fn template_of(folder: &Path, settings: &Map<String, Value>) -> Result<Option<(S
         None => Ok(None),
         Some(value) => match value.as_str().or_else(|| by_name(value)) {
             Some(text) => Ok(Some((text.to_owned(), path))),
-            None => Err(Error::file_at(path, "chat_template", "is no text; write the template in double quotes")),
+            None => Err(Error::file_at(path, "chat_template", "is not text; write the template in double quotes")),
         },
     }
 }
@@ -102,7 +102,7 @@ fn object(path: &Path) -> Result<Option<Map<String, Value>>> {
     let parsed: Result<Map<String, Value>, _> = serde_json::from_str(&text);
     parsed.map(Some).map_err(|error| {
         let place = format!("line {}, column {}", error.line(), error.column());
-        Error::file_at(path, place, format!("is no JSON object ({error}); fetch it again, or take it away"))
+        Error::file_at(path, place, format!("is not a JSON object ({error}); fetch it again, or remove it"))
     })
 }
 

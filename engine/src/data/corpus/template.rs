@@ -96,9 +96,9 @@ impl Template {
             let with = if at + 1 == messages.len() { whole.clone() } else { self.text(&messages[..=at], false)? };
             if !with.starts_with(&before) || !whole.starts_with(&with) {
                 return Err(format!(
-                    "the template writes what precedes message {} otherwise once more messages follow, so what the \
-                     assistant says cannot be told from the rest; write data.completion_only = false, which scores all \
-                     of it, or give each answer a line of its own",
+                    "the template writes what precedes message {} differently once more messages follow, so what the assistant \
+                     says cannot be told from the rest; write data.completion_only = false, which scores all of it, or give \
+                     each answer a line of its own",
                     at + 1
                 ));
             }

@@ -156,7 +156,7 @@ fn a_tokenizer_decides_the_vocabulary_and_must_fit_the_model() {
     assert!(message.contains("tokenizer.json (line 1, column 19): is not JSON"), "{message}");
     let (other, _) = file("tokenizer.json", "{\"version\": \"1.0\", \"model\": {\"type\": \"Bard\"}}");
     let message = said(&Data { tokenizer: Some(other.path().to_owned()), ..own.clone() });
-    assert!(message.contains("is no tokenizer that can be read"), "{message}");
+    assert!(message.contains("is not a tokenizer that can be read"), "{message}");
     let message = said(&Data { tokenizer: path.parent().map(Path::to_owned), ..own });
     assert!(message.contains("has no tokenizer.json; choose the folder of a published model"), "{message}");
 }

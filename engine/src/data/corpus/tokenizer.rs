@@ -185,7 +185,7 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<tokenizers::Tokenizer> {
     let parsed = catch_unwind(AssertUnwindSafe(|| tokenizers::Tokenizer::from_bytes(bytes)));
     let refused = |why: String| {
         let message = format!(
-            "is no tokenizer that can be read ({why}); choose a {TOKENIZER} of the `tokenizers` library, as \
+            "is not a tokenizer that can be read ({why}); choose a {TOKENIZER} of the `tokenizers` library, as \
              `save_pretrained` writes it"
         );
         Error::file(path, message)

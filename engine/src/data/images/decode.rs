@@ -65,7 +65,7 @@ fn unpack(bytes: &[u8]) -> Result<RgbImage, String> {
     match reader.format() {
         Some(ImageFormat::Jpeg) if !is_whole_jpeg(bytes) => return Err("it is cut short".to_owned()),
         Some(ImageFormat::Jpeg | ImageFormat::Png | ImageFormat::WebP) => {}
-        _ => return Err("it is no JPEG, PNG or WebP inside".to_owned()),
+        _ => return Err("its content is not JPEG, PNG or WebP".to_owned()),
     }
     // Only the header is read for it.
     let (width, height) = reader.into_dimensions().map_err(|error| error.to_string())?;

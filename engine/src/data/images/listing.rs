@@ -123,7 +123,7 @@ impl Listing {
                 reading.names(test, |name, is_folder| is_folder && !classes.iter().any(|class| class == name))?;
             if let Some(other) = other.first() {
                 let message = format!(
-                    "a class that {} has not, so nothing of it would be learned; take it away, or put images of it there",
+                    "a class that {} does not have, so nothing of it would be learned; remove it, or put images of it there",
                     parts[0].display()
                 );
                 return Err(Error::file(test.join(other), message));
@@ -158,8 +158,8 @@ impl Listing {
                 }
                 let names = reading.names(&path, |name, is_folder| !is_folder && is_image(name))?;
                 if names.is_empty() && part == 0 {
-                    let message = "no JPEG, PNG or WebP in it, though a sub-folder is a class; put images in it, take it \
-                                   away, or choose the folder whose sub-folders hold the images";
+                    let message = "no JPEG, PNG or WebP in it, though a sub-folder is a class; put images in it, remove it, or \
+                        choose the folder whose sub-folders hold the images";
                     return Err(Error::file(path, message));
                 }
                 let entry =
@@ -170,7 +170,7 @@ impl Listing {
                 self.train = Some(begin);
                 if self.files.len() == begin {
                     let message =
-                        "no image of any class in it, and one is needed to test on; put some there, or take it away";
+                        "no image of any class in it, and one is needed to test on; put some there, or remove it";
                     return Err(Error::file(folder, message));
                 }
             }
@@ -195,7 +195,7 @@ impl Listing {
                 name(test)
             )),
             ([own], _) if *own != self.folder => Some(format!(
-                "the images of {} are divided by data.test_fraction: there is no val beside it",
+                "the images of {} are divided by data.test_fraction: there is no val next to it",
                 name(own)
             )),
             _ => None,

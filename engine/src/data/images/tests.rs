@@ -189,7 +189,7 @@ fn each_way_to_be_unreadable_has_its_reason() {
     fs::write(at("ash/001.jpg"), [&jpeg[..], b"what some cameras add"].concat()).expect("writable");
     assert!(decode::decode(&at("ash/001.jpg"), SIDE).is_ok());
     fs::write(at("ash/000.png"), "text").expect("writable");
-    assert_eq!(reason("ash/000.png"), "it is no JPEG, PNG or WebP inside");
+    assert_eq!(reason("ash/000.png"), "its content is not JPEG, PNG or WebP");
     let long = fs::File::create(at("birch/000.png")).expect("writable");
     long.set_len(65 << 20).expect("sparse files");
     assert_eq!(reason("birch/000.png"), "65.0 MiB is too large a file");

@@ -69,7 +69,7 @@ pub(super) fn foreign(head: &[u8]) -> Option<&'static str> {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("it is UTF-16; save it as UTF-8"),
         [] => Some("it is empty; choose a file with a line of names and rows below it"),
         head if head.iter().take(1024).any(|byte| *byte == 0) => {
-            Some("it is no text: there are zero bytes in it; choose a file of comma-separated values")
+            Some("it is not text: there are zero bytes in it; choose a file of comma-separated values")
         }
         _ => None,
     }

@@ -148,7 +148,7 @@ impl Columns {
             .collect();
         if columns.is_empty() {
             let message = format!(
-                "the label `{}` is its only column, and something has to tell it; add a column",
+                "the label `{}` is its only column, and nothing is left to learn it from; add a column",
                 names[label_at]
             );
             return Err(Error::file(path, message));
@@ -387,7 +387,7 @@ fn no_number(name: &str, bytes: &[u8], rows: usize) -> String {
         rows => format!("the {rows} rows before it have numbers"),
     };
     format!(
-        "{} is no number, and {before}; mend the field, leave it empty where it is not known, write data.categorical = \
+        "{} is not a number, and {before}; mend the field, leave it empty where it is not known, write data.categorical = \
          \"{name}\" where the column holds categories",
         quoted(bytes)
     )
@@ -395,7 +395,8 @@ fn no_number(name: &str, bytes: &[u8], rows: usize) -> String {
 
 fn too_many(name: &str) -> String {
     format!(
-        "more than {MOST_CATEGORIES} different texts are no categories; leave the column out (data.leave_out = \"{name}\")"
+        "more than {MOST_CATEGORIES} different texts are too many for categories; leave the column out (data.leave_out = \
+         \"{name}\")"
     )
 }
 

@@ -186,7 +186,7 @@ fn every_bad_table_is_refused_with_its_place_and_a_mend() {
     says(
         refused(format!("x,y\n{text_in_numbers}"), none),
         &[
-            "line 10002, column `x`): \"lots\" is no number, and the 10000 rows before it have numbers",
+            "line 10002, column `x`): \"lots\" is not a number, and the 10000 rows before it have numbers",
             "data.categorical = \"x\"",
         ],
     );
@@ -228,7 +228,7 @@ fn broken_rows_are_left_out_and_counted_where_that_is_asked_for() {
     let text = plain().replacen("1,red", "one,red", 1).replacen("2,red", "2,red,blue", 1);
     let (_folder, data) = table(&text);
     // One text among few numbers is a slip.
-    assert!(look(&data).expect_err("a text").to_string().contains("(line 4, column `size`): \"one\" is no number"));
+    assert!(look(&data).expect_err("a text").to_string().contains("(line 4, column `size`): \"one\" is not a number"));
     let found = look(&Data { skip_broken: true, ..data.clone() }).expect("the others are good");
     assert_eq!((found.rows, found.left_out_count), (18, 2));
     assert!(found.first_left_out.as_ref().is_some_and(|first| first.contains("line 4")), "{found:?}");

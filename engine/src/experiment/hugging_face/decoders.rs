@@ -154,7 +154,7 @@ impl Config<'_> {
         let Some(base) = group.and_then(|group| group.get("rope_theta")).filter(|base| !base.is_null()) else {
             return self.number("rope_theta", 10_000.0);
         };
-        let wrong = || self.wrong("rope_parameters", "rope_theta is no number; write one, such as 10000.0");
+        let wrong = || self.wrong("rope_parameters", "rope_theta is not a number; write one, such as 10000.0");
         base.as_f64().ok_or_else(wrong)
     }
 

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 pub(super) fn read(text: &str, path: &Path) -> Result<Map<String, Value>> {
     let Entries(entries) = serde_json::from_str(text).map_err(|error| {
         if error.is_data() {
-            return Error::file(path, "is JSON, but no object of fields, as a model's config.json is");
+            return Error::file(path, "is JSON, but not an object of fields, as a model's config.json is");
         }
         let place = format!("line {}, column {}", error.line(), error.column());
         let whole = error.to_string();

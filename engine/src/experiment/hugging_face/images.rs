@@ -59,7 +59,7 @@ pub(super) fn timm(config: &Config<'_>) -> Result<Imported> {
     let Some((model, side)) = architecture(name) else {
         let known = "resnet18, resnet34, resnet50, resnet101, mobilenetv2_100 and its other widths, and vit_tiny, vit_small, \
                      vit_base or vit_large with _patch16_224 or other sizes";
-        let message = format!("{} is none that can be opened; those are {known}", shortened(&name.into()));
+        let message = format!("{} is not one that can be opened; those are {known}", shortened(&name.into()));
         return Err(config.wrong("architecture", message));
     };
     let side = argument("img_size").map_or(side, |side| side as usize);

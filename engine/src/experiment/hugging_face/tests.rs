@@ -83,12 +83,12 @@ fn a_field_that_cannot_be_is_named_with_its_mend() {
             "\"gpt2\"",
             "\"bert\"",
             "model_type",
-            "\"bert\" is no kind of model that can be opened; the kinds are gpt2, llama",
+            "\"bert\" is not a kind of model that can be opened; the kinds are gpt2, llama",
         ),
         ("\"n_embd\": 768", "\"n_embd\": 770", "n_head", "12 heads do not divide a width of 770; write one of 1, 2, 5"),
-        ("\"n_embd\": 768", "\"n_embd\": \"768\"", "n_embd", "\"768\" is no size; write a whole number"),
+        ("\"n_embd\": 768", "\"n_embd\": \"768\"", "n_embd", "\"768\" is not a size; write a whole number"),
         ("\"n_embd\": 768", "\"n_embd\": -1", "n_embd", "-1 is no size"),
-        ("\"n_embd\": 768", "\"n_embd\": 1.5", "n_embd", "1.5 is no size; write a whole number"),
+        ("\"n_embd\": 768", "\"n_embd\": 1.5", "n_embd", "1.5 is not a size; write a whole number"),
         ("\"n_embd\": 768", "\"n_embd\": 18446744073709551615", "n_embd", "is too large; write 65536 or less"),
         ("\"n_embd\": 768", "\"n_embd\": 1e30", "n_embd", "is too large; write 65536 or less"),
         ("\"n_embd\": 768", "\"n_embd\": 768, \"n_embd\": 384", "n_embd", "is given twice; take one of the two out"),
@@ -104,7 +104,7 @@ fn a_field_that_cannot_be_is_named_with_its_mend() {
         ("\"n_layer\": 12", "\"n_layer\": 0", "n_layer", "0 is not a depth; write 1 or more"),
         ("\"vocab_size\": 50257", "\"vocab_size\": 1", "vocab_size", "write"),
         ("\"gelu_new\"", "\"relu\"", "activation_function", "write \"gelu_new\""),
-        ("\"resid_pdrop\": 0.1", "\"resid_pdrop\": 1.0", "resid_pdrop", "is no share"),
+        ("\"resid_pdrop\": 0.1", "\"resid_pdrop\": 1.0", "resid_pdrop", "is not a share"),
         ("\"n_ctx\": 1024", "\"torch_dtype\": \"int8\"", "torch_dtype", "write \"float32\""),
         ("\"n_ctx\": 1024", "\"tie_word_embeddings\": 3", "tie_word_embeddings", "write true or false"),
     ] {
@@ -129,8 +129,8 @@ fn a_field_that_cannot_be_is_named_with_its_mend() {
 fn what_is_no_configuration_is_refused_in_words() {
     let said = |text: &str| parse(text, "config.json").expect_err(text).to_string();
     assert!(said("{\"model_type\": \"gpt2\",\n \"n_embd\" 3}").starts_with("config.json (line 2, column"), "a place");
-    assert!(said("[1, 2]").contains("no object of fields"));
-    assert!(said("{\"model_type\": 5}").contains("(model_type): 5 is no text in double quotes; the kinds are gpt2"));
+    assert!(said("[1, 2]").contains("not an object of fields"));
+    assert!(said("{\"model_type\": 5}").contains("(model_type): 5 is not text in double quotes; the kinds are gpt2"));
     assert!(said("{}").contains("is missing, so the file does not say what kind of model it is; the kinds are gpt2"));
     assert!(said("{\"architectures\": [\"T5ForConditionalGeneration\"]}").contains("T5For"));
     assert!(is_config("\u{feff}\n {") && !is_config("version = 1") && !is_config(""));

@@ -41,12 +41,12 @@ pub(crate) fn folder(path: &Path) -> Error {
         names.into_iter().any(|name| name.extension().is_some_and(|ending| ending == "safetensors"))
     };
     let message = if path.join(weights::ADAPTERS).is_file() {
-        "is a folder of adapters, which say nothing of the model that they stand beside; open the folder of that model, or export \
-         the run whole (`plimsoll export RUN --format huggingface --merge`) and open that"
+        "is a folder of adapters, which say nothing about the model that they belong to; open the folder of that model, or \
+         export the run whole (`plimsoll export RUN --format huggingface --merge`) and open that"
             .to_owned()
     } else if has_weights() {
         format!(
-            "is a folder of weights without a {}, which says of what model they are; put the model's beside them, or choose a \
+            "is a folder of weights without a {}, which says of what model they are; put the model's next to them, or choose a \
              preset of the same sizes and begin with them (--set weights.path={})",
             weights::CONFIG,
             path.display()

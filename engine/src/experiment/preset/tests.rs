@@ -167,7 +167,7 @@ fn the_keys_of_a_gpu_are_set_and_written_where_there_is_one() {
         "{text}"
     );
     assert_eq!(parse(&text, "x.toml").expect("own text"), e);
-    answers("device = \"rtx4060\"", "line 1, column 1", &["is no device", "did you mean rtx4060-8g?"]);
+    answers("device = \"rtx4060\"", "line 1, column 1", &["is not a device", "did you mean rtx4060-8g?"]);
     answers("[gpu]\npool = \"keep\"", "line 2, column 1", &["write one of \"grow\", \"release\", \"reserve\""]);
 }
 

@@ -90,7 +90,7 @@ fn refuse_others(path: &Path) -> Result<()> {
         return Err(refused_pickle(path));
     }
     if path.extension().is_none_or(|extension| extension != "safetensors") {
-        return Err(Error::file(path, format!("is no safetensors file by its name; {CHOOSE}")));
+        return Err(Error::file(path, format!("is not a safetensors file by its name; {CHOOSE}")));
     }
     Ok(())
 }
@@ -113,7 +113,7 @@ fn indexed(path: PathBuf, config: Option<PathBuf>) -> Result<Files> {
     file.take(MOST).read_to_string(&mut text).map_err(failed)?;
     let Index { weight_map } = serde_json::from_str(&text).map_err(|error| {
         let place = format!("line {}, column {}", error.line(), error.column());
-        let message = format!("is no index of weights ({error}); fetch it again, or {CHOOSE}");
+        let message = format!("is not an index of weights ({error}); fetch it again, or {CHOOSE}");
         Error::file_at(&path, place, message)
     })?;
     let folder = path.parent().unwrap_or(Path::new(""));
@@ -122,7 +122,7 @@ fn indexed(path: PathBuf, config: Option<PathBuf>) -> Result<Files> {
     for name in &names {
         let is_plain = Path::new(name.as_str()).file_name().is_some_and(|own| own == name.as_str());
         if !is_plain {
-            let message = format!("names the file {name:?}, which does not lie beside it; write names without folders");
+            let message = format!("names the file {name:?}, which does not lie next to it; write names without folders");
             return Err(Error::file_at(&path, "weight_map", message));
         }
         let file = folder.join(name);

@@ -150,7 +150,7 @@ fn what_does_not_add_up_is_refused_by_its_name() {
         let bytes = peaks[0].categories.remove("activations").expect("some");
         peaks[0].categories.insert("activavions".to_owned(), bytes);
     };
-    assert!(said(&misspelt).contains("`activavions`, which is no category"));
+    assert!(said(&misspelt).contains("`activavions`, which is not a category"));
     let twice = |peaks: &mut Vec<LockedPeak>| {
         let phase = peaks[0].phases[0].clone();
         peaks[0].phases.push(phase);

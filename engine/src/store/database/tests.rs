@@ -84,7 +84,7 @@ fn a_damaged_page_is_said() {
     let message = database.with(runs).expect_err("damaged").to_string();
     assert!(message.contains("is damaged") && message.contains("recover"), "{message}");
     // Nobody has looked at them.
-    assert!(message.contains("files in runs beside it are not touched by this"), "{message}");
+    assert!(message.contains("files in runs next to it are not touched by this"), "{message}");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn what_is_no_store_to_be_read_is_told_apart_and_left() {
     let place = folder.path().join(FILE);
     fs::write(&place, "").expect("written");
     let empty = || read().expect_err("empty").to_string();
-    assert!(empty().contains("is an empty file") && empty().contains("nothing is to be done"));
+    assert!(empty().contains("is an empty file") && empty().contains("there is nothing to do"));
     // What runs have left beside it is not hidden.
     let files = folder.path().join(crate::store::FILES);
     for name in ["20261122-141205-k3f9", "20261122-141205-k3fa", "of somebody else"] {
@@ -153,7 +153,7 @@ fn what_is_no_store_to_be_read_is_told_apart_and_left() {
     }
     let text = empty();
     assert!(text.contains("2 folders lie in runs beside it, and `plimsoll resume FILE` goes on"), "{text}");
-    assert!(!text.contains("nothing is to be done") && text.contains("is kept in this file"), "{text}");
+    assert!(!text.contains("there is nothing to do") && text.contains("is kept in this file"), "{text}");
     fs::remove_dir_all(files).expect("removed");
     let under = Database::open_existing(&place).expect_err("a file").to_string();
     assert!(under.contains("a file stands in its place"), "{under}");

@@ -40,7 +40,7 @@ impl Checkpoint {
         }
         if position.place > found || !position.place.is_multiple_of(effective) {
             let message =
-                format!("{} is no place in {found} samples; take another checkpoint of the run", position.place);
+                format!("{} is not a place in {found} samples; take another checkpoint of the run", position.place);
             return Err(Error::file_at(&self.path, "header, place", message));
         }
         Ok(())

@@ -124,7 +124,7 @@ impl Checkpoint {
             }
         }
         let missing = |name: &'static str| {
-            let message = "is missing or no number; the file is damaged: take another checkpoint of the run";
+            let message = "is missing or not a number; the file is damaged: take another checkpoint of the run";
             Error::file_at(&path, format!("header, {name}"), message)
         };
         let progress = Facts(&header.facts).progress().map_err(missing)?;

@@ -53,10 +53,10 @@ impl Sampling {
         let wrong = |key: &str, message: String, mend: &str| Err(Problem::new(key, message, mend).into());
         match *self {
             Self { temperature, .. } if !(0.0..=100.0).contains(&temperature) => {
-                wrong("temperature", format!("{temperature} is no temperature"), "write 0 to 100, such as 0.8")
+                wrong("temperature", format!("{temperature} is not a temperature"), "write 0 to 100, such as 0.8")
             }
             Self { top_p, .. } if !(top_p > 0.0 && top_p <= 1.0) => {
-                wrong("top-p", format!("{top_p} is no share"), "write more than 0 and at most 1, such as 0.9")
+                wrong("top-p", format!("{top_p} is not a share"), "write more than 0 and at most 1, such as 0.9")
             }
             Self { tokens: Some(tokens), .. } if !(1..=MOST_TOKENS).contains(&tokens) => {
                 wrong("tokens", format!("{tokens} tokens cannot be written"), "write 1 to 1048576")

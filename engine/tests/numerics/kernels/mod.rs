@@ -163,7 +163,7 @@ fn nan_is_never_lost() {
         let one = |kernel, ins: &[Operand], outs: &[Operand]| threads.launch(kernel, ins, outs).0.after;
         assert!(one(Kernel::from(Activation::Relu), &[], &[(vec![nan, -1.0], dtype)])[0][0].is_nan());
         let gradient = one(Kernel::from(Activation::ReluGrad), &[(vec![nan], dtype)], &[(vec![3.0], dtype)]);
-        assert_eq!(gradient[0], [3.0], "a gradient passes where the output is no number");
+        assert_eq!(gradient[0], [3.0], "a gradient passes where the output is not a number");
         let w = Window { batch: 1, height: 1, width: 3, channels: 1, filters: 1, size: 1, stride: 1, padding: 0 };
         let w = Window { height: 3, size: 3, ..w };
         let x = vec![1.0, 2.0, 3.0, 9.0, nan, 9.0, 5.0, nan, 9.0];

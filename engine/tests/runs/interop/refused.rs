@@ -208,7 +208,7 @@ fn a_residual_network_of_another_depth_and_stem_is_named_by_its_settings() {
     safetensors::save(&tensors, &path).expect("written");
     (experiment.model.stem, experiment.model.layers) = (Stem::Imagenet, 34);
     let said = refused(&experiment, &path);
-    let types = "tensors have elements of types that are no weights here: bn1.weight (I64); save them as F32";
+    let types = "tensors have elements of types that are not weights here: bn1.weight (I64); save them as F32";
     assert!(said.contains(types) && !said.contains("extents"), "{said}");
 }
 
@@ -239,7 +239,7 @@ fn weights_in_several_files_are_found_by_their_index_and_pickled_ones_are_refuse
     assert!(refused(&experiment, &parts).contains("(tensor transformer.wte.weight): is not in"));
     map.insert("transformer.wte.weight", "../out/model.safetensors");
     index(&map);
-    assert!(refused(&experiment, &parts).contains("which does not lie beside it"));
+    assert!(refused(&experiment, &parts).contains("which does not lie next to it"));
     map.insert("transformer.wte.weight", "c.safetensors");
     index(&map);
     assert!(refused(&experiment, &parts).contains("names the file c.safetensors, which is not there"));

@@ -164,7 +164,7 @@ fn what_is_missing_of_weights_is_said() {
 fn a_prompt_for_published_weights_is_text_where_their_tokenizer_is_there() {
     let (mut experiment, _, kept) = trained(decoder());
     let (mut window, _store) = opened_on_weights(&experiment);
-    assert!(window.query_by_label_contains("No tokenizer lies beside these weights").is_some());
+    assert!(window.query_by_label_contains("There is no tokenizer next to these weights").is_some());
     assert!(window.query_by_label_contains("generated data stand in").is_none(), "a run learned from them");
     let write = |window: &mut Window, prompt: &str| {
         window.get_by_role_and_label(Role::MultilineTextInput, "Prompt").focus();
@@ -187,7 +187,7 @@ fn a_prompt_for_published_weights_is_text_where_their_tokenizer_is_there() {
     std::fs::copy(experiment.weights.path.as_ref().expect("saved"), &published).expect("copied");
     experiment.weights.path = Some(published);
     let (mut window, _store) = opened_on_weights(&experiment);
-    assert!(window.query_by_label_contains("No tokenizer lies beside").is_none());
+    assert!(window.query_by_label_contains("There is no tokenizer next to").is_none());
     assert!(window.query_by_label_contains("generated data stand in").is_none(), "a prompt is the model's own");
     write(&mut window, "w3 w1");
     until(&mut window, |app| app.state.trial.wrote.is_some());

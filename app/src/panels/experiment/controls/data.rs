@@ -83,8 +83,8 @@ pub(in crate::panels::experiment) const SAMPLE_LENGTH: Numeric = (
     Spec {
         key: "data.length",
         name: "Length",
-        help: "Tokens of a sample: a token more is a row more in every activation, and with plain attention the probabilities \
-                grow with the square. Time grows as memory does.",
+        help: "Tokens of a sample: one more token is one more row in every activation, and with plain attention the \
+                probabilities grow with the square. Time grows as memory does.",
     },
     Number {
         stops: &[4., 8., 16., 32., 64., 128., 256., 512., 1024., 2048., 4096., 8192.],
@@ -189,8 +189,8 @@ pub(in crate::panels::experiment) const SKIP_BROKEN: (Spec, Choice<bool>) = (
     Spec {
         key: "data.skip_broken",
         name: "Broken lines",
-        help: "What a line does that is no JSON, or has none of the fields: stop the run before it begins, with the line's \
-                number, or be left out and counted. Memory and time of a step stay the same.",
+        help: "What happens to a line that is not JSON, or has none of the fields: it stops the run before it begins, with the \
+            line's number, or it is left out and counted. Memory and time of a step stay the same.",
     },
     Choice { options: &[(false, "stop"), (true, "left out")], place: Place::Setting },
 );
@@ -229,8 +229,8 @@ pub(in crate::panels::experiment) const CACHE: (Spec, Choice<CacheMode>) = (
         key: "data.cache",
         name: "Kept of it",
         help: "What is kept of streamed images, filled in the first epoch. Each sample as it was decoded takes a byte for each pixel \
-                and channel, and later epochs only vary it: the batches stay the same. Variants take that many times as much, save \
-                their making, and a run learns from fewer different images.",
+                and channel, and later epochs only vary it: the batches stay the same. Variants take that many times as much \
+                and need not be made again, and a run learns from fewer different images.",
     },
     Choice {
         options: &[
@@ -303,9 +303,9 @@ pub(in crate::panels::experiment) const NORMALISE: (Spec, Choice<Normalise>) = (
     Spec {
         key: "data.normalise",
         name: "Pixel scale",
-        help: "By which mean and deviation pixels become numbers. Published weights work well only with those they were trained \
-                with: by default they decide where there are some, and the data set itself where there are none. Memory and \
-                time stay the same.",
+        help: "The mean and the deviation by which pixels become numbers. Published weights work well only with those they \
+                were trained with: by default they decide where there are some, and the data set itself where there are none. \
+                Memory and time stay the same.",
     },
     Choice {
         options: &[
@@ -323,8 +323,8 @@ pub(in crate::panels::experiment) const FLIP: (Spec, Choice<bool>) = (
     Spec {
         key: "data.flip",
         name: "Horizontal flip",
-        help: "Half of the training images are mirrored, anew in every epoch, by the loader beside the training: no memory of \
-                the budget, next to no time. It helps where left and right mean the same, and harms digits and letters.",
+        help: "Half of the training images are mirrored, anew in every epoch, by the loader while the model trains: no memory \
+            of the budget, next to no time. It helps where left and right mean the same, and harms digits and letters.",
     },
     Choice { options: &[(false, "off"), (true, "half of the images")], place: Place::Setting },
 );
@@ -335,7 +335,7 @@ pub(in crate::panels::experiment) const PREFETCH: Numeric = (
         name: "Batches ahead",
         help: "Batches that are made while the model learns from another one. Each takes its samples as numbers of four bytes in \
                 host memory (RAM), outside the budget. With none, the model waits for every batch; many even out samples that \
-                take different times, and make nothing quicker that is slow on the whole.",
+                take different times, but do not speed up what is slow on the whole.",
     },
     Number { stops: &[0., 1., 2., 3., 4., 8., 16., 32., 64.], zero: Some("none"), place: Place::Setting },
 );
@@ -366,7 +366,7 @@ pub(in crate::panels::experiment) const COLOUR: Numeric = (
         key: "data.color_jitter",
         name: "Colour jitter",
         help: "The most that brightness, contrast and saturation of a training image change, as a share; it takes no memory of \
-                the budget. The loader's thread does it a batch ahead, and only with large images can it hold a step up.",
+                the budget. The loader's thread does it a batch ahead, and it delays a step only with large images.",
     },
     Number { stops: &[0., 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.], zero: Some("off"), place: Place::Setting },
 );

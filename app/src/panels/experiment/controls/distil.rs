@@ -7,9 +7,9 @@ pub(in crate::panels::experiment) const TEMPERATURE: Numeric = (
     Spec {
         key: "distil.temperature",
         name: "Temperature",
-        help: "By what the logits of both models are divided before they are compared. At 1 the teacher's answers are nearly as \
-                hard as labels; at 2 to 8 the small probabilities of the wrong classes count, which is what a label does not \
-                say. It changes neither memory nor time.",
+        help: "The logits of both models are divided by this before they are compared. At 1 the teacher's answers are nearly \
+                as hard as labels; at 2 to 8 the small probabilities of the wrong classes count, which is what a label does \
+                not say. It changes neither memory nor time.",
     },
     Number { stops: &[1., 2., 3., 4., 6., 8., 12., 20.], zero: None, place: Place::Setting },
 );

@@ -34,9 +34,9 @@ pub(in crate::panels::experiment) const PRECISION: (Spec, Choice<Precision>) = (
     Spec {
         key: "precision",
         name: "Precision",
-        help: "The type of activations and weights: 16-bit types halve activations, and the mixed ones keep an f32 master \
-                copy of the weights beside, or FlashAdamW's corrections. On graphics cards narrow types are faster; a \
-                processor without them converts at every product, which takes longer.",
+        help: "The type of activations and weights: 16-bit types halve activations, and the mixed ones also keep an f32 master \
+                copy of the weights, or FlashAdamW's corrections. On graphics cards narrow types are faster; a processor \
+                without them converts at every product, which takes longer.",
     },
     Choice {
         options: &[
@@ -155,8 +155,8 @@ pub(in crate::panels::experiment) const EXECUTION: (Spec, Choice<Execution>) = (
     Spec {
         key: "execution",
         name: "Execution",
-        help: "In place: an op writes its result over what nobody reads any more, and what a gradient can be computed without is \
-                not kept. Eager: every op has an output of its own, and what an eager framework keeps is kept. It takes more memory \
+        help: "In place: an op writes its result over what is not read any more, and what no gradient needs is not kept. \
+                Eager: every op has an output of its own, and what an eager framework keeps is kept. It takes more memory \
                 where activations are the peak, and time for copies. The losses are the same.",
     },
     Choice { options: &[(Execution::InPlace, "in place"), (Execution::Eager, "eager")], place: Place::Setting },

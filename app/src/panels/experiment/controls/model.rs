@@ -120,7 +120,7 @@ pub(in crate::panels::experiment) const DENSE: Numeric = (
         key: "model.dense",
         name: "Dense units",
         help: "Units of the dense layer before the classes: it reads every value of the last block, so most weights are often \
-                here. Its time is small beside the convolutions.",
+                here. Its time is small compared with the convolutions.",
     },
     WIDTHS,
 );

@@ -14,7 +14,8 @@ pub(in crate::panels::experiment) const OPTIMIZER: (Spec, Choice<OptimizerKind>)
                 weights have 16 bits a third one in place of their f32 copy. Muon keeps one value a parameter of the \
                 hidden layers' matrices and APOLLO-Mini two a row or column of them; both train the rest by AdamW. AdamW usually \
                 needs the fewest steps; Lion wants a rate 3 to 10 times lower and a beta 2 of 0.99, APOLLO-Mini one 3 to 10 \
-                times higher. The update is short beside the passes, but for Muon's products, which take scratch as well.",
+                times higher. The update is short compared with the passes, except for Muon's products, which take scratch as \
+                well.",
     },
     Choice {
         options: &[
@@ -81,7 +82,7 @@ pub(in crate::panels::experiment) const MOMENTUM: Numeric = (
     Spec {
         key: "optimizer.momentum",
         name: "Momentum",
-        help: "Share of the last step that goes into the next; its velocity is held whatever the share. It changes no time per \
+        help: "Share of the last step that goes into the next; its velocity is held for any share. It changes no time per \
                 step, and usually saves many steps.",
     },
     Number { stops: &[0., 0.5, 0.8, 0.9, 0.95, 0.98, 0.99], zero: None, place: Place::Setting },
@@ -91,7 +92,7 @@ pub(in crate::panels::experiment) const BETA1: Numeric = (
     Spec {
         key: "optimizer.beta1",
         name: "Beta 1",
-        help: "How slowly the mean of gradients forgets; the mean is held whatever its value. It changes neither memory nor \
+        help: "How slowly the mean of gradients forgets; the mean is held for any value. It changes neither memory nor \
                 time per step.",
     },
     MOMENTUM.1,

@@ -11,8 +11,8 @@ pub(in crate::panels::experiment) const PRUNE: (Spec, Choice<PruneKind>) = (
         name: "Prune",
         help: "Sets weights of dense layers and convolutions to zero while the run trains, or takes whole channels out. With \
                 zeros training gets no smaller: they are stored and multiplied like other numbers, and a mask of one bit a \
-                weight stands beside them. Channels that are taken out are gone: from there on weights, optimizer state and \
-                activations are smaller, and steps are faster.",
+                weight is added. Channels that are taken out are gone: from there on weights, optimizer state and activations \
+                are smaller, and steps are faster.",
     },
     Choice {
         options: &[
@@ -75,8 +75,8 @@ pub(in crate::panels::experiment) const PRUNE_N: Numeric = (
     Spec {
         key: "prune.n",
         name: "Kept",
-        help: "Of every group so many weights stay, the largest. Sparse tensor cores multiply 2 of 4 twice as fast when a model is \
-                used; this program trains with all of them.",
+        help: "This many weights of every group stay, the largest ones. Sparse tensor cores multiply 2 of 4 twice as fast when \
+                a model is used; this program trains with all of them.",
     },
     Number { stops: &[1., 2., 4., 8., 16.], zero: None, place: Place::Setting },
 );
@@ -95,7 +95,7 @@ pub(in crate::panels::experiment) const PRUNE_BEGIN: Numeric = (
         key: "prune.begin_step",
         name: "Begin after",
         help: "The update after which weights are pruned first. A model that has learned something knows better which it needs. \
-                It changes neither memory nor time, but for channels: the later they go, the longer the run is as large as \
+                It changes neither memory nor time, except for channels: the later they go, the longer the run is as large as \
                 before.",
     },
     Number { stops: &[0., 10., 20., 50., 100., 200., 500., 1000.], zero: Some("the first"), place: Place::Setting },

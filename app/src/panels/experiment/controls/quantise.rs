@@ -12,7 +12,7 @@ pub(in crate::panels::experiment) const QUANTISE: (Spec, Choice<QuantiseKind>) =
         help: "Dense layers and convolutions of the trained model become 8-bit integers, about a quarter of f32, and the test is \
                 made again with them. After training: by the ranges that layers see in a few batches. While it trains: it computes \
                 with numbers rounded as integers would be, and learns to live with it; a step then takes more memory and time, \
-                for rounded weights and inputs stand beside the others. Training itself gets no smaller by either.",
+                because rounded weights and inputs are held as well. Neither makes training itself smaller.",
     },
     Choice {
         options: &[

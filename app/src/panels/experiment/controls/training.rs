@@ -69,8 +69,8 @@ pub(in crate::panels::experiment) const FROZEN_BLOCKS: Numeric = (
     Spec {
         key: "frozen.blocks",
         name: "Frozen blocks",
-        help: "Blocks from the first on that do not learn, with what stands before them: each takes its gradient, its optimizer \
-                state and its saved activations away. The backward pass ends where learning does, and so gets shorter.",
+        help: "The first blocks and what comes before them do not learn: each goes without a gradient, optimizer state and \
+            saved activations. The backward pass ends where learning does, and so gets shorter.",
     },
     Number {
         stops: &[1., 2., 3., 4., 6., 8., 12., 16., 20., 24., 31., 39., 47.],
@@ -86,9 +86,9 @@ pub(in crate::panels::experiment) const LORA_RANK: Numeric = (
     Spec {
         key: "lora.rank",
         name: "Adapter rank",
-        help: "Beside each dense layer, which is then frozen, two small matrices of this rank learn (LoRA): gradients and \
-                optimizer state are theirs alone, a hundredth of the model's. The forward pass has their products more, the \
-                backward pass lacks the large weight gradients.",
+        help: "Each dense layer is frozen, and two small matrices of this rank learn next to it (LoRA): gradients and \
+                optimizer state are theirs alone, a hundredth of the model's. The forward pass gains their products, the \
+                backward pass loses the large weight gradients.",
     },
     Number { stops: &[0., 1., 2., 4., 8., 16., 32., 64., 128., 256.], zero: Some("off"), place: Place::Setting },
 );
@@ -128,8 +128,8 @@ pub(in crate::panels::experiment) const BASE: (Spec, Choice<BaseWeights>) = (
         name: "Base weights",
         help: "QLoRA: the frozen dense layers of the blocks are held as codes of 8 or 4 bits, with a scale for each block of them, \
                 and decoded a part at a time when they are multiplied. NF4 takes a quarter of bf16, and double quantisation codes \
-                its scales too. It needs adapters and frozen layers, for codes do not learn. Decoding makes a step slower, most \
-                of all with few tokens.",
+                its scales too. It needs adapters and frozen layers, because codes do not learn. Decoding makes a step slower, \
+                most of all with few tokens.",
     },
     Choice {
         options: &[
