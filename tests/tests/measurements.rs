@@ -161,8 +161,8 @@ fn the_page_tells_what_a_teacher_was_worth() {
 fn no_page_claims_a_gpu_that_was_not_measured() {
     let rows = all().into_iter().map(|(_, row)| row).chain(reports());
     let measured = rows.into_iter().any(|row| row["on"].as_str().is_some_and(|on| on.starts_with("cuda:")));
-    assert_eq!(README.contains("**No figure here is of a real GPU: none was at hand.**"), !measured);
-    assert_eq!(PAGE.contains("**No figure below is of a real GPU: none was at hand.**"), !measured);
+    assert_eq!(README.contains("**No figure here was measured on a real GPU: none was available.**"), !measured);
+    assert_eq!(PAGE.contains("**No figure below was measured on a real GPU: none was available.**"), !measured);
     let cells = PAGE.lines().filter(|line| line.starts_with("| ") && line.contains("| not measured |")).count();
     assert!(measured || cells == 7, "{cells} cells say that they were not measured");
 }

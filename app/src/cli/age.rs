@@ -25,7 +25,9 @@ impl FromStr for Age {
             None if is_huge() => {
                 Err(format!("`{text}` is longer than can be counted: write up to {} of a unit, such as 30d", u32::MAX))
             }
-            None => Err(format!("`{text}` is not a span of time: write a whole number and w, d, h, m or s, such as 30d")),
+            None => {
+                Err(format!("`{text}` is not a span of time: write a whole number and w, d, h, m or s, such as 30d"))
+            }
         }
     }
 }

@@ -18,7 +18,9 @@ pub(super) fn agrees(question: &str, yes: bool) -> anyhow::Result<bool> {
     let mut answer = String::new();
     if io::stdin().lock().read_line(&mut answer)? == 0 {
         let _ = writeln!(stderr);
-        return Err(Misuse("there was no answer, and nothing was done; write --yes to agree beforehand".to_owned()).into());
+        return Err(
+            Misuse("there was no answer, and nothing was done; write --yes to agree beforehand".to_owned()).into()
+        );
     }
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }

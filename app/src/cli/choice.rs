@@ -41,7 +41,7 @@ pub(super) struct Choice {
 /// Changes to a preset.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct Changes {
-    /// Where it runs: cpu, a GPU such as cuda:0, or a card to plan for such as rtx4060-8g (`plimsoll devices` lists them)
+    /// The device: cpu, a GPU such as cuda:0, or a card to plan for such as rtx4060-8g (`plimsoll devices` lists them)
     #[arg(long, value_name = "D", add = complete::devices())]
     device: Option<String>,
     /// The most memory it may take, such as 512MiB or 8GiB

@@ -28,7 +28,7 @@ const LISTED: usize = 12;
 /// Letters of a line, where names can be left out of it.
 const LINE: usize = 120;
 
-/// Compare two to six runs or presets: what is chosen otherwise, what it takes, what came of it
+/// Compare two to six runs or presets: which settings differ, what each takes, what came of it
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -24,12 +24,12 @@ const MOST_SHOWN: usize = 16;
 /// Mistakes that are named where there are more classes.
 const MISTAKES: usize = 8;
 
-/// Test a model on its test set: loss, accuracy, and what became of each class; of values RMSE, MAE and R²
+/// Test a model on its test set: loss, accuracy, and the answers for each class; for values RMSE, MAE and R²
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   plimsoll evaluate last
-  plimsoll evaluate last --last                      the last checkpoint, where another was the best
+  plimsoll evaluate last --last                      the last checkpoint, even if another was the best
   plimsoll evaluate runs/last.safetensors --device cpu
   plimsoll evaluate resnet18-shapes --set weights.path=resnet18.safetensors
   plimsoll evaluate last --json | jq '{loss, accuracy, samples}'

@@ -86,7 +86,8 @@ impl InStore {
 pub(super) fn without_checkpoint(details: &StoredDetails, elsewhere: &str) -> String {
     match details.events.iter().rev().find(|event| event.kind == EventKind::Saved) {
         Some(saved) => format!(
-            "none is in the store; the last one it wrote, after step {}, was {}. {elsewhere} a checkpoint that lies elsewhere",
+            "it has none in the store; the last one it wrote, after step {}, was {}. {elsewhere} a checkpoint that lies \
+             elsewhere",
             saved.step, saved.text
         ),
         None => "it wrote none. `--set run.save_every=N` saves after every N steps, `--set run.save_minutes=N` every N minutes \

@@ -40,7 +40,7 @@ pub(super) struct Lock {
     /// The file to write, or `-` for standard output, which then has nothing else
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Replace a file that is there
+    /// Replace an existing file
     #[arg(long)]
     force: bool,
     /// Write what was locked as one JSON object as well
@@ -137,7 +137,7 @@ pub(super) struct Check {
     /// A file that `plimsoll lock` wrote, or `-` for standard input, whose paths begin here
     #[arg(add = complete::locks())]
     lock: PathBuf,
-    /// A rise of up to so many percent is none
+    /// Allow a rise of up to this many percent
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
     allow: f64,
     /// Write one JSON object

@@ -71,7 +71,7 @@ struct Filter {
     /// Only starred runs
     #[arg(long)]
     starred: bool,
-    /// At most so many
+    /// At most this many
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 }
@@ -85,7 +85,7 @@ Example:
 Says what it would delete and asks. A run is deleted if both options allow it; one that is starred or still trains stays.
 With --older-than, folders of checkpoints whose run is no longer kept are deleted by the same age.")]
 struct PruneChoice {
-    /// Keep so many runs of the best test accuracy
+    /// Keep this many runs with the best test accuracy
     #[arg(long, value_name = "N")]
     keep_best: Option<usize>,
     /// Keep runs that began less than this ago, such as 30d, 2w or 12h

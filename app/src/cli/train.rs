@@ -109,7 +109,9 @@ impl Train {
         let keeping = self.keep.begin(false);
         let keep = keeping.checkpoints();
         let Some(folder) = keep.folder.as_ref().map(|folder| folder.path().to_owned()) else {
-            anyhow::bail!("the teacher is trained first, and there is no folder for its weights; choose one that is trained");
+            anyhow::bail!(
+                "the teacher is trained first, and there is no folder for its weights; choose one that is trained"
+            );
         };
         if !manner.is_quiet {
             out::say("note", &format!("trains the teacher first: {}", first.title));

@@ -26,7 +26,7 @@ pub(super) struct ModelChoice {
     /// A kept run, a checkpoint (.safetensors) or a folder of checkpoints, a preset, or a folder with weights
     #[arg(value_name = "RUN|PRESET", add = complete::models())]
     model: PathBuf,
-    /// Take the last checkpoint of a run, and not the best where there is one
+    /// Take the last checkpoint of a run, even if it has a best one
     #[arg(long)]
     last: bool,
     #[command(flatten)]

@@ -49,13 +49,13 @@ pub(super) struct Try {
     /// Tokens to write, in place of as many as answer a prompt of the data
     #[arg(long, value_name = "N", requires = "prompt", allow_negative_numbers = true)]
     tokens: Option<usize>,
-    /// What logits are divided by: less than 1 prefers what is likely, 0 takes the likeliest alone
+    /// Divide logits by this: less than 1 prefers what is likely, 0 takes only the likeliest
     #[arg(long, value_name = "T", default_value_t = 1.0, requires = "prompt", allow_negative_numbers = true)]
     temperature: f64,
     /// Draw from the likeliest tokens that together have this share of the probability
     #[arg(long, value_name = "P", default_value_t = 1.0, requires = "prompt", allow_negative_numbers = true)]
     top_p: f64,
-    /// Take the prompt as it is written, where the model learned conversations
+    /// Take the prompt as it is written, even if the model learned conversations
     #[arg(long, requires = "prompt")]
     raw: bool,
     /// The seed of what is drawn

@@ -43,11 +43,7 @@ const LOW: f32 = 110.0;
 const PASSES: [(Pass, &str, &str); 7] = [
     (Pass::First, "First step", "The first optimizer step, in which optimizer state is allocated."),
     (Pass::Steady, "Every step", "Any later step."),
-    (
-        Pass::Prune,
-        "Pruning",
-        "Channels are taken out: the whole model and the smaller one are alive together.",
-    ),
+    (Pass::Prune, "Pruning", "Channels are taken out: the whole model and the smaller one are alive together."),
     (Pass::Pruned, "Pruned step", "Any step after channels were taken out."),
     (Pass::Evaluate, "Evaluation", "One batch of the test data."),
     (Pass::Save, "Saving", "Writing a checkpoint, tensor by tensor: weights, optimizer state and running statistics."),

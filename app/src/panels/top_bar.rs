@@ -100,8 +100,7 @@ fn title(ui: &mut Ui, context: &PanelContext<'_>) {
     let hover = match &document.path {
         Some(path) => path.display().to_string(),
         None if document.shipped.is_some() => {
-            "A preset that ships with the program. Your changes to it are kept as a draft among the presets."
-                .to_owned()
+            "A preset that ships with the program. Your changes to it are kept as a draft among the presets.".to_owned()
         }
         None => "Not saved to a file yet; it is kept for the next session all the same.".to_owned(),
     };

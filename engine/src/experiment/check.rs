@@ -181,7 +181,8 @@ impl List {
             self.add("quantise.weights", message, "write with-inputs, or choose model.kind = gpt2 or llama");
         }
         if kind == QuantiseKind::Aware && e.loss_chunk > 0 {
-            let message = "aware is not possible with a loss in chunks, which overwrite what the gradient of rounding needs";
+            let message =
+                "aware is not possible with a loss in chunks, which overwrite what the gradient of rounding needs";
             self.add(key, message, "write loss_chunk = 0, or quantise.kind = after");
         }
     }

@@ -299,7 +299,9 @@ impl Config<'_> {
 
     fn flag(&self, name: &str, default: bool) -> Result<bool> {
         let Some(value) = self.given(name) else { return Ok(default) };
-        value.as_bool().ok_or_else(|| self.wrong(name, format!("{} is not a flag; write true or false", shortened(value))))
+        value
+            .as_bool()
+            .ok_or_else(|| self.wrong(name, format!("{} is not a flag; write true or false", shortened(value))))
     }
 
     /// Refuses another activation function than those of `known`, of which the first stands for a missing field.

@@ -67,7 +67,7 @@ impl Teacher {
         }
         let Some(config) = config else {
             let message =
-                "says nothing of the model whose weights it has; choose a kept run, or a folder with a config.json";
+                "says nothing about the model whose weights it has; choose a kept run, or a folder with a config.json";
             return Err(Error::file(path, message));
         };
         let mut text = String::new();

@@ -112,7 +112,10 @@ pub(super) fn can_stand_alone(experiment: &Experiment) -> Result<()> {
         return refuse("frozen", "the run trained more than its adapters, and an adapter's file has no place for that");
     }
     if experiment.weights.chosen().is_none() {
-        return refuse("weights.path", "the run began from nothing, so no file has the weights that its adapters belong to");
+        return refuse(
+            "weights.path",
+            "the run began from nothing, so no file has the weights that its adapters belong to",
+        );
     }
     Ok(())
 }

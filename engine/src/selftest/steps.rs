@@ -211,7 +211,8 @@ fn of_family<B: Backend>(
         launches += compare(bench, (experiment, info), choice.seed, &mut worst)
             .map_err(|fault| Fault { worst: fault.worst, ..chosen(fault.message) })?;
     }
-    let text = format!("{launches} ops of {} experiments, the dry run; bytes measured in addition to tensors", cases.len());
+    let text =
+        format!("{launches} ops of {} experiments, the dry run; bytes measured in addition to tensors", cases.len());
     Ok(Found::new(text, worst))
 }
 

@@ -265,7 +265,7 @@ fn a_teacher_of_other_classes_or_none_is_refused_with_what_would_be_right() {
     let tensors = candle_core::safetensors::load(few.join("last.safetensors"), &candle_core::Device::Cpu);
     candle_core::safetensors::save(&tensors.expect("tensors"), bare.join("model.safetensors")).expect("written");
     let said = problems(&taught(small(ModelKind::Mlp), &bare));
-    assert!(said.len() == 1 && said[0].contains("says nothing of the model"), "{said:?}");
+    assert!(said.len() == 1 && said[0].contains("says nothing about the model"), "{said:?}");
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub(super) struct Bench {
     /// Steps that are timed
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     steps: u64,
-    /// Let sums take any order where an algorithm is faster so (gpu.deterministic=false); as cuda.py --any-order
+    /// Let sums take any order where that makes an algorithm faster (gpu.deterministic=false); as cuda.py --any-order
     #[arg(long)]
     any_order: bool,
     /// Write a JSON object a line, one for each workload

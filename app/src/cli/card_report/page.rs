@@ -115,7 +115,7 @@ fn card(rows: &[Value]) -> String {
             card["cudnn"].as_str().map_or_else(|| words(&card["cudnn"]["unavailable"]), str::to_owned),
         ],
         [
-            "NVML tells of this process".to_owned(),
+            "NVML reports for this process".to_owned(),
             told["unavailable"].as_str().map_or_else(|| bytes(told), str::to_owned),
         ],
         ["taken for what it holds".to_owned(), bytes(&card["held_bytes"])],

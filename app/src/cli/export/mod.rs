@@ -70,7 +70,7 @@ pub(super) struct Export {
     /// The file to write, or `-` for standard output; otherwise the key of the run or the name of the preset, here
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// Replace a file that is there
+    /// Replace an existing file
     #[arg(long)]
     force: bool,
     #[command(flatten)]

@@ -91,7 +91,7 @@ fn about_length(plan: &Plan) -> String {
     let saves = Saves::of(plan).words();
     format!(
         "What the present configuration takes: {}. {source} Tests on held-out data come on top, and so does the writing of \
-         {saves}, besides those of the best tests.",
+         {saves}, in addition to those of the best tests.",
         length(plan)
     )
 }

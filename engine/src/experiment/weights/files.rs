@@ -122,7 +122,8 @@ fn indexed(path: PathBuf, config: Option<PathBuf>) -> Result<Files> {
     for name in &names {
         let is_plain = Path::new(name.as_str()).file_name().is_some_and(|own| own == name.as_str());
         if !is_plain {
-            let message = format!("names the file {name:?}, which does not lie next to it; write names without folders");
+            let message =
+                format!("names the file {name:?}, which does not lie next to it; write names without folders");
             return Err(Error::file_at(&path, "weight_map", message));
         }
         let file = folder.join(name);

@@ -344,7 +344,7 @@ pub(in crate::panels::experiment) const WORKERS: Numeric = (
     Spec {
         key: "data.workers",
         name: "Workers",
-        help: "Threads that decode or generate the samples of a batch together; the batches are the same whatever their number. \
+        help: "Threads that decode or generate the samples of a batch together; the batches are the same for any number. \
                 Each works in host memory of its own: an image at its full size, before it is made smaller. On a processor they \
                 take their time from the training.",
     },

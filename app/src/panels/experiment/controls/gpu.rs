@@ -57,7 +57,7 @@ pub(in crate::panels::experiment) const DETERMINISTIC: (Spec, Choice<bool>) = (
         key: "gpu.deterministic",
         name: "Repeatable",
         help: "The same run gives the same bits: only algorithms that add in a fixed order are used. Some of the others are \
-                faster; memory is the same but for what an algorithm works in.",
+                faster; memory is the same except for what an algorithm works in.",
     },
     Choice { options: &[(true, "same bits every time"), (false, "whatever is fastest")], place: Place::Setting },
 );

@@ -29,7 +29,7 @@ pub(in crate::panels::experiment) const PRUNE_SCOPE: (Spec, Choice<PruneScope>) 
     Spec {
         key: "prune.scope",
         name: "Compared in",
-        help: "Among which weights the least are looked for: in each layer, so that all are as sparse, or in all layers together, \
+        help: "Where the smallest weights are looked for: in each layer, so that all are as sparse, or in all layers together, \
                 so that layers of large weights keep more. It changes neither memory nor time.",
     },
     Choice {

@@ -148,8 +148,8 @@ pub(in crate::panels::experiment) const SAVE_EVERY: Numeric = (
     Spec {
         key: "run.save_every",
         name: "Save (steps)",
-        help: "Steps between two checkpoints, from which a run goes on to the same bits. A stopped run and one that ends are saved \
-                whatever is chosen. What writing one takes is the pass Saving of the prediction; its time is that of the disk.",
+        help: "Steps between two checkpoints, from which a run goes on to the same bits. A run that stops or ends is saved in \
+            any case. What writing one takes is the pass Saving of the prediction; its time is that of the disk.",
     },
     Number { stops: &[0., 10., 50., 100., 500., 1000., 5000., 10_000.], zero: Some("off"), place: Place::Setting },
 );
