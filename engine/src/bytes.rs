@@ -27,7 +27,7 @@ const KIB: f64 = 1024.0;
 const UNITS: [(&str, f64); 4] = [("GiB", KIB * KIB * KIB), ("MiB", KIB * KIB), ("KiB", KIB), ("B", 1.0)];
 
 impl Bytes {
-    /// None.
+    /// No bytes.
     pub const ZERO: Self = Self(0);
 
     /// The most that is read from text.
@@ -118,7 +118,7 @@ impl FromStr for Bytes {
     }
 }
 
-/// The bytes that a text means, however many; `None` for what is no finite number with a unit.
+/// The bytes that a text means, however many; `None` for what is not a finite number with a unit.
 fn value_of(text: &str) -> Option<f64> {
     let split = text.find(|c: char| c.is_ascii_alphabetic() && !matches!(c, 'e' | 'E')).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);

@@ -1,6 +1,6 @@
-//! Every error the engine can give, as data: what failed, where, and what would mend it.
+//! Every error the engine can give, as data: what failed, where, and how to fix it.
 //!
-//! Owns [`Error`] and [`Result`]. An error is handled once, by whoever shows it; the engine never prints.
+//! Owns [`Error`] and [`Result`]. An error is handled once, by the caller that shows it; the engine never prints.
 
 use std::path::{Path, PathBuf};
 
@@ -32,9 +32,9 @@ pub enum Error {
     File {
         /// The file.
         path: PathBuf,
-        /// Where in the file: a line, a byte offset, a record; `None` when it is the file as a whole.
+        /// The place in the file: a line, a byte offset, a record; `None` when it is the file as a whole.
         place: Option<String>,
-        /// What is wrong and what would mend it.
+        /// What is wrong and how to fix it.
         message: String,
     },
     /// The loss or a value became NaN or infinite.
@@ -47,7 +47,7 @@ pub enum Error {
         layer: String,
         /// What the tensor is for.
         label: &'static str,
-        /// Its dimensions.
+        /// The tensor's dimensions.
         shape: Shape,
     },
     /// The run was stopped by its user.
@@ -138,7 +138,7 @@ pub struct BudgetError {
     pub asked: Bytes,
     /// Bytes alive before.
     pub live: Bytes,
-    /// The line.
+    /// The limit that was crossed.
     pub budget: Bytes,
     /// What draws the line there.
     pub limited_by: LimitedBy,
@@ -163,7 +163,7 @@ pub struct MemoryRefused {
 }
 
 impl MemoryRefused {
-    /// A refusal of so many bytes, wherever it was.
+    /// A refusal of this many bytes, at any place.
     pub fn of(asked: Bytes) -> Self {
         Self { layer: String::new(), op: "", label: "", asked }
     }
@@ -185,7 +185,7 @@ pub struct DeviceFull {
     pub label: &'static str,
     /// Bytes asked for; zero where that is not known.
     pub asked: Bytes,
-    /// Bytes of the card that nobody holds.
+    /// Free bytes of the card.
     pub free: Bytes,
     /// Bytes that this run's memory pool holds.
     pub reserved: Bytes,
@@ -200,7 +200,7 @@ pub struct DeviceFull {
     if place.is_empty() { String::new() } else { format!(", noticed at {place}, which is often later than its cause") }
 )]
 pub struct DeviceLost {
-    /// Where in the run it was noticed; empty where nobody knows.
+    /// Where in the run it was noticed; empty if it is not known.
     pub place: String,
     /// What was asked of the driver then.
     pub doing: String,
@@ -214,7 +214,7 @@ pub struct DeviceLost {
 pub struct NotFinite {
     /// Optimizer step, from 1.
     pub step: u64,
-    /// The first layer, in forward order, with a value that is not finite, if it could be told.
+    /// The first layer, in forward order, with a value that is not finite, if it could be found.
     pub layer: Option<String>,
 }
 

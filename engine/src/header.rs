@@ -1,8 +1,8 @@
-//! The header of a safetensors file: which tensors it has, where, and the texts beside them.
+//! The header of a safetensors file: which tensors it has, where, and the texts with them.
 //!
-//! Always holds: every tensor of a header lies inside the file, and none over another. Refuses, with the place, whatever does
-//! not follow from the size of the file: nothing is allocated by a length that was not held against that size, and no more
-//! than 32 MiB.
+//! Always holds: every tensor of a header lies inside the file, and none over another. Refuses, with the place, everything that
+//! does not agree with the size of the file: no allocation is made from a length that was not compared with that size, and none
+//! is larger than 32 MiB.
 
 use std::{
     collections::HashMap,
@@ -36,7 +36,7 @@ pub struct Words {
     pub takes_others: bool,
 }
 
-/// A file of weights, whoever wrote it.
+/// The words for a file of weights, from any program.
 pub const WEIGHTS: Words = Words {
     what: "a file of weights",
     choose: "choose a .safetensors file of weights",
@@ -49,7 +49,7 @@ pub const WEIGHTS: Words = Words {
 pub enum Element {
     /// A type that tensors here have.
     Of(DType),
-    /// Another one, such as the whole numbers that count batches: its name, and its bits.
+    /// Another type, such as the whole numbers that count batches: its name, and its bits.
     Other(&'static str, u64),
 }
 
@@ -112,18 +112,18 @@ pub(crate) const THINNED: &str = "channels_taken_out";
 pub struct Place {
     /// The type of its elements.
     pub element: Element,
-    /// Its extents.
+    /// The tensor's extents.
     pub shape: Vec<u64>,
     /// Where its elements begin in the file.
     pub begin: u64,
-    /// Their bytes.
+    /// The tensor's bytes.
     pub bytes: u64,
 }
 
 /// What a file says of itself, held against its size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Header {
-    /// The texts beside the tensors.
+    /// The texts stored with the tensors.
     pub facts: HashMap<String, String>,
     /// The tensors by name.
     pub tensors: HashMap<String, Place>,
@@ -180,7 +180,7 @@ pub fn read(path: &Path, file: &File, words: Words) -> Result<Header> {
     Ok(Header { facts: written.facts, tensors, elements_at })
 }
 
-/// Where the tensors are, each held against the size of the file: they follow each other without a gap to its end.
+/// Where the tensors are, each compared with the size of the file: they follow each other without a gap to its end.
 fn places(
     path: &Path,
     entries: HashMap<String, Entry>,

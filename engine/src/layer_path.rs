@@ -10,7 +10,7 @@ use std::{fmt, ops::Deref};
 pub enum Scope {
     /// Before the first block, or outside all blocks: an embedding, a class token.
     Stem,
-    /// In the block of this number, from 1.
+    /// In the block with this number, counted from 1.
     Block(usize),
     /// After the last block, the classes included.
     Head,

@@ -1,6 +1,6 @@
 //! "Did you mean": the known name that is nearest to one that is unknown.
 
-/// Names that are told where several are near.
+/// The most names that are listed if several are near.
 const SEVERAL: usize = 3;
 
 /// Formats of numbers as other programs call them, each with its name here. By its letters alone `fp16` is nearest to `bf16`,

@@ -1,8 +1,8 @@
-//! Writing a file whole or not at all: beside its place, then renamed onto it.
+//! Writing a file completely or not at all: next to its place, then renamed onto it.
 //!
-//! Owns the ways of writing one, from bytes or as it is made, where a path that a user wrote leads, and the words for what
-//! the system refuses. Always holds: whoever reads the place finds what stood there before or what was written, however many
-//! programs write at once, and after a failure what stood there before. What is no file, such as a pipe, is never replaced.
+//! Owns the ways of writing one, from bytes or as it is made, where a path that a user wrote leads, and the words for what the
+//! system refuses. Always holds: a reader of the place finds what was there before or what was written, however many programs
+//! write at once, and after a failure what was there before. What is not a file, such as a pipe, is never replaced.
 
 use std::{
     fs::{self, File},
@@ -15,17 +15,17 @@ use tempfile::NamedTempFile;
 /// How the name of a file begins and ends that is not written whole yet.
 const BEGUN: (&str, &str) = (".plimsoll-", ".part");
 
-/// So many links are followed one after the other, as Linux does.
+/// The most links that are followed one after the other, as Linux does.
 const MOST_LINKS: usize = 40;
 
 /// Where a path that a user wrote leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// To a file or a folder, or to nothing yet: its own path, behind every link.
+    /// A file or a folder, or nothing yet: its own path, behind every link.
     File(PathBuf),
-    /// To a pipe or a device that takes what is written as it comes.
+    /// A pipe or a device that takes what is written as it comes.
     Stream,
-    /// To a disk or a socket, which takes no file.
+    /// A disk or a socket, which takes no file.
     Other,
 }
 
@@ -93,7 +93,7 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.persist_noclobber(path).map(drop).map_err(|failed| failed.error)
 }
 
-/// The same, and what was written is on the disk when this returns: it outlives a loss of power.
+/// Writes in the same way; what was written is on the disk when this returns, and survives a loss of power.
 ///
 /// # Errors
 /// Fails where [`write`] does.
@@ -180,7 +180,7 @@ fn beside(path: &Path) -> io::Result<NamedTempFile> {
     builder.tempfile_in(folder_of(path)).map_err(|error| without_path(&error))
 }
 
-/// What the system says, without the name of the file aside: nobody asked for that one.
+/// What the system reports, without the name of the temporary file, which the user does not know.
 fn without_path(error: &io::Error) -> io::Error {
     let text = error.to_string();
     let said = text.rsplit_once(" at path ").map_or(text.as_str(), |(said, _)| said);

@@ -30,7 +30,7 @@ pub struct Cache<B: Backend> {
 }
 
 impl<B: Backend> Cache<B> {
-    /// With room for so many positions. Nothing is allocated before the first pass.
+    /// Makes a cache with room for this many positions. Nothing is allocated before the first pass.
     pub fn new(places: usize) -> Self {
         Self { places, seen: Cell::new(0), layers: RefCell::default() }
     }

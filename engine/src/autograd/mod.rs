@@ -30,7 +30,7 @@ pub struct ValueId(usize);
 pub struct Value<B: Backend> {
     /// The tensor.
     pub tensor: Tensor<B>,
-    /// Its name on the tape; `None` when it requires no gradient.
+    /// The value's name on the tape; `None` when it requires no gradient.
     id: Option<ValueId>,
     /// How the backward pass gets the tensor.
     source: Source<B>,
@@ -52,13 +52,13 @@ impl<B: Backend> Value<B> {
         &self.source
     }
 
-    /// The same value with another source.
+    /// The same value, with another source.
     #[must_use]
     pub(crate) fn with_source(self, source: Source<B>) -> Self {
         Self { source, ..self }
     }
 
-    /// Its name on the tape.
+    /// The value's name on the tape.
     pub fn id(&self) -> Option<ValueId> {
         self.id
     }
@@ -173,7 +173,7 @@ impl<B: Backend> Backward<'_, B> {
         by_weight(&x)
     }
 
-    /// Adds a gradient to that of `id`, in place. A value that requires no gradient has no `id`: nothing is done.
+    /// Adds a gradient to the gradient of `id`, in place. A value that requires no gradient has no `id`, and nothing is done.
     ///
     /// # Errors
     /// Fails where the addition does.

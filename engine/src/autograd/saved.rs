@@ -131,7 +131,7 @@ impl<B: Backend> Source<B> {
         Self::Recipe(Rc::new(Recipe { layer, make: Box::new(make), add: None, steps, users, made }))
     }
 
-    /// The same with a kernel that adds the tensor to another. For a recipe without users yet.
+    /// Adds to the recipe a kernel that adds its tensor to another. The recipe must not have users yet.
     pub(crate) fn with_add(self, add: impl Fn(&Executor<B>, Tensor<B>) -> Result<Tensor<B>> + 'static) -> Self {
         match self {
             Self::Recipe(recipe) => match Rc::try_unwrap(recipe) {
@@ -142,8 +142,8 @@ impl<B: Backend> Source<B> {
         }
     }
 
-    /// The source of what one more kernel computes from the value. Without a recipe for the value there is none: the value
-    /// is not saved.
+    /// The source of what one more kernel computes from the value. Without a recipe for the value there is no such source: the
+    /// value is not saved.
     pub(crate) fn then(
         &self,
         layer: LayerId,

@@ -69,7 +69,7 @@ impl<B: Backend> Executor<B> {
         Self(Rc::new(Inner { backend, ledger, sampler: RefCell::new(None), is_eager: Cell::new(false) }))
     }
 
-    /// Whether every op writes to memory of its own, and layers keep what those of an eager framework keep.
+    /// Whether every op writes to memory of its own, and layers keep what an eager framework's layers keep.
     pub fn is_eager(&self) -> bool {
         self.0.is_eager.get()
     }

@@ -53,12 +53,12 @@ impl<'a, B: Backend> Operands<'a, B> {
         Error::Kernel { op: kernel.name(), layer: String::new(), message }
     }
 
-    /// Type of an input; of bytes when there is none.
+    /// The type of an input; bytes if there is no such input.
     pub(super) fn input_type(&self, i: usize) -> DType {
         self.inputs.get(i).map_or(DType::U8, |t| t.dtype())
     }
 
-    /// Type of an output; of bytes when there is none.
+    /// The type of an output; bytes if there is no such output.
     pub(super) fn output_type(&self, i: usize) -> DType {
         self.outputs.get(i).map_or(DType::U8, |t| t.dtype())
     }

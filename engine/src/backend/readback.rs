@@ -4,7 +4,7 @@ use crate::error::Result;
 
 /// Numbers of a tensor as f64; none in a dry run.
 pub enum Readback {
-    /// They are on the host.
+    /// The numbers are on the host.
     Ready(Option<Vec<f64>>),
     /// A device is copying them.
     Pending(Box<dyn PendingReadback>),

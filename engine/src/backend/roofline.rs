@@ -41,7 +41,7 @@ impl Rates {
         rates.into_iter().all(|rate| rate.is_finite() && *rate > 0.0)
     }
 
-    /// Those of `threads` of a processor, of which these are what `all` reach: its share, for memory too.
+    /// The rates of `threads` threads of a processor whose `all` threads reach these rates: their share, for memory too.
     pub fn of_threads(self, threads: usize, all: usize) -> Self {
         if threads >= all {
             return self;

@@ -1,6 +1,6 @@
 //! A backend that runs another one's kernels and shows every launch to a watcher.
 //!
-//! Always holds: it launches and allocates what the other backend alone would; the account of its own executor holds the
+//! Always holds: it launches and allocates what the other backend would without it; the account of its own executor holds the
 //! bytes of the live tensors, and nothing else.
 
 use std::{cell::Cell, rc::Rc};
@@ -15,9 +15,9 @@ use crate::{
 /// The tensors of a [`Watched`] that are alive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Alive {
-    /// How many.
+    /// How many blocks there are.
     pub(crate) blocks: u64,
-    /// Their bytes.
+    /// Bytes of the blocks.
     pub(crate) bytes: u64,
 }
 

@@ -1,8 +1,8 @@
 //! What people write and read of sequences: a prompt as tokens, and tokens as text.
 //!
-//! Always holds: what a prompt is written in are the tokens of its data, so that a model sees it as it saw its samples. A
-//! published model opens on generated tokens, whose numbers are those of its own tokenizer: with that chosen, they are text.
-//! Refuses a sign that the data have no token for, and a question that is none of theirs.
+//! Always holds: a prompt is written in the tokens of its data, so that a model sees it as it saw its samples. A published
+//! model opens on generated tokens, whose numbers are those of its own tokenizer: with that chosen, they are text. Refuses a
+//! sign that the data have no token for, and a question that they do not pose.
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ const QUESTION: u32 = 4;
 /// The alphabet of a choice of data.
 #[derive(Debug, Clone)]
 pub struct Alphabet {
-    /// What a prompt is written in: of generated tokens with a tokenizer, text.
+    /// The data that a prompt is written for; generated tokens with a tokenizer count as text.
     kind: DataKind,
     /// Numbers there are, where the tokens are numbers.
     numbers: usize,
     /// Tokens of a question, where the data ask one.
     question: usize,
-    /// Of text that goes through one, once it is open.
+    /// The tokenizer of text that has one, once it is open.
     tokenizer: Option<Arc<Tokenizer>>,
     /// Whether a prompt is what a user says, and an answer follows.
     is_conversation: bool,
@@ -35,8 +35,8 @@ pub struct Alphabet {
 }
 
 impl Alphabet {
-    /// That of `data`, its tokenizer opened: tokens and text are asked of this one. Where samples are conversations, a prompt
-    /// begins one.
+    /// Opens the alphabet of `data` with its tokenizer: this one converts tokens and text. Where samples are conversations, a
+    /// prompt begins one.
     ///
     /// # Errors
     /// Fails for data of images, and where the tokenizer cannot be read.
@@ -50,7 +50,7 @@ impl Alphabet {
         Ok(Self { tokenizer: tokenizer.map(Arc::new), is_conversation, ends, ..alphabet })
     }
 
-    /// The same, where a prompt is to be taken as it is written.
+    /// The same alphabet, which takes a prompt as it is written.
     pub fn raw(self) -> Self {
         Self { is_conversation: false, ..self }
     }
@@ -60,7 +60,7 @@ impl Alphabet {
         self.is_conversation
     }
 
-    /// That of `data`, for what is said of it: a tokenizer is not opened.
+    /// The alphabet of `data`, to describe it: a tokenizer is not opened.
     ///
     /// # Errors
     /// Fails for data of images.
@@ -123,7 +123,7 @@ impl Alphabet {
         }
     }
 
-    /// Tokens that answer a prompt, where nobody says how many.
+    /// Tokens that answer a prompt if no number is given.
     pub fn usual_tokens(&self) -> usize {
         match self.kind {
             DataKind::Text | DataKind::Jsonl => 200,
@@ -198,7 +198,7 @@ impl Alphabet {
         self.ends.contains(&Some(token))
     }
 
-    /// Tokens as text, where they are those of a tokenizer: a token is then written by what stands before it.
+    /// Tokens as text, if they belong to a tokenizer: how a token is written depends on what stands before it.
     pub(crate) fn decode(&self, tokens: &[u32]) -> Option<String> {
         self.tokenizer.as_ref().map(|tokenizer| tokenizer.decode(tokens))
     }
@@ -214,7 +214,7 @@ impl Alphabet {
     }
 }
 
-/// Whether the numbers of generated tokens are those of a tokenizer.
+/// Whether the numbers of generated tokens belong to a tokenizer.
 fn numbers_are_text(data: &Data) -> bool {
     data.kind == DataKind::Tokens && data.chosen_tokenizer().is_some()
 }

@@ -16,7 +16,7 @@ use crate::{
 pub enum Inputs {
     /// `[len, height, width, channel]`, scaled to mean 0 and deviation 1; or the features of rows of a table.
     Images(Vec<f32>),
-    /// `[len, length]`.
+    /// Token sequences, `[len, length]`.
     Tokens(Vec<u32>),
     /// `[len]`: where the samples are in a training set on the device, in place of the samples and their labels.
     Places(Vec<u32>),
@@ -56,7 +56,7 @@ pub struct HostBatch {
     pub inputs: Inputs,
     /// `[len * labels of a sample]`, values by the bits of their f32; empty for a training set on the device.
     pub labels: Vec<u32>,
-    /// Samples.
+    /// The number of samples.
     pub len: usize,
     /// Passes over the training data completed before this batch; 0 for test data.
     pub epoch: u64,
@@ -80,7 +80,7 @@ enum InputsKind {
 }
 
 impl BatchLayout {
-    /// Of the batches of a part.
+    /// The shapes of the batches of a part.
     pub(super) fn new(data: &Data, facts: &DatasetInfo, split: Split) -> Self {
         match facts.input {
             _ if split == Split::Train && data.placement == Placement::Device => {

@@ -1,9 +1,9 @@
 //! A folder with CIFAR-10 or CIFAR-100 in its binary version.
 //!
-//! The format (Krizhevsky, "Learning multiple layers of features from tiny images", 2009): records of a label and 3072
-//! pixel bytes, red plane, green plane, blue plane, each 32 x 32 by rows. CIFAR-10 has one label byte and five training
-//! files, of which at least one must be there; CIFAR-100 has a coarse label (20 classes) before the fine one, which is
-//! the class here. Refuses: files that are not a whole number of records, labels past the last class.
+//! The format (Krizhevsky, "Learning multiple layers of features from tiny images", 2009): records of a label and 3072 pixel
+//! bytes, red plane, green plane, blue plane, each 32 x 32 by rows. CIFAR-10 has one label byte and five training files, at
+//! least one of which must be there; CIFAR-100 has a coarse label (20 classes) before the fine one, which is the class here.
+//! Refuses: files that are not a whole number of records, labels past the last class.
 
 use std::path::{Path, PathBuf};
 
@@ -97,7 +97,7 @@ impl Version {
         Ok((self.read(&train)?, self.read(&[test])?))
     }
 
-    /// The same, read when they are asked for.
+    /// The same samples, read when they are needed.
     fn stream(&self, folder: &Path, placement: Placement) -> Result<Batches> {
         let (train, test) = self.files(folder, placement)?;
         let open = |Records { path, count }: Records| {

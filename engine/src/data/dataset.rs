@@ -29,14 +29,14 @@ use crate::{
 pub(super) struct Filling<'a> {
     /// Threads that make its samples together.
     pub(super) workers: usize,
-    /// Set once nobody wants it any more.
+    /// Set once the samples are no longer wanted.
     pub(super) over: &'a AtomicBool,
 }
 
 /// Which part of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Split {
-    /// For training.
+    /// The samples to train on.
     Train,
     /// Held out for testing.
     Test,
@@ -71,7 +71,7 @@ impl Dataset {
         Self::read(data, run.seed, None)
     }
 
-    /// The same, after a look at the data; what has changed since is looked at again.
+    /// Opens the data set after a look at the data; what has changed since is looked at again.
     ///
     /// # Errors
     /// Those of [`Dataset::open`].
@@ -132,7 +132,7 @@ impl Dataset {
         }
     }
 
-    /// The images that could not be read so far, for which others stand in.
+    /// The images that could not be read so far, and were replaced by others.
     pub fn skipped(&self) -> Option<Skipped> {
         self.content.as_ref().and_then(|content| match content {
             Content::Images(set) => set.skipped(),
@@ -240,12 +240,12 @@ impl Dataset {
         }
     }
 
-    /// Whether its training samples are those of an endless stream, numbered through all epochs.
+    /// Whether its training samples come from an endless stream, numbered through all epochs.
     pub(super) fn is_stream(&self) -> bool {
         matches!(&self.content, Some(Content::Rows(rows)) if rows.is_stream())
     }
 
-    /// Writes rows as the inputs and labels of a batch; `sample` gives those of one.
+    /// Writes rows as the inputs and labels of a batch; `sample` gives the inputs and labels of one.
     fn fill_rows(
         &self,
         sample: impl Fn(usize, (&mut [u32], &mut [u32])) -> Result<()>,
@@ -271,7 +271,7 @@ impl Dataset {
         self.image_set().map_or(Bytes::ZERO, ImageSet::on_disk)
     }
 
-    /// What counts its host memory and that of its loaders, whatever thread takes it.
+    /// The meter of its host memory and of its loaders' memory, for every thread that takes some.
     pub fn meter(&self) -> &'static Meter {
         self.meter
     }
@@ -297,7 +297,7 @@ impl Dataset {
         }
     }
 
-    /// A row of the test set as it stands in its file; `None` where the samples are no rows of a table.
+    /// A row of the test set as it stands in its file; `None` if the samples are not rows of a table.
     ///
     /// # Errors
     /// Fails for a number past the end.
@@ -332,7 +332,7 @@ impl Dataset {
 }
 
 impl Drop for Dataset {
-    /// As it was allocated: counted by its own meter, on whatever thread the last owner is.
+    /// Frees it as it was allocated: counted by its own meter, on any thread that drops the last handle.
     fn drop(&mut self) {
         counted_on(Some(self.meter), || drop((self.content.take(), std::mem::take(&mut self.chosen))));
     }

@@ -1,8 +1,8 @@
 //! A training set as a device holds it: all of it, once, at its compact type.
 //!
-//! Owns what is there ([`DeviceDatasetLayout`]) and the numbers on their way ([`Chunk`]), for which the host needs room
-//! only chunk by chunk. Images are bytes, not yet scaled, with labels; sequences are their rows, and their labels are the
-//! tokens that follow.
+//! Owns the layout ([`DeviceDatasetLayout`]) and the numbers on their way ([`Chunk`]); the host needs room for them only chunk
+//! by chunk. Images are bytes, not yet scaled, with labels; sequences are their rows, and their labels are the tokens that
+//! follow.
 
 use std::ops::Range;
 
@@ -55,28 +55,28 @@ impl DeviceDatasetLayout {
 /// Some rows of a training set, on their way to a device.
 #[derive(Debug)]
 pub struct Chunk {
-    /// As many as the rows of [`DeviceDatasetLayout::inputs`] have.
+    /// The inputs: as many numbers as the rows of [`DeviceDatasetLayout::inputs`] have.
     pub inputs: Integers,
-    /// The same of [`DeviceDatasetLayout::labels`]; empty for sequences.
+    /// The labels: as many numbers as the rows of [`DeviceDatasetLayout::labels`] have; empty for sequences.
     pub labels: Integers,
 }
 
 /// Integers at a compact type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Integers {
-    /// Below 256.
+    /// Numbers below 256.
     Bytes(Vec<u8>),
-    /// All others.
+    /// All other numbers.
     Words(Vec<u32>),
 }
 
 impl Integers {
-    /// None yet, at `dtype`.
+    /// No numbers yet, for elements of `dtype`.
     pub(super) fn new(dtype: DType) -> Self {
         if dtype == DType::U8 { Self::Bytes(Vec::new()) } else { Self::Words(Vec::new()) }
     }
 
-    /// Those below `values`.
+    /// No numbers yet, for numbers below `values`.
     pub(super) fn below(values: usize) -> Self {
         if values <= 256 { Self::Bytes(Vec::new()) } else { Self::Words(Vec::new()) }
     }
@@ -107,7 +107,7 @@ impl Integers {
         }
     }
 
-    /// Writes those of `range` to `to`.
+    /// Writes the numbers of `range` to `to`.
     pub(super) fn copy_to(&self, range: Range<usize>, to: &mut [u32]) {
         match self {
             Self::Bytes(bytes) => to.iter_mut().zip(&bytes[range]).for_each(|(to, from)| *to = u32::from(*from)),

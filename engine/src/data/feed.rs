@@ -19,7 +19,7 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// As `data` chooses.
+    /// The feed that `data` chooses.
     pub fn of(data: &Data) -> Self {
         let workers = match data.workers {
             _ if !data.is_work() => 1,
@@ -42,19 +42,19 @@ pub struct HostMemory {
     pub batches: Bytes,
     /// What the threads work in. Of images in files, as the largest of a few took.
     pub workers: Bytes,
-    /// Room on a disk for what is kept there: none of the memory.
+    /// Room on a disk for samples that are kept there; it takes no memory.
     pub disk: Bytes,
     /// What the largest layer takes that is factored as its weights are loaded, before the first batch.
     pub factors: Bytes,
 }
 
-/// What a loader's thread has beside its batches: its queues and its names.
+/// What a loader's thread has in addition to its batches: its queues and its names.
 const LOADER_BOOKKEEPING: usize = 16 << 10;
 /// What each thread that helps it has.
 const WORKER_BOOKKEEPING: usize = 2 << 10;
 
 impl HostMemory {
-    /// Of batches of `micro` samples for training and of `test` for a test.
+    /// The memory of batches of `micro` samples for training and of `test` for a test.
     pub(crate) fn new(data: &Data, found: &Inspection, [micro, test]: [usize; 2]) -> Self {
         let (feed, info) = (Feed::of(data), found.info());
         let kept = KeptSizes::of(data, info);
@@ -76,19 +76,19 @@ impl HostMemory {
         }
     }
 
-    /// All of it that is memory.
+    /// All of it that is host memory.
     pub fn total(&self) -> Bytes {
         self.data + self.fed()
     }
 
-    /// What it takes beside the data set, at the most: layers are factored before the first batch, and what is kept comes while
-    /// the model is trained.
+    /// What it takes in addition to the data set, at the most: layers are factored before the first batch, and kept samples
+    /// come while the model is trained.
     pub fn fed(&self) -> Bytes {
         (self.cache + self.batches + self.workers).max(self.factors)
     }
 }
 
-/// Whether the samples have an order that is shuffled as a whole: not those of a stream of texts.
+/// Whether the samples have an order that is shuffled as a whole, which a stream of texts does not have.
 fn is_shuffled(data: &Data) -> bool {
     !(data.is_tokenized() && data.placement == Placement::Streamed)
 }

@@ -102,7 +102,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether so many bytes may be held.
+    /// Checks that this many bytes may be held.
     pub(super) fn check_held(&self, bytes: u64) -> Result<()> {
         if bytes > MOST {
             let message = format!(
@@ -162,7 +162,7 @@ impl Reader {
         Ok(data)
     }
 
-    /// It ends `have` bytes further on, although it should be `whole` bytes long.
+    /// The error for a file that ends `have` bytes further on, although it should be `whole` bytes long.
     fn short(&self, whole: u64, have: u64) -> Error {
         let unpacked = if self.is_packed { " unpacked" } else { "" };
         let end = self.at + have;
@@ -212,7 +212,7 @@ impl Opened {
         &self.path
     }
 
-    /// Its length when it was opened.
+    /// The file's length when it was opened.
     pub(super) fn len(&self) -> u64 {
         self.len
     }

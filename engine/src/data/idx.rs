@@ -135,7 +135,7 @@ fn open(folder: &Path) -> Result<(Samples, Samples)> {
     Ok((read(train)?, read(test)?))
 }
 
-/// The same, read when they are asked for.
+/// The same samples, read when they are needed.
 fn stream(folder: &Path) -> Result<Records> {
     let (train, test) = pairs(folder, false)?;
     let open = |pair: Pair| -> Result<_> {

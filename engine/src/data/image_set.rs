@@ -41,9 +41,9 @@ pub(super) struct Samples {
 /// Where a set's samples are.
 #[derive(Debug)]
 pub(super) enum ImageStore {
-    /// In memory.
+    /// Samples in memory.
     Held { train: Samples, test: Samples },
-    /// In files, decoded when they are asked for.
+    /// Samples in files, decoded when they are needed.
     Files(Images),
     /// Read or generated when they are asked for.
     Streamed(Box<dyn Streamed>),
@@ -64,7 +64,7 @@ pub(super) trait Streamed: fmt::Debug + Send + Sync {
     fn is_work(&self) -> bool;
 }
 
-/// One sample, where it is or as it was read.
+/// One sample: where it lies, or as it was read.
 struct Sample<'a> {
     pixels: Cow<'a, [u8]>,
     labels: Labels<'a>,

@@ -87,7 +87,7 @@ fn divided(listing: &Listing, data: &Data) -> Result<(usize, usize)> {
     }
 }
 
-/// Without the listing. An image that cannot be read leaves its place in the cache empty.
+/// Bytes without the listing. An image that cannot be read leaves its place in the cache empty.
 fn own_bytes(files: usize, data: &Data) -> usize {
     let cached = size_of::<OnceLock<Box<[u8]>>>() + data.side * data.side * CHANNELS;
     let each = size_of::<u32>() + size_of::<AtomicBool>() + if data.placement == Placement::Host { cached } else { 0 };
@@ -121,13 +121,13 @@ pub(super) struct Images {
     /// Files by number in the listing.
     train: Vec<u32>,
     test: Vec<u32>,
-    /// By file, as are the decoded images.
+    /// For each file, whether its image is broken.
     is_broken: Vec<AtomicBool>,
     cache: Option<Vec<OnceLock<Box<[u8]>>>>,
     skipped: Mutex<Option<Skipped>>,
 }
 
-/// Files of which the largest shows what decoding takes: few, because the beginning of each is read for it.
+/// Files that are looked at to find the one that takes most to decode: few, because the beginning of each is read for it.
 const LOOKED_AT: usize = 64;
 
 /// Bytes that a thread takes to decode the largest of some files of `listing`: seen by decoding it. The listing remembers it.

@@ -48,7 +48,7 @@ impl Inspection {
         source::of(data).inspect(data, known)
     }
 
-    /// That of data whose samples, and what is kept to find them, take `held` bytes once they are open.
+    /// What was found of data whose samples, and what is kept to find them, take `held` bytes once they are open.
     pub(super) fn new(data: &Data, info: DatasetInfo, held: usize) -> Self {
         let scaling = match info.input {
             Input::Image { width, channels, .. } => 2 * width * channels * size_of::<f32>(),
@@ -67,12 +67,12 @@ impl Inspection {
         }
     }
 
-    /// The same, of the files of `listing`.
+    /// The same, with the files of `listing`.
     pub(super) fn with_listing(self, listing: Arc<Listing>) -> Self {
         Self { listing: Some(listing), ..self }
     }
 
-    /// The same, of files of labels.
+    /// The same, with files of labels.
     pub(super) fn with_labelled(self, labelled: Arc<Labelled>) -> Self {
         Self { labelled: Some(labelled), ..self }
     }
@@ -82,7 +82,7 @@ impl Inspection {
         self.labelled.as_ref()
     }
 
-    /// The same, with more that was recognised.
+    /// The same, with more notes.
     pub(super) fn with_notes(mut self, notes: impl IntoIterator<Item = String>) -> Self {
         self.notes.extend(notes);
         self
@@ -93,7 +93,7 @@ impl Inspection {
         &self.notes
     }
 
-    /// The same, of text files.
+    /// The same, with text files.
     pub(super) fn with_texts(self, found: Arc<Found>, facts: TextFacts) -> Self {
         Self { texts: Some((found, Arc::new(facts))), ..self }
     }
@@ -108,7 +108,7 @@ impl Inspection {
         self.texts.as_ref().map(|(_, facts)| &**facts)
     }
 
-    /// The same, of a table.
+    /// The same, with a table.
     pub(super) fn with_table(self, found: Arc<table::Found>, facts: TableFacts) -> Self {
         Self { table: Some((found, Arc::new(facts))), ..self }
     }
@@ -133,7 +133,7 @@ impl Inspection {
         &self.info
     }
 
-    /// Room on the disk that samples are to be kept on; `None` where none are, and where the system does not tell.
+    /// Room on the disk that samples are to be kept on; `None` if none are kept there, or if the system does not report it.
     pub fn disk_free(&self) -> Option<Bytes> {
         self.disk_free
     }

@@ -1,11 +1,11 @@
 //! What is kept of streamed images: each sample as it was read, decoded or generated, or some variants of it.
 //!
 //! Owns [`KeptSizes`], what that takes, and [`Kept`], where it lies: in host memory, or in a file without a name, which is gone
-//! with the set or with the program, however it ends. A place is filled when its sample is needed for the first time, which
-//! for training samples is in the first epoch. The file is read and written at places and not mapped: a full disk or a disk
-//! that fails is an error then, and not the end of the program; the system keeps its pages either way. Always holds: what is
-//! kept of a sample is a function of the seed and the sample, whichever thread filled it and when. Refuses: a folder that cannot be
-//! written.
+//! with the set or with the program, in whatever way it ends. A place is filled when its sample is needed for the first time,
+//! which for training samples is in the first epoch. The file is read and written at places and not mapped: a full disk or a
+//! disk that fails is an error then, and not the end of the program; the system keeps its pages either way. Always holds: what
+//! is kept of a sample is a function of the seed and the sample, no matter which thread filled it, and when. Refuses: a folder
+//! that cannot be written.
 
 use std::{
     borrow::Cow,
@@ -54,12 +54,12 @@ pub(super) struct Kept {
 
 #[derive(Debug)]
 enum Place {
-    /// By sample, those for training first.
+    /// By sample, training samples first.
     Memory(Vec<OnceLock<Box<[u8]>>>),
     File {
         folder: PathBuf,
         file: Mutex<File>,
-        /// By sample, as in memory.
+        /// By sample, whether it is filled, as in memory.
         is_filled: Vec<AtomicBool>,
     },
 }
@@ -70,7 +70,7 @@ const DISK_EXTENT: u64 = 16;
 const DISK_BLOCK: u64 = 4096;
 
 impl KeptSizes {
-    /// Of what `data` chooses to keep; `None` where that is nothing.
+    /// What `data` chooses to keep; `None` if it chooses nothing.
     pub(super) fn of(data: &Data, facts: &DatasetInfo) -> Option<Self> {
         let cache = data.kept();
         (!cache.is_none()).then(|| Self {
@@ -124,8 +124,8 @@ impl KeptSizes {
         })
     }
 
-    /// What a thread works in beside what it decodes in: on the way to the disk a sample is all in memory, on the way back a
-    /// variant.
+    /// What a thread works in, in addition to what it decodes in: on the way to the disk a sample is in memory as a whole, on
+    /// the way back a variant.
     pub(super) fn scratch(&self) -> usize {
         match self.place {
             CachePlace::Ram => 0,
@@ -141,7 +141,7 @@ pub(super) fn folder(data: &Data) -> Option<PathBuf> {
 }
 
 impl Kept {
-    /// Nothing yet.
+    /// Makes an empty cache.
     ///
     /// # Errors
     /// Fails where the system has no memory for so many samples, and where no file can be made.

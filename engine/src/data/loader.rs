@@ -40,7 +40,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// After `steps` steps of `effective` samples, of which there are `samples`.
+    /// The position after `steps` steps of `effective` samples, out of `samples`.
     pub fn after(steps: u64, effective: usize, samples: usize) -> Self {
         let per_epoch = (samples / effective.max(1)).max(1) as u64;
         Self { epoch: steps / per_epoch, place: (steps % per_epoch) as usize * effective }
@@ -92,7 +92,7 @@ struct Queue {
     meter: &'static Meter,
     /// Its disconnection is the signal to stop. Nothing is ever sent.
     stop: Option<Sender<Infallible>>,
-    /// The same for a batch that is being filled.
+    /// Tells a batch that is being filled to stop as well.
     over: Arc<AtomicBool>,
     ready: Receiver<Result<HostBatch>>,
     spare: Arc<Sender<HostBatch>>,
@@ -110,10 +110,10 @@ impl Loader {
         Self::train_from(Position::default(), dataset, seed, [micro, accumulation], feed)
     }
 
-    /// The same from where a run stood on, `micro` x `accumulation` samples a step, made as `feed` says.
+    /// Starts a loader that goes on from where a run stood, with `micro` x `accumulation` samples a step, made as `feed` says.
     ///
     /// # Errors
-    /// Fails where [`Loader::train`] does, and for a position that is none between two steps.
+    /// Fails where [`Loader::train`] does, and for a position that does not lie between two steps.
     pub fn train_from(
         from: Position,
         dataset: Arc<Dataset>,
@@ -168,7 +168,7 @@ impl Loader {
         Self::test_fed(dataset, micro, feed)
     }
 
-    /// The same, made as `feed` says.
+    /// Starts the same loader, with batches made as `feed` says.
     ///
     /// # Errors
     /// Those of [`Loader::test`].
@@ -223,12 +223,13 @@ impl Loader {
         self.queue.as_ref().map_or((0, 0), |queue| (queue.ready.len().min(queue.batches), queue.batches - 1))
     }
 
-    /// Bytes of files that were read for these data since it began, by whatever loader.
+    /// Bytes of files that were read for these data since it began, by any loader.
     pub fn bytes_read(&self) -> Bytes {
         self.queue.as_ref().map_or(Bytes::ZERO, |queue| queue.meter.bytes_read().saturating_sub(queue.read_before))
     }
 
-    /// Starts the thread, with so many batches and what they are counted by. `fill` fills a batch, or says `false` after the last; it gives up when the flag is set.
+    /// Starts the thread, with this many batches and the meter that counts them. `fill` fills a batch, or says `false` after
+    /// the last; it gives up when the flag is set.
     fn start(
         batches: usize,
         meter: &'static Meter,

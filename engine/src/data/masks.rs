@@ -49,7 +49,7 @@ impl Source for MaskedShapes {
 #[derive(Debug)]
 pub(super) struct Masks {
     side: usize,
-    /// Of shapes.
+    /// The number of classes of shapes.
     classes: usize,
     train: usize,
     test: usize,

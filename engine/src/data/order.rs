@@ -24,7 +24,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Of so many samples, before the first epoch.
+    /// The order of this many samples, before the first epoch.
     pub(super) fn new(samples: usize) -> Self {
         let held = Vec::with_capacity(Self::bytes(samples) / size_of::<u32>());
         Self { samples, held, rng: Rng::from_key(0), is_begun: false }
@@ -35,7 +35,7 @@ impl Order {
         if samples > MOST_HELD { 0 } else { samples * size_of::<u32>() }
     }
 
-    /// That of `epoch`, unless it is there already.
+    /// Makes the order of `epoch`, unless it is there already.
     pub(super) fn begin(&mut self, seed: u64, epoch: u64) {
         if std::mem::replace(&mut self.is_begun, true) {
             return;
@@ -62,7 +62,7 @@ impl Order {
     }
 }
 
-/// Where the permutation of `rng` takes a place below `samples`: below `samples` as well.
+/// Where the permutation of `rng` takes a place below `samples`: again to a place below `samples`.
 fn walked(place: u64, samples: u64, rng: Rng) -> u64 {
     let bits = u64::BITS - samples.saturating_sub(1).leading_zeros();
     let half = bits.div_ceil(2).max(1);

@@ -1,8 +1,8 @@
-//! Single images on their way to a model: one of the test set, a file, or what was drawn.
+//! Single images on their way to a model: one of the test set, a file, or a drawing.
 //!
-//! Always holds: a picture has the extents of its data and goes through the scaling of their training set, so that a model
-//! sees it as it sees a sample. A file comes to that size as files of an image folder do. Refuses: files that are no image,
-//! and data whose samples are no pictures.
+//! Always holds: a picture has the extents of its data and goes through the scaling of their training set, so that a model sees
+//! it as it sees a sample. A file is brought to that size as files of an image folder are. Refuses: files that are not images,
+//! and data whose samples are not pictures.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// Red, green and blue of each pixel, `[height * width]`; of data that are no pictures, as well as it can be shown.
+    /// The red, green and blue of each pixel, `[height * width]`; for data that are not pictures, as well as they can be shown.
     pub fn colours(&self) -> Vec<[u8; 3]> {
         let bright = |value: u8| (u16::from(value) * 255 / u16::from(self.brightest.max(1))).min(255) as u8;
         let colour = |pixel: &[u8]| match pixel {
@@ -60,7 +60,7 @@ impl Dataset {
     /// where its edge is brighter than its middle, as ink on paper is, the other way round.
     ///
     /// # Errors
-    /// Fails for data that are no pictures, and for a file that is no whole JPEG, PNG or WebP.
+    /// Fails for data that are not pictures, and for a file that is not a whole JPEG, PNG or WebP.
     pub fn picture_of(&self, path: &Path) -> Result<Picture> {
         let [height, width, channels] = self.picture_extents()?;
         let side = height.max(width);
@@ -84,10 +84,10 @@ impl Dataset {
         self.picture(self.at_own_brightness(grey))
     }
 
-    /// What was drawn, `[height, width]` from 0 to 255 at the size of these data, in each of their channels.
+    /// A drawing, `[height, width]` from 0 to 255 at the size of these data, in each of their channels.
     ///
     /// # Errors
-    /// Fails for data that are no pictures, and for a drawing of another size.
+    /// Fails for data that are not pictures, and for a drawing of another size.
     pub fn drawing(&self, ink: &[u8]) -> Result<Picture> {
         let [height, width, channels] = self.picture_extents()?;
         if ink.len() != height * width {
@@ -97,7 +97,7 @@ impl Dataset {
         self.picture(self.at_own_brightness(pixels))
     }
 
-    /// One batch of a picture, as a model sees it. Its labels are all class 0, and say nothing.
+    /// One batch with the picture, as a model sees it. Its labels are all class 0 and mean nothing.
     ///
     /// # Errors
     /// Fails for sequences.

@@ -8,7 +8,7 @@
 pub(super) struct Histograms(Vec<[u64; 256]>);
 
 impl Histograms {
-    /// Of no image.
+    /// Statistics of no image yet.
     pub(super) fn new(channels: usize) -> Self {
         Self(vec![[0; 256]; channels])
     }

@@ -1,9 +1,9 @@
 //! Sequences: rows of tokens, in which a model predicts each token from those before it.
 //!
 //! Owns the trait [`TokenRows`] that every source of sequences has, and what they share: a row of `length + 1` tokens is a
-//! sample whose inputs are all but the last and whose labels are all but the first, of which the last `scored` count.
-//! Always holds: a generated row belongs to one part by its tokens alone ([`Parting`]), so a training row is
-//! never a test row, however often chance makes the same row.
+//! sample whose inputs are all but the last and whose labels are all but the first; the last `scored` labels count. Always
+//! holds: a generated row belongs to one part by its tokens alone ([`Parting`]), so a training row is never a test row, however
+//! often chance makes the same row.
 
 use std::{fmt, ops::Range};
 
@@ -20,7 +20,7 @@ use crate::{
 /// The most bytes of generated sequences that are held.
 const MOST_HELD: usize = 4 << 30;
 
-/// Different rows that the smaller part must have to draw from: with so many expected, no part is empty.
+/// Different rows that the smaller part must have to draw from: with this many expected, no part is empty.
 const FEWEST: f64 = 100.0;
 
 /// A source of sequences.
@@ -51,7 +51,7 @@ pub(super) trait TokenRows: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Whether its training samples are those of an endless stream, numbered through all epochs.
+    /// Whether its training samples come from an endless stream, numbered through all epochs.
     fn is_stream(&self) -> bool {
         false
     }
@@ -208,7 +208,7 @@ pub(super) fn placed(data: &Data, facts: DatasetInfo) -> Result<DatasetInfo> {
     Err(Problem::new("data.placement", message, mend).into())
 }
 
-/// The share of [`divide`] for generated rows of which there are `rows` different ones.
+/// The share of [`divide`] for generated rows of which `rows` are different.
 ///
 /// # Errors
 /// Fails when there are too few rows for both parts.

@@ -273,7 +273,7 @@ impl Scene {
         Self { ground, slope, wave, things, noise, rng: Rng::from_key(!rng.key()) }
     }
 
-    /// Writes the class of each pixel: that of the thing on top that covers half of it; fragments and ground are 0.
+    /// Writes the class of each pixel: the class of the topmost shape that covers half of it; fragments and ground are 0.
     pub(super) fn mask(&self, classes: &[u8], mask: &mut [u8], side: usize) {
         let sharpness = side as f32 / SCENE;
         let classes = || classes.iter().copied().chain(std::iter::repeat(0));

@@ -1,10 +1,10 @@
 //! Generated spirals: points of a plane that lie along arms; the class of a point is its arm.
 //!
-//! Sample `i` is a function of the seed and `i` alone, its class is `i` modulo the arms. Every arm winds [`TURNS`] times
-//! from near the centre to the rim, and points lie about it by [`NOISE`]. No straight line and no single coordinate tells
-//! the arms apart: a network needs a hidden layer, and its width and depth show in the accuracy. A point is an image of
-//! one pixel with two channels, its coordinates, so everything that works on images works on it. Refuses: fewer than 2 or
-//! more than [`MAX_ARMS`] arms, more than [`MAX_SAMPLES`] samples.
+//! Sample `i` is a function of the seed and `i` alone, its class is `i` modulo the arms. Every arm winds [`TURNS`] times from
+//! near the centre to the rim, and points lie about it by [`NOISE`]. No straight line and no single coordinate separates the
+//! arms: a network needs a hidden layer, and its width and depth show in the accuracy. A point is an image of one pixel with
+//! two channels, its coordinates, so everything that works on images works on it. Refuses: fewer than 2 or more than
+//! [`MAX_ARMS`] arms, more than [`MAX_SAMPLES`] samples.
 
 use crate::{
     data::{

@@ -38,7 +38,7 @@ const MOST_TEST: usize = 1 << 14;
 /// The most bytes that are held, in host memory or on the device.
 const MOST_HELD: u64 = 1 << 30;
 
-/// Different bytes.
+/// The number of different bytes.
 const VOCABULARY: usize = 256;
 
 /// The bytes of a file.
@@ -117,8 +117,8 @@ struct Windows {
 }
 
 impl Windows {
-    /// As many windows of `length` inputs and the byte after them as fit into `bytes` from `start`, at most `most`; those
-    /// that are moved fit even when all are by one byte less than their distance.
+    /// As many windows of `length` inputs and the byte after them as fit into `bytes` from `start`, at most `most`; windows
+    /// that are moved fit even when all are moved by one byte less than their distance.
     fn new(start: u64, bytes: u64, length: u64, most: usize, is_moved: bool) -> Self {
         // The bytes in which a window can begin.
         let room = bytes.saturating_sub(length);
@@ -160,7 +160,7 @@ fn parts(path: &Path, bytes: u64, data: &Data) -> Result<(Windows, Windows)> {
 #[derive(Debug)]
 pub(super) struct Text {
     file: Opened,
-    /// All of the file, when it is held.
+    /// The whole file, when it is held.
     held: Option<Vec<u8>>,
     changed: Option<SystemTime>,
     train: Windows,

@@ -1,7 +1,7 @@
-//! Values in the label's own units, and what models of them are judged by.
+//! Values in the label's own units, and the measures by which models of them are judged.
 //!
 //! Owns [`ValueScale`] and [`ValueErrors`]. Always holds: a model learns values of mean 0 and deviation 1 over the training
-//! samples; errors are told in the units of the label.
+//! samples; errors are reported in the units of the label.
 
 use crate::data::{Dataset, Split};
 
@@ -59,8 +59,8 @@ impl Dataset {
         Some(ValueScale { mean, deviation, test_variance })
     }
 
-    /// The score of a part, and the errors of values, from what a session measures of it: of classes the accuracy, of values
-    /// the share of the variance that is explained.
+    /// The score of a part, and the errors of values, from what a session measures: for classes the accuracy, for values the
+    /// share of the variance that is explained.
     pub fn score(&self, split: Split, (loss, second): (f64, f64)) -> (f64, Option<ValueErrors>) {
         let errors = self.value_scale().map(|scale| scale.errors(split, loss, second));
         (errors.map_or(second, |errors| errors.r2), errors)

@@ -7,15 +7,15 @@ use serde::Serialize;
 pub struct Description {
     /// What its maker calls it.
     pub name: String,
-    /// The driver's name for this very card or part of one (UUID), without the `GPU-` or `MIG-` of its management library.
-    /// It is not written anywhere: it tells one owner's card from another's.
+    /// The driver's name for this card or part of a card (UUID), without the `GPU-` or `MIG-` of its management library. It is
+    /// not written anywhere, because it identifies an owner's card.
     #[serde(skip)]
     pub uuid: String,
     /// Compute capability, major and minor.
     pub capability: (u32, u32),
-    /// Multiprocessors.
+    /// The number of multiprocessors.
     pub multiprocessors: u32,
-    /// Its memory, as the driver shows it.
+    /// The card's memory, as the driver shows it.
     pub total_bytes: u64,
     /// The clock of its multiprocessors, at the most.
     pub clock_hz: f64,

@@ -5,15 +5,16 @@ use crate::words::words;
 words! {
     /// What the pool that all tensors come from does with memory that nothing lies in.
     pub enum PoolPolicy {
-        /// It grows as it must and keeps what it has, for the next step takes the same again. Frameworks' default ("caching
-        /// allocator", "allow growth").
+        /// The pool grows as needed and keeps what it has, because the next step takes the same again. Frameworks' default
+        /// ("caching allocator", "allow growth").
         Grow = "grow",
         /// What is empty goes back to the driver after each step, so that other programs have it meanwhile.
         Release = "release",
-        /// The whole budget is taken at the start ("pre-allocation"): nobody else can take it, and nothing has to grow.
+        /// The pool takes the whole budget at the start ("pre-allocation"): no other program can take it, and nothing has to
+        /// grow.
         Reserve = "reserve",
-        /// It takes at the start what the run comes to, and every block has its place in it: the dry run tells when each
-        /// comes and goes, so places are found before the first step ("static memory planning"). Never more than `Grow`.
+        /// The pool takes at the start what the run needs, and every block has its place in it: the dry run knows when each
+        /// block comes and goes, so places are found before the first step ("static memory planning"). Never more than `Grow`.
         Planned = "planned",
     }
 }

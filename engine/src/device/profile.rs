@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bytes::Bytes;
 
-/// One kind of card, or one GPU that was measured.
+/// The profile of one kind of card, or of one GPU that was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
@@ -24,7 +24,7 @@ pub struct Profile {
     pub title: String,
     /// Major and minor number of what its processors can do.
     pub compute_capability: (u32, u32),
-    /// Its processors ("SM").
+    /// The card's processors ("SM").
     pub multiprocessors: u32,
     /// Memory, as the driver's tools show it.
     pub capacity: Bytes,
@@ -55,13 +55,13 @@ pub struct Card<'a> {
     pub room_bytes: u64,
     /// What the process holds before the first tensor.
     pub context_bytes: u64,
-    /// Whether nobody measured the context and the pool.
+    /// Whether the context and the pool are estimates that were never measured.
     pub is_estimate: bool,
     /// Major and minor number of what its processors can do.
     pub compute_capability: (u32, u32),
-    /// Its processors.
+    /// The card's processors.
     pub multiprocessors: u32,
-    /// Peak rates.
+    /// The card's peak rates.
     pub rates: PeakRates,
 }
 
@@ -119,7 +119,7 @@ pub struct PeakRates {
     pub f64: f64,
     /// Operations on f32.
     pub f32: f64,
-    /// Products of f32 rounded to TF32; that of `f32` where there is no TF32.
+    /// Rate of products of f32 rounded to TF32; the rate of `f32` if there is no TF32.
     pub tf32: f64,
     /// Products of bf16 and f16, summed in f32.
     pub half: f64,
@@ -185,8 +185,8 @@ pub fn of_model(name: &str, capacity: Bytes) -> Option<&'static Profile> {
     shipped.filter(is_same).min_by_key(|profile| profile.capacity.0.abs_diff(capacity.0))
 }
 
-/// The words of a card's name that tell its model: those that name the maker, the series, the socket, the kind of memory or
-/// its size do not.
+/// The words of a card's name that identify its model: words for the maker, the series, the socket, the kind of memory or its
+/// size do not.
 fn model_words(name: &str) -> BTreeSet<String> {
     const OTHER: [&str; 6] = ["nvidia", "geforce", "tesla", "pcie", "nvl", "gpu"];
     let is_other = |word: &str| {

@@ -16,7 +16,7 @@ use crate::{
 /// What a run is planned for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Target {
-    /// The processor.
+    /// The processor of this machine.
     Cpu {
         /// Threads that a kernel runs on.
         threads: usize,

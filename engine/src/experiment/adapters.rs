@@ -27,7 +27,7 @@ words! {
         O = "o",
         /// The gate of a gated unit.
         Gate = "gate",
-        /// The first layer of the feed-forward part; beside a gate, what is gated.
+        /// The first layer of the feed-forward part; next to a gate, the layer that is gated.
         Up = "up",
         /// The last layer of the feed-forward part.
         Down = "down",
@@ -39,7 +39,7 @@ words! {
 pub struct Targets(u8);
 
 impl Targets {
-    /// Every dense layer, those of the head included where everything is frozen.
+    /// Every dense layer, including the head's if everything is frozen.
     pub const ALL: Self = Self(u8::MAX);
     /// The form of its text, in words.
     pub(crate) const FORMS: &str = "\"all\", or some of q, k, v, o, gate, up and down, such as \"q,v\"";
@@ -59,7 +59,7 @@ impl Targets {
         self.0 & (1 << projection as u8) != 0
     }
 
-    /// The same with the projection among them, or without it. Of every dense layer, the projections are left.
+    /// The same set with the projection in it, or without it. A set of every dense layer becomes a set of projections.
     #[must_use]
     pub fn with(self, projection: Projection, is_in: bool) -> Self {
         let own = self.0 & Self::of(&Projection::ALL).0;
@@ -72,7 +72,7 @@ impl Targets {
     }
 
     /// Which of a dense layer's `out` rows have an adapter: runs that do not touch. The rows are those of `parts`, one after
-    /// another; a layer without parts is no projection.
+    /// another; a layer without parts is not a projection.
     pub fn rows(self, parts: &[(Projection, usize)], out: usize) -> Vec<Range<usize>> {
         if self.is_all() {
             return std::iter::once(0..out).collect();
@@ -138,7 +138,7 @@ settings! {
     /// matrices, which learn, is added to it. The head's dense layers learn whole, unless everything is frozen.
     #[derive(Copy)]
     pub struct Lora in lora {
-        /// Rows of the first matrix, columns of the second; 0 is no adapter.
+        /// The rank: rows of the first matrix, columns of the second; 0 means no adapter.
         pub rank: usize = 0, KERNELS.counts(0, MAX_WIDTH as u64, "a rank").quiet();
         /// Scales what the adapters add: by `alpha / rank`.
         pub alpha: f64 = 16.0, KERNELS.when(|e| e.lora.rank > 0).limits(Limits::Positive {
@@ -155,7 +155,7 @@ settings! {
 }
 
 impl Lora {
-    /// By what the product of an adapter's matrices is multiplied.
+    /// The factor by which the product of an adapter's matrices is multiplied.
     pub fn scale(&self) -> f64 {
         let rank = self.rank.max(1) as f64;
         self.alpha / if self.rslora { rank.sqrt() } else { rank }

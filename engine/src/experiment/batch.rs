@@ -1,8 +1,8 @@
-//! How many samples at once: those of a step, and those of a test.
+//! How many samples are processed at once, in a step and in a test.
 //!
-//! Always holds: the test results are those of every other evaluation batch, up to the order in which the losses of samples
-//! are summed, and up to the rounding of products whose blocks a library chooses by the size of the batch. Weights and
-//! training losses are the same to the last bit.
+//! Always holds: every evaluation batch gives the same test results, up to the order in which the losses of samples are summed,
+//! and up to the rounding of products whose blocks a library chooses by the size of the batch. Weights and training losses are
+//! the same to the last bit.
 
 use std::fmt;
 
@@ -16,11 +16,11 @@ use super::{
 /// Samples that go through the model at once when it is tested. Never more than there are to test on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EvaluationBatch {
-    /// As many as in training.
+    /// As many samples as a micro-batch in training.
     Micro,
-    /// All that are held out.
+    /// All samples that are held out.
     Whole,
-    /// So many.
+    /// This many samples.
     Samples(usize),
 }
 

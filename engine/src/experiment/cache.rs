@@ -10,7 +10,7 @@ use crate::{
 };
 
 words! {
-    /// Where what is kept of streamed images lies.
+    /// Where the kept samples of streamed images are stored.
     pub enum CachePlace {
         /// In host memory.
         Ram = "ram",
@@ -22,11 +22,11 @@ words! {
 /// What is kept of streamed images once they were read, decoded or generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DataCache {
-    /// Nothing: every epoch does it again.
+    /// Keep nothing: every epoch makes the samples again.
     None,
     /// Each sample, before it is varied.
     Decoded,
-    /// So many variants of each training sample, among which epochs draw, and each test sample.
+    /// Keep this many variants of each training sample, from which epochs draw, and each test sample.
     Augmented(usize),
 }
 

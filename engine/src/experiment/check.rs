@@ -309,7 +309,7 @@ impl List {
         }
     }
 
-    /// From what channels cannot be taken out.
+    /// Refuses models from which channels cannot be taken out.
     fn channels(&mut self, e: &Experiment) {
         let (key, kind) = ("prune.kind", e.model.kind);
         if !kind.has_channels() {

@@ -6,18 +6,18 @@ use std::{fmt, str::FromStr};
 /// What is not kept is computed again on the way back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Checkpointing {
-    /// All.
+    /// Keep all activations.
     None,
-    /// Only the input of every block.
+    /// Keep only the input of every block.
     Blocks,
-    /// Only the input of every k-th block (k at least 1; 1 is [`Checkpointing::Blocks`]).
+    /// Keep only the input of every k-th block (k at least 1; 1 is [`Checkpointing::Blocks`]).
     Every(usize),
-    /// Only the inputs of about the square root of the number of blocks: the least memory for one more forward pass.
+    /// Keep only the inputs of about the square root of the number of blocks: the least memory for one more forward pass.
     Sqrt,
-    /// At most this share, in percent, of what would be kept without checkpointing: the blocks that are cheapest to
+    /// Keep at most this share, in percent, of what would be kept without checkpointing: the blocks that are cheapest to
     /// compute again for the bytes they free are not kept. The sense of PyTorch's `activation_memory_budget`.
     Percent(u8),
-    /// All but those inside these blocks.
+    /// Keep all activations but those inside these blocks.
     Pick(BlockSet),
 }
 

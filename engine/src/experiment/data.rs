@@ -12,7 +12,7 @@ use crate::{
     words::words,
 };
 
-/// The vocabulary where none is chosen. No tokenizer has so few tokens.
+/// The vocabulary if none is chosen. No tokenizer has so few tokens.
 const UNCHOSEN: usize = 10;
 
 words! {
@@ -41,7 +41,7 @@ words! {
         Sort = "sort",
         /// Brackets of two kinds; scored is the last answer, whether they are balanced.
         Brackets = "brackets",
-        /// A file of text; every next token is scored, or the next byte where there is no tokenizer.
+        /// A file of text; every next token is scored, or every next byte if there is no tokenizer.
         Text = "text",
         /// JSON lines, each a text, a prompt with its completion, or messages; a file or a folder of them.
         Jsonl = "jsonl",
@@ -59,7 +59,7 @@ words! {
         Auto = "auto",
         /// A class for each different label.
         Classification = "classification",
-        /// A value.
+        /// A value is learned.
         Regression = "regression",
     }
 }
@@ -94,7 +94,7 @@ impl Task {
 pub enum Labelled {
     /// A whole sample.
     Sample,
-    /// A pixel.
+    /// One pixel has a label.
     Pixel,
     /// A digit of a sequence.
     Digit,
@@ -102,42 +102,43 @@ pub enum Labelled {
     Byte,
     /// The next token of a language.
     Token,
-    /// A whole sample, whose label is a value: there is no accuracy, but the share of the labels' variance that is explained.
+    /// The whole sample has a label that is a value: there is no accuracy, but the share of the labels' variance that is
+    /// explained.
     Value,
 }
 
 /// A setting that only some kinds of data use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DataSetting {
-    /// [`Data::side`].
+    /// The setting [`Data::side`].
     Side,
-    /// [`Data::classes`].
+    /// The setting [`Data::classes`].
     Classes,
-    /// [`Data::samples`].
+    /// The setting [`Data::samples`].
     Samples,
-    /// [`Data::length`].
+    /// The setting [`Data::length`].
     Length,
-    /// [`Data::vocabulary`].
+    /// The setting [`Data::vocabulary`].
     Vocabulary,
-    /// [`Data::modulus`].
+    /// The setting [`Data::modulus`].
     Modulus,
-    /// [`Data::tokenizer`].
+    /// The setting [`Data::tokenizer`].
     Tokenizer,
-    /// [`Data::packing`].
+    /// The setting [`Data::packing`].
     Packing,
-    /// [`Data::completion_only`].
+    /// The setting [`Data::completion_only`].
     CompletionOnly,
-    /// [`Data::skip_broken`].
+    /// The setting [`Data::skip_broken`].
     SkipBroken,
-    /// [`Data::label`].
+    /// The setting [`Data::label`].
     Label,
-    /// [`Data::task`].
+    /// The setting [`Data::task`].
     TableTask,
-    /// [`Data::categorical`].
+    /// The setting [`Data::categorical`].
     Categorical,
-    /// [`Data::leave_out`].
+    /// The setting [`Data::leave_out`].
     LeaveOut,
-    /// [`Data::test_fraction`].
+    /// The setting [`Data::test_fraction`].
     TestFraction,
 }
 
@@ -146,9 +147,9 @@ words! {
     pub enum Placement {
         /// Nowhere: each is read, decoded or generated when it is needed, in every epoch; only the queue of batches is held.
         Streamed = "streamed",
-        /// All in host memory.
+        /// All samples wait in host memory.
         Host = "host",
-        /// Those for training all on the device, at their compact type, in the budget; the others are streamed.
+        /// The training samples are all on the device, at their compact type, in the budget; the others are streamed.
         Device = "device",
     }
 }
@@ -281,7 +282,7 @@ impl Data {
         Some(self.vocabulary).filter(|count| *count > UNCHOSEN)
     }
 
-    /// Windows of bytes have 256 tokens whatever is chosen.
+    /// Windows of bytes have 256 tokens for any choice.
     fn uses_vocabulary(&self) -> bool {
         let is_open = self.kind != DataKind::Text || self.is_tokenized() || self.chosen_vocabulary().is_some();
         self.kind.uses(DataSetting::Vocabulary) && is_open
@@ -295,8 +296,8 @@ settings! {
         pub kind: DataKind = DataKind::Digits, KERNELS;
         /// The folder (idx, cifar10, cifar100, images), the file (text, table), or either of the two (jsonl).
         pub path: Option<PathBuf> = None, SIZES.when(|e| e.data.kind.is_on_disk());
-        /// A `tokenizer.json`, or a folder that holds one (text, jsonl). Without one it is that of the folder of
-        /// `weights.path`, and where that has none, bytes are the tokens.
+        /// A `tokenizer.json`, or a folder that holds one (text, jsonl). Without one, the tokenizer in the folder of
+        /// `weights.path` is used; if there is none, bytes are the tokens.
         pub tokenizer: Option<PathBuf> = None, SIZES.quiet().when(|e| e.data.kind.uses(DataSetting::Tokenizer));
         /// Height and width of an image (shapes, images, masks).
         pub side: usize = 32, SIZES
@@ -312,8 +313,9 @@ settings! {
             .when(|e| e.data.kind.uses(DataSetting::Samples));
         /// Digits to sort (sort), brackets (brackets), tokens of a sequence (text, jsonl, tokens).
         pub length: usize = 64, SIZES.when(|e| e.data.kind.uses(DataSetting::Length));
-        /// Different digits (sort), different tokens (tokens). Of a model that reads text (text, jsonl) the rows of its
-        /// embedding: as many as the tokenizer has tokens or more. There 0 to 10 stand for the tokenizer's number.
+        /// The number of different digits (sort) or of different tokens (tokens). For a model that reads text (text, jsonl),
+        /// the rows of its embedding: as many as the tokenizer has tokens, or more. There 0 to 10 stand for the tokenizer's
+        /// number.
         pub vocabulary: usize = UNCHOSEN, SIZES.when(|e| e.data.uses_vocabulary());
         /// The column of the label (table); without a name the last one.
         pub label: String = String::new(), SIZES.quiet().when(|e| e.data.kind.uses(DataSetting::Label));
@@ -335,14 +337,14 @@ settings! {
         pub test_fraction: f64 = 0.2, SIZES
             .limits(Limits::Share { example: "0.2" })
             .when(|e| e.data.kind.uses(DataSetting::TestFraction));
-        /// By which mean and deviation pixels are scaled (images of three channels).
+        /// The mean and the deviation by which pixels are scaled (images of three channels).
         pub normalise: Normalise = Normalise::Auto, NOTHING.quiet().when(|e| e.data.kind.has_colours());
         /// Where the samples wait.
         pub placement: Placement = Placement::Host, KERNELS.quiet();
         /// What is kept of streamed images: each is read, decoded or generated once, in the first epoch. Variants are fewer than
         /// an epoch after the other makes anew, so a run learns from other images than without.
         pub cache: DataCache = DataCache::None, NOTHING.quiet().when(|e| e.data.kind.can_keep());
-        /// Where it lies.
+        /// Where the kept samples are stored.
         pub cache_in: CachePlace = CachePlace::Ram, NOTHING.quiet().when(|e| !e.data.kept().is_none());
         /// The folder of the file that is kept on disk; without one it is the program's own for what can be made again.
         pub cache_folder: Option<PathBuf> = None, NOTHING.quiet().when(|e| e.data.is_kept_on_disk());
@@ -352,8 +354,8 @@ settings! {
             high: Number::Size(MAX_BUDGET),
             what: "a budget",
         });
-        /// Threads that decode or generate the samples of a batch together; 0: half of the processor's, 2 to 8. A batch holds the
-        /// same samples whatever their number.
+        /// Threads that decode or generate the samples of a batch together; 0: half of the processor's, 2 to 8. A batch holds
+        /// the same samples for any number.
         pub workers: usize = 0, NOTHING.quiet().counts(0, MAX_WORKERS, "a number of threads").when(|e| e.data.is_work());
         /// Batches that are ready or being filled while the model learns from another one.
         pub prefetch: usize = 2, NOTHING.quiet().counts(0, MAX_PREFETCH, "a number of batches");

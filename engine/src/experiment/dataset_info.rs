@@ -13,9 +13,9 @@ use crate::{
 pub enum Input {
     /// An image `[height, width, channels]`.
     Image {
-        /// Pixels down.
+        /// The image's height in pixels.
         height: usize,
-        /// Pixels across.
+        /// The image's width in pixels.
         width: usize,
         /// Numbers of a pixel.
         channels: usize,
@@ -66,7 +66,7 @@ impl Input {
 /// What a label is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LabelKind {
-    /// One of some classes, judged by the cross entropy.
+    /// A class among several, judged by the cross entropy.
     Class,
     /// A value, which the model's one output should be, judged by its squared error.
     Value,
@@ -83,7 +83,7 @@ pub struct DatasetInfo {
     pub scored_labels: usize,
     /// What a label is.
     pub label: LabelKind,
-    /// Classes a label is one of: the width of the logits. The vocabulary, for sequences; 1 for a value.
+    /// The number of classes of a label: the width of the logits. For sequences it is the vocabulary; for a value it is 1.
     pub classes: usize,
     /// Samples to train on.
     pub train: usize,

@@ -9,13 +9,13 @@ use crate::experiment::{
 };
 
 settings! {
-    /// A trained model whose answers teach beside the labels. It is frozen: it takes its weights and a forward pass.
+    /// A trained model whose answers teach in addition to the labels. It is frozen: it takes its weights and a forward pass.
     pub struct Distil in distil {
         /// The folder of a kept run, a file of weights (.safetensors), or a folder with a `config.json` and
         /// `model.safetensors`; or a preset, by its file (.toml) or its shipped name, which is trained first as a run of its own.
         /// Without one the labels teach alone.
         pub teacher: Option<PathBuf> = None, KERNELS.quiet();
-        /// By what the logits of both are divided before they are compared.
+        /// The divisor of the logits of both models before they are compared.
         pub temperature: f64 = 4.0, NOTHING.when(distils).numbers(0.1, 100.0, "a temperature");
         /// The share of the teacher in the loss; the labels have the rest.
         pub weight: f64 = 0.7, NOTHING.when(distils).numbers(0.0, 1.0, "a share of the loss");
@@ -40,7 +40,7 @@ impl Experiment {
         self.frozen == Frozen::All && self.prune.kind == PruneKind::Channels
     }
 
-    /// The same for a model that answers and does not learn: no teacher has to be there.
+    /// The same settings for a model that answers and does not learn: a teacher need not be there.
     #[must_use]
     pub fn untaught(&self) -> Self {
         Self { distil: Distil::default(), ..self.clone() }

@@ -21,7 +21,7 @@ settings! {
         });
         /// Products of f32 with operands rounded to 10 bits (TF32): faster, less exact.
         pub tf32: bool = false, KERNELS.when(on_gpu);
-        /// The same run gives the same bits; slower where an algorithm that does not is faster.
+        /// Whether the same run gives the same bits; slower where an algorithm without a fixed order is faster.
         pub deterministic: bool = true, KERNELS.when(on_gpu);
     }
 }

@@ -1,8 +1,8 @@
 //! `config.json` files of Hugging Face, of language models and of networks for images, opened as experiments.
 //!
-//! Owns the words of those files: what each field means here, and what has no meaning here, which the description then
-//! says. Always holds: an imported experiment has no problem, and sizes are those of the file. Refuses kinds it does not
-//! know with the list of those it does, and every field that cannot be with its name and what would mend it.
+//! Owns the words of those files: what each field means here, and what has no meaning here, which the description then says.
+//! Always holds: an imported experiment has no problem, and sizes are those of the file. Refuses kinds it does not know with
+//! the list of those it does, and every impossible field with its name and how to fix it.
 
 mod decoders;
 mod fields;
@@ -30,7 +30,7 @@ struct Kind {
     class: &'static str,
     title: &'static str,
     import: fn(&Config<'_>) -> Result<Imported>,
-    /// Fields in the place of keys, for what is found wrong with the whole.
+    /// Field names in place of keys, for problems of the whole experiment.
     fields: &'static [(&'static str, &'static str)],
 }
 
@@ -43,7 +43,7 @@ const KINDS: [Kind; 6] = [
     Kind { name: "vit", class: "ViTFor", title: "ViT", import: images::vit, fields: images::VIT_FIELDS },
 ];
 
-/// Files of timm, which name an architecture in the place of a kind.
+/// Files of timm, which name an architecture in place of a kind.
 const TIMM: Kind = Kind { name: "timm", class: "", title: "timm", import: images::timm, fields: &[] };
 
 const GPT2_FIELDS: &[(&str, &str)] = &[
@@ -81,7 +81,7 @@ const MOST: usize = 1 << 32;
 struct Imported {
     model: Model,
     samples: Samples,
-    /// What has none, in words.
+    /// The fields without a meaning here, in words.
     omitted: Vec<String>,
     /// What of that changes what the model computes: published weights make another model here.
     unlike: Vec<String>,
@@ -89,13 +89,13 @@ struct Imported {
 
 /// What a model reads.
 enum Samples {
-    /// Sequences of so many tokens at most.
+    /// Sequences of at most this many tokens.
     Tokens(usize),
-    /// Images of this side, each of one of so many classes.
+    /// Images of this side, in this many classes.
     Images { side: usize, classes: usize },
 }
 
-/// What a file says of the model whose weights lie beside it.
+/// What a file says of the model whose weights lie next to it.
 pub(crate) struct Published {
     /// The architecture.
     pub(crate) model: Model,
@@ -103,10 +103,10 @@ pub(crate) struct Published {
     pub(crate) unlike: Vec<String>,
 }
 
-/// Reads a configuration for the weights beside it.
+/// Reads a configuration for the weights next to it.
 ///
 /// # Errors
-/// Fails where [`parse`] does, but for what decides no weight.
+/// Fails where [`parse`] does, except for fields that do not affect a weight.
 pub(crate) fn published(text: &str, path: &Path) -> Result<Published> {
     let config = Config { path, fields: fields::read(text.trim_start_matches('\u{feff}'), path)? };
     let kind = config.kind()?;
@@ -123,7 +123,7 @@ struct Config<'a> {
     fields: Map<String, Value>,
 }
 
-/// Whether a text is such a file rather than a preset, no line of which begins with a brace.
+/// Whether a text is such a file rather than a preset: no line of a preset begins with a brace.
 pub(super) fn is_config(text: &str) -> bool {
     text.trim_start_matches('\u{feff}').trim_start().starts_with('{')
 }
@@ -137,7 +137,7 @@ pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Experiment> {
     opened(text, path.as_ref()).map(|(experiment, _)| experiment)
 }
 
-/// The same, with what its user should know.
+/// Opens the experiment, with notes for the user.
 pub(super) fn opened(text: &str, path: &Path) -> Result<(Experiment, Vec<String>)> {
     let config = Config { path, fields: fields::read(text.trim_start_matches('\u{feff}'), path)? };
     let kind = config.kind()?;
@@ -215,7 +215,7 @@ impl Config<'_> {
         })
     }
 
-    /// What the model is called: its own name, else that of the file's folder, else the file's.
+    /// The model's name: its own, else the name of the file's folder, else the file's.
     fn name(&self) -> String {
         let own = self.fields.get("_name_or_path").and_then(Value::as_str).filter(|name| !name.trim().is_empty());
         let folder = || self.path.parent().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
@@ -304,7 +304,7 @@ impl Config<'_> {
             .ok_or_else(|| self.wrong(name, format!("{} is not a flag; write true or false", shortened(value))))
     }
 
-    /// Refuses another activation function than those of `known`, of which the first stands for a missing field.
+    /// Refuses an activation function that is not in `known`; the first of these stands for a missing field.
     fn activation(&self, name: &str, known: &[&str]) -> Result<()> {
         let Some(value) = self.given(name) else { return Ok(()) };
         if value.as_str().is_some_and(|word| known.contains(&word)) {
@@ -323,7 +323,7 @@ impl Config<'_> {
         given.filter(|(_, value)| !is_as_here(value)).map(|(name, value)| format!("{name} {}", plain(value))).collect()
     }
 
-    /// The type the weights are stored in, kept in f32 beside it for training.
+    /// The type in which the weights are stored; training keeps an f32 copy as well.
     fn precision(&self) -> Result<Precision> {
         let (name, value) = match (self.given("torch_dtype"), self.given("dtype")) {
             (Some(value), _) => ("torch_dtype", value),

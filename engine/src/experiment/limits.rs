@@ -38,7 +38,7 @@ pub(crate) const MAX_THREADS: u64 = 1024;
 pub(crate) const MAX_PREFETCH: u64 = 1024;
 /// The longest sequence.
 pub const MAX_LENGTH: usize = 1 << 16;
-/// The fewest tokens that a generated chain has: as many can follow one.
+/// The fewest tokens that a generated chain has: as many tokens can follow one.
 pub const MIN_VOCABULARY: usize = 4;
 /// The most tokens there can be.
 pub const MAX_VOCABULARY: usize = 1 << 20;

@@ -13,8 +13,8 @@ use crate::experiment::{
 };
 
 settings! {
-    /// Dense layers and convolutions as products of smaller ones: two of a low rank in the place of a dense layer or of a 1 x 1
-    /// convolution, and up to three in the place of a larger one (Kim et al. 2016, "Compression of deep convolutional neural
+    /// Dense layers and convolutions as products of smaller ones: two of a low rank in place of a dense layer or of a 1 x 1
+    /// convolution, and up to three in place of a larger one (Kim et al. 2016, "Compression of deep convolutional neural
     /// networks for fast and low power mobile applications"). The layer that gives the classes, embeddings, patches, depthwise
     /// and up-convolutions stay whole.
     pub struct LowRank in low_rank {
@@ -50,14 +50,14 @@ pub struct Ranks {
     pub out: usize,
 }
 
-/// One of the layers that stand in the place of a factored one.
+/// One of the layers that take the place of a factored one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Factor {
-    /// From the inputs to the first rank.
+    /// The factor from the inputs to the first rank.
     In,
     /// The kernel, between the ranks.
     Core,
-    /// From the last rank to the outputs.
+    /// The factor from the last rank to the outputs.
     Out,
 }
 
@@ -91,8 +91,8 @@ impl WholeLayer {
         self.factors(ranks).map(|factor| self.weights_of(factor, ranks)).sum()
     }
 
-    /// The factors that stand in its place, from the inputs to the outputs. A rank that is no less than the extent it stands
-    /// for needs no factor.
+    /// The factors that take the layer's place, from the inputs to the outputs. A rank that is not less than the extent that it
+    /// stands for needs no factor.
     pub fn factors(self, ranks: Ranks) -> impl Iterator<Item = Factor> {
         Factor::ALL.into_iter().filter(move |factor| match factor {
             Factor::In => self.is_matrix() || ranks.inner < self.inner,
@@ -160,14 +160,14 @@ impl FromStr for Ranks {
 pub struct RankTable(Vec<(String, Ranks)>);
 
 impl RankTable {
-    /// Of these layers.
+    /// Collects the ranks of these layers.
     pub fn new(layers: impl IntoIterator<Item = (String, Ranks)>) -> Self {
         let mut layers: Vec<_> = layers.into_iter().collect();
         layers.sort_by(|a, b| a.0.cmp(&b.0));
         Self(layers)
     }
 
-    /// Of the layer of this name.
+    /// The ranks of the layer of this name; `None` if it stays whole.
     pub fn of(&self, name: &str) -> Option<Ranks> {
         let at = self.0.binary_search_by(|(own, _)| own.as_str().cmp(name)).ok()?;
         Some(self.0[at].1)
@@ -212,7 +212,7 @@ impl LowRank {
         written.map_or_else(|| "low_rank.rank = 0".to_owned(), |(key, value)| format!("low_rank.{key} = {value}"))
     }
 
-    /// The ranks that were found, whatever they were found by.
+    /// The ranks that were found, by any method.
     pub(crate) fn table(&self) -> RankTable {
         let text = if self.is_sought() { self.ranks.as_str() } else { "" };
         text.split_once(' ').and_then(|(_, table)| RankTable::read(table)).unwrap_or_default()
@@ -220,13 +220,13 @@ impl LowRank {
 }
 
 impl Experiment {
-    /// The same with every layer whole.
+    /// The same choice with every layer whole.
     #[must_use]
     pub fn whole(&self) -> Self {
         Self { low_rank: LowRank::default(), ..self.clone() }
     }
 
-    /// The same with ranks that were found for it.
+    /// The same choice with ranks that were found for it.
     #[must_use]
     pub(crate) fn ranked(mut self, table: &RankTable) -> Self {
         self.low_rank.ranks = format!("{:08x} {table}", self.rank_mark());

@@ -1,7 +1,7 @@
 //! What a user chooses: the experiment, which is also the preset format.
 //!
-//! Owns the types, their defaults and their text form ([`preset`]); [`check`] says what cannot be. Every field changes
-//! the run that follows. The structs are flat on purpose: a key such as `model.width` means one thing whatever the kind.
+//! Owns the types, their defaults and their text form ([`preset`]); [`check`] says what is impossible. Every field changes the
+//! run that follows. The structs are flat on purpose: a key such as `model.width` means the same for every kind.
 
 mod adapters;
 mod batch;
@@ -75,8 +75,8 @@ settings! {
         pub description: String = String::new(), NOTHING.paragraph();
         /// The most memory the run may take.
         pub budget: Bytes = Bytes::mib(64), NOTHING.limits(Limits::Size { high: MAX_BUDGET, what: "a budget" });
-        /// Where it runs: `cpu`, a GPU such as `cuda:0`, or a card to plan for such as `rtx4060-8g`. A preset without it is
-        /// for any device.
+        /// The device: `cpu`, a GPU such as `cuda:0`, or a card to plan for such as `rtx4060-8g`. A preset without it is for
+        /// any device.
         pub device: String = "cpu".to_owned(), NOTHING.quiet();
         /// What computes in which type.
         pub precision: Precision = Precision::F32, KERNELS;
@@ -95,7 +95,7 @@ settings! {
             .quiet()
             .formerly("tape")
             .words_were(&[("frees", "false"), ("held", "true")]);
-        /// Where the results of ops are written: over what nobody reads any more, or as in an eager framework.
+        /// Where ops write their results: over memory that is not read any more, or as in an eager framework.
         pub execution: Execution = Execution::InPlace, KERNELS.quiet();
         /// Which parameters are not trained.
         pub frozen: Frozen = Frozen::None, KERNELS.quiet();
@@ -110,7 +110,7 @@ settings! {
         pub batch: Batch,
         /// How the parameters are updated.
         pub optimizer: Optimizer,
-        /// Adapters beside frozen dense layers.
+        /// Adapters next to frozen dense layers.
         pub lora: Lora,
         /// What frozen weights are held in.
         pub quantise: Quantise,
@@ -137,13 +137,13 @@ impl Experiment {
         (per_epoch, self.run.steps.unwrap_or_else(|| self.run.epochs.unwrap_or(DEFAULT_EPOCHS) * per_epoch))
     }
 
-    /// The type of what the optimizer updates of the weights that products read, as checkpoints have it: of mixed precision the
-    /// master weights', or, where corrections stand in their place, that of computation.
+    /// The type in which checkpoints have the weights that products read, which is the type that the optimizer updates: in
+    /// mixed precision the type of the master weights, or, if corrections take their place, the type of computation.
     pub fn weight_type(&self) -> DType {
         if self.optimizer.kind.corrects_weights() { self.precision.compute() } else { self.precision.master() }
     }
 
-    /// Whether its steps are those of `other`: on the same device, the same kernels on tensors of the same sizes.
+    /// Whether its steps are the steps of `other`: the same kernels on the same device, on tensors of the same sizes.
     pub fn takes_the_steps_of(&self, other: &Self) -> bool {
         self.device == other.device && step(self, Likeness::Exact) == step(other, Likeness::Exact)
     }
@@ -158,8 +158,8 @@ settings! {
         pub epochs: Option<u64> = None, NOTHING.counts(1, 1_000_000, "a number of epochs");
         /// Decides the split, the order, the weights and generated data.
         pub seed: u64 = 1, NOTHING.counts(0, i64::MAX as u64, "a seed");
-        /// Threads of the processor that kernels run on; 0: as many as it has. The losses are the same to the last bit whatever
-        /// their number.
+        /// Threads of the processor that kernels run on; 0: as many as it has. The losses are the same to the last bit for any
+        /// number.
         pub threads: usize = 0, SIZES.quiet().counts(0, MAX_THREADS, "a number of threads").when(|e| e.device == "cpu");
         /// Steps between evaluations on the test data; 0 evaluates at the end of each epoch.
         pub evaluate_every: u64 = 0, NOTHING.counts(0, MAX_STEPS, "a number of steps");

@@ -55,7 +55,7 @@ pub enum WidthUnit {
 /// What [`Model::depth`] counts in a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DepthUnit {
-    /// Hidden layers.
+    /// The setting of the number of hidden layers.
     HiddenLayers,
     /// Blocks that grow wider.
     Blocks,
@@ -92,7 +92,7 @@ pub enum ModelSetting {
     NormEpsilon,
 }
 
-/// What can be said of a family without building a model.
+/// What is known of a family without building a model.
 #[derive(Debug, Clone, Copy)]
 pub struct FamilyTraits {
     /// What it learns.
@@ -104,7 +104,7 @@ pub struct FamilyTraits {
 }
 
 impl ModelKind {
-    /// Its row in the table of all families: the one place that tells them apart without building a model.
+    /// Its row in the table of all families: the one place that describes them without building a model.
     pub const fn traits(self) -> &'static FamilyTraits {
         use DepthUnit::{Blocks, HiddenLayers, Levels, SameBlocks};
         use ModelSetting::{
@@ -183,7 +183,7 @@ impl ModelKind {
         }
     }
 
-    /// Whether it uses a setting, in whatever unit.
+    /// Whether it uses a setting, in any unit.
     pub fn uses(self, setting: ModelSetting) -> bool {
         self.traits().settings.iter().any(|own| std::mem::discriminant(own) == std::mem::discriminant(&setting))
     }
@@ -203,7 +203,7 @@ impl ModelKind {
         self.uses(ModelSetting::Stem)
     }
 
-    /// Whether it reads tokens, and tells the next one at each position.
+    /// Whether it reads tokens and predicts the next one at each position.
     pub fn is_decoder(self) -> bool {
         self.task() == Task::Next
     }
@@ -277,7 +277,7 @@ words! {
     pub enum AttentionKind {
         /// The probabilities, of the size length x length for each head.
         Plain = "plain",
-        /// Its output and a number a row; the probabilities are made again, block by block (Dao et al. 2022).
+        /// Attention keeps its output and a number a row; the probabilities are made again, block by block (Dao et al. 2022).
         Efficient = "efficient",
     }
 }

@@ -1,6 +1,6 @@
 //! How pixels become numbers, and what published weights expect of them.
 //!
-//! Owns [`Normalise`]. Always holds: what `auto` stands for follows from the files beside the weights alone, and is said.
+//! Owns [`Normalise`]. Always holds: the meaning of `auto` follows from the files next to the weights only, and is reported.
 
 use std::{
     fs::File,
@@ -21,7 +21,7 @@ use crate::{
 words! {
     /// What the mean and the deviation are by which pixels are scaled, channel by channel.
     pub enum Normalise {
-        /// Those that the weights of `weights.path` were trained with; without weights those of the data set.
+        /// The mean and deviation that the weights of `weights.path` were trained with; without weights those of the data set.
         Auto = "auto",
         /// Mean 0 and deviation 1 over the training images.
         Dataset = "dataset",
@@ -29,12 +29,12 @@ words! {
         Imagenet = "imagenet",
         /// A half and a half, so that pixels are from -1 to 1.
         Half = "half",
-        /// None: pixels are from 0 to 1.
+        /// No scaling: pixels are from 0 to 1.
         None = "none",
     }
 }
 
-/// What processors of images say beside a model of Hugging Face.
+/// The file in which image processors of Hugging Face state the scaling, next to a model.
 pub(crate) const PROCESSOR: &str = "preprocessor_config.json";
 /// The longest of the files that are read here.
 const LONGEST: u64 = 1 << 20;
@@ -57,7 +57,7 @@ impl Normalise {
         }
     }
 
-    /// In words.
+    /// A description in words.
     pub fn words(self) -> &'static str {
         match self {
             Self::Auto | Self::Dataset => "mean 0 and deviation 1 over the training images",
@@ -73,7 +73,7 @@ impl Normalise {
         Own::at(path).map_or_else(|| Self::published(path, kind), |own| own.normalise())
     }
 
-    /// The same of weights that no run of this program saved.
+    /// The scaling of weights that were not saved by a run of this program.
     pub(super) fn published(path: &Path, kind: ModelKind) -> Option<Self> {
         if !matches!(kind, ModelKind::Resnet | ModelKind::Mobilenetv2 | ModelKind::Vit) {
             return None;

@@ -13,9 +13,9 @@ words! {
     pub enum OptimizerKind {
         /// Plain gradient descent: no state.
         Sgd = "sgd",
-        /// One velocity a parameter.
+        /// SGD with one velocity a parameter.
         Momentum = "momentum",
-        /// One velocity a parameter, looking a step ahead (Nesterov 1983).
+        /// SGD with one velocity a parameter, looking a step ahead (Nesterov 1983).
         Nesterov = "nesterov",
         /// One mean of squares a parameter, without momentum and not centred (Tieleman & Hinton 2012, as PyTorch writes it).
         Rmsprop = "rmsprop",
@@ -32,18 +32,19 @@ words! {
         /// The two moments in 8 bits each, group by group, and of weights of 16 bits 8-bit corrections in place of a wider copy
         /// (Gonzalez Ortiz et al. 2026, "FlashOptim").
         FlashAdamw = "flash-adamw",
-        /// One momentum an element of the matrices of hidden layers, of which a step follows the nearest semi-orthogonal matrix
-        /// (Jordan et al. 2024, with the scale of Liu et al. 2025, so that rates are those of AdamW). Of the convolution it
-        /// takes a filter's taps as a row. Everything else, embeddings and classes included, as [`OptimizerKind::Adamw`].
+        /// One momentum an element of the matrices of hidden layers; a step follows the semi-orthogonal matrix nearest to it
+        /// (Jordan et al. 2024, with the scale of Liu et al. 2025, so that rates are those of AdamW). For a convolution, a
+        /// filter's taps are a row. Everything else, embeddings and classes included, is updated as by
+        /// [`OptimizerKind::Adamw`].
         Muon = "muon",
-        /// Of the matrices of hidden layers two moments an element of the longer side, of the gradient's part in a random
+        /// For the matrices of hidden layers, two moments an element of the longer side, of the gradient's part in a random
         /// direction of the shorter one; a step follows the gradient (Zhu et al. 2024). Everything else, embeddings and classes
-        /// included, as [`OptimizerKind::Adamw`].
+        /// included, is updated as by [`OptimizerKind::Adamw`].
         ApolloMini = "apollo-mini",
-        /// Of a matrix a second moment a row and one a column, of a vector one an element; no first moment (Shazeer & Stern
+        /// For a matrix, a second moment a row and one a column; for a vector, one an element; no first moment (Shazeer & Stern
         /// 2018, with a given learning rate).
         Adafactor = "adafactor",
-        /// One momentum a parameter, of which a step follows the sign (Chen et al. 2023).
+        /// One momentum a parameter; a step follows its sign (Chen et al. 2023).
         Lion = "lion",
     }
 }
@@ -51,13 +52,13 @@ words! {
 /// A constant of some of the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hyperparameter {
-    /// [`Optimizer::momentum`].
+    /// The setting [`Optimizer::momentum`].
     Momentum,
-    /// [`Optimizer::beta1`].
+    /// The setting [`Optimizer::beta1`].
     Beta1,
-    /// [`Optimizer::beta2`].
+    /// The setting [`Optimizer::beta2`].
     Beta2,
-    /// [`Optimizer::epsilon`].
+    /// The setting [`Optimizer::epsilon`].
     Epsilon,
 }
 
@@ -134,7 +135,7 @@ impl OptimizerKind {
         }
     }
 
-    /// One rule of each [`lightness`](Self::lightness), the one with most state first.
+    /// One rule for each [`lightness`](Self::lightness), the one with most state first.
     pub fn from_heavy_to_light() -> Vec<Self> {
         let mut kinds = Self::ALL.to_vec();
         kinds.sort_by_key(|kind| kind.lightness());
@@ -147,7 +148,7 @@ impl OptimizerKind {
         if matches!(self, Self::Lion | Self::Rmsprop) { 0.99 } else { 0.999 }
     }
 
-    /// The same of `momentum`: 0.95 for muon, 0.9 otherwise.
+    /// The usual `momentum`: 0.95 for muon, 0.9 otherwise.
     pub fn usual_momentum(self) -> f64 {
         if self == Self::Muon { 0.95 } else { 0.9 }
     }
@@ -181,11 +182,11 @@ words! {
 words! {
     /// How the learning rate goes after warm-up.
     pub enum Schedule {
-        /// It stays.
+        /// The rate stays the same.
         Constant = "constant",
-        /// It falls to zero along half a cosine (Loshchilov & Hutter 2017).
+        /// The rate falls to zero along half a cosine (Loshchilov & Hutter 2017).
         Cosine = "cosine",
-        /// It falls to zero along a line, as in transformers' `get_linear_schedule_with_warmup`.
+        /// The rate falls to zero along a line, as in transformers' `get_linear_schedule_with_warmup`.
         Linear = "linear",
     }
 }

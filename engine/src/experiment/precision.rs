@@ -5,16 +5,16 @@ use crate::{tensor::DType, words::words};
 words! {
     /// What computes in which type.
     pub enum Precision {
-        /// Everything f32.
+        /// Everything is f32.
         F32 = "f32",
         /// bf16 weights and activations, f32 master weights, gradients and optimizer state. An optimizer with corrections keeps
         /// those in place of master weights, here and in f16-mixed.
         Bf16Mixed = "bf16-mixed",
         /// f16 weights and activations, f32 master weights, gradients and optimizer state, dynamic loss scaling.
         F16Mixed = "f16-mixed",
-        /// Everything bf16.
+        /// Everything is bf16.
         Bf16 = "bf16",
-        /// Everything f64.
+        /// Everything is f64.
         F64 = "f64",
     }
 }
@@ -44,7 +44,7 @@ impl Precision {
         if self == Self::F64 { DType::F64 } else { DType::F32 }
     }
 
-    /// Whether an f32 copy of the weights stands beside the narrower one, where the optimizer has no corrections.
+    /// Whether there is an f32 copy of the weights in addition to the narrower ones, if the optimizer has no corrections.
     pub fn has_master_weights(self) -> bool {
         self.compute() != self.master()
     }

@@ -1,10 +1,10 @@
 //! The preset format: TOML text to [`Experiment`] and back.
 //!
-//! Owns reading, writing and setting one key from text. Always holds: an experiment without problems reads back equal, for
-//! the settings its kinds use. Refuses files over 1 MiB, files without a key, unknown keys, wrong types, newer versions and
-//! whatever [`check`] calls impossible. A key that is missing has its default, `optimizer.beta2` that of the rule, and
-//! `budget` what a process may have of the card that `device` names. Keys and words of an earlier version are read, with a
-//! note of what they are called now.
+//! Owns reading, writing and setting one key from text. Always holds: an experiment without problems reads back equal, for the
+//! settings its kinds use. Refuses files over 1 MiB, files without a key, unknown keys, wrong types, newer versions and
+//! everything that [`check`] calls impossible. A key that is missing has its default, `optimizer.beta2` the rule's default, and
+//! `budget` what a process may use of the card that `device` names. Keys and words of an earlier version are read, with a note
+//! of their new name.
 
 mod file;
 mod reader;
@@ -43,7 +43,7 @@ pub struct Opened {
     pub experiment: Experiment,
     /// Whether it is a preset, over which changes may be saved: a model's `config.json` is not.
     pub is_preset: bool,
-    /// Where it gives each of its keys.
+    /// Where the text gives each of its keys.
     pub places: Places,
     /// What its user should know, such as a key that is called otherwise now.
     pub notes: Vec<String>,
@@ -52,11 +52,11 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Refuses to begin a run of `experiment`, which was opened so and changed since, with random weights that nobody asked
-    /// for.
+    /// Refuses to begin a run of `experiment`, which was opened so and changed since, with random weights that the user did not
+    /// ask for.
     ///
     /// # Errors
-    /// Names the pickled file, and what would mend it.
+    /// Names the pickled file, and how to fix it.
     pub fn refuse_pickled(pickled: Option<&Path>, experiment: &Experiment) -> Result<()> {
         // An empty path is a choice.
         let Some(pickled) = pickled.filter(|_| experiment.weights.path.is_none()) else { return Ok(()) };
@@ -87,8 +87,8 @@ pub fn read(path: impl AsRef<Path>) -> Result<Experiment> {
     open(path).map(|opened| opened.experiment)
 }
 
-/// Opens a preset, or a model's `config.json`, which begins with a brace. A folder with such a file is opened by it; where
-/// weights lie beside it, the experiment begins with them.
+/// Opens a preset, or a model's `config.json`, which begins with a brace. A folder with such a file is opened by it; if weights
+/// lie next to it, the experiment begins with them.
 ///
 /// # Errors
 /// Fails for a file that cannot be read, and where [`parse`] or [`hugging_face::parse`] does.
@@ -232,7 +232,7 @@ pub fn changes(from: &Experiment, to: &Experiment) -> Vec<String> {
 /// A setting's key, with its value in each of some experiments; `None` where their kinds do not use it.
 pub type Row = (&'static str, Vec<Option<String>>);
 
-/// The settings that are not the same in all of `experiments`. Titles and descriptions are no settings.
+/// The settings that are not the same in all of `experiments`. Titles and descriptions do not count.
 pub fn differing(experiments: &[&Experiment]) -> Vec<Row> {
     const NO_SETTINGS: [&str; 3] = ["version", "title", "description"];
     let settings = settings::all().filter(|setting| !NO_SETTINGS.contains(&setting.key));
@@ -241,9 +241,9 @@ pub fn differing(experiments: &[&Experiment]) -> Vec<Row> {
     rows.filter(|(_, values): &Row| values.windows(2).any(|pair| pair[0] != pair[1])).collect()
 }
 
-/// Sets one key from `dotted.key=value`. The value is TOML; a bare word is text. Setting `run.steps` takes `run.epochs`
-/// away, and the other way round; a rule brings its usual `optimizer.beta2` where the one before had its own. What is called
-/// otherwise now comes back as a note.
+/// Sets one key from `dotted.key=value`. The value is TOML; a bare word is text. Setting `run.steps` takes `run.epochs` away,
+/// and the other way round; a rule brings its usual `optimizer.beta2` where the one before had its own. A key or word that has
+/// a new name comes back as a note.
 ///
 /// # Examples
 ///

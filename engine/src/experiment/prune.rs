@@ -12,12 +12,12 @@ use crate::{
 words! {
     /// Which weights of dense layers and convolutions go.
     pub enum PruneKind {
-        /// None.
+        /// No weights become zero.
         None = "none",
-        /// Those of the least magnitude.
+        /// The weights of least magnitude become zero.
         Magnitude = "magnitude",
-        /// All but the largest `prune.n` of every `prune.m` neighbours, as sparse tensor cores want them with 2 of 4 (Mishra et
-        /// al. 2021, "Accelerating sparse deep neural networks").
+        /// All but the largest `prune.n` of every `prune.m` neighbours become zero, as sparse tensor cores want them with 2 of
+        /// 4 (Mishra et al. 2021, "Accelerating sparse deep neural networks").
         Groups = "n:m",
         /// Whole channels, which are taken out of the model in the middle of the run (Li et al. 2017, "Pruning filters for
         /// efficient convnets").
@@ -30,7 +30,7 @@ words! {
     pub enum PruneScope {
         /// Each layer's own: every layer is as sparse as the others.
         Layer = "layer",
-        /// Those of all layers together: a layer with larger weights keeps more of them.
+        /// The weights of all layers are compared together: a layer with larger weights keeps more of them.
         Global = "global",
     }
 }
@@ -38,7 +38,7 @@ words! {
 words! {
     /// How many weights are zero over the steps.
     pub enum PruneSchedule {
-        /// As many from the first pruning on.
+        /// The same share from the first pruning on.
         Constant = "constant",
         /// More and more, quickly at first (Zhu & Gupta 2017, "To prune, or not to prune").
         Polynomial = "polynomial",
@@ -66,7 +66,7 @@ settings! {
     /// once, and training is smaller from there on.
     #[derive(Copy)]
     pub struct Prune in prune {
-        /// Which weights.
+        /// Which weights become zero, or go.
         pub kind: PruneKind = PruneKind::None, KERNELS.quiet();
         /// Among which the least are looked for.
         pub scope: PruneScope = PruneScope::Layer, NOTHING.when(is_by_magnitude).quiet();
@@ -76,7 +76,7 @@ settings! {
         pub schedule: PruneSchedule = PruneSchedule::Polynomial, NOTHING.when(is_by_magnitude).quiet();
         /// The share of zeros at the first pruning.
         pub initial_sparsity: f64 = 0.0, NOTHING.when(grows).numbers(0.0, 0.999, "a share of weights").quiet();
-        /// Of every `prune.m` neighbours so many stay.
+        /// This many of every `prune.m` neighbours stay.
         pub n: usize = 2, NOTHING.when(is_in_groups).counts(1, 31, "a number of weights").quiet();
         /// Neighbours of a group.
         pub m: usize = 4, NOTHING.when(is_in_groups).counts(2, 32, "a number of weights").quiet();
@@ -115,7 +115,7 @@ fn is_in_groups(e: &Experiment) -> bool {
 }
 
 impl Prune {
-    /// The update of a run of `steps` after which channels are taken out; `None` where none are.
+    /// The update, in a run of `steps`, after which channels are taken out; `None` if none are.
     pub fn thins_after(&self, steps: u64) -> Option<u64> {
         let after = if self.begin_step == 0 { steps / 2 } else { self.begin_step };
         // The first step is unlike all others, and the model is whole in one of those.

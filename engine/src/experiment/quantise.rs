@@ -1,4 +1,4 @@
-//! Weights as codes: those that are frozen, and those of a trained model.
+//! Weights as codes: frozen weights, and the weights of a trained model.
 
 use crate::{
     experiment::{
@@ -17,7 +17,7 @@ words! {
         Int8 = "int8",
         /// The 4-bit NormalFloat, with a scale for 64 codes (Dettmers et al. 2023, "QLoRA").
         Nf4 = "nf4",
-        /// The same, its scales coded by 8 bits.
+        /// The same as `nf4`, with its scales coded by 8 bits.
         Nf4Double = "nf4-double",
     }
 }
@@ -25,7 +25,7 @@ words! {
 words! {
     /// How a trained model becomes one of integers.
     pub enum QuantiseKind {
-        /// It does not.
+        /// The model does not become integers.
         None = "none",
         /// When training is over, by the ranges that its layers see in a few batches (Krishnamoorthi 2018, "Quantizing deep
         /// convolutional networks for efficient inference").
@@ -49,7 +49,7 @@ words! {
 }
 
 impl CodedWeights {
-    /// Whether inputs become integers as well, for which ranges are found.
+    /// Whether inputs become integers as well, which needs ranges.
     pub fn has_inputs(self) -> bool {
         self == Self::WithInputs
     }
@@ -82,11 +82,11 @@ settings! {
     #[derive(Copy)]
     pub struct Quantise in quantise {
         /// The dense layers of the blocks; embeddings, norms and the head stay as they are. A product decodes a part of the
-        /// weight at a time; adapters beside it learn.
+        /// weight at a time; the adapters next to it learn.
         pub base: BaseWeights = BaseWeights::None, KERNELS.quiet();
         /// Whether dense layers and convolutions become integers, and when.
         pub kind: QuantiseKind = QuantiseKind::None, KERNELS.quiet();
-        /// What becomes integers when training is over: of a decoder, its weights alone as well.
+        /// What becomes integers when training is over: weights and inputs, or, for a decoder, its weights only.
         pub weights: CodedWeights = CodedWeights::WithInputs, KERNELS.when(is_after).quiet();
         /// Training batches by which the ranges of inputs are found when training is over.
         pub calibration: usize = 8, NOTHING.when(is_calibrated).counts(1, 10_000, "a number of batches").quiet();

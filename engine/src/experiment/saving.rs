@@ -8,10 +8,10 @@ words! {
     /// Which activations the backward pass recomputes instead of reading them from memory (Korthikanti et al. 2022,
     /// "selective activation recomputation").
     pub enum Recompute {
-        /// None: every tensor that a gradient needs is saved.
+        /// No recomputation: every tensor that a gradient needs is saved.
         None = "none",
-        /// Those that a few fast kernels compute from tensors that are saved anyway: the outputs of normalisations, of
-        /// activation functions and of the sums after them, and of convolutions with few taps.
+        /// Recompute the tensors that a few fast kernels compute from tensors that are saved anyway: the outputs of
+        /// normalisations, of activation functions and of the sums after them, and of convolutions with few taps.
         Cheap = "cheap",
     } switched None Cheap
 }
@@ -19,10 +19,10 @@ words! {
 words! {
     /// Where the results of ops are written, and what is kept of them.
     pub enum Execution {
-        /// Over an operand that nothing else holds, and what a gradient rule can do without is not kept.
+        /// An op writes over an operand that nothing else holds, and what no gradient rule needs is not kept.
         InPlace = "in-place",
-        /// To memory of their own, and what the ops of an eager framework keep is kept: the masks of dropout, the activated half of
-        /// gated units, and what goes into a rectifier with an upper end.
+        /// Ops write to memory of their own, and what the ops of an eager framework keep is kept: the masks of dropout, the
+        /// activated half of gated units, and what goes into a rectifier with an upper end.
         Eager = "eager",
     }
 }
@@ -30,13 +30,13 @@ words! {
 /// Which parameters are not trained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Frozen {
-    /// None.
+    /// No layer is frozen.
     None,
-    /// All but those of the head.
+    /// All layers but the head are frozen.
     AllButHead,
-    /// Those of the first blocks, and what stands before them.
+    /// The first blocks are frozen, and what comes before them.
     Blocks(usize),
-    /// All: for adapters alone.
+    /// All layers are frozen: for adapters only.
     All,
 }
 

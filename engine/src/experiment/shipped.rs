@@ -74,7 +74,7 @@ pub fn shipped() -> &'static [(&'static str, &'static str)] {
     SHIPPED
 }
 
-/// The shipped preset of this name, or of one that it had before; `None` when there is none.
+/// The shipped preset of this name, or of an earlier name of it; `None` when there is none.
 pub fn find(name: &str) -> Option<Result<Experiment>> {
     let name = renamed(name).unwrap_or(name);
     let (name, text) = SHIPPED.iter().find(|(known, _)| *known == name)?;

@@ -13,7 +13,7 @@ pub struct PathUse {
     pub holds: &'static str,
 }
 
-/// What can be said of a kind of data before anything is opened.
+/// What is known of a kind of data before anything is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourceTraits {
     /// What can be learned from it.
@@ -24,7 +24,7 @@ pub struct SourceTraits {
     pub path: Option<PathUse>,
     /// The settings that it uses, in the order in which they are shown.
     pub settings: &'static [DataSetting],
-    /// Whether its samples can be read or made one by one. The others are held whatever is chosen.
+    /// Whether its samples can be read or made one by one. Other samples are always held.
     pub is_streamable: bool,
     /// Whether its samples are pictures, which can be mirrored, shifted and recoloured.
     pub has_pictures: bool,
@@ -45,7 +45,7 @@ impl SourceTraits {
 }
 
 impl DataKind {
-    /// Its row in the table of all kinds: the one place that tells them apart without opening anything.
+    /// Its row in the table of all kinds: the one place that describes them without opening anything.
     pub const fn traits(self) -> &'static SourceTraits {
         use DataSetting::{
             Categorical, Classes, CompletionOnly, Label, LeaveOut, Length, Modulus, Packing, Samples, Side, SkipBroken,

@@ -1,7 +1,7 @@
-//! The model that teaches: what its file says it is, and how it stands beside the one that learns.
+//! The model that teaches: what its file says it is, and how it is used with the model that learns.
 //!
-//! Always holds: only headers and configurations are read here, no weights. Refuses a file that does not say of what model
-//! it is, adapters, and a teacher that answers something else than the data ask.
+//! Always holds: only headers and configurations are read here, no weights. Refuses a file that does not say which model it
+//! belongs to, adapters, and a teacher that answers something else than the data ask.
 
 use std::{
     fs::File,
@@ -45,10 +45,10 @@ pub struct Teacher {
 }
 
 impl Teacher {
-    /// What lies at `path`.
+    /// Reads what lies at `path`.
     ///
     /// # Errors
-    /// Fails for a path without weights, for files that cannot be read, and where nothing says of what model they are.
+    /// Fails for a path without weights, for files that cannot be read, and if nothing says which model they belong to.
     pub fn read(path: &Path) -> Result<Self> {
         if let Some(own) = described(path)? {
             let path = path.to_owned();
@@ -158,7 +158,7 @@ impl Teacher {
         })
     }
 
-    /// The experiment whose model it is beside `student`: frozen, in the types that the student computes in.
+    /// The experiment that builds the teacher next to `student`: frozen, in the types that the student computes in.
     pub fn beside(&self, student: &Experiment) -> Experiment {
         let mut beside = Experiment {
             model: self.own.model.clone(),
@@ -181,7 +181,7 @@ impl Teacher {
     }
 }
 
-/// The experiment of the preset that `path` is: a file, or the name of a shipped one where nothing else has that name.
+/// The experiment of the preset at `path`: a file, or the name of a shipped preset if nothing else has that name.
 fn described(path: &Path) -> Result<Option<Experiment>> {
     if path.extension().is_some_and(|end| end == "toml") {
         return Ok(Some(preset::open(path)?.experiment));

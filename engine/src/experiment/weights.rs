@@ -26,17 +26,17 @@ settings! {
 pub const WHOLE: &str = "model.safetensors";
 /// What a folder with weights in several files has in its place.
 pub const INDEX: &str = "model.safetensors.index.json";
-/// The configuration beside weights.
+/// The configuration next to weights.
 pub const CONFIG: &str = "config.json";
-/// The configuration beside adapters.
+/// The configuration next to adapters.
 pub const ADAPTERS: &str = "adapter_config.json";
-/// The tokenizer beside weights.
+/// The tokenizer next to weights.
 pub const TOKENIZER: &str = "tokenizer.json";
 
 /// Endings of pickled files, which are not read: to read one is to run whatever program lies in it.
 const PICKLED: [&str; 6] = ["bin", "pt", "pth", "ckpt", "pkl", "pickle"];
 
-/// Why a pickled file is not read, and what would mend it.
+/// Why a pickled file is not read, and what to do instead.
 pub(crate) const PICKLED_IS_REFUSED: &str = "is pickled, and to read a pickled file is to run whatever program is in it; save the weights as safetensors where the \
      file comes from (save_pretrained, or safetensors.torch.save_model)";
 
@@ -63,8 +63,8 @@ impl Weights {
 }
 
 impl Experiment {
-    /// The same with what was found out for `other` where this one leaves that open: the label and the task of a table, and
-    /// the ranks of factored layers.
+    /// The same experiment with what was found out for `other` where this one leaves it open: the label and the task of a
+    /// table, and the ranks of factored layers.
     pub(crate) fn decided_as(&self, other: &Self) -> Cow<'_, Self> {
         let by_data = self.decided_by_data(other);
         let (own, known) = (&self.low_rank, &other.low_rank);
@@ -91,8 +91,8 @@ impl Experiment {
         Cow::Owned(decided)
     }
 
-    /// The data by which a prompt is written: a published language model that learns generated tokens is asked in text where its
-    /// tokenizer is known, that of the data or the one beside its weights.
+    /// The data by which a prompt is written: a published language model that learns generated tokens takes text if its
+    /// tokenizer is known, either the data's or the one next to its weights.
     pub fn prompt_data(&self) -> Cow<'_, Data> {
         match self.data.kind {
             DataKind::Tokens => {}
@@ -108,8 +108,8 @@ impl Experiment {
         }
     }
 
-    /// The data with what the experiment says of them elsewhere: without a tokenizer of their own, texts have that of the
-    /// folder of the weights, and images are scaled as the weights were trained.
+    /// The data with what the experiment says of them elsewhere: texts without a tokenizer of their own have the tokenizer in
+    /// the folder of the weights, and images are scaled as the weights were trained.
     pub fn whole_data(&self) -> Cow<'_, Data> {
         if self.data.kind.has_colours() && self.data.normalise == Normalise::Auto {
             let expected = self.weights.chosen().and_then(|path| Normalise::of_weights(path, self.model.kind));

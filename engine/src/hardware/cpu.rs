@@ -7,7 +7,7 @@ use crate::{
     hardware::{Cpu, Figure},
 };
 
-/// Looks once.
+/// Looks at the processor once.
 pub(super) fn look() -> Cpu {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut system = match System::new() {
@@ -31,7 +31,7 @@ pub(super) fn look_for_name() -> Option<String> {
     name(&system).ok()
 }
 
-/// All memory, and what is available of it; where a control group allows less, that.
+/// All memory, and the available part of it; the control group's limit if that is less.
 fn memory(system: &System, limits: Option<&CGroupLimits>) -> [Figure<Bytes>; 2] {
     if system.total_memory() == 0 {
         return [(); 2].map(|()| Err("this system does not report its memory".to_owned()));

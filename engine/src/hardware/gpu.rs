@@ -1,8 +1,8 @@
 //! NVIDIA GPUs: those that CUDA shows, in its order, with what the driver's management library (NVML) says of each, and
 //! those that the library alone sees.
 //!
-//! Owns the library's handle, loaded at run time. Holds: the two know a card by its unique name (UUID) and never by its
-//! number, for each counts in its own order. Refuses nothing: what the driver does not tell becomes a reason in words.
+//! Owns the library's handle, loaded at run time. Holds: the two know a card by its unique name (UUID) and never by its number,
+//! because each counts in its own order. Refuses nothing: what the driver does not report becomes a reason in words.
 
 #[cfg(feature = "cuda")]
 use std::sync::OnceLock;
@@ -21,7 +21,7 @@ use crate::{
 /// The driver's library, open.
 pub(super) struct Driver {
     nvml: Nvml,
-    /// Its version.
+    /// The driver's version.
     version: Figure<String>,
 }
 
@@ -152,7 +152,7 @@ pub(crate) fn process(uuid: &str) -> Figure<Bytes> {
     ask(uuid, process_bytes)
 }
 
-/// Bytes of a GPU that anyone holds.
+/// Bytes of a GPU that are in use by any process.
 ///
 /// # Errors
 /// The reason why the driver does not say.

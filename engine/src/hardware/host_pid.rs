@@ -1,8 +1,8 @@
 //! The number that the driver knows this process by.
 //!
-//! Owns what is found out of it. The driver numbers processes as the host does; in a container a process has another number
-//! for itself, which on the host may be anyone's. Holds: nobody else's number is taken for ours. Refuses to guess: it is
-//! then not known, and says why.
+//! Owns what is found out about it. The driver numbers processes as the host does; in a container a process has another number
+//! for itself, which may belong to any other process on the host. Holds: another process's number is never taken for ours.
+//! Refuses to guess: it is then not known, and says why.
 
 use crate::{hardware::Figure, sync::Mutex};
 
@@ -33,8 +33,8 @@ pub(super) fn find(before: &[u32], now: &[u32]) {
     *found = found.or_else(|| reported(before, now, outside_of_containers()));
 }
 
-/// Which of those who compute on a GPU now this process is: of the number `own`, if that is known, or else the only one who
-/// was not there before.
+/// Which of the processes that compute on a GPU now is this one: the one with the number `own`, if that is known, or else the
+/// only one that was not there before.
 #[cfg(feature = "cuda")]
 fn reported(before: &[u32], now: &[u32], own: Option<u32>) -> Option<u32> {
     if let Some(own) = own.filter(|own| now.contains(own)) {

@@ -1,8 +1,8 @@
 //! The rates of this processor, as programs before this one measured them.
 //!
-//! Owns the file that they are kept in. Always holds: they are of this processor with so many threads and of this very
-//! program file, and not older than [`LASTS`]: kernels and machines change. Refuses nothing: without a file, or with one that
-//! cannot be read, a program measures for itself.
+//! Owns the file that they are kept in. Always holds: they belong to this processor with this number of threads and to this
+//! program file, and are not older than [`LASTS`], because kernels and machines change. Refuses nothing: without a file, or
+//! with one that cannot be read, a program measures for itself.
 
 use std::{
     fs,
@@ -38,7 +38,7 @@ struct Subject {
 }
 
 impl Subject {
-    /// This program on this machine; `None` where the system does not tell.
+    /// This program on this machine; `None` if the system does not report it.
     fn here() -> Option<Self> {
         let written = std::env::current_exe().ok()?.metadata().ok()?.modified().ok()?;
         Some(Self { processor: cpu::look_for_name()?, threads: cpu_threads(), program: secs(written) })
@@ -53,8 +53,8 @@ impl KeptRates {
         is_sane.then_some(kept)
     }
 
-    /// Writes `rates` where the next program finds them: in the place of what is kept, and no longer than that would have
-    /// been.
+    /// Writes `rates` where the next program finds them, in place of what is kept, and for no longer than that would have been
+    /// kept.
     pub(crate) fn write(rates: Rates, kept: Option<Self>) {
         let now = secs(SystemTime::now());
         let Some(of) = Subject::here() else { return };

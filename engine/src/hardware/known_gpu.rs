@@ -1,8 +1,8 @@
 //! A GPU that is here: what the driver says of it, and what was measured on it.
 //!
-//! Owns what a process holds of a GPU beside its pool: what it held when it was opened, kept for each kind of card and
-//! version of CUDA, what it holds now, and what the kernels of each run add to it. Always holds: kernels that no run has
-//! loaded yet are allowed for, so that a plan is not below what comes; what the driver does not tell is not kept, nor called
+//! Owns what a process holds of a GPU in addition to its pool: what it held when it was opened, kept for each kind of card and
+//! version of CUDA, what it holds now, and what the kernels of each run add to it. Always holds: kernels that no run has loaded
+//! yet are allowed for, so that a plan is not below what comes; what the driver does not report is neither kept nor called
 //! measured.
 
 use std::{
@@ -38,7 +38,7 @@ pub(super) struct KnownGpu {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 struct Measured {
-    /// The most that a process held beside its pool once the libraries were started.
+    /// The most that a process held in addition to its pool once the libraries were started.
     opened: Option<Bytes>,
     /// How the pool hands out memory.
     pool: Option<PoolProfile>,
@@ -52,10 +52,10 @@ struct Measured {
 /// What this process holds of a GPU that it opened.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct OpenGpu {
-    /// Whether the driver tells what the process holds; else it is only a bound.
+    /// Whether the driver reports what the process holds; otherwise it is only a bound.
     is_reported: bool,
     opened: Bytes,
-    /// Beside the pool, when it was last asked.
+    /// What the process held in addition to the pool, when it was last asked.
     held: Bytes,
     /// The kernels that are loaded.
     loaded: BTreeSet<String>,
@@ -65,13 +65,13 @@ struct OpenGpu {
 const NAMES: [Likeness; 2] = [Likeness::Exact, Likeness::AtAnySize];
 /// What the kernels of a run may take that was never seen: a bound.
 const KERNELS: Bytes = Bytes::mib(96);
-/// The same of a run with convolutions: cuDNN's come on top of ours and cuBLAS's.
+/// Allowance for a run with convolutions: cuDNN's kernels come on top of ours and cuBLAS's.
 const KERNELS_OF_CONVOLUTIONS: Bytes = Bytes::mib(192);
-/// The same where a run of other sizes has loaded all but those that the libraries choose by sizes.
+/// Allowance if a run of other sizes has loaded all kernels but those that the libraries choose by sizes.
 const OTHER_SIZES: Bytes = Bytes::mib(32);
 /// What a run of known kernels may take more than it did: a bound.
 const MORE: Bytes = Bytes::mib(4);
-/// Runs of which it is kept what their kernels take. Beyond them it is forgotten, and measured again.
+/// Runs for which the memory of their kernels is kept. Older ones are forgotten, and measured again.
 const KEPT: usize = 512;
 
 impl KnownGpu {
@@ -105,8 +105,8 @@ impl KnownGpu {
         &self.profile
     }
 
-    /// The same after it was opened, and what the process holds of it: what the driver `reported`, or where it does not, the
-    /// most that it may be, of which nothing is kept.
+    /// The same GPU after it was opened, with what the process holds of it: what the driver `reported`, or, if it does not
+    /// report it, the most that it may be, which is not kept.
     pub(super) fn opened(&self, reported: &Figure<Bytes>, bound: Bytes, pool: PoolProfile) -> (Self, Bytes) {
         let is_reported = reported.is_ok();
         let held = reported.clone().unwrap_or_else(|_| {
@@ -122,7 +122,8 @@ impl KnownGpu {
         (self.with(measured, Some(open)), held)
     }
 
-    /// The same, holding so much beside its pool; `ran` is the experiment of a run that went to its end.
+    /// The same GPU when the process holds this much in addition to its pool; `ran` is the experiment of a run that went to its
+    /// end.
     pub(super) fn holding(&self, held: Bytes, ran: Option<&Experiment>) -> Self {
         let (mut open, mut measured) = (self.open.clone().unwrap_or_default(), self.measured.clone());
         open.held = open.held.max(held);
@@ -141,13 +142,13 @@ impl KnownGpu {
         self.with(measured, Some(open))
     }
 
-    /// Whether attention on tensor cores, by kernels of this name, was right; `None` where nobody checked.
+    /// Whether attention on tensor cores, by kernels of this name, was right; `None` if it was not checked.
     #[cfg(feature = "cuda")]
     pub(super) fn tensor_cores(&self, kernels: &str) -> Option<bool> {
         self.measured.tensor_cores.get(kernels).copied()
     }
 
-    /// The same after a check of it.
+    /// The same GPU after a check of attention on tensor cores.
     #[cfg(feature = "cuda")]
     pub(super) fn with_tensor_cores(&self, kernels: String, is_right: bool) -> Self {
         let mut measured = self.measured.clone();
@@ -155,7 +156,7 @@ impl KnownGpu {
         self.with(measured, self.open.clone())
     }
 
-    /// The same once it is closed.
+    /// The same GPU once it is closed.
     pub(super) fn closed(&self) -> Self {
         self.with(self.measured.clone(), None)
     }

@@ -32,7 +32,7 @@ use crate::{
 /// ```
 /// use plimsoll_engine::hardware::Machine;
 ///
-/// // `Machine::detect` asks the driver for GPUs; the nominal machine asks nobody.
+/// // `Machine::detect` asks the driver for GPUs; the nominal machine asks nothing.
 /// let machine = Machine::nominal();
 /// assert!(!machine.target("cpu")?.is_gpu());
 ///
@@ -50,7 +50,7 @@ struct Known {
     threads: usize,
     rates: Rates,
     process_base: Bytes,
-    /// `None` where the system does not tell, and of a nominal machine.
+    /// The free memory; `None` if the system does not report it, and for a nominal machine.
     free_memory: Option<FreeMemory>,
     /// `None` before they were looked for.
     gpus: Option<Figure<Vec<KnownGpu>>>,
@@ -60,8 +60,8 @@ struct Known {
 }
 
 impl Machine {
-    /// A machine of which nothing is measured: nominal rates, a process of no size, memory without limit, no GPU. Reads
-    /// nothing but the number of threads, so it is the same on every call.
+    /// A machine without measurements: nominal rates, a process of no size, memory without limit, no GPU. Reads nothing but the
+    /// number of threads, so it is the same on every call.
     pub fn nominal() -> Self {
         let (threads, rates) = (cpu_threads(), Rates::NOMINAL);
         let known = Known {
@@ -108,7 +108,7 @@ impl Machine {
         self.0.process_base
     }
 
-    /// What the system can give this process before a run and its data; `None` where it does not tell.
+    /// What the system can give this process before a run and its data; `None` if it does not report it.
     pub fn free_memory(&self) -> Option<FreeMemory> {
         self.0.free_memory
     }
@@ -127,7 +127,7 @@ impl Machine {
         self.0.gpus.is_none() && cuda_index(device).is_some()
     }
 
-    /// The profile of this name: of a GPU that is here, or of a card that ships.
+    /// The profile of this name, for a GPU that is here or a card that ships.
     pub fn profile(&self, name: &str) -> Option<Arc<Profile>> {
         match cuda_index(name) {
             Some(index) => self.gpu(index as usize).map(|gpu| Arc::clone(gpu.profile())),
@@ -170,7 +170,7 @@ impl Machine {
         Ok(Target::Gpu(Arc::new(Profile { context, ..(**profile).clone() })))
     }
 
-    /// How the driver names the GPU at an index for good.
+    /// The driver's permanent name for the GPU at an index.
     ///
     /// # Errors
     /// The reason why there is no such GPU.
@@ -179,7 +179,8 @@ impl Machine {
         Ok(gpu.description().uuid.clone())
     }
 
-    /// The same after a look at how full the GPU of this name is, unless this process has opened it before; and that look.
+    /// The same machine after a look at how full the GPU of this name is, unless this process has opened it before; and that
+    /// look.
     #[cfg(feature = "cuda")]
     #[must_use]
     pub(crate) fn with_usage_before(&self, uuid: &str) -> (Self, UsageBefore) {
@@ -190,53 +191,53 @@ impl Machine {
         (self.changed(|known| drop(known.before.insert(uuid.to_owned(), before.clone()))), before)
     }
 
-    /// The same with another number of threads of the processor.
+    /// The same machine with another number of threads of the processor.
     #[must_use]
     pub fn with_threads(&self, threads: usize) -> Self {
         self.changed(|known| known.threads = threads)
     }
 
-    /// The same with measured rates of the processor.
+    /// The same machine with measured rates of the processor.
     #[must_use]
     pub fn with_rates(&self, rates: Rates) -> Self {
         self.changed(|known| known.rates = rates)
     }
 
-    /// The same with another size of the process before a run.
+    /// The same machine with another size of the process before a run.
     #[must_use]
     pub fn with_process_base(&self, bytes: Bytes) -> Self {
         self.changed(|known| known.process_base = bytes)
     }
 
-    /// The same with the size that this process has now, which must be between runs.
+    /// The same machine with the size that this process has now, which must be between runs.
     #[must_use]
     pub fn with_process_measured(&self) -> Self {
         self.with_process_base(resident())
     }
 
-    /// The same with another amount of memory that the system can give; a change of a few percent is none.
+    /// The same machine with another amount of memory that the system can give; a change of a few percent does not count.
     #[must_use]
     pub fn with_free_memory(&self, free: Option<FreeMemory>) -> Self {
         let is_near = self.0.free_memory.zip(free).is_some_and(|(known, free)| known.is_near(&free));
         self.changed(|known| known.free_memory = if is_near { known.free_memory } else { free })
     }
 
-    /// The same with the memory that the system can give now, and besides `held` bytes of data, which go before other data
-    /// come. It must be between runs.
+    /// The same machine with the memory that the system can give now, plus `held` bytes of data, which are freed before other
+    /// data come. It must be between runs.
     #[must_use]
     pub fn with_free_memory_measured(&self, held: Bytes) -> Self {
         self.with_free_memory(FreeMemory::now().map(|free| FreeMemory { bytes: free.bytes + held, ..free }))
     }
 
-    /// The same with these GPUs in place of those that are here.
+    /// The same machine with these GPUs in place of those that are here.
     #[must_use]
     pub fn with_gpus(&self, gpus: Vec<Description>) -> Self {
         let gpus = (0..).zip(gpus).map(|(index, gpu)| KnownGpu::new(index, gpu)).collect();
         self.changed(|known| known.gpus = Some(Ok(gpus)))
     }
 
-    /// The same after a GPU was opened, and what the process holds of it: what the driver `reported`, or else the most that
-    /// it may be, for which `bound` is what the card's use has grown by. `pool` is how its pool hands out memory.
+    /// The same machine after a GPU was opened, with what the process holds of it: what the driver `reported`, or else the most
+    /// that it may be, for which `bound` is what the card's use has grown by. `pool` is how its pool hands out memory.
     #[must_use]
     pub fn with_gpu_opened(
         &self,
@@ -254,26 +255,26 @@ impl Machine {
         (machine, held)
     }
 
-    /// The same with what the process now holds of an open GPU beside its pool; `ran` is the experiment of a run that went
-    /// to its end, all of whose kernels are therefore loaded.
+    /// The same machine with what the process now holds of an open GPU in addition to its pool; `ran` is the experiment of a
+    /// run that went to its end, all of whose kernels are therefore loaded.
     #[must_use]
     pub fn with_gpu_held(&self, index: usize, held: Bytes, ran: Option<&Experiment>) -> Self {
         self.with_gpu(index, |gpu| gpu.holding(held, ran))
     }
 
-    /// The same after a GPU was closed: all that the process held of kernels and libraries is gone.
+    /// The same machine after a GPU was closed: all that the process held of kernels and libraries is gone.
     #[must_use]
     pub fn with_gpu_closed(&self, index: usize) -> Self {
         self.with_gpu(index, KnownGpu::closed)
     }
 
-    /// Whether attention on the tensor cores of the GPU at an index was right; `None` where nobody checked.
+    /// Whether attention on the tensor cores of the GPU at an index was right; `None` if it was not checked.
     #[cfg(feature = "cuda")]
     pub(crate) fn tensor_cores(&self, index: usize) -> Option<bool> {
         self.gpu(index)?.tensor_cores(&crate::backend::cuda::attention::tensor_kernels())
     }
 
-    /// The same after a check of it.
+    /// The same machine after a check of attention on tensor cores.
     #[cfg(feature = "cuda")]
     #[must_use]
     pub(crate) fn with_tensor_cores(&self, index: usize, is_right: bool) -> Self {

@@ -63,22 +63,22 @@ pub struct Gpu {
     /// The version of its driver.
     #[serde(serialize_with = "figure")]
     pub driver: Figure<String>,
-    /// Its memory.
+    /// The GPU's memory.
     #[serde(rename = "total_bytes", serialize_with = "bytes")]
     pub total: Figure<Bytes>,
-    /// In use by all processes and the driver.
+    /// Memory in use by all processes and the driver.
     #[serde(rename = "used_bytes", serialize_with = "bytes")]
     pub used: Figure<Bytes>,
-    /// In use by this process.
+    /// Memory in use by this process.
     #[serde(rename = "process_bytes", serialize_with = "bytes")]
     pub process: Figure<Bytes>,
     /// Share of the last moments in which a kernel ran, percent.
     #[serde(rename = "utilisation_percent", serialize_with = "figure")]
     pub utilisation: Figure<u32>,
-    /// Degrees Celsius.
+    /// The temperature in degrees Celsius.
     #[serde(rename = "temperature_celsius", serialize_with = "figure")]
     pub temperature: Figure<u32>,
-    /// Watts.
+    /// The power in watts.
     #[serde(rename = "power_watts", serialize_with = "figure")]
     pub power: Figure<f64>,
 }
@@ -118,7 +118,7 @@ fn describe() -> Figure<Vec<Description>> {
     crate::backend::cuda::describe()
 }
 
-/// The same of a program without the engine for GPUs.
+/// Reports no GPUs: this program is built without the engine for them.
 #[cfg(not(feature = "cuda"))]
 fn describe() -> Figure<Vec<Description>> {
     Err("this program was built without the CUDA engine".to_owned())

@@ -35,9 +35,9 @@ pub(crate) fn reported(uuid: &str, before: &UsageBefore) -> Figure<Bytes> {
     held(uuid, before)
 }
 
-/// What this process holds of a GPU that it opened: as the driver says. In a container the driver may list the process
-/// with 0 bytes (NVIDIA/open-gpu-kernel-modules, pull request 614); what was taken of the GPU since this process opened it
-/// is the same figure, as long as nobody else computes on it.
+/// What this process holds of a GPU that it opened: as the driver says. In a container the driver may list the process with 0
+/// bytes (NVIDIA/open-gpu-kernel-modules, pull request 614); what was taken of the GPU since this process opened it is the same
+/// figure, as long as no other process computes on it.
 ///
 /// # Errors
 /// Why it is not known.

@@ -1,7 +1,7 @@
 //! The thread that looks at the devices once a second.
 //!
-//! Owns the thread and the slot with the latest look. Always holds: whoever reads never waits for the driver. Without a
-//! driver it looks once, says why there is no GPU, and ends.
+//! Owns the thread and the slot with the latest look. Always holds: a reader never waits for the driver. Without a driver it
+//! looks once, says why there is no GPU, and ends.
 
 use std::{sync::Arc, thread::JoinHandle, time::Duration};
 

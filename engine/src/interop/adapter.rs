@@ -1,7 +1,7 @@
-//! Low-rank adapters: merged into the weights they stand beside, or as PEFT has them, in a file of their own.
+//! Low-rank adapters: merged into the weights that they belong to, or as PEFT has them, in a file of their own.
 //!
-//! Always holds: what one adapter adds to the rows of a layer here is what those of the layers there add, for they share the
-//! first matrix, and each has its rows of the second.
+//! Always holds: what one adapter adds to the rows of a layer here is what the layers' adapters there add, because they share
+//! the first matrix, and each has its rows of the second.
 
 use std::{ops::Range, path::Path};
 
@@ -120,7 +120,7 @@ pub(super) fn can_stand_alone(experiment: &Experiment) -> Result<()> {
     Ok(())
 }
 
-/// The rows of a matrix that has `rows`, of so many bytes each, zeros where there are none.
+/// A matrix with these `rows`, of this many bytes each, with zeros for missing rows.
 fn filled(rows: &[Option<usize>], from: &[u8], bytes: usize) -> Vec<u8> {
     let mut whole = vec![0; rows.len() * bytes];
     for (to, row) in whole.chunks_exact_mut(bytes).zip(rows) {

@@ -1,7 +1,7 @@
-//! Whether a model computes what its weights were trained for, as far as files beside the weights say it.
+//! Whether a model computes what its weights were trained for, as far as files next to the weights say it.
 //!
-//! Extents alone do not tell heads, windows, angles or what a norm adds. Always holds: what differs is refused with the
-//! setting that would mend it; where no file says anything, that is said.
+//! Extents alone do not show heads, windows, angles or what a norm adds. Always holds: a difference is refused with the setting
+//! that would fix it; if no file says anything, that is reported.
 
 use std::{fs::File, io::Read, path::Path};
 

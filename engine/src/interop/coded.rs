@@ -37,7 +37,7 @@ fn floats(bytes: &[u8]) -> Vec<f32> {
 }
 
 impl Mapped {
-    /// The weight of this name and extents, where it lies here as codes.
+    /// The weight of this name and extents, if it lies here as codes.
     ///
     /// # Errors
     /// Fails where its codes and its scales are not those of one weight of these extents.

@@ -1,7 +1,7 @@
 //! The `config.json` that says what written weights are of.
 //!
-//! Owns [`of`]. Always holds: a program that reads the file computes what the run computed. Refuses, with the setting, what
-//! the layout has no word for. Fields that decide nothing of that are those of the file the run began with.
+//! Owns [`of`]. Always holds: a program that reads the file computes what the run computed. Refuses, with the setting, what the
+//! layout has no word for. Other fields are copied from the file that the run began with.
 
 use serde_json::{Map, Value, json};
 
@@ -66,7 +66,7 @@ pub(super) fn began_in_timm(experiment: &Experiment) -> bool {
     before(experiment).is_some_and(|fields| fields.get("architecture").is_some_and(Value::is_string))
 }
 
-/// The configuration that the run began with, for as many classes as it has now.
+/// The configuration that the run began with, with the present number of classes.
 fn as_it_began(experiment: &Experiment, info: &DatasetInfo, names: Option<&[String]>) -> Map<String, Value> {
     let mut fields = before(experiment).unwrap_or_default();
     fields.insert("num_classes".to_owned(), info.classes.into());
@@ -182,7 +182,7 @@ fn vit(model: &Model, info: &DatasetInfo, names: Option<&[String]>) -> Result<Va
     Ok(fields)
 }
 
-/// What timm asks of a model's folder; torchvision has no such file.
+/// What timm requires in a model's folder; torchvision has no such file.
 fn of_timm(model: &Model, info: &DatasetInfo, names: Option<&[String]>) -> Result<Map<String, Value>> {
     let [height, width, channels] = info.image()?;
     if model.stem == Stem::Small {

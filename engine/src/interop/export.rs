@@ -1,4 +1,4 @@
-//! A trained model in the layout of others: `model.safetensors` and `config.json`, or an adapter beside its base.
+//! A trained model in the layout of others: `model.safetensors` and `config.json`, or an adapter for its base.
 //!
 //! Owns [`export`]. Always holds: what is written loads in `transformers`, `peft`, `timm` or `torchvision`, and here again to
 //! the same logits. Refuses, in words, what the layout has no place for.
@@ -59,8 +59,8 @@ pub struct Exported {
 }
 
 /// Writes the weights of `checkpoint`, which is one of the experiment's run, to `folder`, in the layout that others load. The
-/// folder is made where it is not there.
-/// Adapters go to a file of their own, unless they are to be merged into the weights they stand beside.
+/// folder is made if it does not exist. Adapters go to a file of their own, unless they are to be merged into the weights that
+/// they belong to.
 ///
 /// # Errors
 /// Fails for a model that has no place in such a layout, for a checkpoint that cannot be read, and when the system takes no
@@ -153,7 +153,7 @@ fn notes(folder: &Path, experiment: &Experiment, info: &DatasetInfo, merge: bool
     notes
 }
 
-/// What of a trained model its files do not have, for whoever exports it: the integers that it was tested with at the end.
+/// What the files of a trained model lack, for callers that export it: the integers that it was tested with at the end.
 pub fn left_out(experiment: &Experiment) -> Option<String> {
     let quantise = &experiment.quantise;
     let kind = match quantise.kind {
@@ -170,7 +170,7 @@ pub fn left_out(experiment: &Experiment) -> Option<String> {
 /// A tensor of a checkpoint.
 #[derive(Clone, Copy)]
 enum Weight<'a> {
-    /// Its elements, in this type.
+    /// The elements lie there, in this type.
     There(&'a [u8], DType),
     /// Codes of them.
     Coded(CodedTensor<'a>),
@@ -180,7 +180,7 @@ enum Weight<'a> {
 enum OfFactors<'a> {
     /// The bias of the last factor.
     Bias(String),
-    /// All of them, multiplied.
+    /// All of the product's elements, multiplied.
     Product(Merged<'a>),
 }
 
@@ -191,7 +191,7 @@ pub(super) struct Run<'a> {
     pub(super) experiment: &'a Experiment,
     /// The tensors of the model with every layer whole.
     pub(super) slots: Vec<Slot>,
-    /// Those of the checkpoint.
+    /// The checkpoint's tensors that it is made of.
     made_of: Vec<Slot>,
     /// The layers that are factored there.
     factored: Vec<Factorable>,
@@ -219,7 +219,7 @@ impl Exported {
         self.put_json(folder, PROCESSOR, fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect())
     }
 
-    /// Copies what lies beside the weights that the run began with, and belongs to them.
+    /// Copies the files that lie next to the weights that the run began with, and belong to them.
     fn put_companions(&mut self, folder: &Path, experiment: &Experiment) -> Result<()> {
         let chosen = experiment.weights.chosen();
         let Some(from) = chosen.and_then(|path| if path.is_dir() { Some(path) } else { path.parent() }) else {

@@ -1,8 +1,8 @@
-//! Elements that are no numbers: a file that was damaged, or saved by a run that had diverged.
+//! Elements that are not finite numbers: a file that was damaged, or saved by a run that had diverged.
 
 use crate::tensor::DType;
 
-/// The first of these elements that is no finite number: all bits of its exponent are set.
+/// The first of these elements that is not a finite number: all bits of its exponent are set.
 pub(super) fn first_not_finite(elements: &[u8], dtype: DType) -> Option<usize> {
     fn first<const SIZE: usize>(elements: &[u8], is_wrong: impl Fn(&[u8; SIZE]) -> bool) -> Option<usize> {
         let (elements, _) = elements.as_chunks::<SIZE>();

@@ -1,8 +1,9 @@
 //! Weights that fit a model: each tensor of it with where its elements come from.
 //!
 //! Owns [`Fitted`], which a session is loaded from. Always holds: every tensor of the model was found with its extents, or
-//! begins afresh and that is said; every tensor of the files was used, or is a constant. Refuses weights of which a tensor is
-//! missing, misshapen or left over, and those of a model that computes something else: it would train, and be another model.
+//! begins with new values, which is reported; every tensor of the files was used, or is a constant. Refuses weights of which a
+//! tensor is missing, misshapen or left over, and weights of a model that computes something else: it would train, and be
+//! another model.
 
 mod factored;
 mod mends;
@@ -51,7 +52,7 @@ pub struct Fitted {
     mapped: Mapped,
     naming: &'static str,
     tensors: HashMap<String, Vec<Piece>>,
-    /// Of a factored model whose weights lie here whole.
+    /// The factors of a factored model whose weights lie here whole.
     factors: Option<Factors>,
     notes: Vec<String>,
     now: Now,
@@ -73,7 +74,7 @@ struct Match {
     used: HashSet<String>,
     missing: Vec<String>,
     misshapen: Vec<String>,
-    /// Those whose elements are no weights.
+    /// Tensors whose elements are not weights.
     mistyped: Vec<String>,
     notes: Vec<String>,
 }
@@ -82,7 +83,7 @@ struct Match {
 type Wrong = (&'static str, Vec<String>);
 
 impl Match {
-    /// Tensors that have their names, whatever their extents.
+    /// Tensors that have their names, with any extents.
     fn named(&self) -> usize {
         self.found.len() + self.misshapen.len() + self.mistyped.len()
     }
@@ -111,8 +112,8 @@ impl Fitted {
     /// Fits weights to the model of `experiment`.
     ///
     /// # Errors
-    /// Fails where a tensor is missing, misshapen or left over, with the names; where the configuration beside the weights
-    /// is that of a model that computes something else; and where the model cannot be built.
+    /// Fails where a tensor is missing, misshapen or left over, with the names; where the configuration next to the weights
+    /// belongs to a model that computes something else; and where the model cannot be built.
     pub fn new(mapped: Mapped, experiment: &Experiment, info: &DatasetInfo) -> Result<Self> {
         let layers = low_rank::factored(experiment, info)?;
         if layers.is_empty() || mapped.has_factors(&layers) {
@@ -148,7 +149,7 @@ impl Fitted {
         &self.notes
     }
 
-    /// What is to be said of its answers where a part of the model begins afresh: nothing was learned of that.
+    /// A warning about its answers if a part of the model begins with new values, for which nothing was learned.
     pub fn caution(&self) -> Option<String> {
         let afresh = self.notes.iter().find(|note| note.contains(AFRESH))?;
         Some(format!("until it is trained, what it answers is by chance: {afresh}"))
@@ -176,7 +177,7 @@ impl Fitted {
 }
 
 impl Mapped {
-    /// Looks for the model's tensors by a naming; by their own names where there is none.
+    /// Looks for the model's tensors by a naming, or by their own names if there is none.
     fn matched(&self, slots: &[Slot], naming: Option<&'static Naming>, experiment: &Experiment) -> Result<Match> {
         let mut found = Match::default();
         for slot in slots {
@@ -302,7 +303,7 @@ impl Mapped {
         Ok((notes, wrong))
     }
 
-    /// Refuses what is wrong, with what would mend it; what begins afresh because it is not there comes back.
+    /// Refuses what is wrong, and says how to fix it; returns what begins with new values because it is missing.
     fn refuse_others(
         &self,
         found: &Match,
@@ -350,7 +351,7 @@ impl Mapped {
         })
     }
 
-    /// The tensors that nothing was made of, and which are no constants.
+    /// The tensors that were not used and are not constants.
     fn left_over(
         &self,
         used: &HashSet<String>,

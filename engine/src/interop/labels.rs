@@ -1,4 +1,4 @@
-//! What the classes of a model are called, by the files that its weights lie in or beside.
+//! What the classes of a model are called, by the files that hold its weights or lie next to them.
 //!
 //! Always holds: a name for each number from 0 on, or none at all.
 
@@ -49,7 +49,7 @@ pub(super) fn of_transformers(names: Option<&[String]>, classes: usize) -> [(&'s
     [(NAMES, labels.into()), (NUMBERS, numbers.into())]
 }
 
-/// Gives the fields of timm the names of the classes, in the place of any that were there.
+/// Adds the names of the classes to the fields of timm, in place of any that were there.
 pub(super) fn put_for_timm(fields: &mut Map<String, Value>, names: Option<&[String]>) {
     const STALE: [&str; 2] = [OF_TIMM, "label_descriptions"];
     STALE.iter().for_each(|name| drop(fields.remove(*name)));

@@ -8,7 +8,7 @@ use crate::tensor::DType;
 /// How a published tensor differs from the one here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// The same extents.
+    /// The same extents as here.
     Same,
     /// `[out, in]` here, `[in, out]` there, as GPT-2's dense layers have it.
     Transposed,
@@ -94,8 +94,8 @@ impl View {
         self.dims.iter().product()
     }
 
-    /// Writes the elements from the one of number `at` on to `to`, as many as fit whole. `from` has them all, of type
-    /// `source`; what is written has the type `target`. Types that hold no real number have no elements to convert.
+    /// Writes elements to `to`, beginning with number `at`, as many as fit whole. `from` has them all, of type `source`; they
+    /// are written with the type `target`. Types that hold no real numbers have no elements to convert.
     pub(super) fn convert(&self, from: &[u8], source: DType, at: usize, to: &mut [u8], target: DType) {
         let mut at = at;
         let mut to = to;

@@ -137,7 +137,7 @@ struct Lent<'a, B: Lends> {
     backend: &'a B,
     tensors: CandleTensors,
     owners: Vec<(String, Tensor<B>)>,
-    /// What goes into the tensors of the first owners in the place of their elements.
+    /// The elements that replace those of the tensors of the first owners.
     returns: Vec<Exchange>,
 }
 

@@ -28,9 +28,9 @@ pub struct Mapped {
     /// The file or folder that was chosen.
     pub(super) path: PathBuf,
     pub(super) tensors: HashMap<String, Place>,
-    /// The texts beside the tensors of the first file.
+    /// The texts stored with the tensors of the first file.
     pub(super) facts: HashMap<String, String>,
-    /// The configuration that lies beside them.
+    /// The configuration that lies next to them.
     pub(super) config: Option<PathBuf>,
     map: MmapedSafetensors,
 }

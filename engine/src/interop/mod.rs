@@ -1,8 +1,8 @@
 //! Models of other programs: the layout of Hugging Face, torchvision and timm on a disk.
 //!
-//! Owns the names and layouts of published tensors (one table a family), reading them ([`Fitted`]) and writing
-//! them. Always holds: weights that are loaded make the model compute what it computes where they come from. Refuses weights
-//! of another model, tensor by tensor and by the configuration beside them.
+//! Owns the names and layouts of published tensors (one table a family), reading them ([`Fitted`]) and writing them. Always
+//! holds: weights that are loaded make the model compute what it computes where they come from. Refuses weights of another
+//! model, tensor by tensor and by the configuration next to them.
 
 mod adapter;
 mod agrees;

@@ -30,7 +30,7 @@ pub(super) struct Naming {
     pub(super) prefix: &'static str,
     /// Ends of names that hold nothing to load: constants, and counts of batches.
     pub(super) constants: &'static [&'static str],
-    /// The layer that gives the logits, and that of the tokens where it has their number too.
+    /// The layer that gives the logits, and the token layer if it has the same number of rows.
     pub(super) head: &'static [&'static str],
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Naming {
 pub(super) struct Part {
     /// The published tensor.
     pub(super) name: String,
-    /// Its extents.
+    /// The tensor's extents.
     pub(super) shape: Vec<usize>,
     /// The extents of the part here.
     pub(super) here: Vec<usize>,

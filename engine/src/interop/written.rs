@@ -34,9 +34,9 @@ pub(super) struct Entry<'a> {
 
 /// Where the elements of a tensor come from.
 pub(super) enum Elements<'a> {
-    /// They lie somewhere, in this type.
+    /// The elements lie somewhere, in this type.
     There(&'a [u8], DType),
-    /// They are made, in the type of the entry.
+    /// The elements are made, in the type of the entry.
     Made(Box<dyn Fn() -> Vec<u8> + 'a>),
 }
 

@@ -44,11 +44,11 @@ impl Bookkeeping {
 /// What a ledger does about the bookkeeping.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) enum Books {
-    /// It ignores it.
+    /// Bookkeeping is ignored.
     #[default]
     None,
-    /// It gathers the figures, inside [`tally::counted`](super::tally::counted).
+    /// Bookkeeping is recorded, inside [`tally::counted`](super::tally::counted).
     Gathering(Bookkeeping),
-    /// They count among what is alive.
+    /// Bookkeeping counts as live bytes.
     Counted(Bookkeeping),
 }

@@ -90,7 +90,7 @@ impl Categories {
         *value = (*value).max(bytes.0);
     }
 
-    /// The sum.
+    /// The sum of all categories.
     pub fn total(&self) -> Bytes {
         Bytes(self.0.iter().sum())
     }
@@ -109,7 +109,7 @@ impl Serialize for Categories {
 }
 
 impl<'de> Deserialize<'de> for Categories {
-    /// As it is written; a category that is left out has nothing.
+    /// Reads it as it is written; a category that is left out is zero.
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let written = BTreeMap::<Category, u64>::deserialize(deserializer)?;
         let mut categories = Self::default();

@@ -1,13 +1,13 @@
-//! What a disk still has room for.
+//! The free space of a disk.
 //!
-//! Refuses nothing: a system that does not tell has no figure.
+//! Refuses nothing: a system that does not report it has no figure.
 
 use std::path::Path;
 
 use crate::bytes::Bytes;
 
-/// Room for this user's files on the disk of `folder`, or of the nearest folder around it that is there; `None` where the system
-/// does not tell.
+/// Space for this user's files on the disk of `folder`, or of the nearest folder around it that exists; `None` if the system
+/// does not report it.
 pub fn free_at(folder: &Path) -> Option<Bytes> {
     folder.ancestors().find(|folder| folder.is_dir()).and_then(free)
 }

@@ -19,7 +19,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// The line of a run that begins now: `budget`, or what the system can give beside `taken` bytes where that is less.
+    /// The limit of a run that begins now: `budget`, or what the system can give in addition to `taken` bytes if that is less.
     pub fn now(budget: Bytes, taken: Bytes) -> Self {
         let system = FreeMemory::now().map(|free| free.line(taken)).filter(|line| line.bytes < budget);
         system.unwrap_or(Self { bytes: budget, limited_by: LimitedBy::Budget })
@@ -37,12 +37,12 @@ impl fmt::Display for Line {
 pub struct FreeMemory {
     /// Bytes by which the process may grow.
     pub bytes: Bytes,
-    /// The limit.
+    /// What the limit is.
     pub limited_by: LimitedBy,
 }
 
 impl FreeMemory {
-    /// What it is now; `None` where the system does not tell.
+    /// The memory that is free now; `None` if the system does not report it.
     pub fn now() -> Option<Self> {
         let least = limits().into_iter().min_by_key(|(bytes, _)| *bytes);
         least.map(|(bytes, limited_by)| Self { bytes, limited_by })
@@ -120,7 +120,7 @@ mod linux {
         Some(Bytes::kib(line.trim().trim_end_matches(" kB").parse().ok()?))
     }
 
-    /// What the control groups of `/proc/self/cgroup` leave, those around them included: of version 2, and of version 1.
+    /// What the control groups of `/proc/self/cgroup` leave, including the groups around them, for version 2 and version 1.
     pub(super) fn groups(own: &str, root: &Path) -> Vec<Bytes> {
         let mut found = Vec::new();
         for line in own.lines() {

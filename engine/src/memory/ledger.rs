@@ -50,7 +50,7 @@ pub struct Ledger(Rc<Account>);
 struct Account {
     budget: Option<Bytes>,
     limited_by: Cell<LimitedBy>,
-    /// What the process holds besides the pool, on a GPU.
+    /// What the process holds in addition to the pool, on a GPU.
     context: Bytes,
     allocator: RefCell<Allocator>,
     live: Cell<u64>,
@@ -125,7 +125,7 @@ impl Ledger {
         ledger
     }
 
-    /// The same, and everything that happens is logged, for [`Ledger::replayed`].
+    /// The same ledger, which logs everything that happens, for [`Ledger::replayed`].
     pub fn logging() -> Self {
         let ledger = Self::gathering();
         ledger.0.record.replace(Record::Log(EventLog::new()));
@@ -303,7 +303,7 @@ impl Ledger {
         self.0.layers.borrow_mut().id(path)
     }
 
-    /// From here on layers are those of the teacher, or no longer: their paths begin with its word.
+    /// Says whether layers from here on belong to the teacher: their paths then begin with its word.
     pub fn name_teachers(&self, is_teachers: bool) {
         self.0.layers.borrow_mut().are_teachers = is_teachers;
     }
@@ -364,7 +364,7 @@ impl Ticket {
         self.bytes
     }
 
-    /// Where the allocator's model has put the block; nowhere on the heap.
+    /// Where the allocator's model has put the block; `None` on the heap.
     pub fn place(&self) -> Option<Place> {
         self.ledger.0.allocator.borrow().place(self.place)
     }

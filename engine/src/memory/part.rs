@@ -18,7 +18,7 @@ pub enum Part {
     },
     /// A micro-batch of a step.
     MicroBatch {
-        /// Whether it is the step's first, in which gradients are born.
+        /// Whether it is the step's first, in which gradients are allocated.
         is_first: bool,
     },
     /// What follows the last micro-batch of a step.
@@ -46,7 +46,7 @@ pub enum Part {
         /// What it has; the last one has what is left.
         samples: usize,
     },
-    /// One pass over tokens of a text that is written on.
+    /// One pass over tokens of a text that is continued.
     Writing {
         /// How many it sees.
         tokens: usize,

@@ -127,7 +127,7 @@ pub fn meter_of_this_thread() -> Option<&'static Meter> {
     METER.with(Cell::get)
 }
 
-/// Notes that this thread got so many bytes of a file, from the disk or from what the system keeps of it in memory.
+/// Notes that this thread read this many bytes of a file, from the disk or from the system's cache.
 pub fn note_read(bytes: usize) {
     if let Some(meter) = meter_of_this_thread() {
         meter.read.fetch_add(bytes as u64, Relaxed);
@@ -241,13 +241,13 @@ pub fn reset_peak_resident() -> bool {
 /// Memory of this process as the operating system sees it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Process {
-    /// Resident now.
+    /// Resident bytes now.
     pub resident: Bytes,
     /// The most that was resident.
     pub peak_resident: Bytes,
 }
 
-/// Reads this process's resident memory; `None` where the system does not tell (outside Linux).
+/// Reads this process's resident memory; `None` if the system does not report it (outside Linux).
 pub fn process() -> Option<Process> {
     let status = uncounted(|| std::fs::read_to_string("/proc/self/status")).ok()?;
     let field = |name: &str| {

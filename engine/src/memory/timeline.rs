@@ -24,7 +24,7 @@ pub struct Point {
     pub phase: Phase,
     /// Highest bytes alive since the op before, this op's outputs and scratch included.
     pub live: Bytes,
-    /// The same, by category.
+    /// The same bytes, by category.
     pub categories: Categories,
 }
 
@@ -44,7 +44,7 @@ pub struct Alive {
 /// One recorded pass: the ops in order, with the memory of each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Timeline {
-    /// One an op, in the order they run.
+    /// The points, one for each op, in the order they run.
     pub points: Vec<Point>,
     /// Layer paths, by [`LayerId`].
     pub layers: Arc<[String]>,

@@ -1,8 +1,8 @@
 //! Blocks: chains of layers, with skips that pass by other blocks.
 //!
-//! What goes from block to block is a stack of values: the last is what the next layer works on, those below are skips
-//! that wait for the block that takes them. So a segment of any blocks is a function from a stack to a stack, and
-//! checkpointing is exact whichever skips cross its edges.
+//! What goes from block to block is a stack of values: the last is what the next layer works on, those below are skips that
+//! wait for the block that takes them. So a segment of any blocks is a function from a stack to a stack, and checkpointing is
+//! exact for any skips that cross its edges.
 
 use super::Layers;
 use crate::{
@@ -21,7 +21,7 @@ pub(super) struct Block<B: Backend> {
 /// What a block does with the stack of skips.
 enum Skip {
     None,
-    /// Its output is also left as a skip.
+    /// The block's output is also left as a skip.
     Gives,
     /// The topmost skip is joined to its value after as many layers as `after`.
     Takes {

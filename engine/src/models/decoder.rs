@@ -1,7 +1,7 @@
 //! Decoders: GPT-2 (Radford et al. 2019) and Llama (Touvron et al. 2023, with the grouped queries of Ainslie et al. 2023).
 //!
-//! Each position tells the next token from itself and those before it. GPT-2 has learned positions, layer norm, GELU and
-//! biases; Llama has rotary positions, RMS norm, a gated unit and no biases. The embedding belongs to the first block, so
+//! Each position predicts the next token from itself and the positions before it. GPT-2 has learned positions, layer norm, GELU
+//! and biases; Llama has rotary positions, RMS norm, a gated unit and no biases. The embedding belongs to the first block, so
 //! that checkpointing keeps the tokens in place of its output.
 
 use super::{

@@ -10,9 +10,9 @@ use crate::{backend::Backend, bytes::Bytes, tensor::DType};
 pub struct FactoredSize {
     /// Layers that are factored.
     pub layers: u64,
-    /// All parameters.
+    /// Bytes of all parameters.
     pub bytes: Bytes,
-    /// All parameters, were every layer whole.
+    /// Bytes of all parameters if every layer were whole.
     pub whole_bytes: Bytes,
 }
 
@@ -25,7 +25,7 @@ impl fmt::Display for FactoredSize {
 }
 
 impl<B: Backend> Model<B> {
-    /// Its size where layers are factored, their weights in the type `dtype`; `None` where none are.
+    /// The model's size if layers are factored, with their weights in the type `dtype`; `None` if no layer is.
     pub fn factored_size(&self, dtype: DType) -> Option<FactoredSize> {
         let layers = self.factorable.iter().filter(|layer| layer.ranks.is_some()).count() as u64;
         if layers == 0 {

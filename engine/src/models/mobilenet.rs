@@ -86,8 +86,8 @@ pub(super) fn build_v2<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: 
     parts(init, blocks, last, info)
 }
 
-/// An inverted residual: 1 x 1 to more channels, depthwise, 1 x 1 to fewer without an activation. The channels are those of
-/// the design.
+/// An inverted residual: 1 x 1 to more channels, depthwise, 1 x 1 to fewer without an activation. The design gives the
+/// channels.
 fn inverted<B: Backend>(
     init: &mut Init<'_, B>,
     path: &LayerPath,

@@ -59,16 +59,16 @@ pub struct Model<B: Backend> {
 }
 
 impl<B: Backend> Model<B> {
-    /// Builds the experiment's model for such data.
+    /// Builds the experiment's model for data of this kind.
     ///
     /// # Errors
-    /// Data of another kind than the family learns from; [`Error::Budget`](crate::error::Error::Budget) where the
-    /// parameters find no room; those of a launch.
+    /// Data of another kind than the family learns from; [`Error::Budget`](crate::error::Error::Budget) if the parameters do
+    /// not fit the budget; the errors of a launch.
     pub fn build(executor: &Executor<B>, experiment: &Experiment, info: &DatasetInfo) -> Result<Self> {
         Self::replaced(executor, experiment, info, None)
     }
 
-    /// The same, of which some parameters take other values before anything reads them: no numbers are drawn for these.
+    /// Builds the same model, with other values for some parameters from the start: no numbers are drawn for these.
     ///
     /// # Errors
     /// Those of [`Model::build`].
@@ -129,8 +129,7 @@ impl<B: Backend> Model<B> {
         self.parts.classes.forward(tape, features)
     }
 
-    /// The features that the last layer turns into logits: `[batch * labels, features]`, or as many rows in more
-    /// dimensions.
+    /// The features that the last layer turns into logits: `[batch * labels, features]`, or the same rows in more dimensions.
     ///
     /// # Errors
     /// Fails where [`Model::forward`] does.
@@ -198,7 +197,7 @@ impl<B: Backend> Model<B> {
         &self.factorable
     }
 
-    /// The weights that pruning may set to zero, in forward order: of products, and trained.
+    /// The weights that pruning may set to zero, in forward order: trained weights of products.
     pub fn prunable(&self) -> Vec<&Param<B>> {
         let is_trained = |param: &&Param<B>| param.is_trained();
         self.leaves().into_iter().filter_map(Layer::prunable).filter(is_trained).collect()

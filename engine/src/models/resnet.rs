@@ -16,7 +16,7 @@ use crate::{
 
 /// Filters of the stem and of the first stage; each later stage has twice as many.
 const FILTERS: usize = 64;
-/// Filters of a bottleneck's output to those of its 3 x 3 convolution.
+/// The ratio of the filters of a bottleneck's output to the filters of its 3 x 3 convolution.
 const EXPANSION: usize = 4;
 
 pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &DatasetInfo) -> Result<Parts<B>> {

@@ -1,6 +1,6 @@
 //! What decoders and vision transformers share: pre-norm blocks of attention and of a feed-forward layer.
 //!
-//! All works on rows: `[batch * length, width]`, whatever the batch.
+//! Everything works on rows, `[batch * length, width]`, for any batch.
 
 use super::Layers;
 use crate::{
@@ -24,7 +24,7 @@ pub(super) struct Style<'a> {
 }
 
 impl Style<'_> {
-    /// The attention of every block; its batch is that of each input.
+    /// The attention of every block; each input gives the batch.
     fn attention(&self) -> AttentionShape {
         let Model { kind, heads, kv_heads, window, .. } = *self.model;
         let is_llama = kind == ModelKind::Llama;
@@ -43,8 +43,8 @@ impl Style<'_> {
         self.model.kind == ModelKind::Llama
     }
 
-    /// The weights of a projection onto the residual stream. GPT-2 (Radford et al. 2019) shrinks them, for the stream is
-    /// a sum over two of them a block.
+    /// The weights of a projection onto the residual stream. GPT-2 (Radford et al. 2019) shrinks them, because the stream is a
+    /// sum over two of them a block.
     fn onto_stream(&self) -> Start {
         match self.model.kind {
             ModelKind::Gpt2 => Start::Normal { std: 0.02 / (2.0 * self.model.depth as f64).sqrt() },

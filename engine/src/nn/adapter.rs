@@ -22,7 +22,7 @@ use crate::{
 pub struct AdapterPlan {
     /// Rows of the first matrix.
     pub rank: usize,
-    /// By what the product is multiplied.
+    /// The factor of the product.
     pub scale: f64,
     /// The rows of the layer's weight that are adapted.
     pub rows: Vec<Range<usize>>,
@@ -92,7 +92,7 @@ impl<B: Backend> Adapter<B> {
         Ok(Self { down, up, scale, part, dropout })
     }
 
-    /// Its matrices.
+    /// The adapter's matrices.
     pub(super) fn params(&self) -> [&Param<B>; 2] {
         [&self.down, &self.up]
     }
@@ -126,7 +126,7 @@ impl<B: Backend> Adapter<B> {
         executor.add_linear(&narrow, &self.up(executor)?, y)
     }
 
-    /// Adds its input gradient, for output gradients `dy [rows, out]`, to `dx [rows, in]`.
+    /// Adds its input gradient to `dx [rows, in]`, given output gradients `dy [rows, out]`.
     pub(super) fn add_input_gradient(
         &self,
         executor: &Executor<B>,
@@ -144,7 +144,7 @@ impl<B: Backend> Adapter<B> {
         executor.launch(Elementwise::Add, &[&part], &[dx])
     }
 
-    /// Adds the gradients of its matrices, for inputs `x [rows, in]` and output gradients `dy [rows, out]`.
+    /// Adds the gradients of its matrices, given inputs `x [rows, in]` and output gradients `dy [rows, out]`.
     pub(super) fn accumulate(&self, executor: &Executor<B>, x: &Tensor<B>, dy: &Tensor<B>, key: Key) -> Result<()> {
         let narrow = self.narrow(executor, x, key)?;
         self.up.accumulate(executor, |into| self.up_gradient(executor, &narrow, dy, into))?;

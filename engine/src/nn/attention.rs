@@ -21,7 +21,7 @@ pub struct Attention {
 }
 
 impl Attention {
-    /// A layer at `path`. The shape's batch is that of each input.
+    /// Makes a layer at `path`. The batch of the shape comes from each input.
     pub fn new<B: Backend>(executor: &Executor<B>, path: &str, kind: AttentionKind, shape: AttentionShape) -> Self {
         Self { layer: executor.ledger().layer_id(path), kind, shape }
     }
@@ -34,8 +34,8 @@ impl Attention {
         })
     }
 
-    /// Positions that follow those of `cache`, which then has theirs too. The first pass over a sequence is that of a pass
-    /// without a cache.
+    /// Computes positions that follow the positions of `cache`, which then has the new ones too. The first pass over a sequence
+    /// is a pass without a cache.
     fn continued<B: Backend>(&self, executor: &Executor<B>, cache: &Cache<B>, qkv: &Tensor<B>) -> Result<Tensor<B>> {
         let shape = AttentionShape { batch: 1, length: qkv.shape().rows(), ..self.shape };
         let cached = CachedAttention { shape, seen: cache.seen(), places: cache.places() };

@@ -1,8 +1,8 @@
 //! Which channels of a model's tensors are the same ones.
 //!
 //! A channel that a layer writes is one that the next layer reads: in its filters, in its norm, and beyond a residual
-//! connection in every layer that adds to it. Always holds: channels of one group go together or not at all. Refuses nothing;
-//! a tensor that no layer tells of is found by whoever asks for it.
+//! connection in every layer that adds to it. Always holds: channels of one group go together or not at all. Refuses nothing; a
+//! caller finds that a tensor is missing if no layer declared it.
 
 use crate::memory::timeline::LayerId;
 
@@ -10,10 +10,10 @@ use crate::memory::timeline::LayerId;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChannelGroup(usize);
 
-/// The channels of a tensor, which is seen as rows: those that its rows are of, and those that repeat along a row.
+/// The channels of a tensor, seen as rows: the channels of its rows, and the channels that repeat along a row.
 #[derive(Debug, Clone, Copy)]
 pub struct TensorChannels {
-    /// Its layer.
+    /// The tensor's layer.
     pub layer: LayerId,
     /// What it is to it, such as `weight`.
     pub name: &'static str,
@@ -40,7 +40,7 @@ struct Known {
 }
 
 impl ChannelMap {
-    /// A new group of so many channels.
+    /// A new group of this many channels.
     pub fn group(&mut self, channels: usize) -> ChannelGroup {
         let joined = self.groups.len();
         self.groups.push(Known { channels, is_fixed: false, joined });
@@ -73,7 +73,7 @@ impl ChannelMap {
         self.tensors.push(tensor);
     }
 
-    /// The channels of a tensor; `None` where no layer told.
+    /// The channels of a tensor; `None` if no layer declared them.
     pub fn of(&self, layer: LayerId, name: &str) -> Option<&TensorChannels> {
         self.tensors.iter().find(|tensor| tensor.layer == layer && tensor.name == name)
     }

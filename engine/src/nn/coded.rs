@@ -1,6 +1,6 @@
-//! A frozen weight as codes (Dettmers et al. 2023, "QLoRA"): what it is held in, and how it gets there.
+//! A frozen weight as codes (Dettmers et al. 2023, "QLoRA"): how it is held, and how it is made.
 //!
-//! Always holds: while codes are made, no more of the weight than [`PART`] elements stands beside them as numbers.
+//! Always holds: while codes are made, at most [`PART`] elements of the weight are held as numbers at the same time.
 
 use crate::{
     backend::{
@@ -56,7 +56,7 @@ impl<B: Backend> CodedParam<B> {
         Ok(Some(Self { code, sizes, codes, scales }))
     }
 
-    /// Its rows and columns.
+    /// The weight's rows and columns.
     pub fn sizes(&self) -> [usize; 2] {
         self.sizes
     }
@@ -66,7 +66,7 @@ impl<B: Backend> CodedParam<B> {
         self.codes.layer()
     }
 
-    /// Its tensors as parameters, none of which is trained.
+    /// The weight's tensors as parameters, none of which is trained.
     pub fn params(&self) -> impl Iterator<Item = &Param<B>> {
         std::iter::once(&self.codes).chain(&self.scales)
     }
@@ -77,8 +77,8 @@ impl<B: Backend> CodedParam<B> {
         CodedWeight { code: self.code, sizes: self.sizes, codes: self.codes.weight(), scales }
     }
 
-    /// Makes the codes: `fill` writes so many elements of the weight, row after row, to each tensor of f32 that it is given,
-    /// with the number of the part.
+    /// Makes the codes: `fill` writes a part of the elements of the weight, row after row, to each tensor of f32 that it is
+    /// given, with the number of the part.
     ///
     /// # Errors
     /// Fails when the elements would cross the budget ([`Error::Budget`](crate::error::Error::Budget)), when the device fails,

@@ -14,9 +14,9 @@ use crate::{
 /// The settings of a convolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConvShape {
-    /// Input channels.
+    /// The number of input channels.
     pub channels: usize,
-    /// Output channels; as many as input channels for a depthwise convolution.
+    /// The number of output channels; as many as input channels for a depthwise convolution.
     pub filters: usize,
     /// Side of the square kernel.
     pub size: usize,
@@ -51,7 +51,7 @@ pub struct Convolution<B: Backend, const DEPTHWISE: bool> {
     shape: ConvShape,
     weight: Param<B>,       // [filters, size, size, channels]; depthwise: [size, size, channels]
     bias: Option<Param<B>>, // [filters]
-    /// What it has to become one of 8-bit integers. Boxed, because most have none.
+    /// What makes it a layer of 8-bit integers. Boxed, because most layers have none.
     integers: Option<Box<IntegerLayer<B>>>,
 }
 
@@ -87,7 +87,7 @@ impl<B: Backend> Depthwise<B> {
 }
 
 impl<B: Backend, const DEPTHWISE: bool> Convolution<B, DEPTHWISE> {
-    /// A layer at `path`; a depthwise one has as many filters as channels.
+    /// Makes a layer at `path`; a depthwise layer has as many filters as channels.
     ///
     /// # Errors
     /// Those of [`Init::uniform`]: a parameter crosses the budget, or the device fails.

@@ -11,9 +11,9 @@ use crate::{
     rng::{Rng, Stream},
 };
 
-/// Drops a share of the elements in training. Writes over its input when nothing else holds it. Saves nothing: a key
-/// decides which elements are dropped, so the backward pass and a recomputation drop the same ones. Of eager execution it keeps
-/// the room of a mask, a byte an element, which nothing reads.
+/// Drops a share of the elements in training. Writes over its input when nothing else holds it. Saves nothing: a key decides
+/// which elements are dropped, so the backward pass and a recomputation drop the same ones. In eager execution it keeps the
+/// room of a mask, a byte an element, which nothing reads.
 pub struct Dropout {
     layer: LayerId,
     share: f64,

@@ -1,8 +1,8 @@
-//! Layers as products of smaller ones: what stands in the place of a dense layer or a convolution whose ranks are chosen.
+//! Layers as products of smaller ones: what replaces a dense layer or a convolution whose ranks are chosen.
 //!
-//! Always holds: what stands there are plain layers, one after another, under names below the whole layer's, so that
-//! gradients, updates, memory and files know nothing of it. Where nothing is factored, the same layers are made of the same
-//! random numbers as without this file.
+//! Always holds: the factors are plain layers, one after another, under names below the whole layer's, so that gradients,
+//! updates, memory and files know nothing of it. Where nothing is factored, the same layers are made of the same random numbers
+//! as without this file.
 
 use crate::{
     backend::Backend,
@@ -14,16 +14,16 @@ use crate::{
 /// A layer of a model that may be factored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Factorable {
-    /// Its path, such as `block1/conv`.
+    /// The layer's path, such as `block1/conv`.
     pub path: String,
     /// What it is where it is whole.
     pub whole: WholeLayer,
-    /// Its ranks; `None` where it stays whole.
+    /// The layer's ranks; `None` if it stays whole.
     pub ranks: Option<Ranks>,
 }
 
 impl Factorable {
-    /// Its name in a file, such as `block1.conv`.
+    /// The layer's name in a file, such as `block1.conv`.
     pub fn name(&self) -> String {
         self.path.replace('/', ".")
     }
@@ -39,7 +39,7 @@ impl Factorable {
     }
 }
 
-/// How the layers of a model are factored, and which could be. It holds nothing where none are.
+/// How the layers of a model are factored, and which could be. It is empty if none are.
 #[derive(Default)]
 pub(super) struct Factoring {
     rank: usize,
@@ -71,7 +71,7 @@ impl Factoring {
 }
 
 impl<B: Backend> Init<'_, B> {
-    /// The same, with layers as products of smaller ones.
+    /// The same initialisation, with layers as products of smaller ones.
     #[must_use]
     pub fn factoring(mut self, choice: &LowRank) -> Self {
         self.factoring = Factoring::new(choice);
@@ -130,7 +130,7 @@ impl<B: Backend> Linear<B> {
         Self::as_layers(init, path, sizes, start, has_bias.then_some(Start::Zero), parts)
     }
 
-    /// Where it is factored: `[rows, inner]` to `[rows, rank]`, then to `[rows, out]`, the bias at the second.
+    /// The layers if it is factored: `[rows, inner]` to `[rows, rank]`, then to `[rows, out]`, with the bias at the second.
     fn as_layers(
         init: &mut Init<'_, B>,
         path: &str,

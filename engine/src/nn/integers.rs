@@ -1,7 +1,7 @@
-//! A layer of products as one of integers: what it knows of its inputs, and its codes while it has some.
+//! A layer of products that computes with integers: what it knows of its inputs, and its codes while it has some.
 //!
 //! Always holds: a layer is as it was trained unless the session says otherwise. A layer that learns with rounded numbers keeps
-//! the range of its inputs as a buffer; any other has one only while the trained model is made one of integers.
+//! the range of its inputs as a buffer; any other layer has one only while the trained model becomes integers.
 
 use std::cell::RefCell;
 
@@ -18,11 +18,11 @@ use crate::{
 
 /// The name of the range of a layer's inputs.
 const RANGE: &str = "input range";
-/// How far a range moves towards that of each training pass (Jacob et al. 2018: by an exponential average over many steps). It
-/// is PyTorch's default.
+/// How far a range moves towards the range of each training pass (Jacob et al. 2018: by an exponential average over many
+/// steps). It is PyTorch's default.
 const SHARE: f64 = 0.01;
 
-/// What a dense layer or a convolution has beside its weight.
+/// What a dense layer or a convolution has in addition to its weight.
 pub struct IntegerLayer<B: Backend> {
     layer: LayerId,
     /// The range of its inputs, where it learns with rounded numbers.
@@ -32,19 +32,19 @@ pub struct IntegerLayer<B: Backend> {
 
 /// How the layer computes.
 enum State<B: Backend> {
-    /// As in training.
+    /// It computes as in training.
     Trained,
-    /// The same, and it shows its inputs to a range.
+    /// It computes as in training, and shows its inputs to a range.
     Observing(Tensor<B>),
-    /// By codes.
+    /// It computes by codes.
     Coded { range: Tensor<B>, weight: Int8Weight<B> },
-    /// By codes of its weight alone.
+    /// It computes by codes of its weight only.
     WeightCoded(WeightCodes<B>),
 }
 
 impl<B: Backend> IntegerLayer<B> {
-    /// Of the layer `layer`, whose sums have `taps` terms. `None` where it is not to be one of integers, or where the sums would
-    /// find no room in one.
+    /// The integer part of the layer `layer`, whose sums have `taps` terms. `None` if the layer is not to compute with
+    /// integers, or if the sums would not fit one.
     ///
     /// # Errors
     /// Fails when its range would cross the budget ([`Error::Budget`](crate::error::Error::Budget)) or when the device fails.
@@ -134,7 +134,7 @@ impl<B: Backend> IntegerLayer<B> {
         }
     }
 
-    /// The output for `x`, where it computes by codes: of a dense layer, or of a convolution's `window`.
+    /// The output for `x` if it computes by codes: of a dense layer, or of a convolution's `window`.
     pub(super) fn output(
         &self,
         executor: &Executor<B>,
@@ -163,7 +163,7 @@ impl<B: Backend> IntegerLayer<B> {
     }
 }
 
-/// The gradients of a layer that multiplies numbers which are rounded as codes would be: those of what it multiplies, by the
+/// The gradients of a layer that multiplies numbers rounded as codes would be: the gradients of what it multiplies, by the
 /// straight-through estimator. `by_weight` gets the rounded input; `learns` says whether it is needed.
 pub(super) fn rounded_gradients<B: Backend>(
     back: &mut Backward<'_, B>,

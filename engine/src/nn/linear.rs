@@ -21,9 +21,9 @@ pub struct Linear<B: Backend> {
     layer: LayerId,
     weight: Weight<B>,      // [out, in]
     bias: Option<Param<B>>, // [out]
-    /// Trained instead of the weight. Boxed, because most layers have none.
+    /// The adapter, which is trained instead of the weight. Boxed, because most layers have none.
     adapter: Option<Box<Adapter<B>>>,
-    /// What it has to become one of 8-bit integers. Boxed, for the same reason.
+    /// What makes it a layer of 8-bit integers. Boxed, for the same reason.
     integers: Option<Box<IntegerLayer<B>>>,
     /// The weight belongs to another layer, which lists it among its parameters.
     is_tied: bool,
@@ -33,7 +33,7 @@ pub struct Linear<B: Backend> {
 enum Weight<B: Backend> {
     /// A tensor, which may be another layer's.
     Plain(Rc<Param<B>>),
-    /// Codes, which do not learn. Boxed, because most layers have none.
+    /// The weight as codes, which do not learn. Boxed, because most layers have none.
     Coded(Box<CodedParam<B>>),
 }
 
@@ -42,7 +42,7 @@ impl<B: Backend> Weight<B> {
         matches!(self, Self::Plain(weight) if weight.is_trained())
     }
 
-    /// By what the codes of both stand for, where the inputs have the range `rounded`.
+    /// The product of the values that the codes of both stand for, if the inputs have the range `rounded`.
     fn output(&self, executor: &Executor<B>, x: &Tensor<B>, rounded: Option<&Tensor<B>>) -> Result<Tensor<B>> {
         match self {
             Self::Plain(weight) => match rounded {
@@ -136,7 +136,7 @@ impl<B: Backend> Linear<B> {
         Ok(Self { layer, weight, bias, adapter, integers, is_tied: false })
     }
 
-    /// The same layer as the one that gives the classes, which is no hidden one.
+    /// The same layer, marked as the one that gives the classes, which is not a hidden layer.
     #[must_use]
     pub fn giving_classes(self) -> Self {
         let weight = match self.weight {
@@ -278,7 +278,7 @@ impl<B: Backend> Layer<B> for Linear<B> {
         }
     }
 
-    /// Of a dense layer with a weight of its own and without adapters.
+    /// The channels of a dense layer with a weight of its own and without adapters.
     fn channels(&self, map: &mut ChannelMap, input: ChannelGroup) -> ChannelGroup {
         let Weight::Plain(weight) = &self.weight else { return input };
         let (layer, output) = (self.layer, map.group(weight.weight().shape().dims()[0]));

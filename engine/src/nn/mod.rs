@@ -1,4 +1,4 @@
-//! Layers: each file holds a layer's parameters, its forward pass and, beside it, its gradient rule.
+//! Layers: each file holds a layer's parameters, its forward pass and, next to it, its gradient rule.
 
 mod activation;
 mod adapter;
@@ -72,7 +72,7 @@ pub trait Layer<B: Backend> {
     /// budget, or the device fails.
     fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>>;
 
-    /// Where its memory is booked.
+    /// The layer under which its memory is booked.
     fn layer(&self) -> LayerId;
 
     /// The layers inside this one, in forward order; none for a simple layer.
@@ -80,7 +80,7 @@ pub trait Layer<B: Backend> {
         Vec::new()
     }
 
-    /// What it keeps besides its parameters, such as running statistics, each with its name.
+    /// What it keeps in addition to its parameters, such as running statistics, each with its name.
     fn buffers(&self) -> Vec<(&'static str, &Tensor<B>)> {
         Vec::new()
     }
@@ -90,7 +90,7 @@ pub trait Layer<B: Backend> {
         None
     }
 
-    /// Its weight, where that is held as codes.
+    /// The layer's weight, if it is held as codes.
     fn coded(&self) -> Option<&CodedParam<B>> {
         None
     }
@@ -100,19 +100,20 @@ pub trait Layer<B: Backend> {
         None
     }
 
-    /// Its weight, where that is a matrix or the filters of products and no other layer's: what pruning may set to zero.
+    /// The layer's weight, if it is a matrix or the filters of products and belongs to no other layer: what pruning may set to
+    /// zero.
     fn prunable(&self) -> Option<&Param<B>> {
         None
     }
 
-    /// Notes which channels its tensors have, where those of its input are `input`; the channels of its output. A layer
-    /// without tensors hands on what it is given.
+    /// Notes which channels its tensors have, given that its input has the channels `input`; returns the channels of its
+    /// output. A layer without tensors returns what it is given.
     fn channels(&self, map: &mut ChannelMap, input: ChannelGroup) -> ChannelGroup {
         let _ = map;
         input
     }
 
-    /// Its parameters, in a fixed order.
+    /// The layer's parameters, in a fixed order.
     fn params(&self) -> Vec<&Param<B>> {
         Vec::new()
     }

@@ -8,8 +8,8 @@ use crate::{
     nn::{Param, param::accumulate_all},
 };
 
-/// Records `y`, the normalised `x`, with its gradient rule. Saves `x`, or a recipe for it, and `statistics`. The
-/// first of `params` tells whether they are trained.
+/// Records `y`, the normalised `x`, with its gradient rule. Saves `x`, or a recipe for it, and `statistics`. The first of
+/// `params` says whether they are trained.
 pub(super) fn record<'m, B: Backend, S: IntoIterator<Item = Tensor<B>> + 'm, const P: usize>(
     tape: &mut Tape<'m, B>,
     layer: LayerId,

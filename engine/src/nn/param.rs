@@ -48,7 +48,7 @@ impl<B: Backend> Param<B> {
         self.used_as
     }
 
-    /// The same, as the matrix that a hidden layer multiplies by, or no longer as one.
+    /// The same parameter, marked as the matrix that a hidden layer multiplies by, or not.
     pub(super) fn used(self, used_as: ParamUse) -> Self {
         Self { used_as, ..self }
     }
@@ -214,13 +214,14 @@ impl<'a, B: Backend> Init<'a, B> {
         }
     }
 
-    /// The same, with frozen parameters and adapters of dense layers.
+    /// The same initialisation, with frozen parameters and adapters of dense layers.
     #[must_use]
     pub fn training(self, frozen: Frozen, lora: Lora) -> Self {
         Self { frozen, lora, ..self }
     }
 
-    /// The same, with the frozen weights of blocks held as codes, or of layers that are to become ones of 8-bit integers.
+    /// The same initialisation, with the frozen weights of blocks held as codes, or with layers that become 8-bit integers
+    /// later.
     #[must_use]
     pub fn quantising(self, choice: Quantise) -> Self {
         Self { base: choice.base, quantised: choice.kind, ..self }
@@ -234,19 +235,19 @@ impl<'a, B: Backend> Init<'a, B> {
         IntegerLayer::new(self.executor, layer, self.quantised, taps)
     }
 
-    /// The same, without master copies where the optimizer corrects narrow weights.
+    /// The same initialisation, without master copies if the optimizer corrects narrow weights.
     #[must_use]
     pub fn correcting(self, is_correcting: bool) -> Self {
         Self { is_correcting, ..self }
     }
 
-    /// The same, of a model some of whose parameters take other values before anything reads them: these are not drawn.
+    /// The same initialisation, for a model some of whose parameters take other values from the start: these are not drawn.
     #[must_use]
     pub fn replacing(self, replaced: Option<&'a Replaced<'a>>) -> Self {
         Self { replaced, ..self }
     }
 
-    /// The same, of a model whose channels were taken out as `thinned` says.
+    /// The same initialisation, for a model whose channels were taken out as `thinned` says.
     #[must_use]
     pub fn thinned(self, thinned: Option<Prune>) -> Self {
         Self { thinned, ..self }
@@ -263,9 +264,9 @@ impl<'a, B: Backend> Init<'a, B> {
         if is_replaced { Elementwise::Fill(0.0) } else { start.fill(key) }
     }
 
-    /// The adapter that the dense layer at `layer` is to have, of whose `out` rows `parts` are. `None` without adapters, for
-    /// a layer that is no target, and for a head that is trained itself. Those of the head drop no inputs, for the loss may
-    /// work on it in chunks.
+    /// The adapter for the dense layer at `layer`, whose `out` rows consist of `parts`. `None` without adapters, for a layer
+    /// that is not a target, and for a head that is trained itself. An adapter of the head drops no inputs, because the loss
+    /// may work on it in chunks.
     pub fn adapter(&self, layer: LayerId, parts: &[(Projection, usize)], out: usize) -> Option<AdapterPlan> {
         let Lora { rank, targets, dropout, .. } = self.lora;
         let is_head = self.scope(layer) == Scope::Head;
@@ -343,7 +344,7 @@ impl<'a, B: Backend> Init<'a, B> {
         self.param_that(layer, role, shape, start, is_trained)
     }
 
-    /// A parameter that is trained or frozen as `is_trained` says, whatever is chosen for its layer.
+    /// A parameter that is trained or frozen as `is_trained` says, regardless of the choice for its layer.
     ///
     /// # Errors
     /// Fails when it would cross the budget ([`Error::Budget`](crate::error::Error::Budget)) or when the device fails.

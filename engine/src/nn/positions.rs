@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Adds a learned row to each position of a sequence. Writes over its input when nothing else holds it. Saves nothing. In a
-/// pass that continues a sequence, positions go on from those of the cache.
+/// pass that continues a sequence, positions continue after those of the cache.
 pub struct Positions<B: Backend> {
     layer: LayerId,
     weight: Param<B>, // [length, width]

@@ -5,7 +5,7 @@
 pub enum ParamRole {
     /// A factor: the weight of a layer or a norm, or the table of an embedding.
     Weight,
-    /// A summand.
+    /// A summand: the bias.
     Bias,
     /// The first matrix of an adapter.
     AdapterDown,

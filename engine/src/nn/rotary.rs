@@ -8,8 +8,8 @@ use crate::{
     nn::Layer,
 };
 
-/// Rotates packed queries and keys by their positions. Writes over its input when nothing else holds it. Saves nothing:
-/// the backward pass rotates the gradient back. In a pass that continues a sequence, positions go on from those of the cache.
+/// Rotates packed queries and keys by their positions. Writes over its input when nothing else holds it. Saves nothing: the
+/// backward pass rotates the gradient back. In a pass that continues a sequence, positions continue after those of the cache.
 #[derive(Debug)]
 pub struct Rotary {
     layer: LayerId,

@@ -13,7 +13,7 @@ pub enum Start {
     },
     /// Normal around zero.
     Normal {
-        /// Standard deviation.
+        /// The standard deviation.
         std: f64,
     },
     /// Zero everywhere.

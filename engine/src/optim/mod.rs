@@ -1,4 +1,5 @@
-//! Optimizers: in place, one kernel a parameter, no temporaries of a parameter's size; but for Muon, whose products need some.
+//! Optimizers: in place, one kernel a parameter, without temporaries of a parameter's size, except for Muon, whose products
+//! need some.
 
 mod muon;
 
@@ -25,7 +26,7 @@ const QUANTISED_FROM: usize = 4096;
 /// Updates after which APOLLO-Mini sees gradients in another direction (the paper has the same number).
 const DIRECTION_UPDATES: u64 = 200;
 
-/// What one update needs beside the experiment's choice.
+/// What one update needs in addition to the experiment's choice.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Update {
     /// Learning rate of this step.
@@ -36,7 +37,7 @@ pub struct Update {
     pub step: u64,
 }
 
-/// Updates one parameter from its gradient, which is freed. The optimizer's state is born at the first update. `clip [1]`,
+/// Updates one parameter from its gradient, which is freed. The optimizer's state is allocated at the first update. `clip [1]`,
 /// where gradients are clipped, is what [`Executor::clip_scale`] made.
 ///
 /// # Errors
@@ -103,8 +104,8 @@ fn is_hidden_matrix<B: Backend>(param: &Param<B>) -> bool {
     param.used_as() == ParamUse::HiddenMatrix && matrix(param.weight().shape()).rows > 1
 }
 
-/// The rule of one kind for what is updated in `dtype`, with the constants of `choice`, whatever the parameter: of Muon, that of
-/// its momentum. What it draws comes from `key`.
+/// The rule of one kind for parameters that are updated in `dtype`, with the constants of `choice`; for Muon, the rule of its
+/// momentum. Its random numbers come from `key`.
 pub(crate) fn of_kind(
     kind: OptimizerKind,
     choice: &experiment::Optimizer,

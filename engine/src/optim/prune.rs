@@ -32,12 +32,12 @@ pub struct Pruning<B: Backend> {
 pub struct Stripped {
     /// Weights that can be pruned; where channels were taken out, all parameters of the model before.
     pub weights: u64,
-    /// Those of them that are zero, or were taken out.
+    /// The number of these weights that are zero, or were taken out.
     pub gone: u64,
-    /// All parameters with their zeros left out: the weights that are not zero, and a bit for every one that can be. Where
-    /// channels were taken out, all parameters as they are.
+    /// Bytes of all parameters with their zeros left out: the weights that are not zero, and a bit for every one that can be.
+    /// If channels were taken out, all parameters as they are.
     pub bytes: Bytes,
-    /// All parameters with their zeros, or before channels were taken out.
+    /// Bytes of all parameters with their zeros, or before channels were taken out.
     pub dense_bytes: Bytes,
     /// Whether what is gone are zeros, which are still stored while the run trains.
     pub are_zeros: bool,

@@ -23,7 +23,7 @@ pub enum Change {
     RetainGraph(bool),
     /// Which activations the backward pass recomputes.
     Recompute(Recompute),
-    /// Where the results of ops are written.
+    /// Where ops write their results.
     Execution(Execution),
     /// Rows of logits that the loss works on at a time.
     LossChunk(usize),
@@ -31,7 +31,7 @@ pub enum Change {
     Optimizer(OptimizerKind),
     /// When parameters are updated.
     Update(UpdateTime),
-    /// Rank of the adapters; 0 is none.
+    /// Rank of the adapters; 0 means none.
     LoraRank(usize),
     /// Parameters that are not trained.
     Frozen(Frozen),
@@ -39,7 +39,7 @@ pub enum Change {
     Base(BaseWeights),
     /// Length of a sequence.
     Length(usize),
-    /// Where it runs.
+    /// The device.
     Device(String),
     /// The most memory that the run may take.
     Budget(Bytes),

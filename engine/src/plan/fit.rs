@@ -19,7 +19,7 @@ use crate::{
 
 /// Offers that are worth making even when one of them is best in everything.
 const OFFERS: usize = 3;
-/// What a change must save of the memory or of the time to be worth making: one part in so many.
+/// What a change must save of the memory or of the time to be worth making: one part in this many.
 const WORTH: u64 = 100;
 
 /// What a search for configurations came to.
@@ -114,8 +114,8 @@ pub fn largest_batch(experiment: &Experiment, machine: &Machine, limit: Limit<'_
     Ok(Some(best))
 }
 
-/// The plan's configuration at the largest micro-batch that fits its budget, which changes the effective batch: its time is
-/// that of a sample. `None` when nothing fits, or the plan is that already.
+/// The plan's configuration at the largest micro-batch that fits its budget, which changes the effective batch: its time is per
+/// sample. `None` when nothing fits, or the plan is that already.
 ///
 /// # Errors
 /// Fails where [`predict`](predict::predict()) does.
@@ -139,8 +139,8 @@ pub fn fill(plan: &Plan, limit: Limit<'_>) -> Result<Option<Advice>> {
     }))
 }
 
-/// Of offers fastest first, those that take clearly less memory than every faster one; at least [`OFFERS`], as far as there
-/// are others that do not only change more than one that is better.
+/// Out of offers sorted fastest first, the offers that take clearly less memory than every faster one; at least [`OFFERS`], if
+/// there are enough that are not only further changes on top of a better offer.
 fn without_dominated(found: Vec<Advice>) -> Vec<Advice> {
     let mut least = Bytes(u64::MAX);
     let (mut good, dominated): (Vec<_>, Vec<_>) = found.into_iter().partition(|offer| {
@@ -228,8 +228,8 @@ fn higher_budget(search: &Search<'_>) -> Result<Option<Advice>> {
     if plan.fits() || plan.peak.process > least { Ok(None) } else { search.fitting(experiment) }
 }
 
-/// Other rules with which the plan fits: the one that changes the training least first, and after it only those that
-/// save more than every one before them.
+/// Other rules with which the plan fits: first the one that changes the training least, then only rules that save more than
+/// every one before them.
 fn lighter_optimizers(search: &Search<'_>) -> Result<Vec<Advice>> {
     let plan = search.plan();
     let asked = &*plan.experiment;

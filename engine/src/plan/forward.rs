@@ -22,7 +22,7 @@ use crate::{
 /// The forward passes of a model that is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Passes<'a> {
-    /// Batches of so many samples each.
+    /// Batches of these numbers of samples.
     Batches(&'a [usize]),
     /// Up to `count` tokens written after `prompt` of them.
     Writing {
@@ -33,14 +33,14 @@ pub enum Passes<'a> {
     },
 }
 
-/// Where the weights of a model that is not trained come from.
+/// Where the weights of a model come from that is not trained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begun {
-    /// They are drawn.
+    /// The weights are drawn at random.
     Drawn,
-    /// They are loaded.
+    /// The weights are loaded.
     Loaded,
-    /// They are loaded into what was left of the model when channels were taken out.
+    /// The weights are loaded into what was left of the model when channels were taken out.
     Thinned,
 }
 
@@ -59,13 +59,13 @@ pub struct Forward {
     pub reserved: Bytes,
     /// What is alive then, by category.
     pub categories_at_peak: Categories,
-    /// From the making of the model to the last batch.
+    /// The timeline from making the model to the last batch.
     pub timeline: Timeline,
     /// Parameters of the model.
     pub parameters: u64,
     /// The key-value cache of a text that is written on; none otherwise, and none where the prompt fills all places.
     pub cached: Option<Cached>,
-    /// Where blocks are to lie on a GPU, where that is found beforehand and takes no more than growing.
+    /// Where blocks will lie on a GPU, if that was found beforehand and takes no more than growing.
     pub places: Option<Arc<Places>>,
 }
 
@@ -94,7 +94,7 @@ impl Forward {
         if forward.reserved > grown { Self::at(None, resolved, machine, passes, begun) } else { Ok(forward) }
     }
 
-    /// The same, with blocks at `places` if there are any.
+    /// The same passes, with blocks at `places` if there are any.
     fn at(
         places: Option<Arc<Places>>,
         resolved: &Resolved,
@@ -166,7 +166,7 @@ impl Forward {
     }
 }
 
-/// The experiment as a session that only answers has it: a training set on the device is none of it.
+/// The experiment for a session that only answers: without a training set on the device.
 pub(crate) fn answering(experiment: &Experiment) -> Cow<'_, Experiment> {
     if experiment.data.placement != Placement::Device {
         return Cow::Borrowed(experiment);

@@ -17,9 +17,9 @@ pub struct HighPrecisionTensor {
     pub layer: String,
     /// What it is, such as `weight`.
     pub name: &'static str,
-    /// Its type.
+    /// The copy's type.
     pub dtype: DType,
-    /// Its size.
+    /// The copy's size.
     pub bytes: u64,
     /// Why it is not narrower.
     pub reason: &'static str,
@@ -31,7 +31,7 @@ const GRADIENT: &str = "a sum over many rows, and over micro-batches, of small t
 const STATE: &str = "a running mean that moves by small shares of itself";
 const STATISTICS: &str = "an estimate that moves by a tenth of each batch's";
 
-/// Of a model whose optimizer has made its state; empty where everything is of one width.
+/// The wider tensors of a model whose optimizer has made its state; empty if everything has one width.
 pub(super) fn of<B: Backend>(
     model: &Model<B>,
     precision: Precision,

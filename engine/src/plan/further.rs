@@ -61,7 +61,7 @@ fn at_any_batch(search: &Search<'_>, candidate: Experiment) -> Result<Option<Adv
     search.largest(&lean, &batches(&lean.batch, lean.batch.effective()))
 }
 
-/// The least activations of the same training. An evaluation that crosses the line alone takes as many samples as training.
+/// The least activations of the same training. If only the evaluation crosses the line, it takes as many samples as training.
 fn lean(search: &Search<'_>, experiment: &Experiment) -> Experiment {
     let (checkpointing, recompute, retain_graph) = (Checkpointing::Blocks, Recompute::Cheap, false);
     let execution = Execution::InPlace;

@@ -1,7 +1,7 @@
 //! Whether there is the host memory, and the room on a disk, that data and the making of batches take; and what would fit.
 //!
 //! Owns [`HostObstacle`] and [`HostOffer`]. Always holds: what is offered was predicted as a run would be, and passed every
-//! check. Refuses nothing itself: whoever begins a run does, by [`HostObstacle::problem`].
+//! check. Refuses nothing itself: the caller that begins a run does, by [`HostObstacle::problem`].
 
 use std::fmt;
 
@@ -38,7 +38,7 @@ pub enum HostObstacle {
 pub struct HostOffer {
     /// The settings that differ, as `--set` takes them.
     pub changes: Vec<String>,
-    /// With those settings.
+    /// The experiment with those settings.
     pub experiment: Experiment,
     /// What data, batches and threads take then.
     pub host: HostMemory,
@@ -54,7 +54,7 @@ impl fmt::Display for HostOffer {
     }
 }
 
-/// Offers that are told.
+/// The most offers that are shown.
 const MOST: usize = 3;
 
 /// Ways to take less, from those that change least on.
@@ -88,7 +88,7 @@ impl Plan {
             .or(disk.map(|free| HostObstacle::Disk { free }))
     }
 
-    /// Other ways to feed the model that would fit where the machine has `free` bytes, those that change least first.
+    /// Other ways to feed the model that would fit if the machine has `free` bytes, the smallest changes first.
     pub fn ways_to_feed(&self, free: Option<Bytes>) -> Vec<HostOffer> {
         let mut offers: Vec<HostOffer> = Vec::new();
         for way in WAYS {

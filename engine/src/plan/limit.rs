@@ -21,7 +21,7 @@ impl<'a> Limit<'a> {
         Self { deadline: Instant::now().checked_add(time), is_cancelled: None }
     }
 
-    /// The same, and the search also ends once `is_cancelled` says so.
+    /// The same limit, which also ends the search once `is_cancelled` says so.
     pub fn or_when(self, is_cancelled: &'a (dyn Fn() -> bool + 'a)) -> Self {
         Self { is_cancelled: Some(is_cancelled), ..self }
     }

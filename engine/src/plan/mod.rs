@@ -80,7 +80,7 @@ impl Serialize for Peak {
 }
 
 impl<'de> Deserialize<'de> for Peak {
-    /// As it is written.
+    /// Reads it as it is written.
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         struct Written {
@@ -97,7 +97,8 @@ impl<'de> Deserialize<'de> for Peak {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pass {
-    /// The first optimizer step, in which optimizer state is born; of a run that goes on, the checkpoint is read before it.
+    /// The first optimizer step, in which optimizer state is allocated; in a run that goes on, the checkpoint is read before
+    /// it.
     #[default]
     First,
     /// Every later step.
@@ -133,12 +134,12 @@ impl Pass {
     }
 }
 
-/// One layer's share.
+/// The memory of one layer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LayerRow {
     /// Path of the layer, such as `block1/conv`.
     pub path: String,
-    /// Parameters.
+    /// The number of parameters.
     pub parameters: u64,
     /// How many of them are trained.
     pub trained: u64,
@@ -199,9 +200,9 @@ pub struct Plan {
     pub first: Timeline,
     /// A later step.
     pub steady: Timeline,
-    /// The taking out of channels; empty where none are.
+    /// The timeline of taking channels out; empty if none are.
     pub prune: Timeline,
-    /// A step after that; empty where there is none.
+    /// The timeline of a step after that; empty if there is none.
     pub pruned: Timeline,
     /// The step after which channels are taken out, where the run has come so far.
     pub thinned_after: Option<u64>,
@@ -213,7 +214,7 @@ pub struct Plan {
     pub compress: Timeline,
     /// What the data and the making of batches take of host memory, outside the budget.
     pub host: HostMemory,
-    /// Other ways to feed the model, where the host stands in the way of this one.
+    /// Other ways to feed the model, if the host cannot feed it this way.
     pub host_offers: Vec<HostOffer>,
     /// Layers in forward order.
     pub layers: Vec<LayerRow>,
@@ -229,13 +230,13 @@ pub struct Plan {
     pub steps_per_epoch: u64,
     /// Predicted seconds of one optimizer step, before channels are taken out.
     pub step_secs: f64,
-    /// Predicted seconds of one optimizer step after that; zero where there is none.
+    /// Predicted seconds of one optimizer step after that; zero if there is none.
     pub pruned_step_secs: f64,
-    /// Where the blocks of a run on a GPU are to lie, where that is found beforehand
+    /// Where the blocks of a run on a GPU will lie, if that was found beforehand
     /// ([`PoolPolicy::Planned`](crate::device::PoolPolicy::Planned)) and takes no more than growing.
     pub places: Option<Arc<Places>>,
-    /// Of a kept run, the passes that this program predicts otherwise than was predicted when the run began, and whose
-    /// timeline then is not kept; none of any other plan.
+    /// For a kept run, the passes that this program predicts otherwise than was predicted when the run began, and whose
+    /// timeline is therefore not the kept one; empty for any other plan.
     pub planned_anew: Vec<Pass>,
     /// Seconds the planning took.
     pub plan_secs: f64,
@@ -250,8 +251,8 @@ impl Plan {
         predict(&Resolved::new(experiment, machine).map_err(first)?, machine)
     }
 
-    /// What counts against the budget at the peak: the bytes alive, or on a GPU the whole process, for that is what the
-    /// card is short of.
+    /// What counts against the budget at the peak: the bytes alive, or on a GPU the whole process, because that is what the
+    /// card runs out of.
     pub fn load(&self) -> Bytes {
         match self.target {
             Target::Cpu { .. } => self.peak.live,
@@ -269,8 +270,8 @@ impl Plan {
         counted
     }
 
-    /// What the run holds from its first update to its end, whatever the micro-batch and the checkpointing: weights,
-    /// optimizer state and running statistics; on a GPU the context as well.
+    /// What the run holds from its first update to its end, for any micro-batch and any checkpointing: weights, optimizer state
+    /// and running statistics; on a GPU the context as well.
     pub fn held(&self) -> Bytes {
         const HELD: [Category; 4] =
             [Category::Parameters, Category::MasterWeights, Category::OptimizerState, Category::Buffers];
@@ -279,7 +280,7 @@ impl Plan {
         Bytes(held) + self.target.profile().map(|profile| profile.context).unwrap_or_default()
     }
 
-    /// Whether a run may stay below the peak. Where channels are taken out, the peak may be a test or a checkpoint of the whole
+    /// Whether a run may stay below the peak. If channels are taken out, the peak may be a test or a checkpoint of the whole
     /// model: a user can ask for one at any time, but perhaps none is due before the channels go.
     pub fn may_stay_below(&self) -> bool {
         self.thinned_after.is_some() && matches!(self.peak_pass, Pass::Evaluate | Pass::Save)
@@ -334,8 +335,8 @@ impl Plan {
         machine.unwrap_or(Line { bytes: self.budget, limited_by: LimitedBy::Budget })
     }
 
-    /// The most that this machine can give the run beside its data; `None` on a GPU, whose memory is not the machine's, and
-    /// where the system does not tell.
+    /// The most that this machine can give the run in addition to its data; `None` on a GPU, whose memory is not the machine's,
+    /// and if the system does not report it.
     pub fn machine_line(&self) -> Option<Line> {
         let free = self.machine.free_memory().filter(|_| !self.target.is_gpu());
         free.map(|free| free.line(self.host.total()))

@@ -90,11 +90,11 @@ const MICRO_BATCHES: usize = 32;
 /// What steps are run dry for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    /// To see what they take.
+    /// Record allocations, to see what they take.
     Record,
-    /// To be refused where they cross the line.
+    /// Refuse allocations that cross the line.
     Refuse,
-    /// To see what they ask a pool for that grows.
+    /// Record what allocations ask of a pool that grows.
     Ask,
 }
 
@@ -102,7 +102,7 @@ enum Purpose {
 struct Dry<'a> {
     resolved: &'a Resolved,
     session: Session<DryRun>,
-    /// Those that were taken so far, one a pass. On the processor they are empty until the ledger is replayed.
+    /// The recordings so far, one a pass. On the processor they are empty until the ledger is replayed.
     recordings: Vec<Recording>,
     /// What the model was before channels were taken out of it.
     whole: Option<ModelFacts>,
@@ -155,7 +155,7 @@ fn shortened(experiment: &Experiment) -> Experiment {
 }
 
 impl<'a> Dry<'a> {
-    /// Of the resolved experiment, run as [`shortened`], its blocks at `places` if they were found.
+    /// A dry run of the resolved experiment, run as [`shortened`], with its blocks at `places` if they were found.
     fn new(
         resolved: &'a Resolved,
         shortened: &Experiment,

@@ -30,7 +30,7 @@ pub struct Resolved {
     data: Inspection,
     target: Target,
     teacher: Option<Arc<Teacher>>,
-    /// The experiment whose model teaches, as it stands beside this one.
+    /// The experiment whose model teaches, as it is built with this one.
     beside: Option<Arc<Experiment>>,
     /// The run that trains the teacher, where a preset describes it.
     first: Option<Arc<First>>,
@@ -41,7 +41,7 @@ pub struct Resolved {
     resumed: Option<Resumed>,
 }
 
-/// Where a run goes on from: what of it decides what the run takes, and what was measured of it.
+/// Where a run goes on from: what the run takes from there, and what was measured then.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resumed {
     /// Steps that were done before.
@@ -61,9 +61,9 @@ pub struct SoFar {
     pub train_loss: Option<f64>,
     /// After which step the model was tested last; 0: never.
     pub tested: u64,
-    /// With what mean loss; none in the checkpoints of earlier versions.
+    /// The mean loss of that test; `None` in the checkpoints of earlier versions.
     pub test_loss: Option<f64>,
-    /// With what accuracy.
+    /// The accuracy of that test.
     pub test_accuracy: Option<f64>,
     /// The best so far.
     pub best_test_accuracy: Option<f64>,
@@ -94,11 +94,11 @@ impl Resolved {
         Self::after(None, experiment, machine)
     }
 
-    /// The same after a change of another experiment: files that were listed for that one are listed again only where their
+    /// Resolves an experiment after a change of another one: files that were listed for that one are listed again only if their
     /// folders changed.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// Fails where [`new`](Self::new) does.
     pub fn after(known: Option<&Self>, experiment: &Experiment, machine: &Machine) -> Result<Self, Vec<Problem>> {
         let chosen = experiment.whole_data();
         let found = Inspection::of(&chosen, known.map(|known| &known.data));
@@ -120,7 +120,7 @@ impl Resolved {
         Self::checked(experiment, problems, data, teacher, known, machine)
     }
 
-    /// Another experiment, for which the data are looked at again only where it chooses others.
+    /// Resolves another experiment: the data are looked at again only if it chooses other data.
     ///
     /// # Errors
     /// Fails where [`new`](Self::new) does.
@@ -166,14 +166,14 @@ impl Resolved {
         }
     }
 
-    /// The same with another budget, which may be any.
+    /// The same experiment with another budget, which may be any.
     #[must_use]
     pub fn held_to(&self, budget: Bytes) -> Self {
         let experiment = Experiment { budget, ..Experiment::clone(&self.experiment) };
         Self { experiment: Arc::new(experiment), ..self.clone() }
     }
 
-    /// The same as a run that goes on from where another one was saved.
+    /// The same experiment as a run that goes on from where another one was saved.
     #[must_use]
     pub fn resuming(self, resumed: Option<Resumed>) -> Self {
         Self { resumed, ..self }
@@ -184,7 +184,7 @@ impl Resolved {
         self.resumed.as_ref()
     }
 
-    /// Optimizer steps that are to be done: of a run that goes on, those that are left.
+    /// Optimizer steps that are still to do; in a run that goes on, the steps that are left.
     pub fn steps_left(&self) -> u64 {
         self.steps().1.saturating_sub(self.steps_done())
     }
@@ -199,7 +199,7 @@ impl Resolved {
         self.data.info()
     }
 
-    /// The experiment whose model teaches this one's, frozen beside it, if one does.
+    /// The experiment whose model teaches this one's, frozen, if there is one.
     pub fn teacher(&self) -> Option<&Experiment> {
         self.beside.as_deref()
     }
@@ -255,7 +255,7 @@ impl Resolved {
         self.target.profile().map_or(budget, |profile| budget.min(profile.usable_memory()))
     }
 
-    /// The step after which channels are taken out of the model; `None` where none are, and where the run ends before.
+    /// The step after which channels are taken out of the model; `None` if none are, and if the run ends before.
     pub fn thinned_after(&self) -> Option<u64> {
         let (_, steps) = self.steps();
         self.experiment.prune.thins_after(steps).filter(|after| *after <= steps)

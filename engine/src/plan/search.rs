@@ -20,7 +20,7 @@ pub struct Advice {
     pub changes: Vec<Change>,
     /// The whole configuration.
     pub experiment: Experiment,
-    /// Its predicted peak.
+    /// The change's predicted peak.
     pub peak: Bytes,
     /// Predicted seconds for one optimizer step.
     pub step_secs: f64,
@@ -125,7 +125,7 @@ impl<'a> Search<'a> {
     }
 
     /// The plan's experiment; where its evaluation alone crosses `line`, with the largest evaluation batch that does not, or
-    /// else that of training: no other change helps then.
+    /// else with training's batch: no other change helps then.
     pub(super) fn evaluable(&self, line: Bytes) -> Result<Experiment> {
         let mut asked = (*self.plan.experiment).clone();
         if asked.batch.evaluation == EvaluationBatch::Micro || evaluation(self.plan) <= line {

@@ -1,9 +1,8 @@
 //! The rates of this machine, for the [roofline](crate::backend::Rates) of kernels.
 //!
-//! The processor's rates come from [`measured_machine`], which runs the engine's own kernels for some tens of
-//! milliseconds. On a machine that was not measured, nominal rates rank configurations, and seconds are only rough. A
-//! card's rates are the peaks of its profile: no step is faster, and how much slower one is nobody knows before it
-//! runs.
+//! The processor's rates come from [`measured_machine`], which runs the engine's own kernels for some tens of milliseconds. On
+//! a machine that was not measured, nominal rates rank configurations, and seconds are only rough. A card's rates are the peaks
+//! of its profile: no step is faster, and how much slower it is shows only when it runs.
 
 use std::time::Instant;
 

@@ -5,32 +5,32 @@ use crate::{bytes::Bytes, memory::host::Line};
 /// Whether a run fits its budget and the machine it is planned on. Only [`Verdict::Fits`] begins without a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It fits.
+    /// The run fits.
     Fits {
         /// Budget less peak.
         headroom: Bytes,
     },
-    /// It is past its budget.
+    /// The run is past its budget.
     OverBudget {
         /// Peak less budget.
         by: Bytes,
     },
-    /// It is inside its budget, and the machine has less to give.
+    /// The run is inside its budget, but the machine has less to give.
     OverMachine {
         /// What the machine can give the run, and which limit says so.
         line: Line,
     },
-    /// It is inside its budget, and its data are past the budget of the host.
+    /// The run is inside its budget, but its data are past the budget of the host.
     OverHostBudget {
         /// What they take, less that.
         by: Bytes,
     },
-    /// It is inside its budget, and the machine cannot hold its data.
+    /// The run is inside its budget, but the machine cannot hold its data.
     NoRoomForData {
         /// What the machine can give.
         free: Bytes,
     },
-    /// It is inside its budget, and the disk cannot hold what is kept of its data.
+    /// The run is inside its budget, but the disk cannot hold what is kept of its data.
     NoRoomOnDisk {
         /// What the disk can give.
         free: Bytes,

@@ -1,6 +1,6 @@
-//! Two to six runs or plans beside each other: what was chosen otherwise, and what came of it.
+//! Two to six runs or plans side by side: which settings differ, and what came of it.
 //!
-//! Owns [`Comparison`], which the command line writes and the window draws. Always holds: a row stands here only where the
+//! Owns [`Comparison`], which the command line writes and the window draws. Always holds: there is a row only where the
 //! subjects differ, and has one value for each subject, in their order. Refuses fewer than two subjects and more than six.
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -27,8 +27,8 @@ pub struct Subject {
     pub name: String,
     /// What was chosen.
     pub experiment: Arc<Experiment>,
-    /// Its prediction, of a kept run with the peaks and the time that were kept with it. `None` where it cannot be planned
-    /// any more, as when its data are gone.
+    /// Its prediction; for a kept run, with the peaks and the time that were kept with it. `None` if it cannot be planned any
+    /// more, as when its data are gone.
     pub plan: Option<Arc<Plan>>,
     /// What came of it, where it ran.
     pub ran: Option<Ran>,
@@ -95,9 +95,9 @@ impl Subject {
 /// A setting that is not the same in all subjects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SettingRow {
-    /// Its key in the preset format.
+    /// The setting's key in the preset format.
     pub key: &'static str,
-    /// Its value in each, as in a preset; `None` where the chosen kinds do not use it.
+    /// The setting's value in each subject, as in a preset; `None` if the chosen kinds do not use it.
     pub values: Vec<Option<String>>,
 }
 
@@ -142,21 +142,21 @@ pub struct PeakPlace {
     pub op: &'static str,
 }
 
-/// Subjects beside each other.
+/// Subjects side by side.
 #[derive(Debug, Clone)]
 pub struct Comparison {
-    /// Those that are compared.
+    /// The subjects that are compared.
     pub subjects: Vec<Subject>,
     /// The settings that differ, in the order of the preset format.
     pub settings: Vec<SettingRow>,
-    /// What each category holds at each peak, in stacking order; those of which no subject has anything are left out.
+    /// What each category holds at each peak, in stacking order; categories that are empty in every subject are left out.
     pub categories: Vec<CategoryRow>,
     /// What is alive at one peak and not, or not as large, at another; the largest difference first.
     pub alive: Vec<AliveRow>,
 }
 
 impl Comparison {
-    /// Puts subjects beside each other.
+    /// Puts subjects side by side.
     ///
     /// # Examples
     ///
@@ -191,13 +191,13 @@ impl Comparison {
         Ok(Self { subjects, settings, categories, alive })
     }
 
-    /// Where each peak is; `None` of a subject without a plan.
+    /// Where each peak is; `None` for a subject without a plan.
     pub fn places(&self) -> Vec<Option<PeakPlace>> {
         self.subjects.iter().map(|subject| place(subject.plan.as_ref()?)).collect()
     }
 }
 
-/// Where the peak of a plan is; `None` of a plan without ops.
+/// Where the peak of a plan is; `None` for a plan without ops.
 pub fn place(plan: &Plan) -> Option<PeakPlace> {
     let timeline = plan.timeline(plan.peak_pass);
     let point = &timeline.points[timeline.peak_index()?];

@@ -18,7 +18,7 @@ pub mod names {
     pub const TRAIN_ACCURACY: &str = "train/accuracy";
     /// Norm of the whole gradient before clipping.
     pub const GRADIENT_NORM: &str = "train/gradient_norm";
-    /// Learning rate.
+    /// The learning rate.
     pub const LEARNING_RATE: &str = "train/learning_rate";
     /// Scale of the loss.
     pub const LOSS_SCALE: &str = "train/loss_scale";
@@ -62,18 +62,18 @@ pub mod names {
 /// Values over steps.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Curve {
-    /// Its name, such as `train/loss`, which is a column and a tag.
+    /// The curve's name, such as `train/loss`, which is a column and a tag.
     pub name: String,
     /// A sentence about it.
     pub about: String,
-    /// Its values, one for each point of its group.
+    /// The curve's values, one for each point of its group.
     pub values: Vec<f64>,
 }
 
 /// Curves with points at the same steps.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Group {
-    /// Steps, rising.
+    /// The steps of the points, rising.
     pub steps: Vec<u64>,
     /// Seconds since the run began, one a step.
     pub secs: Vec<f64>,
@@ -86,7 +86,7 @@ pub struct Group {
 pub struct Curves {
     /// The groups.
     pub groups: Vec<Group>,
-    /// When the run began, in seconds since 1970; `None` where nobody noted it.
+    /// When the run began, in seconds since 1970; `None` if that was not noted.
     pub began_secs: Option<f64>,
 }
 

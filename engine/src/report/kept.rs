@@ -1,7 +1,7 @@
 //! A kept run as the other formats take it: its curves, what it was, what came of it.
 //!
-//! Owns nothing: everything is read from the store. Always holds: what was recorded is here to the last bit, but for what a
-//! step does not have, which is no number.
+//! Owns nothing: everything is read from the store. Always holds: what was recorded is here to the last bit; what a step does
+//! not have is NaN.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -22,11 +22,11 @@ use crate::{
 pub struct Kept {
     /// The run.
     pub run: StoredRun,
-    /// Its preset, its prediction, its events.
+    /// The run's preset, prediction and events.
     pub details: StoredDetails,
     /// What was chosen.
     pub experiment: Arc<Experiment>,
-    /// Its curves.
+    /// The run's curves.
     pub curves: Curves,
     /// The folder of its checkpoints.
     pub files: PathBuf,
@@ -49,8 +49,8 @@ impl Kept {
         Ok(Self { run, details, experiment, curves, files: store.files(key), damage })
     }
 
-    /// The run to be compared or told of, with a plan of it where there is one. What was predicted when it began takes the
-    /// place of what the plan says of it now.
+    /// The run as a subject for comparisons and pages, with a plan of it if there is one. What was predicted when it began
+    /// replaces what the plan predicts now.
     pub fn subject(&self, plan: Option<Plan>) -> Subject {
         let (name, experiment) = (self.run.label().to_owned(), Arc::clone(&self.experiment));
         let plan = plan.map(|plan| Arc::new(self.details.recalled(plan)));
@@ -62,7 +62,7 @@ impl Kept {
         (self.run.steps > 0).then_some(self.run.measured)
     }
 
-    /// What an event file tells of it beside its curves.
+    /// What an event file says of the run in addition to its curves.
     pub fn about(&self) -> About {
         let values = preset::differing(&[&*self.experiment, &Experiment::default()]);
         let used = values.into_iter().filter_map(|(key, mut values)| Some((key.to_owned(), values.swap_remove(0)?)));

@@ -60,7 +60,7 @@ pub struct LockedPeak {
     pub device: String,
     /// What counts against the budget: the bytes alive, on a GPU the whole process.
     pub bytes: u64,
-    /// The same by category.
+    /// The same bytes by category.
     pub categories: BTreeMap<String, u64>,
     /// The highest of each phase.
     #[serde(rename = "phase")]
@@ -71,7 +71,7 @@ pub struct LockedPeak {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedPhase {
-    /// Which: [`Pass::name`].
+    /// The phase's name: [`Pass::name`].
     pub name: String,
     /// Bytes alive.
     pub bytes: u64,
@@ -140,7 +140,7 @@ impl Lock {
         Ok(lock)
     }
 
-    /// Its text.
+    /// The text of the lock.
     pub fn to_text(&self) -> String {
         // Made of plain tables, numbers and words, which the format has.
         let body = toml::to_string(self).expect("a lock is plain data");
@@ -280,13 +280,13 @@ fn are_of(what: &str, bytes: u64, categories: &BTreeMap<String, u64>) -> Result<
     if sum == bytes { Ok(()) } else { Err(format!("{what} has {bytes} bytes, and its categories add up to {sum}")) }
 }
 
-/// Those that hold something, by the names on screen.
+/// The categories that hold something, by their names on screen.
 fn named(categories: &Categories) -> BTreeMap<String, u64> {
     let held = categories.iter().filter(|(_, bytes)| bytes.0 > 0);
     held.map(|(category, bytes)| (category.name().to_owned(), bytes.0)).collect()
 }
 
-/// Bytes that were locked, and those of now.
+/// Bytes as they were locked, and as they are now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Change {
     /// What was locked.
@@ -302,7 +302,7 @@ impl Change {
         self.bytes > self.locked_bytes && self.bytes as f64 > most
     }
 
-    /// In words: `+12.5 KiB`.
+    /// The change in words: `+12.5 KiB`.
     pub fn words(&self) -> String {
         Bytes(self.bytes).difference(Bytes(self.locked_bytes))
     }
@@ -315,7 +315,7 @@ pub struct Checked {
     pub preset: String,
     /// The device.
     pub device: String,
-    /// Whether the peak, or that of a phase, rose.
+    /// Whether the peak, or the peak of a phase, rose.
     pub rose: bool,
     /// What counts against the budget.
     #[serde(flatten)]
@@ -329,9 +329,9 @@ pub struct Checked {
 /// What became of a phase's peak.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CheckedPhase {
-    /// Which.
+    /// The phase's name.
     pub name: String,
-    /// Whether it rose. A phase that was not locked has not risen: what it changes stands in the peak.
+    /// Whether it rose. A phase that was not locked has not risen: its change shows in the peak.
     pub rose: bool,
     /// Bytes alive.
     #[serde(flatten)]
@@ -344,7 +344,7 @@ pub struct CheckedPhase {
     pub categories: BTreeMap<String, Change>,
 }
 
-/// Compares what was locked with what is so now. A rise of up to `allowed` percent is none.
+/// Compares what was locked with what is predicted now. A rise of up to `allowed` percent does not count.
 pub fn check(locked: &LockedPeak, now: &LockedPeak, allowed: f64) -> Checked {
     let phases: Vec<CheckedPhase> = phases(locked, now, allowed);
     let peak = Change { locked_bytes: locked.bytes, bytes: now.bytes };

@@ -20,7 +20,7 @@ use crate::{
 pub struct Table {
     /// The names of the columns.
     pub columns: Vec<String>,
-    /// The rows, each with a field for every column; null where it has none.
+    /// The rows, each with a field for every column; null for a missing value.
     pub rows: Vec<Vec<Value>>,
 }
 

@@ -13,16 +13,16 @@ use crate::report::curves::{Curve, Curves, Group};
 /// What TensorBoard looks for in the name of a file.
 pub const FILE_NAME: &str = "events.out.tfevents.plimsoll";
 
-/// What is told of a run beside its curves.
+/// What an event file says of a run in addition to its curves.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct About {
     /// What it is called.
     pub name: String,
     /// What it is, in Markdown.
     pub description: String,
-    /// Its preset.
+    /// The run's preset.
     pub preset: String,
-    /// Its settings: keys with values as in a preset.
+    /// The run's settings: keys with values as in a preset.
     pub settings: Vec<(String, String)>,
 }
 

@@ -16,7 +16,7 @@ use crate::{
 
 /// The one process of the trace.
 const PROCESS: u32 = 1;
-/// The track of the phases; those of the layers follow.
+/// The track of the phases; the tracks of the layers follow.
 const PHASES: u32 = 1;
 /// Slices are at least this many microseconds long: one of no length is not seen.
 const SHORTEST: f64 = 1e-3;
@@ -84,7 +84,7 @@ impl<'a> Writer<'a> {
         self.events.push(Event { name, ph: "M", pid: PROCESS, tid: track, ts: 0.0, dur: None, cat: "", args });
     }
 
-    /// The track of a layer: that of the block it belongs to.
+    /// The track of a layer: the track of the block it belongs to.
     fn track_of(&mut self, layer: &'a str) -> u32 {
         let block = layer.split('/').next().filter(|block| !block.is_empty()).unwrap_or("step");
         if let Some(track) = self.tracks.get(block) {
@@ -130,7 +130,7 @@ impl<'a> Writer<'a> {
         self.layers(timeline, &edges);
     }
 
-    /// A slice for ops of one phase in a row, inside that of the pass.
+    /// Adds a slice for each row of ops of one phase, inside the slice of the pass.
     fn phases(&mut self, timeline: &'a Timeline, edges: &[f64]) {
         for (from, to) in runs(&timeline.points, |a, b| a.phase == b.phase) {
             let args = json!({ "ops": to - from });
@@ -138,7 +138,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A slice for ops of one layer in a row, on the track of its block, and in it those of the ops.
+    /// Adds a slice for each row of ops of one layer, on the track of its block, and in it the slices of the ops.
     fn layers(&mut self, timeline: &'a Timeline, edges: &[f64]) {
         let same = |a: &Point, b: &Point| (a.layer, a.phase) == (b.layer, b.phase);
         for (from, to) in runs(&timeline.points, same) {
@@ -169,7 +169,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// From where to where points in a row are alike.
+/// Where rows of alike points begin and end.
 fn runs(points: &[Point], alike: impl Fn(&Point, &Point) -> bool) -> Vec<(usize, usize)> {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for (i, point) in points.iter().enumerate() {

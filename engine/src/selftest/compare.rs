@@ -57,8 +57,8 @@ pub fn allowed(case: &Case, output: usize, wanted: f64) -> f64 {
     twice + sums * (1.0 + wanted.abs()) + once * wanted.abs() + cut + decoded + least
 }
 
-/// What a sum of `k` products of numbers between -1 and 1 loses where each partial sum of eight is cut off: a sum so far is
-/// about `sqrt(k) / 3`, of which four units are allowed.
+/// The most that a sum of `k` products of numbers between -1 and 1 loses if each partial sum of eight is cut off: a partial sum
+/// is about `sqrt(k) / 3`, and four units of that are allowed.
 fn cut_off(k: f64) -> f64 {
     4.0 * rounding(DType::F32) * k / 8.0 * k.sqrt() / 3.0
 }
@@ -71,7 +71,7 @@ fn integer(case: &Case) -> f64 {
     if layout.iter().any(|spec| is_coded(spec.values)) { 1.0 } else { 0.0 }
 }
 
-/// The numbers of output `output` that are to be compared: of bytes that are a moment's pairs of codes, the codes.
+/// The numbers of output `output` that are compared; for bytes that hold a moment's pairs of codes, the codes.
 pub fn compared<'a>(case: &Case, output: usize, numbers: &'a [f64]) -> Cow<'a, [f64]> {
     let Kernel::Optimizer(Optimizer::Update(update)) = &case.kernel else { return numbers.into() };
     let layout = update.rule.state_layout([1].into(), DType::F32);
@@ -86,9 +86,9 @@ pub fn compared<'a>(case: &Case, output: usize, numbers: &'a [f64]) -> Cow<'a, [
 /// A number that is compared in place of what holds it: what it is, what it should be, how far it may be from that.
 pub type Meant = [f64; 3];
 
-/// Of an update whose codes are finer near zero, what its outputs stand for, output by output: the weight with its correction,
-/// both moments by their codes and scales, the scales, and the narrower copy. `None` of other kernels. The last bit of a weight may
-/// decide which of two neighbours is stored, and so over all of its correction.
+/// For an update whose codes are finer near zero, the values that its outputs stand for, output by output: the weight with its
+/// correction, both moments by their codes and scales, the scales, and the narrower copy. `None` for other kernels. The last
+/// bit of a weight may decide which of two neighbours is stored, and so over all of its correction.
 pub fn meant(case: &Case, got: &[Vec<f64>], wanted: &[Vec<f64>]) -> Option<Vec<Vec<Meant>>> {
     let Kernel::Optimizer(Optimizer::Update(update)) = &case.kernel else { return None };
     let UpdateRule::FlashAdamW { narrow, .. } = update.rule else { return None };
@@ -147,7 +147,7 @@ fn corrected(narrow: NarrowWeight, weight: f64, code: f64) -> f64 {
     signed(code) * 2f64.powi(exponent - fraction - 1)
 }
 
-/// The difference that was largest beside what was allowed.
+/// The largest difference in relation to what was allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Worst {
     /// The difference.
@@ -179,7 +179,7 @@ impl Worst {
         if is_first { other } else { self }
     }
 
-    /// Of two numbers: those that are no number are alike, and nothing is near to them or to infinity.
+    /// Compares two numbers: two NaNs are alike, and nothing is near to NaN or to infinity.
     pub fn between(got: f64, wanted: f64, tolerance: f64) -> Self {
         let error = if got == wanted || (got.is_nan() && wanted.is_nan()) { 0.0 } else { (got - wanted).abs() };
         Self { error, tolerance: if wanted.is_finite() { tolerance } else { 0.0 } }

@@ -15,18 +15,18 @@ impl Draw {
         Self { rng: Rng::from_key(seed), counter: 0 }
     }
 
-    /// One of `low..=high`.
+    /// Draws a number from `low..=high`.
     pub fn between(&mut self, low: usize, high: usize) -> usize {
         self.counter += 1;
         low + self.rng.below(self.counter, high - low + 1)
     }
 
-    /// One of two.
+    /// Draws one of two, with equal chances.
     pub fn coin(&mut self) -> bool {
         self.between(0, 1) == 1
     }
 
-    /// One of `of`.
+    /// Draws one element of `of`.
     pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.between(0, of.len() - 1)]
     }

@@ -66,7 +66,7 @@ pub fn families() -> impl Iterator<Item = &'static str> {
 /// An experiment that came out.
 #[derive(Debug, Clone)]
 pub struct Drawn {
-    /// Its family.
+    /// The experiment's family.
     pub family: &'static str,
     /// Itself, its budget as by default.
     pub experiment: Experiment,
@@ -74,7 +74,7 @@ pub struct Drawn {
 }
 
 impl Drawn {
-    /// One of `0..n`, with the same luck: whatever else is to be decided of this experiment. `place` tells decisions apart.
+    /// Draws a number from `0..n` for a further decision about this experiment. `place` distinguishes the decisions.
     pub fn also(&self, place: u64, n: usize) -> usize {
         Dice(self.rng).below(100 + place, n)
     }
@@ -90,7 +90,7 @@ pub struct Experiments {
 }
 
 impl Experiments {
-    /// Those of a seed for `device`; some learn the bytes of `text`, where one is given.
+    /// The experiments of a seed for `device`; some learn the bytes of `text`, if one is given.
     pub fn new(seed: u64, device: &str, text: Option<&Path>) -> Self {
         Self { seed, device: device.to_owned(), text: text.map(Path::to_owned), next: 0 }
     }
@@ -120,7 +120,7 @@ impl Iterator for Experiments {
 struct Dice(Rng);
 
 impl Dice {
-    /// From 0 to `n - 1`.
+    /// Draws a number from 0 to `n - 1`.
     fn below(self, place: u64, n: usize) -> usize {
         self.0.below(place, n)
     }
@@ -217,7 +217,7 @@ fn kept(e: &mut Experiment, dice: Dice) {
     e.data.cache_in = dice.one(96, &CachePlace::ALL);
 }
 
-/// Adapters of a decoder, and what they stand beside.
+/// Draws adapters of a decoder, and the weights that they belong to.
 fn adapted(e: &mut Experiment, dice: Dice) {
     let some = Targets::of(&[Projection::Q, Projection::V, Projection::Down]);
     e.lora.targets = dice.one(74, &[Targets::ALL, some]);
@@ -264,7 +264,7 @@ fn gpu(dice: Dice) -> Gpu {
     }
 }
 
-/// Mostly ReLU.
+/// Draws an activation, mostly ReLU.
 fn activation(dice: Dice) -> ActivationKind {
     if dice.rarely(90, 3) { dice.one(91, &ActivationKind::ALL) } else { ActivationKind::Relu }
 }
@@ -283,7 +283,7 @@ fn mlp(e: &mut Experiment, dice: Dice) {
     }
 }
 
-/// Mostly bookkeeping.
+/// A deep MLP that consists mostly of bookkeeping.
 fn deep_mlp(e: &mut Experiment, dice: Dice) {
     e.model = Model { width: 2, depth: 300 + dice.below(15, 500), ..Model::default() };
 }
@@ -314,7 +314,7 @@ fn mobilenet(e: &mut Experiment, dice: Dice) {
     }
 }
 
-/// Heads of 4 to 16 numbers, and as many of them as `width` then has.
+/// Draws heads of 4 to 16 numbers, and as many of them as `width` then has.
 fn attention(e: &mut Experiment, dice: Dice) {
     let heads = dice.one(40, &[1, 2, 4]);
     e.model.heads = heads;
@@ -346,7 +346,7 @@ fn decoder(e: &mut Experiment, dice: Dice) {
     e.batch.micro = 2 + dice.below(7, 30);
 }
 
-/// As deep as the side of its images allows.
+/// A CNN as deep as the side of its images allows.
 fn deep_cnn(e: &mut Experiment, dice: Dice) {
     cnn(e, dice);
     (e.model.width, e.model.depth, e.model.dense) = (1, 6, 1 + dice.below(4, 4));

@@ -46,9 +46,9 @@ pub struct Probe<B: Backend> {
 pub struct Slope {
     /// The parameter: its number, its layer and its name.
     pub param: String,
-    /// By differences.
+    /// The slope by differences.
     pub measured: f64,
-    /// By the gradient.
+    /// The slope by the gradient.
     pub expected: f64,
 }
 
@@ -288,7 +288,7 @@ fn attending(kind: ModelKind, attention: AttentionKind) -> ModelChoice {
     }
 }
 
-/// Every model with every way to checkpoint: as many experiments, one after another, as there are ways.
+/// Every model with every kind of checkpointing: one experiment after another for each kind.
 pub fn cases() -> Vec<(Experiment, DatasetInfo)> {
     let mut cases = Vec::new();
     for (model, info, frozen, lora, base) in ModelKind::ALL.into_iter().flat_map(of_kind) {

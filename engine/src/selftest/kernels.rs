@@ -1,5 +1,5 @@
-//! Every kernel in every type: its result on the device against the CPU's in f64, twice with the same bits, and nothing
-//! written beside its outputs.
+//! Every kernel in every type: its result on the device against the CPU's in f64, twice with the same bits, and nothing written
+//! outside its outputs.
 //!
 //! What both sides read is rounded to the device's type first, so that they read the same numbers.
 
@@ -27,7 +27,7 @@ const MARGIN: usize = 256;
 const MARK: f64 = 77.0;
 /// Updates of each optimizer's case, one after another.
 const UPDATES: usize = 3;
-/// One code of so many may be its neighbour.
+/// One code among this many may be its neighbour.
 const CODES: usize = 32;
 
 pub(super) fn run<B: Backend>(bench: &Bench<B>, choice: &Choice, runner: &mut Runner<'_>) {
@@ -98,7 +98,7 @@ pub struct Outcome {
     pub inputs: Vec<Vec<f64>>,
     /// The outputs before.
     pub before: Vec<Vec<f64>>,
-    /// And after.
+    /// The operands after the launch.
     pub after: Vec<Vec<f64>>,
 }
 
@@ -228,7 +228,7 @@ fn reference(case: &Case, outcome: &Outcome) -> Result<Vec<Vec<f64>>, Fault> {
     Ok(wanted)
 }
 
-/// The type of an operand where floating-point numbers are f64: a few are f32 whatever the others are.
+/// The type of an operand where floating-point numbers are f64: a few operands are f32 for any other types.
 fn reference_type(kernel: &Kernel, is_output: bool, i: usize, dtype: DType) -> DType {
     let is_f32 = match kernel {
         Kernel::Gather(Gather::Images) => !is_output,

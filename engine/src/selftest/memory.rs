@@ -33,7 +33,7 @@ pub(super) fn run<B: Backend>(bench: &Bench<B>, choice: &Choice, runner: &mut Ru
     }
 }
 
-/// More samples, so that activations weigh.
+/// An experiment with more samples, so that activations weigh.
 fn large(kind: ModelKind) -> Experiment {
     let mut experiment = small(kind);
     experiment.batch.micro = 32;
@@ -106,7 +106,7 @@ fn budgets<B: Backend>(bench: &Bench<B>, choice: &Choice, of: (&Experiment, &Dat
     Ok(Found::new(text, Worst::default()))
 }
 
-/// Runs `f`; what is in its error is counted nowhere.
+/// Runs `f`; the memory of its error is not counted.
 fn uncounted_error<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
     f().map_err(|error| {
         let copy = uncounted(|| error.clone());

@@ -46,7 +46,7 @@ pub struct Bench<B: Backend> {
     pub target: Target,
     /// What the device says is alive on it.
     pub measured: Rc<dyn Fn() -> Bytes>,
-    /// The most that one tensor takes beside its bytes: what the device rounds up, and the engine's bookkeeping.
+    /// The most that one tensor takes in addition to its bytes: what the device rounds up, and the engine's bookkeeping.
     pub beside: Bytes,
 }
 
@@ -91,20 +91,20 @@ pub struct Choice {
     pub seed: u64,
     /// How many sizes are tried.
     pub extent: Extent,
-    /// Checks whose names contain one of these; all when there is none.
+    /// Only checks whose names contain one of these; all checks if there is none.
     pub only: Vec<String>,
 }
 
 /// What came of a check.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Check {
-    /// Such as `kernel/f32/matmul`.
+    /// The check's name, such as `kernel/f32/matmul`.
     pub name: String,
     /// Whether all was as it should be.
     pub ok: bool,
     /// What was compared with what.
     pub compared: String,
-    /// The difference that was largest beside its tolerance.
+    /// The largest difference in relation to its tolerance.
     pub worst_error: f64,
     /// What was allowed there.
     pub tolerance: f64,

@@ -20,10 +20,10 @@ use crate::{
 const STEPS: usize = 20;
 /// How far the first loss may be from the CPU's in f64, as a share.
 const TOLERANCE: f64 = 2e-5;
-/// The same of a later one: where a ReLU has changed sides by a rounding, losses go ways of their own.
+/// The tolerance of a later loss: where a rounding has moved a ReLU to its other side, losses drift apart.
 const TOLERANCE_OF_LATER: f64 = 3e-3;
-/// The same of the first loss of a deep network with batch norms. Where they normalise few values, a rounding grows from
-/// layer to layer and from step to step, so that later losses tell nothing.
+/// The tolerance of the first loss of a deep network with batch norms. Where they normalise few values, a rounding grows from
+/// layer to layer and from step to step, so that later losses show nothing.
 const TOLERANCE_OF_DEEP: f64 = 1e-3;
 /// Steps of a U-Net whose losses are compared. Its max-pools and ReLUs change sides, and nothing normalises what
 /// follows, so a rounding grows about twofold from step to step.

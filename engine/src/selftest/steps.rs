@@ -151,7 +151,7 @@ struct Seen {
     alive: [u64; 2],
 }
 
-/// Every launch, and what the device measured after it. It is no part of what is measured.
+/// Every launch, and what the device measured after it. The log itself is not measured.
 #[derive(Default)]
 struct Log {
     seen: Vec<Seen>,
@@ -254,7 +254,7 @@ fn compare<B: Backend>(
     Ok(real.seen.len())
 }
 
-/// That the accounts of passes and of their dry runs are the same.
+/// Checks that the accounts of passes and of their dry runs are the same.
 fn booked_alike(real: &[Recording; 3], dry: &[Recording; 3]) -> Result<(), Fault> {
     for (pass, (real, dry)) in ["first step", "second step", "evaluation"].iter().zip(real.iter().zip(dry)) {
         if real.timeline.points != dry.timeline.points || real.alive_at_peak() != dry.alive_at_peak() {

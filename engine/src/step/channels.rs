@@ -3,7 +3,7 @@
 //! Owns what decides which channels stay (the filters with the largest weights: Li et al. 2017, "Pruning filters for efficient
 //! convnets") and the move of everything that a session keeps into the smaller model. Always holds: a channel goes from every
 //! tensor that has it, and how many stay follows from the experiment alone, so that a dry run has the same shapes. Refuses a
-//! model of which a tensor's channels are not known.
+//! model with a tensor whose channels are not known.
 
 use crate::{
     backend::{Backend, DType, Executor, Tensor},
@@ -33,7 +33,7 @@ impl Whole {
 /// Which channels stay.
 struct Stay {
     map: ChannelMap,
-    /// Of each group, by its number.
+    /// For each group, by its number, which channels stay.
     of_group: Vec<Vec<bool>>,
 }
 
@@ -54,12 +54,12 @@ impl<B: Backend> Session<B> {
         self.whole.is_some()
     }
 
-    /// Takes channels out of the model, of its parameters, running statistics and optimizer state alike. Those that write the
+    /// Takes channels out of the model, of its parameters, running statistics and optimizer state alike. The channels with the
     /// largest weights stay. Both models are alive while one is moved into the other.
     ///
     /// # Errors
-    /// [`Error::Budget`] when the smaller model finds no room beside the present one, a model whose channels are not known,
-    /// and the failures of the device.
+    /// [`Error::Budget`] when the smaller model does not fit the budget together with the present one, a model whose channels
+    /// are not known, and the failures of the device.
     pub fn take_out_channels(&mut self) -> Result<()> {
         let executor = self.executor.clone();
         executor.ledger().set_phase(Phase::Prune);
@@ -91,7 +91,7 @@ impl<B: Backend> Session<B> {
         executor.step_ended()
     }
 
-    /// Takes the place of a session out of which channels were taken, whose tensors are yet to come.
+    /// Makes the session that follows after channels are taken out; its tensors are yet to come.
     pub(crate) fn thin(&mut self) -> Result<()> {
         self.executor.ledger().set_phase(Phase::Loading);
         let thinned = Model::thinned(&self.executor, &self.experiment, &self.info)?;
@@ -112,8 +112,8 @@ impl<B: Backend> Session<B> {
         })
     }
 
-    /// Which channels stay: of each group those whose writers have the largest weights, by the sum of their magnitudes over
-    /// each writer's mean.
+    /// Which channels stay: in each group, the channels whose writers have the largest weights, by the sum of their magnitudes
+    /// over each writer's mean.
     fn stay(&self) -> Result<Stay> {
         let executor = &self.executor;
         let map = self.model.channels(self.info.image().map_or(1, |[.., channels]| channels));
@@ -140,12 +140,12 @@ fn is_of<B: Backend>(tensor: &TensorChannels, param: &Param<B>) -> bool {
     param.layer() == tensor.layer && param.name() == tensor.name
 }
 
-/// The error of a tensor of which no layer told: a fault of the program, for the check lets only families through that do.
+/// The error for a tensor that no layer declared: a bug, because the check admits only families whose layers do.
 fn unknown(name: &str) -> Error {
     Error::Misused(format!("the channels of {name} are not known"))
 }
 
-/// As many of the largest as the experiment lets stay; of equal ones the first.
+/// The largest scores, as many as the experiment lets stay; among equal ones the first.
 fn largest(scores: &[f64], prune: Prune) -> Vec<bool> {
     let mut order: Vec<usize> = (0..scores.len()).collect();
     order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b)));

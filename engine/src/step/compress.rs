@@ -1,9 +1,9 @@
-//! A trained model as one of integers: the ranges of its inputs, its codes, and a test with them.
+//! A trained model as integers: the ranges of its inputs, its codes, and a test with them.
 //!
-//! Always holds: the weights stay as they are, and codes and ranges stand beside them while the test lasts; afterwards they are
-//! gone, and the session is as before. Dense layers and convolutions become ones of integers. Depthwise and transposed
-//! convolutions, norms, embeddings, attention, a last layer that shares its weight with an embedding, and the loss compute as in
-//! training. Of a decoder, weights alone may have codes: then there are no ranges, and products decode a part at a time.
+//! Always holds: the weights stay as they are, and codes and ranges are held in addition while the test lasts; afterwards they
+//! are gone, and the session is as before. Dense layers and convolutions become integers. Depthwise and transposed
+//! convolutions, norms, embeddings, attention, a last layer that shares its weight with an embedding, and the loss compute as
+//! in training. In a decoder, only the weights may have codes: then there are no ranges, and products decode a part at a time.
 
 use std::fmt;
 
@@ -23,19 +23,19 @@ use crate::{
 pub struct Compressed {
     /// What became integers.
     pub weights: CodedWeights,
-    /// All parameters, those of dense layers and convolutions as codes of a byte with a scale a row and a range of inputs a
-    /// layer; of weights alone, as codes with a scale a block. Where weights are pruned, zeros are left out, and a bit a weight
-    /// says which those are.
+    /// Bytes of all parameters, with dense layers and convolutions as codes of a byte with a scale a row and a range of inputs
+    /// a layer; for weights alone, as codes with a scale a block. Where weights are pruned, zeros are left out, and a bit a
+    /// weight says which those are.
     pub bytes: Bytes,
-    /// All parameters as they are.
+    /// Bytes of all parameters as they are.
     pub dense_bytes: Bytes,
     /// Accuracy on the test set; of values the share of the labels' variance that is explained (R²).
     pub test_accuracy: f64,
-    /// The same of the model as it was trained.
+    /// The accuracy of the model as it was trained.
     pub trained_accuracy: f64,
     /// Mean loss on the test set.
     pub test_loss: f64,
-    /// The same of the model as it was trained.
+    /// The loss of the model as it was trained.
     pub trained_loss: f64,
     /// Whether these are R².
     pub is_of_values: bool,
@@ -72,9 +72,9 @@ impl<B: Backend> Drop for Forget<'_, B> {
 }
 
 impl<B: Backend> Session<B> {
-    /// Tests the model as one of integers on all batches that `test` gives: mean loss and accuracy, as
-    /// [`Session::evaluate`] does. Ranges that were not learned are found in as many batches of `calibration` as the experiment
-    /// says: the least and the largest number that a layer sees. `None` where the model stays as it is.
+    /// Tests the model as integers on all batches that `test` gives: mean loss and accuracy, as [`Session::evaluate`] does.
+    /// Ranges that were not learned are found in as many batches of `calibration` as the experiment says: the least and the
+    /// largest number that a layer sees. `None` if the model stays as it is.
     ///
     /// # Errors
     /// Fails where [`Session::evaluate`] does, and with the errors of both.

@@ -1,9 +1,9 @@
-//! Loading weights: a model that begins with what others trained.
+//! Loading weights: a model that begins with published or saved weights.
 //!
-//! Always holds: a tensor is written where it will stay, part by part, so that nothing as large as a tensor stands beside it;
-//! of parameters in mixed precision the master weight is written, from which the narrower one follows; of a weight that is held
-//! as codes a part at a time is read, and coded. What a source does
-//! not have begins as it would without it.
+//! Always holds: a tensor is written where it will stay, part by part, so that nothing as large as a tensor is held in
+//! addition; of parameters in mixed precision the master weight is written, from which the narrower one follows; of a weight
+//! that is held as codes a part at a time is read, and coded. A tensor that a source does not have begins as it would without
+//! the source.
 
 use super::{
     Session,

@@ -1,8 +1,8 @@
-//! The loss: the classes layer and the cross entropy, a teacher's beside it, or the squared error of values; over all rows at
+//! The loss: the classes layer and the cross entropy, with a teacher's loss, or the squared error of values; over all rows at
 //! once or over some at a time.
 //!
-//! In chunks, the logits of the whole batch never exist: those of a chunk become their gradient, add to the gradient of
-//! the classes layer and to that of its input, and are gone. The sums are the same, in another order.
+//! In chunks, the logits of the whole batch never exist: the logits of a chunk become their gradient, which is added to the
+//! gradients of the classes layer and of its input, and are freed. The sums are the same, in another order.
 
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ pub(super) struct Stats<B: Backend> {
 }
 
 impl<B: Backend> Stats<B> {
-    /// Of labels of this kind.
+    /// The loss of labels of this kind.
     pub(super) fn new(executor: &Executor<B>, label: LabelKind) -> Result<Self> {
         let _layer = executor.enter(executor.ledger().layer_id("loss"));
         let name = match label {
@@ -125,7 +125,7 @@ impl<B: Backend> Loss<'_, B> {
         self.executor.save(logits, &mut |bytes| see(logits.dtype(), bytes))
     }
 
-    /// Adds the losses of a batch's features and gives the gradient by them, `scale` times that of the summed loss.
+    /// Adds the losses of a batch's features and returns the gradient by them, `scale` times the gradient of the summed loss.
     pub(super) fn in_chunks(
         &self,
         features: Value<B>,
@@ -171,7 +171,7 @@ impl<B: Backend> Loss<'_, B> {
     }
 }
 
-/// All extents but the innermost as one.
+/// Joins all extents but the innermost into one.
 pub(super) fn rows<B: Backend>(x: Tensor<B>) -> Tensor<B> {
     x.reshape([x.shape().rows(), x.shape().last()])
 }

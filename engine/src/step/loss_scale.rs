@@ -47,8 +47,8 @@ impl LossScale {
 
     /// Learns from a step whose gradients were `finite` or not. Returns whether to skip the update.
     ///
-    /// When halving has reached 1, gradients that are still not finite are no matter of scale: the step is not skipped,
-    /// and the loss shows it.
+    /// When halving has reached 1, the scale is not why gradients are still not finite: the step is not skipped, and the loss
+    /// shows it.
     pub(super) fn skips(&mut self, finite: bool) -> bool {
         if !self.is_dynamic {
             return false;

@@ -4,7 +4,7 @@ use crate::backend::HostSlice;
 
 /// One micro-batch on the host.
 pub trait MicroBatch {
-    /// Samples.
+    /// The number of samples.
     fn samples(&self) -> usize;
     /// Images `[samples, height, width, channels]` or tokens `[samples, length]`; of a training set that lies on the device,
     /// the places of the samples in it.

@@ -9,7 +9,7 @@ pub struct PendingStep {
     /// Labels that count.
     pub(super) labels: usize,
     pub(super) loss_scale: f64,
-    /// By what the gradients are too large.
+    /// The factor by which the gradients are too large.
     pub(super) grad_scale: f64,
     pub(super) skipped: bool,
 }
@@ -32,7 +32,7 @@ impl PendingStep {
     }
 }
 
-/// What a step gave. A dry run has no numbers: they are those of a step that went well.
+/// What a step gave. A dry run has no numbers; it gives the numbers of a step that went well.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StepOutput {
     /// Mean loss over the effective batch's scored labels.

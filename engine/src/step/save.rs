@@ -38,7 +38,7 @@ pub trait Sink {
     }
 }
 
-/// A sink that keeps nothing: of a dry run.
+/// A sink that keeps nothing, for a dry run.
 #[derive(Debug)]
 pub struct Nowhere;
 
@@ -75,13 +75,13 @@ pub const WRITE_BUFFER: usize = 8 << 10;
 
 /// The beginning of every header: the checksum of the file, in eight digits, is known only when all of it is written.
 const BEGINNING: &str = "{\"__metadata__\":{\"checksum\":\"";
-/// Where the checksum stands in a file.
+/// Where the checksum is in a file.
 pub const CHECKSUM_AT: u64 = 8 + BEGINNING.len() as u64;
 /// What stands there at first, and what is added up in its place.
 pub const NO_CHECKSUM: &str = "00000000";
 
 impl<B: Backend> Session<B> {
-    /// The numbers beside the tensors.
+    /// The numbers that are stored with the tensors.
     pub fn counters(&self) -> Counters {
         let passes = self.model.leaves().into_iter().filter_map(Layer::passes).map(std::cell::Cell::get);
         Counters {
@@ -92,8 +92,7 @@ impl<B: Backend> Session<B> {
         }
     }
 
-    /// Writes everything that decides how training goes on to `to`. The header has `facts` beside it, which are texts by
-    /// name.
+    /// Writes everything that decides how training goes on to `to`. The header has `facts` as well, which are texts by name.
     ///
     /// # Errors
     /// [`Error::Budget`] when what it is written through would cross the budget, the failures of the device, and the errors

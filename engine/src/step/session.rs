@@ -35,7 +35,7 @@ pub struct Session<B: Backend> {
     pub(super) pruning: Option<Pruning<B>>,
     /// The size of the model that channels were taken out of.
     pub(super) whole: Option<Whole>,
-    /// What teaches beside the labels.
+    /// The model that teaches in addition to the labels.
     pub(super) teacher: Option<Teacher<B>>,
     pub(super) updates: u64,
     /// Whether the next micro-batch is copied to the device while the present one is worked on.
@@ -66,7 +66,8 @@ impl<B: Backend> Session<B> {
         Self::replaced(executor, experiment, info, None)
     }
 
-    /// The same, of which the weights `is_replaced` by their names in a file: whoever loads them saves the time to draw them.
+    /// Makes the same session without drawing the weights for which `is_replaced` holds, by their names in a file: a caller
+    /// that loads them saves that time.
     ///
     /// # Errors
     /// Those of [`Session::new`].
@@ -136,7 +137,7 @@ impl<B: Backend> Session<B> {
 
     /// One optimizer step at learning rate `rate`: forward and backward for each micro-batch, and the update.
     ///
-    /// On a GPU, `next` is asked one micro-batch ahead: the batch it gives is copied to the device while the device works on
+    /// On a GPU, `next` is called one micro-batch ahead: the batch it gives is copied to the device while the device works on
     /// the one before, across steps too.
     ///
     /// # Errors
@@ -190,7 +191,7 @@ impl<B: Backend> Session<B> {
         })
     }
 
-    /// All gradients first, then clipping and the update of all parameters.
+    /// Computes all gradients first, then clips them and updates all parameters.
     fn step_then_update<M: MicroBatch>(
         &mut self,
         rate: f64,
@@ -254,8 +255,8 @@ impl<B: Backend> Session<B> {
         Ok(PendingStep { sums, squares, labels, loss_scale: 1.0, grad_scale: 1.0, skipped: false })
     }
 
-    /// By what gradients are too small where only `labels` of a step count: they are made for as many as may count. Exactly
-    /// one where all of those do.
+    /// The factor by which gradients are too small if only `labels` of a step count: they are made for as many labels as may
+    /// count. Exactly one if all of those count.
     fn per_label(&self, labels: usize) -> f64 {
         (self.experiment.batch.effective() * self.info.scored_labels) as f64 / labels.max(1) as f64
     }
@@ -346,7 +347,7 @@ impl<B: Backend> Session<B> {
         self.answer(next, None)
     }
 
-    /// The same; `see` gets the logits, `[labels, classes]` in the order of the labels.
+    /// Runs the same forward pass; `see` gets the logits, `[labels, classes]` in the order of the labels.
     ///
     /// # Errors
     /// Fails where [`Session::step`] does; the errors of `see`.
@@ -363,7 +364,7 @@ impl<B: Backend> Session<B> {
         Ok(means)
     }
 
-    /// Means over all batches, each of which is the part of the run that `part` says of its samples.
+    /// Means over all batches; `part` says for the number of samples of each which part of the run it is.
     pub(super) fn measured<M: MicroBatch>(
         &self,
         mut next: impl FnMut() -> Result<Option<M>>,

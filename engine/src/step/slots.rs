@@ -19,7 +19,7 @@ use crate::{
 /// What stands before the name of a tensor of the optimizer's state.
 const STATE: &str = "optimizer.";
 
-/// The numbers of a session beside its tensors.
+/// The numbers of a session that are stored with its tensors.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Counters {
     /// Updates done: fewer than steps where f16 skipped some.
@@ -48,7 +48,7 @@ pub(super) struct Slot<'a, B: Backend> {
     place: Place<'a, B>,
 }
 
-/// Where its tensor is.
+/// Where a slot's tensor is.
 enum Place<'a, B: Backend> {
     Weight(&'a Param<B>),
     State(&'a Param<B>, usize),
@@ -56,8 +56,8 @@ enum Place<'a, B: Backend> {
     Mask(&'a Param<B>, &'a Tensor<B>),
 }
 
-/// The tensors of a model, with those of the optimizer's state where they are made, and the masks of its pruning. The widest types come first: in a file
-/// every tensor then begins where its type may.
+/// The tensors of a model, with the tensors of the optimizer's state once they are made, and the masks of its pruning. The
+/// widest types come first: in a file every tensor then begins where its type may.
 pub(super) fn slots<'a, B: Backend>(
     model: &'a Model<B>,
     choice: &'a Optimizer,
@@ -147,7 +147,7 @@ fn in_file(letter: char) -> Option<char> {
 }
 
 impl<B: Backend> Slot<'_, B> {
-    /// Its name in a file, such as `block1.conv.weight`, or `optimizer.block1.conv.weight.first_moment`.
+    /// The tensor's name in a file, such as `block1.conv.weight`, or `optimizer.block1.conv.weight.first_moment`.
     pub(super) fn name(&self, ledger: &Ledger) -> String {
         match self.place {
             Place::Weight(_) | Place::Buffer(_) => named(ledger, self.layer, self.what),

@@ -36,7 +36,7 @@ pub(super) struct Lesson<'a, B: Backend> {
 
 /// What the teacher says to some rows.
 pub(super) struct Taught<B: Backend> {
-    /// `[rows, classes]`.
+    /// The teacher's logits, `[rows, classes]`.
     pub(super) logits: Tensor<B>,
     pub(super) lesson: ops::Lesson,
 }
@@ -51,7 +51,7 @@ impl<B: Backend> Teacher<B> {
 }
 
 impl<B: Backend> Lesson<'_, B> {
-    /// Its logits of some rows.
+    /// The teacher's logits of some rows.
     pub(super) fn of(&self, executor: &Executor<B>, rows: Range<usize>) -> Result<Taught<B>> {
         let part = self.output.rows_view(rows);
         let logits = if self.are_features {
@@ -64,14 +64,14 @@ impl<B: Backend> Lesson<'_, B> {
         Ok(Taught { logits, lesson: self.teacher.lesson })
     }
 
-    /// Its logits of all rows.
+    /// The teacher's logits of all rows.
     pub(super) fn whole(&self, executor: &Executor<B>) -> Result<Taught<B>> {
         self.of(executor, 0..self.output.shape().rows())
     }
 }
 
 impl<B: Backend> Session<B> {
-    /// Lets the model of `teacher`, whose weights `from` has, teach beside the labels from the next step on.
+    /// Lets the model of `teacher`, whose weights `from` has, teach in addition to the labels from the next step on.
     ///
     /// # Errors
     /// [`crate::Error::Budget`] where its weights would cross the budget; the errors of [`Model::build`] and of `from`.

@@ -1,8 +1,8 @@
-//! Writing on: a sequence in whole, then token after token with the keys and values of those before.
+//! Continuing a text: a whole sequence first, then token after token with the keys and values of the tokens before.
 //!
-//! Always holds: while the model has places for the whole text, each token is seen once, and what attention needs of it
-//! stays in a [`Cache`]. Once the text is longer, its last tokens stand at other places than before, so that nothing that
-//! was kept is true of them: the cache is dropped, and each token takes a whole pass over as many as there are places for.
+//! Always holds: while the model has places for the whole text, each token is seen once, and what attention needs of it stays
+//! in a [`Cache`]. Once the text is longer, its last tokens are at other places than before, so nothing that was kept is true
+//! for them: the cache is dropped, and each token takes a whole pass over as many as there are places for.
 
 use crate::{
     autograd::{Cache, Cached, Tape},
@@ -38,7 +38,8 @@ impl<B: Backend> Session<B> {
 }
 
 impl<B: Backend> Writing<'_, B> {
-    /// Shows the logits of the token after `tokens`, which are at least one: those of the call before and what follows them.
+    /// Shows the logits of the token after `tokens`, of which there is at least one: the tokens of the call before, and what
+    /// follows them.
     ///
     /// # Errors
     /// [`crate::Error::Budget`] when an allocation would cross the budget, the failures of the device, and the errors of
@@ -73,7 +74,7 @@ impl<B: Backend> Writing<'_, B> {
         (prompt..end.min(prompt + 3)).chain(past..end.min(past + 2))
     }
 
-    /// One pass over `tokens`, and the logits of the last.
+    /// Runs one pass over `tokens`, and gives the logits of the last.
     fn pass(&self, tokens: &[u32], see: &mut See<'_>) -> Result<()> {
         let Session { executor, model, experiment, info, .. } = self.session;
         let ledger = executor.ledger();

@@ -1,6 +1,6 @@
 //! What came of a run and is yet to be written.
 //!
-//! Holds: what there is no room for is counted, and nothing else is lost.
+//! Always holds: what there is no room for is counted, and nothing else is lost.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(super) struct Batch {
     /// Measured op by op: the step, and the highest bytes.
     pub(super) measured: Option<(u64, Arc<[Bytes]>)>,
     pub(super) end: Option<End>,
-    /// Steps that there was no room for.
+    /// Steps that had no room.
     pub(super) lost: u64,
 }
 

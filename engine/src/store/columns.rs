@@ -5,7 +5,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-/// The most numbers in a column. A larger one is no column of ours.
+/// The most numbers in a column. A larger column was not written by this program.
 pub(super) const MOST: usize = 1 << 16;
 
 /// Bytes before the columns: the form of what follows, and a checksum of it.
@@ -208,7 +208,7 @@ fn unzigzag(value: u64) -> u64 {
     (value >> 1) ^ (value & 1).wrapping_neg()
 }
 
-/// Reads columns of one length. `None` from a reader means bytes that are no columns of ours.
+/// Reads columns of one length. `None` from a reader means bytes that are not columns of this program.
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
@@ -216,7 +216,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Of `count` numbers each.
+    /// A reader of columns of `count` numbers each.
     pub(super) fn new(bytes: &'a [u8], count: usize) -> Option<Self> {
         let (head, bytes) = bytes.split_at_checked(HEAD)?;
         let sum = u32::from_le_bytes(head[1..].try_into().ok()?);
@@ -330,7 +330,7 @@ mod tests {
         prop_oneof![all, rising, few]
     }
 
-    /// Numbers as series have them: losses, times, shares, and what is no number at all.
+    /// Numbers as series have them: losses, times, shares, and NaN.
     fn some_floats(count: usize) -> impl Strategy<Value = Vec<f64>> {
         let bits = prop::collection::vec(any::<u64>().prop_map(f64::from_bits), count);
         let single = prop::collection::vec(any::<f32>().prop_map(f64::from), count);

@@ -1,8 +1,8 @@
 //! The file of the store: how it is opened, and how it is read and written.
 //!
-//! Always holds: it is opened by its path, whatever signs the path has. A file of an earlier version is brought up to date in
-//! one transaction; a file of a newer version, of another program, or one that is damaged is left as it is. Every failure is
-//! a sentence with the file and what would mend it.
+//! Always holds: it is opened by its path, with any characters in it. A file of an earlier version is brought up to date in one
+//! transaction; a file of a newer version, of another program, or one that is damaged is left as it is. Every failure is a
+//! sentence with the file and how to fix it.
 
 use std::{
     fs, io,
@@ -23,11 +23,11 @@ use crate::{
 
 /// The database's name in the store's folder.
 pub(super) const FILE: &str = "runs.db";
-/// What stands beside it: what was written and is not in it yet.
+/// The file next to it: what was written and is not in it yet.
 const LOG: &str = "runs.db-wal";
 /// The index of that, while programs are at work.
 const INDEX: &str = "runs.db-shm";
-/// The database and everything that SQLite may write beside it.
+/// The database and every file that SQLite may write next to it.
 pub(super) const BESIDE: [&str; 4] = [FILE, LOG, INDEX, "runs.db-journal"];
 
 /// How long another program's writing is waited for.
@@ -40,9 +40,9 @@ const MAKING: Duration = Duration::from_millis(200);
 pub(super) struct Database {
     pub(super) path: PathBuf,
     connection: Connection,
-    /// It can be read alone, because nothing can be written beside it.
+    /// Whether it can only be read, because nothing can be written next to it.
     pub(super) is_frozen: bool,
-    /// It can be read alone because the disk has no room for what is written beside it.
+    /// Whether it can only be read, because the disk has no room for what is written next to it.
     pub(super) lacks_room: bool,
     /// The file that is open, as its system numbers it; `None` where that is not known.
     place: Option<Place>,
@@ -57,14 +57,14 @@ impl Database {
         Self::try_open(folder).map_err(|fault| fault.of(folder))
     }
 
-    /// The same, with the failure as it is.
+    /// Opens it, with the failure as it is.
     pub(super) fn try_open(folder: &Path) -> Result<Self, Fault> {
         fs::create_dir_all(folder).map_err(Fault::Folder)?;
         Self::open_at(folder.join(FILE), OpenFlags::SQLITE_OPEN_CREATE)
     }
 
-    /// Opens the database that is in `folder`: to be written as well where that can be, else to be read. `None` where there
-    /// is none.
+    /// Opens the database that is in `folder`: for writing as well if that is possible, else for reading. `None` if there is
+    /// none.
     pub(super) fn open_existing(folder: &Path) -> Result<Option<Self>> {
         let path = folder.join(FILE);
         let file = |fault: Fault| fault.of(folder);
@@ -96,7 +96,7 @@ impl Database {
         Ok(Self { path, connection, is_frozen: false, lacks_room: false, place })
     }
 
-    /// Opens it to be read as it lies there: nothing is written, neither in it nor beside it, and nothing is waited for.
+    /// Opens it for reading as it is: nothing is written, neither in it nor next to it, and nothing is waited for.
     pub(super) fn open_frozen(path: PathBuf) -> Result<Self, Fault> {
         is_plain(&path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
@@ -106,8 +106,8 @@ impl Database {
         Ok(Self { path, connection, is_frozen: true, lacks_room: false, place: None })
     }
 
-    /// Opens the database in `folder` for this program alone, to be changed where it lies, without room for a log beside it.
-    /// A power cut in the middle of a change may damage it: for what makes room on a full disk, and nothing else.
+    /// Opens the database in `folder` for this program alone, to be changed in place, without room for a log next to it. A
+    /// power cut in the middle of a change may damage it: only for what makes room on a full disk.
     pub(super) fn open_in_place(folder: &Path) -> Result<Self> {
         let path = folder.join(FILE);
         let open = || -> Result<Connection, Fault> {
@@ -159,7 +159,7 @@ impl Database {
         self.try_write(work).map_err(|error| self.fault(&error))
     }
 
-    /// The same, with the failure as it is.
+    /// Writes, with the failure as it is.
     pub(super) fn try_write<T>(
         &mut self,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
@@ -182,7 +182,7 @@ impl Database {
         done
     }
 
-    /// Gives room that deleted runs left back to the disk, where that is worth it and nobody is in the way.
+    /// Gives room that deleted runs left back to the disk, if that is worthwhile and no other program is in the way.
     pub(super) fn shrink(&self) -> rusqlite::Result<()> {
         const WORTH_BYTES: i64 = 8 << 20;
         let number = |name: &str| self.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
@@ -207,7 +207,7 @@ fn has_no_room(folder: &Path) -> bool {
     whole_file::can_be_written_in(folder).is_err_and(is_full)
 }
 
-/// Refuses what is no file: opening a pipe would wait for whoever writes to it.
+/// Refuses what is not a file: opening a pipe would wait for a writer.
 fn is_plain(path: &Path) -> Result<(), Fault> {
     if fs::metadata(path).is_ok_and(|there| !there.is_file()) { Err(Fault::NoFile) } else { Ok(()) }
 }

@@ -111,7 +111,7 @@ impl Store {
     }
 }
 
-/// Claims the folder of a run; `None` where there is none, or it takes no file.
+/// Claims the folder of a run; `None` if there is no folder, or if no file can be written in it.
 ///
 /// # Errors
 /// Names the process that trains the run.
@@ -144,7 +144,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// In the folder of all runs' files; what a program that was killed left away there goes.
+    /// Opens the trash in the folder of all runs' files; what a killed program left there is removed.
     pub(super) fn of(folder: &Path) -> Self {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(AWAY)) {

@@ -1,4 +1,4 @@
-//! What happened in a run besides its steps, as it is kept.
+//! What happened in a run in addition to its steps, as it is kept.
 
 use jiff::Timestamp;
 use rusqlite::{Connection, Transaction, params};
@@ -32,7 +32,7 @@ words! {
 /// Something that happened in a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct KeptEvent {
-    /// When.
+    /// When it happened.
     #[serde(serialize_with = "text")]
     pub at: Timestamp,
     /// After how many steps.

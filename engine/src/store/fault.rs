@@ -1,4 +1,4 @@
-//! What failures of the store mean, in words: what is wrong, and what would mend it.
+//! What failures of the store mean, in words: what is wrong, and how to fix it.
 
 use std::{fs, io, path::Path};
 
@@ -15,7 +15,7 @@ use crate::{
 
 /// What to do where a store cannot be mended.
 const OTHER: &str = "name another folder with --store or PLIMSOLL_STORE";
-/// What is said where there is no room.
+/// The words for a full disk.
 pub(super) const FULL: &str = "cannot be written: the disk is full; make room on it";
 
 /// Why a database cannot be used.
@@ -23,7 +23,7 @@ pub(super) const FULL: &str = "cannot be written: the disk is full; make room on
 pub(super) enum Fault {
     Sqlite(rusqlite::Error),
     Newer(i64),
-    /// It is of an earlier form, and cannot be written.
+    /// The file has an earlier format, and cannot be written.
     Older(i64),
     Foreign,
     /// A file without a byte, where something is to be read.
@@ -125,7 +125,7 @@ pub(super) fn is_of_writing(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Whether a failure comes of a disk that is full: for what is written, or for the index beside the database.
+/// Whether a failure comes of a disk that is full: for what is written, or for the index next to the database.
 fn is_full(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::DiskFull)
         || error.sqlite_extended_error_code() == Some(SQLITE_IOERR_SHMSIZE)
@@ -178,7 +178,7 @@ pub(super) fn reason(error: &rusqlite::Error) -> String {
     }
 }
 
-/// What is said of an empty file, with so many folders of runs' files beside it.
+/// The words for an empty file, with this many folders of runs' files next to it.
 fn empty(folders: usize) -> String {
     let lie = if folders == 1 { "1 folder lies".to_owned() } else { format!("{folders} folders lie") };
     let then = match folders {
@@ -200,7 +200,7 @@ fn files_of(store: &Path) -> usize {
     entries.filter(|entry| RunKey::given(&entry.file_name().to_string_lossy()).is_some()).count()
 }
 
-/// What is said of a store of which some runs cannot be read; `path` is that of its database.
+/// The words for a store in which some runs cannot be read; `path` is the path of its database.
 pub(super) fn partly_read(path: &Path, lost: usize, read: usize) -> String {
     let runs = if lost == 1 { "1 run".to_owned() } else { format!("{lost} runs") };
     let others = if read == 1 { "The other one is shown".to_owned() } else { format!("The other {read} are shown") };

@@ -20,7 +20,7 @@ const BEHIND: char = '~';
 const LAST: &str = "last";
 
 impl Store {
-    /// So many characters a name has at most: it stands in tables.
+    /// The most characters of a name, because names appear in tables.
     pub const LONGEST_NAME: usize = 200;
 
     /// Whether a run may be called so.
@@ -43,11 +43,11 @@ impl Store {
         Err(Problem::new("name", format!("`{name}` always means {means}"), "choose another name").into())
     }
 
-    /// The run that is meant by its key, by an unambiguous beginning of it, by its name, title or shipped preset where no
-    /// other run is called so, or by `last`.
+    /// Finds a run by its key, by an unambiguous beginning of it, by its name, title or shipped preset if no other run has it,
+    /// or by `last`.
     ///
     /// # Errors
-    /// Fails where none is meant or several are.
+    /// Fails if no run is meant, or several are.
     pub fn find(&self, text: &str) -> Result<RunKey> {
         let text = text.trim();
         if text == LAST {
@@ -101,7 +101,7 @@ impl Store {
     }
 }
 
-/// The one key, or what is said of several.
+/// The one key, or the error for several.
 fn the_one(text: &str, mut keys: Vec<RunKey>, are: &str, mend: &str) -> Result<RunKey> {
     if keys.len() == 1 {
         return Ok(keys.remove(0));
@@ -110,7 +110,7 @@ fn the_one(text: &str, mut keys: Vec<RunKey>, are: &str, mend: &str) -> Result<R
     Err(Problem::new("run", message, mend).into())
 }
 
-/// The keys of runs in a row, so many as can be taken in, and how many more there are.
+/// The keys of runs in a row, as many as fit, and how many more there are.
 pub fn listed(keys: &[RunKey]) -> String {
     let some: Vec<&str> = keys.iter().take(LISTED).map(RunKey::as_str).collect();
     let more = keys.len().saturating_sub(LISTED);

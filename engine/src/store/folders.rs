@@ -1,9 +1,9 @@
-//! The folders of the runs' files: what killed programs and deleted runs leave there, and how it goes.
+//! The folders of the runs' files: what killed programs and deleted runs leave there, and how it is removed.
 //!
-//! Always holds: a folder is touched by whoever holds its claim, so never under a run that trains. Without being asked, only
-//! what nobody can want is removed: files that were begun, empty folders, folders of runs that were deleted. A checkpoint of
-//! a run that the store does not know is a [`Stray`], which a user decides on: the store may be another than the run's.
-//! Refuses to touch what has no name that the store gives.
+//! Always holds: only the holder of a folder's claim touches it, so never while its run trains. Without being asked, only what
+//! is of no use is removed: files that were begun, empty folders, folders of runs that were deleted. A checkpoint of a run that
+//! the store does not know is a [`Stray`], which a user decides on: the store may be another than the run's. Refuses to touch
+//! anything whose name the store does not give.
 
 use std::{
     fs, io,
@@ -25,7 +25,7 @@ use crate::{
     whole_file::{self, Place},
 };
 
-/// A run may be written into the database so much later than its files.
+/// The database may get a run this much later than its files.
 const YOUNG: SignedDuration = SignedDuration::from_mins(1);
 
 /// A folder of checkpoints whose run the store does not know.
@@ -47,7 +47,7 @@ impl Store {
     }
 
     /// Removes what killed programs and runs that were deleted have left: files that were begun, empty folders, folders of
-    /// deleted runs. A folder whose run trains stays as it is, and what cannot be removed is in nobody's way.
+    /// deleted runs. A folder whose run trains stays as it is, and what cannot be removed does no harm.
     pub fn tidy(&self) {
         for (name, path) in self.folders() {
             if RunKey::given(&name).is_some() {
@@ -58,7 +58,7 @@ impl Store {
         }
     }
 
-    /// The folders with checkpoints, and nothing else, whose run the store does not know and nobody trains.
+    /// The folders with checkpoints, and nothing else, whose run the store does not know and no process trains.
     ///
     /// # Errors
     /// Fails where the database does.
@@ -95,7 +95,7 @@ impl Store {
     }
 }
 
-/// Whether `folder` is that of a run's files, in whatever store.
+/// Whether `folder` holds a run's files, in any store.
 pub fn is_of_run(folder: &Path) -> bool {
     let is_named = |folder: &Path| {
         let is_key = folder.file_name().is_some_and(|name| RunKey::given(&name.to_string_lossy()).is_some());
@@ -106,8 +106,8 @@ pub fn is_of_run(folder: &Path) -> bool {
     [path::absolute(folder), folder.canonicalize()].into_iter().flatten().any(|folder| is_named(&folder))
 }
 
-/// Whether a file at `path` would take the place of a store's database, or of what stands beside that, or lie among the files
-/// of its runs, whatever links and `..` lead there.
+/// Whether a file at `path` would take the place of a store's database, or of a file next to it, or lie among the files of its
+/// runs, through any links and `..`.
 pub fn would_take(path: &Path) -> bool {
     let is_called = |path: &Path, name: &str| path.file_name().is_some_and(|own| own.eq_ignore_ascii_case(name));
     let is_of_runs = |folder: &Path| is_called(folder, FILES) && folder.with_file_name(FILE).exists();

@@ -32,7 +32,7 @@ impl RunKey {
         Self(text)
     }
 
-    /// A name that was read; `None` for a text that is none.
+    /// Reads a name; `None` for a text that is not a name.
     pub(super) fn read(text: &str) -> Option<Self> {
         let is_name = text.bytes().all(|byte| DIGITS.contains(&byte) || byte == b'-');
         (is_name && (1..=LONGEST).contains(&text.len())).then(|| Self(text.to_owned()))

@@ -1,7 +1,7 @@
 //! The list of all runs, also of a store that is damaged.
 //!
-//! Always holds: one pass over the table lists a whole store. What of a damaged one can be read is listed, and how many runs
-//! cannot be is said; a run that was put away is not listed, and is missed by nobody.
+//! Always holds: one pass over the table lists a whole store. In a damaged store, every run that can be read is listed, and the
+//! number of the others is reported; a run that was put away is not listed and does not count as missing.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -18,9 +18,9 @@ use crate::error::Result;
 /// The runs of a store, newest first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Listed {
-    /// Those that can be read.
+    /// The runs that can be read.
     pub runs: Vec<StoredRun>,
-    /// That others cannot be read, how many, and what to do; `None` where all can.
+    /// How many runs cannot be read, and what to do; `None` if all can.
     pub damage: Option<String>,
 }
 
@@ -106,7 +106,7 @@ fn salvage(db: &Connection, now: Timestamp) -> rusqlite::Result<Found> {
     Ok(found)
 }
 
-/// The numbers of all runs, as far as any part of the database tells them.
+/// The numbers of all runs, as far as any part of the database has them.
 fn numbers(db: &Connection) -> BTreeSet<i64> {
     // The index of the keys has them all; the others know what an index that is damaged as well does not. Each way is gone
     // until it meets the damage.

@@ -3,9 +3,9 @@
 //! Owns a folder with a database, `runs.db`, and a folder of files for each run, `runs/NAME`. A [`Recorder`] takes the events
 //! of one run and writes them on a thread of its own; a [`Store`] lists, reads, changes and deletes.
 //!
-//! Always holds: several programs may read and write at once. What was written survives a kill, and a loss of power costs
-//! the last second. A store that cannot be written never ends a run, and is read all the same; of a damaged one, what can be
-//! read is. Refuses a store of a newer version and a foreign file, each with what would mend it, and leaves it as it is.
+//! Always holds: several programs may read and write at once. What was written survives a kill, and a loss of power costs the
+//! last second. A store that cannot be written never ends a run, and can still be read; in a damaged one, what can be read is
+//! read. Refuses a store of a newer version and a foreign file, each with how to fix it, and leaves it as it is.
 
 mod batch;
 mod changes;
@@ -85,7 +85,7 @@ pub struct Store {
     database: Database,
 }
 
-/// Everything that is kept of a run besides its series.
+/// Everything that is kept of a run except its series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredDetails {
     /// The preset as it was run.
@@ -114,7 +114,7 @@ impl StoredDetails {
     }
 }
 
-/// The folder that is meant: `chosen`, or that of [`FOLDER_VARIABLE`], or the user's own.
+/// The folder of the store: `chosen`, or the value of [`FOLDER_VARIABLE`], or the user's own.
 ///
 /// # Errors
 /// Fails where the system has no place for a user's data.
@@ -128,10 +128,10 @@ pub fn folder(chosen: Option<&Path>) -> Result<PathBuf> {
 }
 
 impl Store {
-    /// Opens the store in `folder`, and makes it where there is none. One that cannot be written is opened to be read.
+    /// Opens the store in `folder`, and makes it if there is none. A store that cannot be written is opened for reading.
     ///
     /// # Errors
-    /// Fails for a folder that cannot be made or read, a store of a newer version, and a file that is no store or is
+    /// Fails for a folder that cannot be made or read, a store of a newer version, and a file that is not a store or is
     /// damaged.
     pub fn open(folder: &Path) -> Result<Self> {
         let database = Database::open(folder).or_else(|error| match Database::open_existing(folder) {
@@ -141,7 +141,7 @@ impl Store {
         Ok(Self { folder: folder.to_owned(), database })
     }
 
-    /// Opens the store in `folder`; `None` where there is none.
+    /// Opens the store in `folder`; `None` if there is none.
     ///
     /// # Errors
     /// Fails where [`Store::open`] does, and for an empty file.
@@ -155,7 +155,7 @@ impl Store {
         self.database.caution()
     }
 
-    /// Its folder.
+    /// The store's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -180,7 +180,7 @@ impl Store {
         Ok(run)
     }
 
-    /// The same without the bytes of its files.
+    /// The same run without the bytes of its files.
     fn row(&self, key: &RunKey) -> Result<StoredRun> {
         let run = self.database.with(|db| {
             let mut statement = db.prepare(&format!("SELECT {} FROM runs WHERE key = ?1", run::COLUMNS))?;
@@ -199,7 +199,7 @@ impl Store {
         Ok(standing.alive)
     }
 
-    /// What is kept of a run besides its series.
+    /// What is kept of a run except its series.
     ///
     /// # Errors
     /// Fails for a run that is not there, and where the database does.

@@ -15,7 +15,7 @@ const SILENCE: SignedDuration = SignedDuration::from_secs(60);
 /// A process that records a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Owner {
-    /// One start of one system, and the part of it that sees the process by this number.
+    /// One start of one system, and the part of the system that sees the process by this number.
     pub(super) system: String,
     /// The process's number.
     pub(super) pid: u32,

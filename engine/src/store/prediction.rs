@@ -18,7 +18,7 @@ const MOST_BYTES: u64 = 256 << 20;
 /// What was predicted of a kept run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
-    /// The line.
+    /// The budget.
     pub budget_bytes: u64,
     /// What counts against it.
     pub load_bytes: u64,
@@ -46,7 +46,7 @@ pub struct Prediction {
     pub steps_per_epoch: u64,
     /// Predicted seconds of one optimizer step.
     pub step_secs: f64,
-    /// The timeline of a step after the first, and that of the pass that reaches the peak.
+    /// The timelines of a step after the first, and of the pass that reaches the peak.
     pub timelines: Vec<StoredTimeline>,
 }
 
@@ -74,7 +74,7 @@ pub struct Block {
     pub layer: String,
     /// What it is for.
     pub category: Category,
-    /// Its size.
+    /// The tensor's size.
     pub bytes: u64,
 }
 
@@ -95,7 +95,7 @@ pub struct StoredTimeline {
     pub phase: Vec<Phase>,
     /// Highest bytes alive at each point.
     pub live_bytes: Vec<u64>,
-    /// The same by category, in the order of [`Category::ALL`]; a category of which there is nothing has no column.
+    /// The same bytes by category, in the order of [`Category::ALL`]; an empty category has no column.
     pub categories: Vec<(Category, Vec<u64>)>,
 }
 
@@ -141,7 +141,7 @@ impl Prediction {
         self.timelines.iter().find(|timeline| timeline.pass == pass)
     }
 
-    /// As compressed JSON.
+    /// The prediction as compressed JSON.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
         // A vector takes what it is given, and nothing here has a key that is not text.
@@ -149,7 +149,7 @@ impl Prediction {
         encoder.finish().ok().filter(|_| written).unwrap_or_default()
     }
 
-    /// Reads [`Prediction::to_bytes`]; `None` for bytes that are none.
+    /// Reads [`Prediction::to_bytes`]; `None` for other bytes.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut text = Vec::new();
         ZlibDecoder::new(bytes).take(MOST_BYTES).read_to_end(&mut text).ok()?;
@@ -171,7 +171,7 @@ impl PassPeak {
 }
 
 impl StoredTimeline {
-    /// Of a pass.
+    /// The kept form of a pass's timeline.
     pub fn of(pass: Pass, timeline: &Timeline) -> Self {
         let mut kept = Self { pass, layers: timeline.layers.to_vec(), ..Self::default() };
         for point in &timeline.points {
@@ -198,7 +198,7 @@ impl StoredTimeline {
         self.live_bytes.len()
     }
 
-    /// Whether it has none.
+    /// Whether there are no points.
     pub fn is_empty(&self) -> bool {
         self.live_bytes.is_empty()
     }

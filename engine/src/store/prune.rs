@@ -9,14 +9,14 @@ use crate::store::{RunState, StoredRun};
 /// What a clearing leaves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Prune {
-    /// The runs of the best test accuracy stay, so many.
+    /// The number of runs with the best test accuracy that stay.
     pub keep_best: usize,
     /// Runs that began less long ago stay.
     pub older_than: Option<SignedDuration>,
 }
 
 impl Prune {
-    /// Those of `runs` that go, as of `now`. Among equals, the newer one is the better.
+    /// The runs among `runs` that are deleted, as of `now`. Among equals, the newer one is the better.
     pub fn choose<'a>(&self, runs: &'a [StoredRun], now: Timestamp) -> Vec<&'a StoredRun> {
         let mut ranked: Vec<&StoredRun> = runs.iter().filter(|run| run.best_test_accuracy.is_some()).collect();
         let accuracy = |run: &StoredRun| run.best_test_accuracy.unwrap_or_default();

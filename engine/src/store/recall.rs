@@ -1,7 +1,7 @@
-//! A plan of a kept run with what was predicted when it began in place of what this program, on this machine, says of it now.
+//! A plan of a kept run with what was predicted when it began in place of what this program, on this machine, predicts now.
 //!
-//! Always holds: what is taken over is taken over whole; a timeline that is not kept, or that names an op which this program
-//! does not have, stays that of the new plan, and where its peak is another, the plan says so.
+//! Always holds: what is taken over is taken over completely; a timeline that is not kept, or that names an op which this
+//! program does not have, stays the new plan's, and if its peak differs, the plan says so.
 
 use std::collections::HashSet;
 
@@ -28,8 +28,8 @@ impl Names {
 
 impl Prediction {
     /// A plan of the same run, with what was predicted when the run began: another program, process or moment may predict
-    /// something else. [`Plan::planned_anew`] says of which passes it could not be taken over. Where nothing is kept the plan
-    /// stays as it is.
+    /// something else. [`Plan::planned_anew`] lists the passes for which it could not be taken over. If nothing is kept, the
+    /// plan stays as it is.
     pub fn recalled(&self, plan: Plan) -> Plan {
         let Some(step_secs) = self.kept_step_secs() else { return plan };
         let names = Names::of(&plan);
@@ -68,9 +68,9 @@ impl Prediction {
 }
 
 impl StoredDetails {
-    /// A plan of the run, which begins at its first step, with what was predicted in its place, as [`Prediction::recalled`]
-    /// has it. What is kept of a run that was taken up again is of the step at which it went on: that its first step was
-    /// another is no change of the program, and is not told.
+    /// A plan of the run, which begins at its first step, with what was predicted in its place, as [`Prediction::recalled`] has
+    /// it. For a run that was resumed, what is kept belongs to the step at which it went on: a different first step is then not
+    /// a change of the program, and is not reported.
     pub fn recalled(&self, plan: Plan) -> Plan {
         let mut plan = self.prediction.recalled(plan);
         if self.events.iter().any(|event| event.kind == EventKind::Continued) {
@@ -80,7 +80,7 @@ impl StoredDetails {
     }
 }
 
-/// A kept timeline as plans have them; `None` where it is none, or names what this program does not know.
+/// A kept timeline as plans have them; `None` if it is not a timeline, or names something that this program does not know.
 fn timeline(kept: &StoredTimeline, names: &Names) -> Option<Timeline> {
     let categories = |at: usize| {
         let mut categories = Categories::default();

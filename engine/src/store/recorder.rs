@@ -56,7 +56,7 @@ struct Shared {
     has_plan: bool,
     is_refused: bool,
     is_kept: bool,
-    /// What is wrong, until it is told.
+    /// What is wrong, until it is reported.
     warning: Option<String>,
     /// The last step that was taken; before the first, the one that the run goes on after.
     step: u64,
@@ -70,7 +70,7 @@ struct Shared {
     is_over: bool,
 }
 
-/// A record up to a step, with so many evaluations. Who waits for it goes on when this is dropped.
+/// A record up to a step, with this many evaluations. The thread that waits for it goes on when this is dropped.
 #[derive(Debug)]
 struct Wanted {
     step: u64,
@@ -118,12 +118,12 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder of a run that is about to begin. What is wrong with the store, [`Recorder::warning`] tells.
+    /// A recorder of a run that is about to begin. [`Recorder::warning`] says what is wrong with the store.
     pub fn new(recording: Recording) -> Self {
         Self::writing_every(recording, EVERY)
     }
 
-    /// One that writes what nothing waits for every so often.
+    /// A recorder that writes at this interval what nothing waits for.
     pub(super) fn writing_every(recording: Recording, every: Duration) -> Self {
         let key = recording.continued.clone().unwrap_or_else(|| RunKey::new(Timestamp::now()));
         let shared = Arc::<Mutex<Shared>>::default();
@@ -150,7 +150,7 @@ impl Recorder {
         &self.key
     }
 
-    /// Where the run's files are to lie.
+    /// Where the run's files will lie.
     pub fn files(&self) -> PathBuf {
         files(&self.recording.folder, &self.key)
     }
@@ -257,7 +257,7 @@ impl Recorder {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Writes what is left, and says what of it could not be kept. A run that has not ended by then is interrupted.
+    /// Writes what is left, and says what could not be kept. A run that has not ended by then is interrupted.
     pub fn finish(mut self) -> Option<String> {
         self.close();
         self.warning()
@@ -303,7 +303,7 @@ impl Shared {
         self.wanted.as_ref().is_some_and(has)
     }
 
-    /// Nothing more is written: nobody is to wait for it.
+    /// Ends the writing, so that no thread waits for it.
     fn close(&mut self) {
         (self.is_over, self.wanted) = (true, None);
     }

@@ -30,7 +30,7 @@ pub(super) struct Run {
     pub(super) steps: Tail<StepRecord>,
     pub(super) evaluations: Tail<Evaluation>,
     pub(super) events: u64,
-    /// Of the preset and the prediction.
+    /// Bytes of the preset and the prediction.
     pub(super) bytes: usize,
 }
 
@@ -213,7 +213,7 @@ pub(super) struct New<'a> {
 }
 
 impl New<'_> {
-    /// Adds it.
+    /// Adds the row.
     pub(super) fn insert(&self, db: &Transaction<'_>, prediction: &[u8]) -> rusqlite::Result<Run> {
         let Self { recording, key, started, plan } = self;
         let experiment = &*plan.experiment;

@@ -15,15 +15,15 @@ use crate::{
 words! {
     /// How far a kept run has come.
     pub enum RunState {
-        /// It trains, or is paused.
+        /// The run trains, or is paused.
         Running = "running",
-        /// It did all its steps.
+        /// The run did all its steps.
         Finished = "finished",
-        /// Its user stopped it.
+        /// The user stopped the run.
         Stopped = "stopped",
         /// An error ended it, or its budget.
         Failed = "failed",
-        /// Its program ended before it did.
+        /// The program ended before the run did.
         Interrupted = "interrupted",
     }
 }
@@ -31,7 +31,7 @@ words! {
 words! {
     /// What started a run.
     pub enum Origin {
-        /// The window.
+        /// The run was started in the window.
         Window = "window",
         /// The command line.
         CommandLine = "command line",
@@ -50,7 +50,7 @@ impl FromStr for RunState {
 /// A kept run, without its series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredRun {
-    /// Its name in the store.
+    /// The run's name in the store.
     pub key: RunKey,
     /// The title of its preset.
     pub title: String,
@@ -58,7 +58,7 @@ pub struct StoredRun {
     pub name: Option<String>,
     /// What its user noted of it; empty where nothing.
     pub note: String,
-    /// Its tags, in order.
+    /// The run's tags, in order.
     pub tags: Vec<String>,
     /// Whether it is starred.
     pub is_starred: bool,
@@ -82,11 +82,11 @@ pub struct StoredRun {
     pub device_name: String,
     /// Whether that is a GPU.
     pub is_gpu: bool,
-    /// Its seed.
+    /// The run's seed.
     pub seed: u64,
-    /// Its settings that are not the defaults, as `key=value`: what differs between runs is found by these.
+    /// The run's settings that are not the defaults, as `key=value`: differences between runs are found by these.
     pub settings: Vec<String>,
-    /// The line.
+    /// The budget.
     pub budget: Bytes,
     /// The highest memory as predicted.
     pub predicted: Peak,
@@ -94,7 +94,7 @@ pub struct StoredRun {
     pub measured: Peak,
     /// Steps to do in all.
     pub total_steps: u64,
-    /// Steps done.
+    /// The number of steps done.
     pub steps: u64,
     /// Seconds, pauses excluded.
     pub secs: f64,
@@ -125,12 +125,12 @@ impl StoredRun {
         self.settings.iter().any(|setting| setting.starts_with("data.task=") && setting.contains("regression"))
     }
 
-    /// Of a peak, what counts against the budget: the bytes alive, on a GPU the process.
+    /// The part of a peak that counts against the budget: the bytes alive, or the process on a GPU.
     pub fn load(&self, peak: &Peak) -> Bytes {
         if self.is_gpu { peak.process } else { peak.live }
     }
 
-    /// Whether this text is in its name, title, note, tags or device, whatever the case.
+    /// Whether this text is in the run's name, title, note, tags or device, ignoring case.
     pub fn matches(&self, text: &str) -> bool {
         let text = text.to_lowercase();
         let texts = [self.key.as_str(), &self.title, self.label(), &self.note, &self.device, &self.device_name];
@@ -196,12 +196,12 @@ fn lines(text: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// A key in a row: what is none is a damaged store.
+/// A key in a row: anything else means a damaged store.
 pub(super) fn key(row: &Row<'_>, column: usize) -> rusqlite::Result<RunKey> {
     RunKey::read(row.get_ref(column)?.as_str()?).ok_or_else(|| damaged(column, Type::Text))
 }
 
-/// A word in a row: one that nobody knows is a damaged store.
+/// A word in a row: an unknown word means a damaged store.
 pub(super) fn word<W: Word>(row: &Row<'_>, column: usize) -> rusqlite::Result<W> {
     W::of_word(row.get_ref(column)?.as_str()?).ok_or_else(|| damaged(column, Type::Text))
 }

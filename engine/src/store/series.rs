@@ -20,7 +20,7 @@ pub struct Evaluation {
     pub step: u64,
     /// Seconds since the run began, pauses excluded.
     pub at_secs: f64,
-    /// Mean loss.
+    /// The mean loss.
     pub loss: f64,
     /// Share classified right.
     pub accuracy: f64,
@@ -40,11 +40,11 @@ pub struct Series {
 /// One column of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Column<'a> {
-    /// Counts.
+    /// A column of counts.
     Counts(&'a [u64]),
     /// Amounts of memory.
     Bytes(&'a [Bytes]),
-    /// Numbers.
+    /// A column of numbers.
     Numbers(&'a [f64]),
     /// Yes or no.
     Flags(&'a [bool]),
@@ -62,7 +62,7 @@ impl Serialize for Column<'_> {
     }
 }
 
-/// A record of which a series is made.
+/// A record that a series consists of.
 pub(super) trait Record: Copy {
     /// The series' number in the store.
     const NUMBER: i64;
@@ -75,7 +75,7 @@ pub(super) trait Record: Copy {
     /// Writes the columns of some records.
     fn write(records: &[Self], columns: &mut Columns);
 
-    /// Reads the columns of a block and adds them; leaves the series as it was where they are none.
+    /// Reads the columns of a block and adds them; leaves the series unchanged if they are not such columns.
     fn read(reader: &mut Reader<'_>, series: &mut Self::Series) -> Option<()>;
 
     /// All records of a series, in order.
@@ -89,7 +89,7 @@ pub(super) fn block<R: Record>(records: &[R]) -> Vec<u8> {
     columns.finish()
 }
 
-/// Adds what a block holds to a series; `None` for bytes that are no block of so many records.
+/// Adds what a block holds to a series; `None` for bytes that are not a block of this many records.
 pub(super) fn add_block<R: Record>(bytes: &[u8], count: usize, series: &mut R::Series) -> Option<()> {
     R::read(&mut Reader::new(bytes, count)?, series)
 }
@@ -111,12 +111,12 @@ macro_rules! series {
                 self.step.len()
             }
 
-            /// Whether there is none.
+            /// Whether there are no records.
             pub fn is_empty(&self) -> bool {
                 self.step.is_empty()
             }
 
-            /// One record.
+            /// The record at `index`.
             pub fn get(&self, index: usize) -> Option<$record> {
                 Some($record { $($column: *self.$column.get(index)?,)+ })
             }
@@ -217,13 +217,13 @@ fn read_flags(reader: &mut Reader<'_>) -> Option<Vec<bool>> {
 series! {
     /// A value of each kind for each step, as [`StepRecord`] has them.
     pub struct Steps of StepRecord, number 0 {
-        /// From 1.
+        /// The step, counted from 1.
         step: count as "step",
         /// Mean loss over the effective batch.
         loss: number as "loss",
         /// Share of the effective batch that was classified right.
         accuracy: number as "accuracy",
-        /// Learning rate.
+        /// The learning rate.
         learning_rate: number as "learning_rate",
         /// Norm of the whole gradient before clipping.
         gradient_norm: number as "gradient_norm",
@@ -251,7 +251,7 @@ series! {
         step: count as "step",
         /// Seconds since the run began, pauses excluded.
         at_secs: number as "at_secs",
-        /// Mean loss.
+        /// The mean loss.
         loss: number as "loss",
         /// Share classified right.
         accuracy: number as "accuracy",

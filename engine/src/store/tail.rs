@@ -26,7 +26,7 @@ pub(super) struct Tail<R> {
 }
 
 impl<R: Record> Tail<R> {
-    /// Of a series as it is in the store.
+    /// Loads the tail of a series as it is in the store.
     pub(super) fn load(db: &Connection, run: i64) -> rusqlite::Result<Self> {
         let mut statement =
             db.prepare("SELECT first, count, length(data) FROM blocks WHERE run = ?1 AND series = ?2 ORDER BY first")?;

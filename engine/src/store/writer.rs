@@ -1,7 +1,7 @@
 //! Writes what a recorder took, a transaction at a time.
 //!
-//! Always holds: what a transaction did not write is written by the next, once and in order, also where nobody knows
-//! whether the failed one was written after all: the store is asked how far it came.
+//! Always holds: what a transaction did not write is written by the next, once and in order, even if it is unknown whether the
+//! failed one was written after all: the store then says how far it came.
 
 use std::{sync::Arc, time::Instant};
 
@@ -84,7 +84,7 @@ impl Writer {
         &self.backlog
     }
 
-    /// Whether the run is in the store up to a step, with so many evaluations of this recorder.
+    /// Whether the run is in the store up to a step, with this many evaluations of this recorder.
     pub(super) fn holds(&self, step: u64, evaluations: u64) -> bool {
         self.reached.steps >= step && self.written[1] >= evaluations
     }
@@ -113,7 +113,7 @@ impl Writer {
         Some(format!("process {pid} has taken the run over: what this one trains from here on is not kept"))
     }
 
-    /// The recorder is gone: a run that has not ended is interrupted. Says whether there is something to write.
+    /// Marks the recorder as gone: a run that has not ended is interrupted. Returns whether there is something to write.
     pub(super) fn abandon(&mut self) -> bool {
         if !self.has_ended() {
             let message = Some("its program ended before it did".to_owned());
@@ -162,7 +162,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the backlog. Where there is none, gives a sign of life now and then.
+    /// Writes the backlog. If there is none, writes a sign of life now and then.
     ///
     /// # Errors
     /// Says what is wrong with the store; what is yet to be written is then kept.
@@ -362,7 +362,7 @@ fn measured_bytes(measured: &[Bytes]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Reads [`measured_bytes`]; `None` for bytes that are none.
+/// Reads [`measured_bytes`]; `None` for other bytes.
 pub(super) fn read_measured(bytes: &[u8]) -> Option<Vec<Bytes>> {
     let (count, column) = bytes.split_first_chunk()?;
     let values = columns::Reader::new(column, u32::from_le_bytes(*count) as usize)?.ints()?;

@@ -1,7 +1,7 @@
-//! What a tensor is called by, whatever holds its elements: their type, the shape, and numbers of the host.
+//! What describes a tensor on any backend: the type of its elements, its shape, and numbers of the host.
 //!
-//! Owns [`DType`], [`Shape`] and [`HostSlice`]. It stands below everything that speaks of tensors, so that an experiment
-//! can name types and a data source can name shapes without knowing a backend.
+//! Owns [`DType`], [`Shape`] and [`HostSlice`]. It lies below everything that uses tensors, so that an experiment can name
+//! types and a data source can name shapes without knowing a backend.
 
 mod dtype;
 mod host;

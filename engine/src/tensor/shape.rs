@@ -44,14 +44,14 @@ impl Shape {
         self.dims().first().copied().unwrap_or(1)
     }
 
-    /// The same with another outermost extent.
+    /// The same shape with another outermost extent.
     #[must_use]
     pub(crate) fn with_first(mut self, extent: usize) -> Self {
         self.dims[0] = extent;
         self
     }
 
-    /// The same with another innermost extent.
+    /// The same shape with another innermost extent.
     #[must_use]
     pub(crate) fn with_last(mut self, extent: usize) -> Self {
         self.dims[self.rank.saturating_sub(1)] = extent;

@@ -13,7 +13,7 @@ use crate::{
     memory::{Category, Ledger},
 };
 
-/// Shapes of which each takes other paths: narrow and wide heads, shared keys, a window, a length that fills no tile.
+/// Shapes that each take other paths: narrow and wide heads, shared keys, a window, a length that does not fill a tile.
 const SHAPES: [AttentionShape; 3] = [
     AttentionShape { batch: 2, length: 129, heads: 2, kv_heads: 1, head_dim: 64, is_causal: true, window: 0 },
     AttentionShape { batch: 1, length: 130, heads: 2, kv_heads: 2, head_dim: 128, is_causal: false, window: 0 },
@@ -45,7 +45,7 @@ pub(super) fn is_right(open: impl Fn(bool) -> Result<Cuda>, account: impl Fn() -
     Ok(true)
 }
 
-/// Whether no two numbers are farther apart than so much of the largest.
+/// Whether no two numbers differ by more than this share of the largest.
 fn are_near(a: &[f64], b: &[f64], share: f64) -> bool {
     let largest = b.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
     a.len() == b.len() && largest > 0.0 && a.iter().zip(b).all(|(a, b)| (a - b).abs() <= share * largest)

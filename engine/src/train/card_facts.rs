@@ -1,4 +1,4 @@
-//! What a card really is and does, beside what is assumed of its kind before it is asked.
+//! What a card really is and does, compared with what is assumed of its kind before it is asked.
 
 use serde::Serialize;
 
@@ -28,10 +28,10 @@ pub struct CardFacts {
     /// Bytes of the card in use before it was opened, by the management library.
     #[serde(serialize_with = "figure")]
     pub used_before_bytes: Figure<u64>,
-    /// The same once it was open and its libraries were started.
+    /// The used bytes once the card was open and its libraries were started.
     #[serde(serialize_with = "figure")]
     pub used_after_bytes: Figure<u64>,
-    /// What the library then tells of this process; 0 bytes is what some containers tell.
+    /// What the library then reports for this process; some containers report 0 bytes.
     #[serde(serialize_with = "figure")]
     pub told_of_process_bytes: Figure<u64>,
     /// What is taken for the process's bytes then; none where it is only a bound.

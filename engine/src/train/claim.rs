@@ -1,8 +1,8 @@
-//! The claim of a folder of checkpoints: one run at a time is saved there.
+//! The claim on a folder of checkpoints: only one run at a time is saved there.
 //!
-//! Owns the lock file in the folder. Always holds: the lock is the operating system's, so it goes with its process, however
-//! that ends; the file goes with the claim. Where a file system knows no locks, nothing can be claimed and nothing is
-//! refused. Refuses a lock file that is a link: what lies at its other end is somebody else's.
+//! Owns the lock file in the folder. Always holds: the lock belongs to the operating system, so it ends with its process, in
+//! whatever way that ends; the file is removed with the claim. On a file system without locks, nothing can be claimed and
+//! nothing is refused. Refuses a lock file that is a link, because its target does not belong to the program.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -33,17 +33,18 @@ pub(crate) struct Claim {
 pub(crate) enum Refused {
     /// A process has it: which one, where that can be read.
     Held(Option<u32>),
-    /// What stands in the lock file's place is no file: where.
+    /// Something else than a file is at the lock file's place, which is given.
     NoFile(PathBuf),
     /// The folder takes no file.
     System(io::Error),
 }
 
 impl Claim {
-    /// Claims `folder`, which is there, for as long as what is returned lives.
+    /// Claims `folder`, which must exist, for as long as the returned value lives.
     ///
     /// # Errors
-    /// Fails where another claim of the folder lives, in this process or another, and where the folder takes no file.
+    /// Fails where another claim of the folder lives, in this process or another, and where no file can be written in the
+    /// folder.
     pub(crate) fn take(folder: &Path) -> Result<Self, Refused> {
         for _ in 1..TRIES {
             match Self::try_take(folder) {

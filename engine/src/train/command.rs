@@ -1,4 +1,4 @@
-//! What the outside may ask of the trainer, and how a run obeys.
+//! What callers may ask of the trainer, and how a run obeys.
 
 use std::{
     path::PathBuf,
@@ -23,18 +23,19 @@ pub struct Start {
     pub anyway: bool,
     /// Begin paused, to go step by step.
     pub paused: bool,
-    /// Where its checkpoints go.
+    /// Where the run's checkpoints go.
     pub keep: Keep,
     /// The checkpoint to go on from.
     pub resume: Option<PathBuf>,
-    /// It goes on as the run that saved the checkpoint, so all its settings must be the checkpoint's, but for its length.
+    /// Whether it goes on as the run that saved the checkpoint: all its settings must then be the checkpoint's, except for its
+    /// length.
     pub is_same_run: bool,
     /// The run never came to its end: where its checkpoint has all its steps, what is missing of the end is done.
     pub lacks_end: bool,
 }
 
 impl Start {
-    /// A run of `experiment` from its first step, of which nothing is kept.
+    /// A run of `experiment` from its first step, without keeping anything.
     pub fn new(experiment: Experiment) -> Self {
         let keep = Keep::default();
         Self { experiment, anyway: false, paused: false, keep, resume: None, is_same_run: false, lacks_end: false }
@@ -48,7 +49,7 @@ pub enum Command {
     Start(Box<Start>),
     /// Wait after the present step.
     Pause,
-    /// Go on.
+    /// Go on after a pause.
     Resume,
     /// Do one step and wait.
     Step,

@@ -1,4 +1,4 @@
-//! What a run tells the outside: ordered events, and the latest value of what changes too often to queue.
+//! What a run reports to callers: ordered events, and the latest value of what changes too often to queue.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -20,7 +20,7 @@ pub type RunId = u64;
 /// One optimizer step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StepRecord {
-    /// From 1.
+    /// The step's number, counted from 1.
     pub step: u64,
     /// Mean loss over the effective batch.
     pub loss: f64,
@@ -106,9 +106,9 @@ pub struct Summary {
     pub batches_ready: f64,
     /// What data and loaders took of host memory.
     pub host: HostUse,
-    /// From the dry run.
+    /// The predicted peak, from the dry run.
     pub predicted: Peak,
-    /// From the probe.
+    /// The measured peak, from the probe.
     pub measured: Peak,
     /// Whether the measured process is the highest of some samples instead of a high-water mark. The system may not allow
     /// to reset the mark at the start of a run. Always true on a GPU, because the driver keeps no mark.
@@ -120,20 +120,20 @@ pub struct Summary {
 /// Host memory of the data of a run and of what makes batches of them, outside the budget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HostUse {
-    /// At the most, by the sizes of what is held and made.
+    /// The most bytes, by the sizes of what is held and made.
     pub predicted: Bytes,
-    /// At the most while it trained, by what counts their allocations.
+    /// The most bytes while it trained, by the counter of their allocations.
     pub measured: Bytes,
-    /// Of a disk, for samples that are kept there, once all are.
+    /// Bytes on a disk for samples that are kept there, once all are.
     pub predicted_disk: Bytes,
-    /// The same as the file system has it.
+    /// The same bytes as the file system has them.
     pub measured_disk: Bytes,
 }
 
 /// How a run ended.
 #[derive(Debug, Clone)]
 pub enum Outcome {
-    /// All steps done.
+    /// The run did all its steps.
     Finished,
     /// The user stopped it.
     Stopped,
@@ -151,9 +151,9 @@ pub enum Event {
     Machine(Machine),
     /// A run begins.
     Started {
-        /// Its number.
+        /// The run's number.
         run: RunId,
-        /// Its prediction.
+        /// The run's prediction.
         plan: Arc<Plan>,
     },
     /// An optimizer step is done.
@@ -169,11 +169,11 @@ pub enum Event {
         step: u64,
         /// Seconds since the run began, pauses excluded.
         at_secs: f64,
-        /// Mean loss.
+        /// The mean loss.
         loss: f64,
         /// Share classified right; of values the share of the labels' variance that is explained (R²).
         accuracy: f64,
-        /// Of values, how far they are from the labels.
+        /// For values, how far they are from the labels.
         errors: Option<ValueErrors>,
     },
     /// Channels were taken out of the model.
@@ -189,7 +189,7 @@ pub enum Event {
         step: u64,
         /// The file.
         path: PathBuf,
-        /// Its size.
+        /// The file's size.
         bytes: Bytes,
         /// Measured: most bytes alive while it was written.
         live: Bytes,
@@ -204,11 +204,11 @@ pub enum Event {
     Warning(String),
     /// The run is over and everything it held is given back.
     Ended {
-        /// Its number.
+        /// The run's number.
         run: RunId,
-        /// How.
+        /// How the run ended.
         outcome: Outcome,
-        /// With what.
+        /// What the run came to.
         summary: Summary,
     },
 }

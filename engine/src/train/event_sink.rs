@@ -20,7 +20,7 @@ pub(super) struct EventSink {
 }
 
 impl EventSink {
-    /// One that nobody listens to.
+    /// A sink without a listener.
     pub(super) fn unheard() -> Self {
         let (outbox, _) = crossbeam_channel::bounded(1);
         Self { outbox, wake: Arc::new(|| {}), latest: Arc::default(), machine: Arc::default() }

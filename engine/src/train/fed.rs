@@ -30,7 +30,7 @@ pub(super) struct Fed {
     pub(super) waited: Duration,
     /// Batches that were ready when the last one was asked for.
     pub(super) ready: usize,
-    /// The sum of those of all times that one was asked for, and how often that was.
+    /// The sum of ready batches over all times that one was asked for, and the number of these times.
     ready_in_all: u64,
     asked: u64,
 }

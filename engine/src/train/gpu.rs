@@ -1,4 +1,4 @@
-//! The GPU of a run: what it holds besides tensors, and what the driver reports of it.
+//! The GPU of a run: what it holds in addition to tensors, and what the driver reports of it.
 
 use std::{
     cell::Cell,
@@ -166,7 +166,7 @@ impl Gpu {
         Box::new(move || process.bytes())
     }
 
-    /// What the process holds while no run is under way, if the driver tells: a window, too, takes memory of its card.
+    /// What the process holds while no run is active, if the driver reports it: a window, too, takes memory of its card.
     pub(super) fn held_idle(&self) -> Option<Bytes> {
         self.process.reported()
     }
@@ -179,7 +179,7 @@ impl Gpu {
         self.device.finish()
     }
 
-    /// What the process holds besides the pool of a run that has ended. Where the driver does not report memory by
+    /// What the process holds in addition to the pool of a run that has ended. Where the driver does not report memory by
     /// process, what others took meanwhile would count as well: nothing is known then.
     pub(super) fn held_beside(&self, pool: &dyn Measure) -> Option<Bytes> {
         let (process, reserved) = (self.process.reported()?, pool.now().reserved);

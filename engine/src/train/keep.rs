@@ -1,7 +1,6 @@
 //! What of a run outlives it: where its checkpoints go, and what each was written for.
 //!
-//! When they are written is the experiment's choice: the settings `run.save_*`. On a stop and at the end one is written
-//! whatever is chosen.
+//! When they are written is the experiment's choice: the settings `run.save_*`. On a stop and at the end one is always written.
 
 use std::{
     fmt::{self, Debug, Formatter},
@@ -56,7 +55,7 @@ impl Folder {
         Self { path, make: Some(Arc::new(make)) }
     }
 
-    /// Where it lies.
+    /// The folder's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -75,11 +74,11 @@ impl Debug for Folder {
     }
 }
 
-/// Asks whoever records a run to write what came before a checkpoint.
+/// Asks the recorder of a run to write what came before a checkpoint.
 #[derive(Clone)]
 pub struct RecordFirst(Arc<Ask>);
 
-/// Asks for the record up to a step, with so many evaluations; what comes back is disconnected once it stands.
+/// Asks for the record up to a step, with this many evaluations; the receiver is disconnected once that is written.
 type Ask = dyn Fn(u64, u64) -> Receiver<()> + Send + Sync;
 
 impl RecordFirst {
@@ -113,7 +112,7 @@ impl Awaited {
 words! {
     /// What a checkpoint was written for.
     pub enum SaveReason {
-        /// So many steps or minutes have passed: [`Run::save_every`](crate::experiment::Run::save_every) and
+        /// This many steps or minutes have passed: [`Run::save_every`](crate::experiment::Run::save_every) and
         /// [`Run::save_minutes`](crate::experiment::Run::save_minutes).
         Interval = "interval",
         /// No test was better: [`Run::save_best`](crate::experiment::Run::save_best).

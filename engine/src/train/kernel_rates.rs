@@ -1,8 +1,8 @@
-//! How fast a GPU's kernels are beside what the card can do at its peak.
+//! How fast a GPU's kernels are compared with the card's peak.
 //!
-//! Owns the launches that are timed: of each family one or more, at sizes that fill a card. Always holds: a launch that fails
-//! says why, and the others go on; seconds are of launches one after the other, waited for once. Refuses a device that is not a
-//! GPU of this machine.
+//! Owns the launches that are timed: one or more of each family, at sizes that fill a card. Always holds: a launch that fails
+//! says why, and the others go on; seconds are for launches one after the other, waited for once. Refuses a device that is not
+//! a GPU of this machine.
 
 use std::time::Instant;
 
@@ -60,8 +60,8 @@ struct Launch {
     writes: Vec<(usize, DType)>,
 }
 
-/// Times the kernels of the GPU of this name, and hands each one out as soon as it is known. With `small`, at sizes for a card
-/// that is simulated.
+/// Times the kernels of the GPU of this name, and hands each one out as soon as it is known. With `small`, it uses sizes for a
+/// simulated card.
 ///
 /// # Errors
 /// Fails where there is no such GPU, or where it cannot be opened.

@@ -1,8 +1,8 @@
 //! What this process holds of a GPU that it opened.
 //!
-//! Owns how that is read, which is decided once, when the GPU is opened: the driver tells it by process, or it is what the
-//! use of the card has grown by. Holds: a reading that fails repeats the last one, and no run has some readings of the one
-//! kind and some of the other. Refuses to report growth as the driver's own figure.
+//! Owns how that is read, which is decided once, when the GPU is opened: the driver reports it by process, or it is what the
+//! use of the card has grown by. Always holds: a reading that fails repeats the last one, and no run mixes the two kinds of
+//! readings. Refuses to report growth as the driver's own figure.
 
 use std::{cell::Cell, rc::Rc};
 
@@ -25,8 +25,8 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Of a GPU that was just opened and warmed up, and whose pool hands out memory so; also what the machine is known as
-    /// from then on.
+    /// Reads it for a GPU that was just opened and warmed up, with a pool that hands out memory in this way; also returns the
+    /// machine with what is now known.
     pub(super) fn of(
         device: &Rc<Device>,
         uuid: &str,
@@ -65,7 +65,7 @@ impl Process {
         self.last.get()
     }
 
-    /// The bytes as the driver tells them now, if it does.
+    /// The bytes that the driver reports now, if it does.
     pub(super) fn reported(&self) -> Option<Bytes> {
         (self.read)().filter(|_| self.is_reported)
     }

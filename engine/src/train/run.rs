@@ -46,7 +46,7 @@ pub(super) struct RunSpec<'a> {
     pub(super) line: Line,
     pub(super) dataset: Arc<Dataset>,
     pub(super) events: &'a EventSink,
-    /// Where its checkpoints go.
+    /// Where the run's checkpoints go.
     pub(super) keep: &'a Keep,
     /// What it goes on from.
     pub(super) checkpoint: Option<&'a Checkpoint>,
@@ -92,7 +92,7 @@ pub(super) fn on_cpu(
     result
 }
 
-/// Trains on a GPU, as [`on_cpu`] does; also returns what the process held besides the pool in the end, if the driver
+/// Trains on a GPU, as [`on_cpu`] does; also returns what the process held in addition to the pool in the end, if the driver
 /// reports it.
 #[cfg(feature = "cuda")]
 pub(super) fn on_gpu(

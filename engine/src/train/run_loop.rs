@@ -41,11 +41,11 @@ pub(super) struct RunLoop<'a, 'j> {
     waited: Duration,
     began: Instant,
     summary: &'a mut Summary,
-    /// Steps done.
+    /// The number of steps done.
     step: u64,
     /// The step after which the model was tested last; 0: none.
     tested: u64,
-    /// With what mean loss.
+    /// The mean loss of the last test.
     test_loss: Option<f64>,
     /// Seconds of its steps since it began or went on.
     trained_secs: f64,
@@ -121,7 +121,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         };
     }
 
-    /// From the making of the model to the end.
+    /// Runs from making the model to the end.
     pub(super) fn run<B: Backend>(&mut self, executor: Executor<B>, inbox: &mut Inbox<'_>) -> Result<()> {
         let host = self.spec.dataset.meter();
         host.reset_peak();

@@ -1,9 +1,9 @@
 //! When the checkpoints of a run are written, and under which names.
 //!
-//! Always holds: a run's folder has its last checkpoint, which each later one replaces, and where that is chosen the best
-//! one beside it. The steps before a checkpoint are in the record of the run before the checkpoint stands, where a second
-//! is enough to write them: whoever goes on from it after a kill then leaves no hole. A folder that was removed or moved while
-//! the run trains is made anew.
+//! Always holds: a run's folder has its last checkpoint, which each later one replaces, and, if that is chosen, the best one
+//! next to it. The steps before a checkpoint are in the record of the run before the checkpoint exists, if a second is enough
+//! to write them: a run that goes on from it after a kill then has no gap. A folder that was removed or moved while the run
+//! trains is made anew.
 
 use std::{
     path::{Path, PathBuf},
@@ -30,11 +30,11 @@ pub(super) struct Saver<'a> {
     experiment: &'a Experiment,
     /// The experiment as text.
     text: String,
-    /// What the files say of the data besides.
+    /// What else the files say of the data.
     about: Vec<(&'static str, String)>,
     last: PathBuf,
     best: PathBuf,
-    /// Of a folder that was made anew.
+    /// The claim on a folder that was made anew.
     claim: Option<Claim>,
     /// What records the run.
     record: Option<&'a RecordFirst>,
@@ -48,7 +48,7 @@ pub(super) struct Saver<'a> {
 }
 
 impl<'a> Saver<'a> {
-    /// For a run over `dataset` of which `step` steps are done; `None` where it writes no checkpoints.
+    /// A saver for a run over `dataset` after `step` steps; `None` if it writes no checkpoints.
     pub(super) fn new(keep: &'a Keep, experiment: &'a Experiment, dataset: &Dataset, step: u64) -> Option<Self> {
         let folder = keep.folder.as_ref()?.path();
         Some(Self {
@@ -66,7 +66,7 @@ impl<'a> Saver<'a> {
         })
     }
 
-    /// Whether so many steps or minutes have passed that a checkpoint after `step` is due.
+    /// Whether enough steps or minutes have passed that a checkpoint after `step` is due.
     pub(super) fn is_due(&self, step: u64) -> bool {
         let run = &self.experiment.run;
         let by_steps = run.save_every > 0 && step.is_multiple_of(run.save_every);
@@ -84,8 +84,8 @@ impl<'a> Saver<'a> {
         }
     }
 
-    /// Writes a checkpoint; its path and its size. The run has made so many evaluations here, which are recorded before it
-    /// stands.
+    /// Writes a checkpoint, and returns its path and its size. The run has made this many evaluations here, which are recorded
+    /// before it.
     ///
     /// # Errors
     /// Fails when the system takes no more, where the write buffer crosses the budget, when the device fails, and where the

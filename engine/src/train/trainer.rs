@@ -1,4 +1,4 @@
-//! The trainer thread: it owns the device, takes commands, sends events, and survives whatever a run does.
+//! The trainer thread: it owns the device, takes commands, sends events, and survives anything that a run does.
 
 use std::{
     borrow::Cow,
@@ -81,7 +81,7 @@ impl Trainer {
         Self::with_priority(ThreadPriority::Normal, wake)
     }
 
-    /// The same for a window: the computing threads have a low priority, so other programs stay responsive.
+    /// The same trainer for a window: the computing threads have a low priority, so other programs stay responsive.
     pub fn in_background(wake: impl Fn() + Send + Sync + 'static) -> Self {
         Self::with_priority(ThreadPriority::Background, wake)
     }
@@ -223,7 +223,7 @@ fn wait_for_start(inbox: &Receiver<Command>) -> Option<Start> {
 struct Attempt {
     id: RunId,
     start: Start,
-    /// Its prediction, once there is one.
+    /// The run's prediction, once there is one.
     plan: Option<Arc<Plan>>,
     summary: Summary,
 }
@@ -330,14 +330,14 @@ fn advice(plan: &Plan, error: &BudgetError) -> Result<Vec<Advice>> {
     plan::advise(&plan::predict(&plan.resolved.held_to(error.budget), &plan.machine)?, ADVICE, limit)
 }
 
-/// Refuses a run whose data, of which `held` bytes are here already, are past the budget of the host, or past what this process and
-/// the disk can give now.
+/// Refuses a run whose data, `held` bytes of which are in memory already, are past the budget of the host, or past what this
+/// process and the disk can give now.
 fn has_room_for_host(plan: &Plan, held: Bytes) -> Result<()> {
     let free = FreeMemory::now().map(|free| free.bytes + held);
     plan.host_obstacle(free).map_or(Ok(()), |obstacle| Err(obstacle.problem(plan, &plan.ways_to_feed(free)).into()))
 }
 
-/// Refuses data of which this process cannot hold `to_read` bytes.
+/// Refuses data if this process cannot hold `to_read` bytes of them.
 pub(super) fn has_room_for_data(to_read: Bytes) -> Result<()> {
     match FreeMemory::now().map(|free| free.bytes).filter(|free| to_read > *free) {
         None => Ok(()),

@@ -1,7 +1,7 @@
 //! What runs train on: the processor's threads, and the GPU that was used last.
 //!
-//! Holds: a GPU stays open from run to run, as starting its libraries takes a second; one that failed is closed, whatever
-//! its run ended with, and the next run opens it again. Everything here belongs to the trainer's thread.
+//! Always holds: a GPU stays open from run to run, because starting its libraries takes a second; a GPU that failed is closed,
+//! however its run ended, and the next run opens it again. Everything here belongs to the trainer's thread.
 
 #[cfg(feature = "cuda")]
 use std::rc::Rc;
@@ -28,7 +28,7 @@ use crate::{
 #[cfg(feature = "cuda")]
 use crate::{device::Target, memory::probe::Measure, tensor::DType, train::gpu::Gpu};
 
-/// Work on a device that is no training.
+/// Work on a device that is not training.
 pub(super) trait Use {
     /// What comes of it, made where no meter counts.
     type Output;
@@ -102,7 +102,7 @@ impl Worker {
         self.machine = self.machine.with_process_measured();
     }
 
-    /// Measures what the system can give between runs, of which the last one left `held` bytes of data in place.
+    /// Measures what the system can give between runs; the last run left `held` bytes of data in place.
     pub(super) fn measure_memory(&mut self, held: Bytes) {
         self.machine = self.machine.with_free_memory_measured(held);
     }
@@ -115,7 +115,7 @@ impl Worker {
         self.threads.as_ref().map_err(Clone::clone)
     }
 
-    /// Makes what `experiment` runs on ready, and measures it; `events` is told of what takes long.
+    /// Makes what `experiment` runs on ready, and measures it; reports to `events` what takes long.
     ///
     /// # Errors
     /// Fails when the device is not here, or when nothing trains on it.
@@ -137,7 +137,7 @@ impl Worker {
         }
     }
 
-    /// Makes the processor's threads so many, where they are not.
+    /// Changes the number of the processor's threads, if it differs.
     fn use_threads(&mut self, count: usize) {
         if self.threads.as_ref().is_ok_and(|pool| pool.count() == count) {
             return;

@@ -32,29 +32,29 @@ fn typed<T: Float>(kernel: &Activation, o: &Operands<'_>) -> Result<()> {
     Ok(())
 }
 
-/// [`Activation::Relu`](crate::backend::ops::Activation::Relu).
+/// Runs [`Activation::Relu`](crate::backend::ops::Activation::Relu).
 fn relu<T: Float>(y: &mut [T]) {
     parallel::each(y, |_, y| relu_part(y));
 }
 
-/// [`Activation::ReluGrad`](crate::backend::ops::Activation::ReluGrad). Where `y` is NaN the gradient passes, so that
+/// Runs [`Activation::ReluGrad`](crate::backend::ops::Activation::ReluGrad). Where `y` is NaN the gradient passes, so that
 /// it is not lost.
 fn relu_gradient<T: Float>(y: &[T], dy: &mut [T]) {
     parallel::each(dy, |start, dy| relu_gradient_part(&y[start..start + dy.len()], dy));
 }
 
-/// [`Activation::Relu6`](crate::backend::ops::Activation::Relu6).
+/// Runs [`Activation::Relu6`](crate::backend::ops::Activation::Relu6).
 fn relu6<T: Float>(y: &mut [T]) {
     parallel::each(y, |_, y| relu6_part(y));
 }
 
-/// [`Activation::Relu6Grad`](crate::backend::ops::Activation::Relu6Grad). Where `y` is NaN the gradient passes, so that
+/// Runs [`Activation::Relu6Grad`](crate::backend::ops::Activation::Relu6Grad). Where `y` is NaN the gradient passes, so that
 /// it is not lost.
 fn relu6_gradient<T: Float>(y: &[T], dy: &mut [T]) {
     parallel::each(dy, |start, dy| relu6_gradient_part(&y[start..start + dy.len()], dy));
 }
 
-/// [`Activation::Apply`](crate::backend::ops::Activation::Apply).
+/// Runs [`Activation::Apply`](crate::backend::ops::Activation::Apply).
 fn forward<T: Float>(function: ActivationFunction, x: &[T], y: &mut [T]) {
     parallel::ranges(y.len(), WEIGHT, parallel::rows(y, 1), |range, y| {
         let x = &x[range];
@@ -67,7 +67,7 @@ fn forward<T: Float>(function: ActivationFunction, x: &[T], y: &mut [T]) {
     });
 }
 
-/// [`Activation::ApplyGrad`](crate::backend::ops::Activation::ApplyGrad).
+/// Runs [`Activation::ApplyGrad`](crate::backend::ops::Activation::ApplyGrad).
 fn gradient<T: Float>(function: ActivationFunction, x: &[T], dy: &mut [T]) {
     parallel::ranges(dy.len(), WEIGHT, parallel::rows(dy, 1), |range, dy| {
         let x = &x[range];
@@ -80,14 +80,14 @@ fn gradient<T: Float>(function: ActivationFunction, x: &[T], dy: &mut [T]) {
     });
 }
 
-/// [`Activation::SwiGlu`](crate::backend::ops::Activation::SwiGlu).
+/// Runs [`Activation::SwiGlu`](crate::backend::ops::Activation::SwiGlu).
 fn swiglu<T: Float>(columns: usize, gu: &[T], y: &mut [T]) {
     parallel::ranges(y.len() / columns, WEIGHT * columns, parallel::rows(y, columns), |rows, y| {
         swiglu_rows(columns, &gu[rows.start * 2 * columns..rows.end * 2 * columns], y);
     });
 }
 
-/// [`Activation::SwiGluGrad`](crate::backend::ops::Activation::SwiGluGrad).
+/// Runs [`Activation::SwiGluGrad`](crate::backend::ops::Activation::SwiGluGrad).
 fn swiglu_gradient<T: Float>(columns: usize, gu: &[T], dy: &[T], dgu: &mut [T]) {
     parallel::ranges(dy.len() / columns, WEIGHT * columns, parallel::rows(dgu, 2 * columns), |rows, dgu| {
         let both = rows.start * 2 * columns..rows.end * 2 * columns;

@@ -77,7 +77,7 @@ pub(in crate::backend) struct AttentionTiling {
 }
 
 impl AttentionTiling {
-    /// Of a shape with elements of `width` bytes in arithmetic, narrower ones in memory.
+    /// Finds the tiling for a shape with elements of `width` bytes in arithmetic, and narrower ones in memory.
     pub(in crate::backend) fn new(s: &AttentionShape, width: usize, narrow: bool) -> Self {
         Self { s: *s, width, narrow }
     }
@@ -125,14 +125,14 @@ impl AttentionTiling {
         [self.converted(i * d), d * j, self.converted(j * d), i * j, i * d, i, i]
     }
 
-    /// Of plain attention: queries, turned keys, values, probabilities, result.
+    /// The room of plain attention: queries, turned keys, values, probabilities, result.
     fn plain_room(&self) -> [usize; 5] {
         let (i, j, d) = (self.plain_rows(), self.keys(), self.s.head_dim);
         [self.converted(i * d), d * j, self.converted(j * d), self.converted(i * self.s.length), i * d]
     }
 
-    /// Of the gradient, by queries or by keys: queries, their gradients of the result, keys, turned keys, turned values,
-    /// probabilities, their gradients, and two sums.
+    /// The room of the gradient, by queries or by keys: queries, their gradients of the result, keys, turned keys, turned
+    /// values, probabilities, their gradients, and two sums.
     fn gradient_room(&self) -> [usize; 9] {
         let (i, j, d) = (self.queries(), self.keys(), self.s.head_dim);
         let queries = self.converted(i * d);
@@ -167,7 +167,7 @@ impl AttentionTiling {
     }
 }
 
-/// Parts of `room` of so many elements each, one after the other.
+/// Cuts `room` into parts of these many elements, one after the other.
 fn carve<A, const N: usize>(mut room: &mut [A], sizes: [usize; N]) -> [&mut [A]; N] {
     sizes.map(|size| {
         let (part, rest) = std::mem::take(&mut room).split_at_mut(size);
@@ -188,13 +188,13 @@ fn overlap(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {
 /// One head of one sequence: where its first position's elements lie.
 #[derive(Debug, Clone, Copy)]
 struct Head {
-    /// In `qkv`: of its queries.
+    /// The start of its queries in `qkv`.
     queries: usize,
-    /// Of its keys.
+    /// The start of its keys in `qkv`.
     keys: usize,
-    /// Of its values.
+    /// The start of its values in `qkv`.
     values: usize,
-    /// In the result.
+    /// The start of its rows in the result.
     result: usize,
     /// Among the numbers of each row of each head.
     row: usize,
@@ -226,7 +226,7 @@ impl<'a, T: Float> Positions<'a, T> {
         Self { elements: &elements[start..], stride, head_dim }
     }
 
-    /// Those of some positions, `[positions, head_dim]`, in place or converted into `room`.
+    /// The elements of some positions, `[positions, head_dim]`, in place or converted into `room`.
     fn block<'s>(&self, positions: Range<usize>, room: &'s mut [T::Acc]) -> MatRef<'s, T::Acc>
     where
         'a: 's,
@@ -234,7 +234,7 @@ impl<'a, T: Float> Positions<'a, T> {
         Matrix::new(self.elements, self.stride, false).view(positions, 0..self.head_dim, room)
     }
 
-    /// The same as `[head_dim, positions]`, always in `room`.
+    /// The same elements as `[head_dim, positions]`, always in `room`.
     fn turned<'s>(&self, positions: Range<usize>, room: &'s mut [T::Acc]) -> MatRef<'s, T::Acc> {
         let extents = [positions.len(), self.head_dim];
         turn(&self.elements[positions.start * self.stride..], self.stride, extents, room);

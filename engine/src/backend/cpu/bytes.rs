@@ -21,7 +21,7 @@ pub(crate) fn of(storage: &CpuStorage, place: Range<usize>) -> Option<&[u8]> {
     })
 }
 
-/// The same, to be written.
+/// The same elements, to be written.
 pub(super) fn of_mut(storage: &mut CpuStorage, place: Range<usize>) -> Option<&mut [u8]> {
     Some(match storage {
         CpuStorage::F64(v) => bytemuck::cast_slice_mut(&mut v[place]),

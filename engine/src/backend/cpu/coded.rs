@@ -92,14 +92,14 @@ pub(crate) struct Codes<'a> {
 /// The scale of each block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Scales<'a> {
-    /// As they are.
+    /// The scales as they are.
     Plain(&'a [f32]),
-    /// By codes.
+    /// The scales as codes.
     Coded { codes: &'a [u8], tops: &'a [f32], mean: f32 },
 }
 
 impl Scales<'_> {
-    /// Of one block.
+    /// The scale of one block.
     fn of(&self, block: usize) -> f32 {
         match self {
             Self::Plain(scales) => scales[block],
@@ -147,7 +147,7 @@ fn with_codes(o: &Operands<'_>, first: usize, code: Code, read: impl FnOnce(Code
     Ok(())
 }
 
-/// The tiles of a product with a coded weight: as many rows as have room, for each tile decodes its part of the weight.
+/// The tiles of a product with a coded weight: as many rows as have room, because each tile decodes its part of the weight.
 pub(in crate::backend) fn plan(p: &CodedProduct, width: usize, narrow: bool) -> GemmTiling {
     let [k, n] = p.columns();
     let b = if p.by_input { Layout::CopiedRows } else { Layout::CopiedColumns };
@@ -156,7 +156,7 @@ pub(in crate::backend) fn plan(p: &CodedProduct, width: usize, narrow: bool) -> 
     GemmTiling::new(product, TileLimits { rows: if narrow { 192 } else { 480 }, columns: 64, depth })
 }
 
-/// [`Coded::Product`].
+/// Runs [`Coded::Product`].
 fn multiply<T: Float>(p: &CodedProduct, x: &[T], weight: Codes<'_>, y: &mut [T]) {
     let plan = plan(p, size_of::<T::Acc>(), !T::DIRECT);
     let [depth, columns] = p.columns();
@@ -188,7 +188,7 @@ impl<T: Float> Operand<T::Acc> for Decoded<'_, T> {
     }
 }
 
-/// [`Coded::Encode`].
+/// Runs [`Coded::Encode`].
 fn encode<T: Float>(code: Code, from: &[T], codes: &mut [u8], scales: &mut [f32]) {
     let block = code.block();
     let begin = |i: usize| (i * block).min(from.len());
@@ -208,7 +208,7 @@ fn encode<T: Float>(code: Code, from: &[T], codes: &mut [u8], scales: &mut [f32]
     });
 }
 
-/// [`Coded::EncodeScales`].
+/// Runs [`Coded::EncodeScales`].
 fn encode_scales(scales: &[f32], codes: &mut [u8], tops: &mut [f32], mean: &mut [f32]) {
     let sum: f64 = scales.iter().map(|scale| f64::from(*scale)).sum();
     let middle = (sum / scales.len().max(1) as f64) as f32;
@@ -241,7 +241,7 @@ fn rounded<T: Float>(x: f32) -> T {
     T::from_f64(f64::from(x))
 }
 
-/// The number of the nearest value. Of what is no number, that of any.
+/// The number of the nearest value. For NaN it is the number of any value.
 #[inline(always)]
 fn nearest(share: f32) -> u8 {
     let mut at = if share > MIDDLES[7] { 8 } else { 0 };
@@ -251,7 +251,7 @@ fn nearest(share: f32) -> u8 {
     at as u8
 }
 
-/// The number of the nearest of 4-bit integers. Of what is no number, that of zero.
+/// The number of the nearest 4-bit integer. For NaN it is the number of zero.
 #[inline(always)]
 fn four_bits(share: f32) -> u8 {
     ((share * 7.0).round_ties_even().clamp(-7.0, 7.0) as i8 + 8) as u8
@@ -289,7 +289,7 @@ simd! {
         each_block(weight, start, to, |x| rounded::<T>(x).up());
     }
 
-    /// The same as they are stored.
+    /// Decodes the same values in the order in which they are stored.
     fn decode_all [T: Float] (weight: Codes<'_>, start: usize, to: &mut [T]) {
         each_block(weight, start, to, rounded::<T>);
     }

@@ -176,7 +176,7 @@ const SHARED_BYTES: [usize; 2] = [512 << 10, 128 << 10];
 /// Extents that fill vectors of any width.
 const VECTOR: usize = 16;
 
-/// Whether weights of `k` by `n` are laid out once, which costs so many elements in addition to the tiles.
+/// Whether weights of `k` by `n` are laid out once, which costs this many elements in addition to the tiles.
 pub(in crate::backend) fn shares_weights(k: usize, n: usize, width: usize) -> bool {
     k * n * width <= SHARED_BYTES[usize::from(!n.is_multiple_of(VECTOR))]
 }
@@ -220,7 +220,7 @@ pub(in crate::backend) fn weight_gradient_plan(w: &Window, width: usize, narrow:
     GemmTiling::new(product, TileLimits { rows: 252, columns: 96, depth: 512 / width })
 }
 
-/// [`Convolution::Forward`](crate::backend::ops::Convolution::Forward).
+/// Runs [`Convolution::Forward`](crate::backend::ops::Convolution::Forward).
 fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T]) {
     if is_pointwise(w) {
         return gemm::matmul(&pointwise(w, true), x, weights, y);
@@ -254,7 +254,7 @@ pub(in crate::backend) fn pointwise(w: &Window, forward: bool) -> crate::backend
     crate::backend::ops::MatMul { m, n, k, transpose_a: false, transpose_b: forward, accumulate: false }
 }
 
-/// [`Convolution::InputGrad`](crate::backend::ops::Convolution::InputGrad).
+/// Runs [`Convolution::InputGrad`](crate::backend::ops::Convolution::InputGrad).
 fn input_gradient<T: Float>(w: &Window, dy: &[T], weights: &[T], dx: &mut [T]) {
     if is_pointwise(w) {
         return gemm::matmul(&pointwise(w, false), dy, weights, dx);
@@ -317,7 +317,7 @@ fn residue_gradient<T: Float>(w: &Window, residue: Residue, dy: &[T], weights: &
     gemm::run(&plan, &patches, &flipped, target);
 }
 
-/// [`Convolution::WeightGrad`](crate::backend::ops::Convolution::WeightGrad).
+/// Runs [`Convolution::WeightGrad`](crate::backend::ops::Convolution::WeightGrad).
 fn weight_gradient<T: Float, W: Float<Acc = T::Acc>>(w: &Window, accumulate: bool, x: &[T], dy: &[T], dw: &mut [W]) {
     let plan = weight_gradient_plan(w, size_of::<T::Acc>(), !T::DIRECT, !W::DIRECT);
     let outputs = Matrix::new(dy, w.filters, true);

@@ -36,7 +36,7 @@ pub(in crate::backend) fn segments(w: &Window) -> usize {
     if w.out_pixels() * w.taps() < parallel::GRAIN { 1 } else { ((64 << 10) / bytes).clamp(1, 16).min(rows) }
 }
 
-/// [`Depthwise::Forward`](crate::backend::ops::Depthwise::Forward).
+/// Runs [`Depthwise::Forward`](crate::backend::ops::Depthwise::Forward).
 fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T]) {
     let line = w.out_width() * w.channels;
     parallel::ranges(w.batch * w.out_height(), line * w.size, parallel::rows(y, line), |rows, y| {
@@ -48,7 +48,7 @@ fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T]) {
     });
 }
 
-/// [`Depthwise::InputGrad`](crate::backend::ops::Depthwise::InputGrad).
+/// Runs [`Depthwise::InputGrad`](crate::backend::ops::Depthwise::InputGrad).
 fn input_gradient<T: Float>(w: &Window, dy: &[T], weights: &[T], dx: &mut [T]) {
     let line = w.width * w.channels;
     parallel::ranges(w.batch * w.height, line * w.size, parallel::rows(dx, line), |rows, dx| {
@@ -60,7 +60,7 @@ fn input_gradient<T: Float>(w: &Window, dy: &[T], weights: &[T], dx: &mut [T]) {
     });
 }
 
-/// [`Depthwise::WeightGrad`](crate::backend::ops::Depthwise::WeightGrad).
+/// Runs [`Depthwise::WeightGrad`](crate::backend::ops::Depthwise::WeightGrad).
 fn weight_gradient<T: Float, W: Float<Acc = T::Acc>>(w: &Window, accumulate: bool, x: &[T], dy: &[T], dw: &mut [W]) {
     let (segments, rows, taps) = (segments(w), w.batch * w.out_height(), w.taps());
     let mut sums = Scratch::<T::Acc>::new(segments * taps);

@@ -14,7 +14,7 @@ pub(super) fn launch(kernel: &Dropout, o: &Operands<'_>) -> Result<()> {
 /// An element's arithmetic in streamed elements.
 const WEIGHT: usize = 4;
 
-/// [`Dropout`](crate::backend::ops::Dropout).
+/// Runs [`Dropout`](crate::backend::ops::Dropout).
 fn dropout<T: Float>(probability: f64, key: u64, y: &mut [T]) {
     // The probability as a bound of 64 random bits.
     let bound = (probability * 2f64.powi(64)) as u64;

@@ -28,12 +28,12 @@ fn typed<T: Float>(kernel: &Elementwise, o: &Operands<'_>) -> Result<()> {
     Ok(())
 }
 
-/// [`Elementwise::Fill`](crate::backend::ops::Elementwise::Fill).
+/// Runs [`Elementwise::Fill`](crate::backend::ops::Elementwise::Fill).
 fn fill<T: Copy + Send + Sync>(value: T, y: &mut [T]) {
     parallel::each(y, |_, y| y.fill(value));
 }
 
-/// [`Elementwise::Uniform`](crate::backend::ops::Elementwise::Uniform).
+/// Runs [`Elementwise::Uniform`](crate::backend::ops::Elementwise::Uniform).
 fn uniform<T: Float>(bound: f64, key: u64, y: &mut [T]) {
     let rng = Rng::from_key(key);
     parallel::each(y, |start, y| {
@@ -43,7 +43,7 @@ fn uniform<T: Float>(bound: f64, key: u64, y: &mut [T]) {
     });
 }
 
-/// [`Elementwise::Normal`](crate::backend::ops::Elementwise::Normal).
+/// Runs [`Elementwise::Normal`](crate::backend::ops::Elementwise::Normal).
 fn normal<T: Float>(std: f64, key: u64, y: &mut [T]) {
     let rng = Rng::from_key(key);
     parallel::each(y, |start, y| {
@@ -53,12 +53,12 @@ fn normal<T: Float>(std: f64, key: u64, y: &mut [T]) {
     });
 }
 
-/// [`Elementwise::Add`](crate::backend::ops::Elementwise::Add).
+/// Runs [`Elementwise::Add`](crate::backend::ops::Elementwise::Add).
 fn add<T: Float>(x: &[T], y: &mut [T]) {
     parallel::each(y, |start, y| add_part(&x[start..start + y.len()], y));
 }
 
-/// [`Elementwise::Scale`](crate::backend::ops::Elementwise::Scale).
+/// Runs [`Elementwise::Scale`](crate::backend::ops::Elementwise::Scale).
 fn scale<T: Float>(factor: f64, y: &mut [T]) {
     let factor = T::Acc::from_f64(factor);
     parallel::each(y, |_, y| scale_part(factor, y));

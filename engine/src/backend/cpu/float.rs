@@ -23,7 +23,7 @@ pub(in crate::backend) trait Accumulator:
     + AddAssign
     + MulAssign
 {
-    /// 1.
+    /// The number 1.
     const ONE: Self;
     /// The square root.
     fn sqrt(self) -> Self;
@@ -38,23 +38,23 @@ pub(in crate::backend) trait Accumulator:
 pub(in crate::backend) trait Float: Copy + Send + Sync + 'static {
     /// The type of arithmetic on it.
     type Acc: Accumulator;
-    /// 0.
+    /// The number 0.
     const ZERO: Self;
-    /// To the type of arithmetic, exactly.
+    /// Converts to the type of arithmetic, exactly.
     fn up(self) -> Self::Acc;
-    /// From the type of arithmetic, rounded once.
+    /// Converts from the type of arithmetic, rounded once.
     fn down(value: Self::Acc) -> Self;
-    /// From f64, rounded through the type of arithmetic.
+    /// Converts from f64, rounded through the type of arithmetic.
     fn from_f64(value: f64) -> Self;
-    /// To f64, exactly.
+    /// Converts to f64, exactly.
     fn to_f64(self) -> f64;
     /// The elements of a tensor, when they are of this type.
     fn of(storage: &CpuStorage) -> Option<&[Self]>;
-    /// The same, to write.
+    /// The same elements, to write.
     fn of_mut(storage: &mut CpuStorage) -> Option<&mut [Self]>;
     /// The elements themselves as operands of arithmetic, where no conversion is needed.
     fn direct(elements: &[Self]) -> Option<&[Self::Acc]>;
-    /// The same, to write.
+    /// The same elements, to write.
     fn direct_mut(elements: &mut [Self]) -> Option<&mut [Self::Acc]>;
     /// Whether [`Float::direct`] is `Some`.
     const DIRECT: bool;

@@ -19,7 +19,7 @@ pub(super) fn launch(kernel: &Gather, o: &Operands<'_>) -> Result<()> {
     }
 }
 
-/// [`Gather::Images`](crate::backend::ops::Gather::Images).
+/// Runs [`Gather::Images`](crate::backend::ops::Gather::Images).
 fn images<T: Float>(o: &Operands<'_>) -> Result<()> {
     let size = o.output_elements(0) / o.input_elements(2);
     let places = o.places(2, o.input_elements(0) / size)?;
@@ -27,7 +27,7 @@ fn images<T: Float>(o: &Operands<'_>) -> Result<()> {
     Ok(())
 }
 
-/// [`Gather::Labels`](crate::backend::ops::Gather::Labels).
+/// Runs [`Gather::Labels`](crate::backend::ops::Gather::Labels).
 fn labels(o: &Operands<'_>) -> Result<()> {
     let targets = o.output_elements(0) / o.input_elements(1);
     let places = o.places(1, o.input_elements(0) / targets)?;
@@ -39,7 +39,7 @@ fn labels(o: &Operands<'_>) -> Result<()> {
     Ok(())
 }
 
-/// [`Gather::Tokens`](crate::backend::ops::Gather::Tokens).
+/// Runs [`Gather::Tokens`](crate::backend::ops::Gather::Tokens).
 fn tokens(scored: usize, o: &Operands<'_>) -> Result<()> {
     let length = o.output_elements(0) / o.input_elements(1);
     // The places from which a sample and the token after it still lie in the set.

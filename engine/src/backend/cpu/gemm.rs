@@ -147,7 +147,7 @@ pub(in crate::backend) fn matmul_plan(p: &MatMul, width: usize, narrow: bool, st
     GemmTiling::new(product, limits)
 }
 
-/// [`Linear::MatMul`](crate::backend::ops::Linear::MatMul).
+/// Runs [`Linear::MatMul`](crate::backend::ops::Linear::MatMul).
 pub(super) fn matmul<T: Float, W: Float<Acc = T::Acc>>(p: &MatMul, a: &[T], b: &[T], c: &mut [W]) {
     if is_row(p) {
         return row_product(p, a, b, c);

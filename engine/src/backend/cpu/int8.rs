@@ -67,12 +67,12 @@ pub(super) struct Steps {
     pub(super) scale: f32,
     /// The code that stands for zero.
     pub(super) zero: f32,
-    /// Whether there is a range: of zeros, which has seen nothing, there is none.
+    /// Whether there is a range: a range of zeros has seen nothing.
     is_known: bool,
 }
 
 impl Steps {
-    /// Of the range `[low, high]`.
+    /// Computes the scale of the range `[low, high]`.
     fn of(range: &[f32]) -> Self {
         let scale = (range[1] - range[0]) / 255.0;
         // A range of zeros, or of numbers that are none.
@@ -102,7 +102,7 @@ fn row_scale<T: Float>(row: &[T]) -> [f32; 2] {
     if scale.is_normal() { [scale, scale] } else { [0.0, 1.0] }
 }
 
-/// [`Int8::Encode`].
+/// Runs [`Int8::Encode`].
 fn encode<T: Float>(w: &[T], codes: &mut [u8], scales: &mut [f32], sums: &mut [u32]) {
     let columns = w.len() / scales.len().max(1);
     let of = (rows(codes, columns), (rows(scales, 1), rows(sums, 1)));
@@ -120,7 +120,7 @@ fn encode<T: Float>(w: &[T], codes: &mut [u8], scales: &mut [f32], sums: &mut [u
 /// Parts of a tensor whose ranges are found apart.
 const PARTS: usize = 16;
 
-/// [`Int8::Observe`].
+/// Runs [`Int8::Observe`].
 fn observe<T: Float>(follow: Follow, x: &[T], range: &mut [f32]) {
     let parts = if x.len() < 4 * parallel::GRAIN { 1 } else { PARTS };
     let mut found = [[0.0; 2]; PARTS];

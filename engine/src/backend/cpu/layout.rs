@@ -32,7 +32,7 @@ pub(super) fn launch(kernel: &Layout, o: &Operands<'_>) -> Result<()> {
     }
 }
 
-/// [`Layout::Cast`](crate::backend::ops::Layout::Cast). Between f64 and a 16-bit type it rounds through f32.
+/// Runs [`Layout::Cast`](crate::backend::ops::Layout::Cast). Between f64 and a 16-bit type it rounds through f32.
 fn cast<T: Float, U: Float>(x: &[T], y: &mut [U]) {
     parallel::each(y, |start, y| convert(&x[start..start + y.len()], y));
 }
@@ -42,11 +42,11 @@ fn cast<T: Float, U: Float>(x: &[T], y: &mut [U]) {
 struct Strided {
     /// Elements from one row to the next.
     stride: usize,
-    /// Where the first starts.
+    /// Where the first element starts.
     offset: usize,
 }
 
-/// [`Layout::CopyColumns`](crate::backend::ops::Layout::CopyColumns).
+/// Runs [`Layout::CopyColumns`](crate::backend::ops::Layout::CopyColumns).
 fn copy<T: Float, U: Float>([rows, columns]: [usize; 2], x: &[T], from: Strided, y: &mut [U], to: Strided) {
     let y = MatMut::new(&mut y[to.offset..], [rows, columns], to.stride);
     parallel::ranges(rows, columns, y.by_rows(1), |rows, mut y| {
@@ -60,7 +60,7 @@ fn copy<T: Float, U: Float>([rows, columns]: [usize; 2], x: &[T], from: Strided,
 /// Columns turned at a time.
 const STRIP: usize = 32;
 
-/// [`Layout::Transpose`](crate::backend::ops::Layout::Transpose), of matrices of so many rows and columns.
+/// Runs [`Layout::Transpose`](crate::backend::ops::Layout::Transpose), of matrices of so many rows and columns.
 fn transpose<T: Float>([rows, columns]: [usize; 2], x: &[T], y: &mut [T]) {
     // Strips of columns, which become whole rows.
     let (matrix, strips) = (rows * columns, columns.div_ceil(STRIP));

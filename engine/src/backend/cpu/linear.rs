@@ -28,7 +28,7 @@ pub(super) fn launch(kernel: &Linear, o: &Operands<'_>) -> Result<()> {
     }
 }
 
-/// [`Linear::AddBias`](crate::backend::ops::Linear::AddBias).
+/// Runs [`Linear::AddBias`](crate::backend::ops::Linear::AddBias).
 fn add_bias<T: Float>(bias: &[T], y: &mut [T]) {
     let columns = bias.len();
     let rows = y.len() / columns.max(1);
@@ -40,7 +40,7 @@ const COLUMNS: usize = 64;
 /// Parts of the rows that are summed apart.
 const PARTS: usize = 8;
 
-/// [`Linear::BiasGrad`](crate::backend::ops::Linear::BiasGrad).
+/// Runs [`Linear::BiasGrad`](crate::backend::ops::Linear::BiasGrad).
 fn bias_gradient<T: Float, W: Float<Acc = T::Acc>>(accumulate: bool, dy: &[T], db: &mut [W]) {
     let columns = db.len();
     let rows = dy.len() / columns.max(1);

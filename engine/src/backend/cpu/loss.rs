@@ -55,7 +55,7 @@ pub(super) fn launch(kernel: &Loss, o: &Operands<'_>) -> Result<()> {
     }
 }
 
-/// [`Loss::SquaredError`](crate::backend::ops::Loss::SquaredError). A value a row is little work: one thread does it.
+/// Runs [`Loss::SquaredError`](crate::backend::ops::Loss::SquaredError). A value a row is little work: one thread does it.
 fn squared_error<T: Float, L: Copy + Into<f64>>(values: &[T], labels: &[L], stats: &mut [f64]) {
     for (value, label) in values.iter().zip(labels) {
         let error = value.up().to_f64() - (*label).into();
@@ -64,7 +64,7 @@ fn squared_error<T: Float, L: Copy + Into<f64>>(values: &[T], labels: &[L], stat
     }
 }
 
-/// [`Loss::SquaredErrorGrad`](crate::backend::ops::Loss::SquaredErrorGrad).
+/// Runs [`Loss::SquaredErrorGrad`](crate::backend::ops::Loss::SquaredErrorGrad).
 fn squared_error_gradient<T: Float, L: Copy + Into<f64>>(scale: f64, labels: &[L], values: &mut [T]) {
     for (value, label) in values.iter_mut().zip(labels) {
         let error = value.up().to_f64() - (*label).into();
@@ -77,7 +77,7 @@ const PARTS: usize = 32;
 /// An element's arithmetic in streamed elements.
 const WEIGHT: usize = 4;
 
-/// [`Loss::CrossEntropy`](crate::backend::ops::Loss::CrossEntropy).
+/// Runs [`Loss::CrossEntropy`](crate::backend::ops::Loss::CrossEntropy).
 fn cross_entropy<T: Float>(logits: &[T], labels: &[u32], stats: &mut [f64]) {
     let rows = labels.len();
     let classes = logits.len() / rows.max(1);
@@ -93,7 +93,7 @@ fn cross_entropy<T: Float>(logits: &[T], labels: &[u32], stats: &mut [f64]) {
     }
 }
 
-/// [`Loss::CrossEntropyGrad`](crate::backend::ops::Loss::CrossEntropyGrad).
+/// Runs [`Loss::CrossEntropyGrad`](crate::backend::ops::Loss::CrossEntropyGrad).
 fn cross_entropy_gradient<T: Float>(scale: f64, labels: &[u32], logits: &mut [T]) {
     let rows = labels.len();
     let classes = logits.len() / rows.max(1);

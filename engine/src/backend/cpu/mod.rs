@@ -75,7 +75,7 @@ pub fn warm_up() {
 }
 
 impl Tensor<Cpu> {
-    /// Puts other elements in the place of the tensor's, which it answers.
+    /// Puts other elements in place of the tensor's, and returns the old ones.
     pub(crate) fn replace_storage(&self, with: CpuStorage) -> CpuStorage {
         self.storage().replace(with)
     }

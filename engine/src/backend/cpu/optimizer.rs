@@ -50,7 +50,7 @@ pub(super) fn launch(kernel: &Optimizer, o: &Operands<'_>) -> Result<()> {
     }
 }
 
-/// [`Optimizer::Update`](crate::backend::ops::Optimizer::Update).
+/// Runs [`Optimizer::Update`](crate::backend::ops::Optimizer::Update).
 fn by_types(update: &Update, o: &Operands<'_>) -> Result<()> {
     let state = update.rule.state_layout([o.output_elements(0)].into(), o.output_type(0)).len();
     let copy = (o.outputs() > 1 + state).then_some(1 + state);
@@ -145,19 +145,19 @@ fn typed<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
 #[derive(Debug, Clone, Copy)]
 enum Pass<A> {
     ByElement(Elementwise<A>),
-    /// By blocks of codes.
+    /// A rule whose states are blocks of codes.
     Quantised(Moments),
-    /// By blocks of pairs of codes.
+    /// A rule whose states are blocks of pairs of codes.
     FourBit(Moments, Rows),
-    /// By groups of codes.
+    /// A rule whose states are groups of codes.
     Flash(Moments, Option<NarrowWeight>),
-    /// By the gradient's part in one direction.
+    /// A rule whose states are the gradient's part in one direction.
     Projected {
         moments: Moments,
         extents: Rows,
         key: u64,
     },
-    /// By rows and columns.
+    /// A rule whose states are means over rows and columns.
     Factored {
         extents: Rows,
         step: u64,
@@ -204,7 +204,7 @@ impl<A: Accumulator> Adam<A> {
 }
 
 impl<A: Accumulator> Pass<A> {
-    /// Of an update. Every rule is named, so that a new one cannot be forgotten.
+    /// The kernel of an update. Every rule is named, so that a new one cannot be forgotten.
     fn of(update: &Update) -> Self {
         let c = A::from_f64;
         let (rate, weight_decay, grad_scale) = (c(update.rate), c(update.weight_decay), c(update.grad_scale));

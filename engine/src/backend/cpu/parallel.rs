@@ -43,7 +43,7 @@ impl<A: Cut, B: Cut> Cut for (A, B) {
     }
 }
 
-/// As many as the state of an optimizer has.
+/// As many parts as the state of an optimizer has.
 impl<A: Cut, const N: usize> Cut for [A; N] {
     type Part = [A::Part; N];
 
@@ -84,7 +84,7 @@ pub(super) struct Parts<'a, T, F> {
     bound: F,
 }
 
-/// Elements of which a piece's start at `bound` of its number.
+/// Cuts elements into pieces that start at `bound` of their number.
 pub(super) fn parts<T: Send, F: Fn(usize) -> usize + Copy + Send>(elements: &mut [T], bound: F) -> Parts<'_, T, F> {
     Parts { elements, start: 0, bound }
 }
@@ -116,7 +116,8 @@ pub(super) fn pieces<C: Cut>(count: usize, parallel: bool, of: C, piece: impl Fn
     }
 }
 
-/// One function for all kernels that write the same kind of parts: what follows from a `rayon::join` is much code.
+/// Shares work out. All kernels that write the same kind of parts use one function, because what follows from a `rayon::join`
+/// is much code.
 fn share<C: Cut>(range: Range<usize>, parallel: bool, of: C, piece: &(dyn Fn(usize, C::Part) + Sync)) {
     if parallel && range.len() > 1 {
         let middle = range.start + range.len() / 2;

@@ -51,7 +51,7 @@ fn key<T: Float>(weight: T) -> u32 {
     (weight.to_f64() as f32).to_bits() & (u32::MAX >> 1)
 }
 
-/// [`Prune::Count`].
+/// Runs [`Prune::Count`].
 fn count<T: Float>(bits: KeyBits, weight: &[T], bound: &[u32], counts: &mut [u32]) {
     let last = (1 << bits.count) - 1;
     for key in weight.iter().map(|weight| key(*weight)) {
@@ -63,7 +63,7 @@ fn count<T: Float>(bits: KeyBits, weight: &[T], bound: &[u32], counts: &mut [u32
     }
 }
 
-/// [`Prune::Pick`].
+/// Runs [`Prune::Pick`].
 fn pick(bits: KeyBits, rank: u32, counts: &mut [u32], bound: &mut [u32]) {
     let (prefix, mut left) = if bits.are_highest() { (0, rank) } else { (bound[0], bound[1]) };
     let last = (1_usize << bits.count) - 1;
@@ -99,7 +99,7 @@ fn is_among<T: Float>(weight: &[T], i: usize, columns: usize, kept: usize, of: u
     (begin..end).filter(comes_before).count() < kept
 }
 
-/// [`Prune::Apply`].
+/// Runs [`Prune::Apply`].
 fn apply<T: Float>(mask: &[u8], weight: &mut [T]) {
     parallel::each(weight, |start, weight| {
         for (i, weight) in (start..).zip(weight) {

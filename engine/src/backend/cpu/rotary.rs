@@ -66,7 +66,7 @@ pub(in crate::backend) fn scratch_elements(s: &AttentionShape) -> usize {
     4 * (s.head_dim / 2)
 }
 
-/// [`Rotary`](crate::backend::ops::Rotary).
+/// Runs [`Rotary`](crate::backend::ops::Rotary).
 fn rotate<T: Float>(kernel: &Rotary, qkv: &mut [T]) {
     let Rotary { shape: s, first: offset, base, is_inverse } = kernel;
     let (packed, turned) = (s.packed(), (s.heads + s.kv_heads) * s.head_dim);

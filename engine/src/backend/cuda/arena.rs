@@ -1,10 +1,10 @@
 //! The segments of a run's memory, and the blocks that lie in them where the ledger's model has put them.
 //!
-//! Owns one block of the driver's for each segment of the model, taken when the first block comes into it. So what the
-//! driver's pool holds is what the model says, whatever the driver's own way of placing blocks, and a step whose segments
-//! are there makes no call to the driver's allocator. Always holds: no two living blocks overlap, and each lies inside its
-//! segment. A block may be used again at once, for whatever uses it is queued on the one stream of kernels or waits for it.
-//! Counts what lies in it by itself, and not by the ledger. Refuses a place that another block has, which is a bug.
+//! Owns one block from the driver for each segment of the model, taken when the first block comes into it. So what the driver's
+//! pool holds is what the model says, however the driver places blocks, and a step whose segments are there makes no call to
+//! the driver's allocator. Always holds: no two living blocks overlap, and each lies inside its segment. A block may be used
+//! again at once, because everything that uses it is queued on the one stream of kernels or waits for it. Counts what lies in
+//! it by itself, and not by the ledger. Refuses a place that another block has, which is a bug.
 
 use std::{cell::RefCell, collections::BTreeMap};
 
@@ -29,7 +29,7 @@ struct Segments {
     held: Count,
 }
 
-/// One block of the driver's.
+/// One block from the driver.
 #[derive(Debug)]
 struct Segment {
     address: Address,

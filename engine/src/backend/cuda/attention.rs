@@ -7,7 +7,7 @@
 //! Over kept keys and values it is one number for each place and each row of each head: the logits.
 //!
 //! There are kernels for tensor cores as well, for bf16 and f16. They run where the backend is told so
-//! ([`Options::tensor_cores`](super::Options)), which a check on the very card decides; the environment may force either
+//! ([`Options::tensor_cores`](super::Options)), which a check on the card decides; the environment may force either
 //! ([`TENSOR_CORES`]).
 
 use std::{
@@ -57,7 +57,7 @@ const TENSOR_CAPABILITY: (i32, i32) = (8, 0);
 /// Threads of their blocks.
 const TENSOR_THREADS: u32 = 128;
 
-/// Positions that a block of threads takes at once, of arithmetic in f32; half as many in f64.
+/// Positions that a block of threads takes at once, in f32 arithmetic; half as many in f64.
 const TILE: usize = 64;
 /// The most positions, and elements of a row, so that the kernels count in 32 bits.
 const MOST: usize = 1 << 24;
@@ -133,13 +133,13 @@ impl Work<'_> {
         self.s.head_dim <= self.tile()
     }
 
-    /// A block for each tile of so many heads, and `across` along y.
+    /// A grid with a block for each tile of this many heads, and `across` along y.
     fn grid(&self, heads: usize, across: usize) -> Grid {
         let lanes = self.tile() / 4;
         Grid::plane([heads * self.tiles(), across], [(lanes * lanes) as u32, 1])
     }
 
-    /// Tiles of a head's elements where a block takes so many at once.
+    /// Tiles of a head's elements, when a block takes this many at once.
     fn across(&self, at_once: usize) -> usize {
         self.s.head_dim.div_ceil(at_once * self.tile())
     }
@@ -154,7 +154,7 @@ impl Work<'_> {
             && operands.iter().all(|pointer| pointer.0.is_multiple_of(16))
     }
 
-    /// A block for each tile of so many heads.
+    /// A grid with a block for each tile of this many heads.
     fn tensor_grid(&self, heads: usize) -> Grid {
         Grid::blocks(heads * self.tiles(), TENSOR_THREADS)
     }

@@ -1,13 +1,12 @@
 //! Candle's CUDA device beneath the backend, in a build with the feature `candle-cuda`.
 //!
-//! Owns the stream of kernels, which is candle's, so that what candle and the engine queue is in order without waiting. A
-//! block is candle's storage only while it is on loan: cudarc frees every slice by a call to the driver, and a block is a
-//! place in a segment that the ledger's model has chosen, which the driver does not know. As slices at all times, blocks
-//! would lie where the driver puts them, and what is held could not be predicted. A loan is an address and costs nothing:
-//! candle computes on the elements where they lie, and what it writes in place is the session's. What candle makes itself
-//! comes from the run's pool, for that is the device's, so its limit holds for candle too. Always holds: a slice of a block is
-//! never freed as a slice. Refuses to lend where the driver has no room for what takes a slice's place in a tensor that
-//! outlives the loan.
+//! Owns the stream of kernels, which is candle's, so that what candle and the engine queue is in order without waiting. A block
+//! is candle's storage only while it is on loan: cudarc frees every slice by a call to the driver, and a block is a place in a
+//! segment that the ledger's model has chosen, which the driver does not know. As slices at all times, blocks would lie where
+//! the driver puts them, and what is held could not be predicted. A loan is an address and costs nothing: candle computes on
+//! the elements where they lie, and what it writes in place is the session's. What candle makes itself comes from the run's
+//! pool, because that is the device's pool, so its limit holds for candle too. Always holds: a slice of a block is never freed
+//! as a slice. Refuses to lend where the driver has no room for what takes a slice's place in a tensor that outlives the loan.
 
 use std::{mem::ManuallyDrop, sync::Arc};
 
@@ -33,7 +32,7 @@ pub(super) struct Candle {
 }
 
 impl Candle {
-    /// Opens the GPU at `index` with a stream of its own, for the thread's default one waits for others.
+    /// Opens the GPU at `index` with a stream of its own, because the thread's default one waits for others.
     ///
     /// # Errors
     /// The card has no room for it, or a library does not start.

@@ -68,7 +68,7 @@ fn encode_scales(o: &Operands<'_>) -> Result<()> {
 
 /// A coded weight on the device.
 struct Weight {
-    /// As `coded.cu` numbers them.
+    /// The code's number in `coded.cu`.
     kind: usize,
     codes: Pointer,
     /// Null where they are coded.

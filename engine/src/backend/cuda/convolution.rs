@@ -64,7 +64,7 @@ fn is_within_reach(w: &Window) -> bool {
     [images, w.out_pixels() * w.filters, w.filters * w.taps()].iter().all(|elements| i32::try_from(*elements).is_ok())
 }
 
-/// By products of patches where the workspace has room for them, otherwise by a kernel that needs no workspace.
+/// Computes by products of patches if the workspace has room for them, otherwise by a kernel that needs no workspace.
 fn without_library(kernel: &Convolution, o: &Operands<'_>) -> Result<()> {
     o.backend().goes_by("products of patches");
     if patches::launch(kernel, o)? {
@@ -95,7 +95,7 @@ fn pointwise(which: Which, w: &Window, accumulate: bool, o: &Operands<'_>) -> Re
     gemm::product(&product, o, operands, o.input_type(0), o.output(0), o.output_type(0))
 }
 
-/// cuDNN's refusal.
+/// The error for a refusal by cuDNN.
 fn failed(doing: &str, error: CudnnError) -> Error {
     // What a card without room is seen to end in: not started, host or device memory, a launch.
     let may_lack_room = matches!(error.0 as u32, 1001 | 4003..=4004 | 5000..=5004);

@@ -41,7 +41,7 @@ pub struct Device {
     modules: Modules,
     blas: OnceCell<Blas>,
     dnn: OnceCell<Option<Dnn>>,
-    /// None once it is being closed.
+    /// `None` once it is being closed.
     opened: Option<Opened>,
     handle: sys::CUdevice,
     index: usize,
@@ -196,7 +196,7 @@ impl Device {
         self.index
     }
 
-    /// Its product name.
+    /// The GPU's product name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -206,17 +206,17 @@ impl Device {
         self.capability
     }
 
-    /// Multiprocessors.
+    /// The number of multiprocessors.
     pub fn multiprocessors(&self) -> usize {
         self.multiprocessors
     }
 
-    /// Its memory, as the driver shows it.
+    /// The GPU's memory, as the driver shows it.
     pub fn total_bytes(&self) -> u64 {
         self.total_bytes
     }
 
-    /// Bytes of the card that nobody holds.
+    /// Free bytes of the card.
     ///
     /// # Errors
     /// Fails when the driver does.
@@ -225,13 +225,13 @@ impl Device {
         Ok(free as u64)
     }
 
-    /// Tells `listener` of every module of kernels that is to be compiled from now on, with how many were before it;
-    /// without one, nobody.
+    /// Reports to `listener` every module of kernels that is to be compiled from now on, with how many were compiled before it;
+    /// without a listener, reports nothing.
     pub fn tell_of_compiling(&self, listener: Option<Box<dyn Fn(usize)>>) {
         self.modules.tell(listener);
     }
 
-    /// Kernels, compiled.
+    /// The compiled kernels.
     pub(super) fn modules(&self) -> &Modules {
         &self.modules
     }

@@ -78,8 +78,8 @@ pub(super) fn full(label: &'static str) -> Error {
     DeviceFull { layer, op: "", label, asked, free, reserved, total }.into()
 }
 
-/// Whether the driver serves nothing any more after an error: those of which its manual says that they leave the process in
-/// an inconsistent state or that it must end (Driver API, `CUresult`), and those of the hardware.
+/// Whether the driver serves nothing any more after an error: the errors that, by its manual, leave the process in an
+/// inconsistent state or mean that it must end (Driver API, `CUresult`), and the errors of the hardware.
 fn is_lost(error: CUresult) -> bool {
     matches!(
         error,

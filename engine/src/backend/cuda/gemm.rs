@@ -35,11 +35,11 @@ const LEAST: usize = 16 << 10;
 /// cuBLAS on one device.
 pub(super) struct Blas {
     handle: sys::cublasHandle_t,
-    /// Where it works when it was lent less than the least.
+    /// The workspace that it uses when it was lent less than the least.
     floor: driver::sys::CUdeviceptr,
 }
 
-/// cuBLAS's refusal.
+/// The error for a refusal by cuBLAS.
 fn failed(doing: &str, error: CublasError) -> Error {
     // What a card without room is seen to end in.
     let may_lack_room = matches!(
@@ -121,7 +121,7 @@ pub(super) fn product(
     product_in(p, o, operands, from, c, to, p.n)
 }
 
-/// The same into columns of a matrix whose rows have `stride` elements.
+/// Computes the same product into columns of a matrix whose rows have `stride` elements.
 pub(super) fn product_in(
     p: &MatMul,
     o: &Operands<'_>,

@@ -1,8 +1,8 @@
 //! The guarded mode: behind each block a gap that nothing may write to, looked at when the block is freed.
 //!
-//! Always holds: a block and its gap are filled before anything uses them, the block with bytes that are no number in any
-//! floating-point type; a gap is copied to the host behind the kernels that were queued before the block was freed, and
-//! looked at when the copy is there, so that no stream has to wait. Refuses to go on once a gap was written to.
+//! Always holds: a block and its gap are filled before anything uses them, the block with bytes that are NaN in every
+//! floating-point type; a gap is copied to the host behind the kernels that were queued before the block was freed, and looked
+//! at when the copy is there, so that no stream has to wait. Refuses to go on once a gap was written to.
 
 use std::{
     cell::{Cell, RefCell},
@@ -27,7 +27,7 @@ const VARIABLE: &str = "PLIMSOLL_GUARD";
 const GAP: u64 = 512;
 /// What stands in them.
 const MARK: u8 = 0xA5;
-/// What stands in a block that nobody wrote.
+/// The byte in a block that was never written.
 const UNWRITTEN: u8 = 0xFF;
 /// Gaps on their way to the host.
 const PENDING: usize = 64;
@@ -65,7 +65,7 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// None yet.
+    /// A guard without blocks.
     pub(super) fn new(staging: Staging) -> Self {
         Self { staging, pending: RefCell::default(), overrun: Cell::default(), used: Cell::default() }
     }
@@ -122,7 +122,7 @@ impl Guard {
         }
     }
 
-    /// The same of every gap there is: waits for the device.
+    /// Checks every gap that there is: waits for the device.
     ///
     /// # Errors
     /// Says that one is not.

@@ -53,7 +53,7 @@ fn warps(rows: usize) -> Grid {
     Grid::blocks(rows.div_ceil(WARPS).clamp(1, BLOCKS), THREADS)
 }
 
-/// [`Int8::Observe`]: a range a block of threads, and then that of all.
+/// Launches [`Int8::Observe`]: a range for each block of threads, then the range of all of them.
 fn observe(follow: Follow, o: &Operands<'_>) -> Result<()> {
     let (n, ranges) = (o.input_elements(0), o.scratch());
     let blocks = n.div_ceil(THREADS as usize).clamp(1, CUDA_RANGES);
@@ -68,7 +68,7 @@ fn observe(follow: Follow, o: &Operands<'_>) -> Result<()> {
     o.launch_for(&SOURCE, o.input_type(0), c"follow_ranges", Grid::blocks(1, 1), args)
 }
 
-/// [`Int8::Product`].
+/// Launches [`Int8::Product`].
 fn product(w: &Window, o: &Operands<'_>) -> Result<()> {
     let [x, range, weight, scales, sums, bias] = [0, 1, 2, 3, 4, 5].map(|i| o.input(i));
     // A part of a buffer may begin anywhere.

@@ -22,24 +22,24 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// A thread an element, for kernels that step over the rest (`EACH`).
+    /// A grid with a thread for each element, for kernels that step over the rest (`EACH`).
     pub(super) fn elements(elements: usize) -> Self {
         Self::blocks(elements.div_ceil(THREADS as usize).clamp(1, BLOCKS), THREADS)
     }
 
-    /// So many blocks of so many threads each.
+    /// A grid of this many blocks of this many threads each.
     pub(super) fn blocks(blocks: usize, threads: u32) -> Self {
         Self { blocks: [clamp(blocks), 1, 1], threads: [threads, 1, 1] }
     }
 
-    /// The same in two dimensions: `[x, y]`. There are at most 65535 blocks along y.
+    /// A grid in two dimensions: `[x, y]`. There are at most 65535 blocks along y.
     pub(super) fn plane(blocks: [usize; 2], threads: [u32; 2]) -> Self {
         let [x, y] = blocks.map(clamp);
         Self { blocks: [x, y, 1], threads: [threads[0], threads[1], 1] }
     }
 
-    /// Rows of threads for the rows of a matrix, neighbours along its columns, for kernels that step over the rest: x counts
-    /// columns in a block and rows among blocks, y the other way round.
+    /// A grid with rows of threads for the rows of a matrix, neighbours along its columns, for kernels that step over the rest:
+    /// x counts columns in a block and rows among blocks, y the other way round.
     pub(super) fn matrix(rows: usize, columns: usize) -> Self {
         let across = columns.next_power_of_two().clamp(8, THREADS as usize);
         let down = THREADS as usize / across;
@@ -47,7 +47,7 @@ impl Grid {
         Self::plane(blocks, [clamp(across), clamp(down)])
     }
 
-    /// In three dimensions: `[x, y, z]`. There are at most 65535 blocks along y, and along z.
+    /// A grid in three dimensions: `[x, y, z]`. There are at most 65535 blocks along y, and along z.
     pub(super) fn space(blocks: [usize; 3], threads: u32) -> Self {
         Self { blocks: blocks.map(clamp), threads: [threads, 1, 1] }
     }
@@ -87,8 +87,8 @@ fn clamp(extent: usize) -> u32 {
 pub(super) struct Arg(u64);
 
 impl Arg {
-    /// A number in the type that a kernel computes in (`A`), for one that uses it so often that it is not to be narrowed on
-    /// the device.
+    /// A number in the type that a kernel computes in (`A`), for a kernel that uses it so often that it should not be narrowed
+    /// on the device.
     pub(super) fn real(value: f64, arithmetic: DType) -> Self {
         match arithmetic {
             DType::F64 => value.into(),
@@ -108,7 +108,7 @@ impl From<Pointer> for Arg {
 }
 
 impl From<usize> for Arg {
-    /// An `i64`.
+    /// Passes the number as an `i64`.
     fn from(value: usize) -> Self {
         Self(value as u64)
     }
@@ -121,7 +121,7 @@ impl From<u64> for Arg {
 }
 
 impl From<bool> for Arg {
-    /// An `int`.
+    /// Passes the flag as an `int`.
     fn from(value: bool) -> Self {
         Self(u64::from(value))
     }

@@ -2,8 +2,8 @@
 //!
 //! Each is opened when it is first needed, by its usual name; the system's search path comes first, then the folders of
 //! toolkits and Python packages. A build with candle's CUDA device is linked to them instead. Always holds: once [`look`] has
-//! succeeded, every function that the engine calls is there. Refuses, with a mend: a machine without the driver, without the
-//! libraries, with a driver that is too old, or with libraries that are too new for it.
+//! succeeded, every function that the engine calls is there. Refuses, and says how to fix it: a machine without the driver,
+//! without the libraries, with a driver that is too old, or with libraries that are too new for it.
 
 use std::{
     path::{Path, PathBuf},
@@ -49,7 +49,7 @@ pub fn dnn() -> Result<String, String> {
     unfit_dnn().clone().map_or(found, Err)
 }
 
-/// cuDNN is here and does not start, which nothing but a start can tell: it is not tried again.
+/// Records that cuDNN is here and does not start, which only a start can show: it is not tried again.
 pub(super) fn dnn_does_not_start(why: &str) {
     *unfit_dnn() = Some(why.to_owned());
 }
@@ -162,7 +162,7 @@ fn fits(driver: i32, what: &str, built_for: i32) -> Result<(), String> {
     ))
 }
 
-/// Why a driver that is here does not start, and the mend.
+/// Why a driver that is here does not start, and what to do about it.
 fn does_not_start(error: CUresult) -> String {
     let mend = match error {
         CUresult::CUDA_ERROR_NO_DEVICE => {

@@ -1,9 +1,9 @@
 //! The memory of a run: a memory pool of the driver that cannot grow past a limit, and the arena that a run has in it.
 //!
-//! Always holds: every tensor and the scratch of every kernel are in the pool; the driver refuses what crosses the limit.
-//! What has a place lies there, in the arena's segments; what has none is a block of the driver's own. Measured as reserved
-//! is what the driver says that the pool holds; measured as used, the blocks that the arena counts and those of the
-//! driver's that are no segments. Refuses: an allocation past the limit, or one that the card has no room for because others
+//! Always holds: every tensor and the scratch of every kernel are in the pool; the driver refuses what crosses the limit. A
+//! block with a place lies there, in the arena's segments; a block without one comes from the driver. The driver's count of
+//! what the pool holds is measured as reserved; the blocks that the arena counts, and the driver's blocks that are not
+//! segments, are measured as used. Refuses: an allocation past the limit, or one that the card has no room for because others
 //! hold it; the two are told apart.
 
 use std::{cell::Cell, ffi::c_void, rc::Rc};
@@ -65,7 +65,7 @@ impl Pool {
         Ok(pool)
     }
 
-    /// A pool whose blocks are guarded. Gaps are no part of a budget, so the driver has no limit for it.
+    /// A pool whose blocks are guarded. Gaps do not count in a budget, so the driver sets no limit for it.
     ///
     /// # Errors
     /// Fails when the driver does.
@@ -155,7 +155,7 @@ impl Pool {
         self.guard.as_ref().map_or(Ok(()), Guard::look_at_all)
     }
 
-    /// A block of the driver's, for one of `asked` bytes.
+    /// Takes a block from the driver, for one of `asked` bytes.
     fn take_address(&self, bytes: u64, asked: u64) -> Result<sys::CUdeviceptr> {
         let length = usize::try_from(bytes).unwrap_or(usize::MAX);
         // SAFETY: pool and stream are alive.
@@ -205,7 +205,7 @@ impl Pool {
         })
     }
 
-    /// Bytes of blocks that are in use: those of the arena, and those that the driver counts beside its segments.
+    /// Bytes of blocks that are in use: those that the arena counts, and those that the driver counts outside its segments.
     pub(super) fn used(&self) -> Result<Bytes> {
         if let Some(guard) = &self.guard {
             return Ok(Bytes(guard.used().now));
@@ -331,14 +331,14 @@ pub struct Block {
 enum Home {
     /// The arena's, at this place.
     Place(Place),
-    /// The driver's.
+    /// The block comes from the driver.
     Driver,
     /// The driver's, with a gap.
     Guarded(Extent),
 }
 
 impl Block {
-    /// Where it begins.
+    /// Where the block begins.
     pub fn address(&self) -> u64 {
         self.address
     }

@@ -112,7 +112,7 @@ pub struct Options {
     pub gives_back: bool,
     /// Products of f32 with operands rounded to TF32.
     pub tf32: bool,
-    /// Only algorithms whose sums have a fixed order.
+    /// Whether only algorithms whose sums have a fixed order are used.
     pub deterministic: bool,
     /// Each block is one of the driver's own, with a gap behind it that nothing may write to. It takes more memory than was
     /// planned, and time.

@@ -1,8 +1,8 @@
 //! Modules of kernels: compiled by NVRTC when they are first needed, and kept on disk.
 //!
 //! Always holds: a module from disk was written for the same source, compiler and device; otherwise it is compiled again.
-//! Without a folder to write to, modules are compiled at every start. Where compiling takes its time, others that a run of
-//! the same types may need are compiled on other threads meanwhile; who waits is told.
+//! Without a folder to write to, modules are compiled at every start. Where compiling takes its time, others that a run of the
+//! same types may need are compiled on other threads meanwhile; the listener is told of the wait.
 
 mod ahead;
 mod compiler;
@@ -65,7 +65,7 @@ impl Source {
 /// The types that a source is compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Types {
-    /// Once: it knows no floating-point type.
+    /// Compiled once: it has no floating-point type.
     One,
     /// For each type of elements, `T`.
     Element,
@@ -82,7 +82,7 @@ pub(super) enum Types {
 const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::Bf16, DType::F16];
 
 impl Types {
-    /// All of them, as (`T`, `W`).
+    /// All combinations, as (`T`, `W`).
     pub(super) fn all(self) -> Vec<[DType; 2]> {
         let floats = || FLOATS.into_iter().map(|t| [t, t]);
         match self {
@@ -107,7 +107,7 @@ const SLOW: Duration = Duration::from_millis(200);
 /// Threads that compile, at the most.
 const THREADS: usize = 8;
 
-/// Who is told of every module that is to be compiled, with how many were before it.
+/// The listener that is told of every module to be compiled, with how many were compiled before it.
 pub(super) type Listener = Box<dyn Fn(usize)>;
 
 /// The modules of one device.
@@ -121,7 +121,7 @@ pub(super) struct Modules {
 }
 
 impl Modules {
-    /// None yet.
+    /// No modules yet.
     pub(super) fn new() -> Self {
         Self {
             folder: cache::folder("kernels"),
@@ -133,7 +133,7 @@ impl Modules {
         }
     }
 
-    /// Tells `listener` from now on; without one, nobody.
+    /// Reports to `listener` from now on; without a listener, reports nothing.
     pub(super) fn tell(&self, listener: Option<Listener>) {
         *self.listener.borrow_mut() = listener;
     }
@@ -175,7 +175,7 @@ impl Modules {
         Ok(image)
     }
 
-    /// Compiles what a run with these types may need besides, where there are processors for it.
+    /// Compiles what else a run with these types may need, if there are processors for it.
     fn go_ahead(&self, device: &Device, [t, w]: [DType; 2]) {
         let free = cpu_threads() / 2;
         if free < 2 {

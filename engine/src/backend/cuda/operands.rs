@@ -1,7 +1,7 @@
 //! A launch's tensors as addresses.
 //!
-//! Always holds: nothing that is read is also written. Integers on the device (labels, tokens, indices) are not checked
-//! here: kernels stay inside their tables whatever the integers are.
+//! Always holds: nothing that is read is also written. Integers on the device (labels, tokens, indices) are not checked here:
+//! kernels stay inside their tables for any integers.
 
 use std::{ffi::CStr, ops::Deref};
 
@@ -31,7 +31,7 @@ impl<'a> Deref for Operands<'a> {
 }
 
 impl<'a> Operands<'a> {
-    /// Checks them.
+    /// Checks the tensors and takes their addresses.
     pub(super) fn new(
         backend: &'a Cuda,
         kernel: &'a Kernel,

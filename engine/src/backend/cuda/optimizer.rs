@@ -106,8 +106,8 @@ pub(super) fn types(o: &Operands<'_>) -> [DType; 2] {
     [o.input_type(0), o.output_type(0)]
 }
 
-/// The weight's narrower copy among the outputs at `i`, as bf16 or as f16; none where there is no copy of a type that
-/// goes with the others.
+/// The weight's narrower copy among the outputs at `i`, as bf16 or as f16; `None` if there is no copy of a type that goes with
+/// the others.
 fn copies(o: &Operands<'_>, i: usize) -> Option<[Pointer; 2]> {
     let copy = o.output(i);
     match (types(o), (i < o.outputs()).then(|| o.output_type(i))) {

@@ -20,7 +20,7 @@ const CALLS: u32 = 20_000;
 const ROUNDED: [u64; 6] = [1, 512, 513, 1000, 4096, 100_000];
 /// Sizes that a pool grows for, one after the other.
 const GROWN: [u64; 5] = [1, 33 * MIB, 33 * MIB, 33 * MIB, 65 * MIB];
-/// Limits that are no multiple of anything, or of much.
+/// Limits that are not a multiple of anything, or only of little.
 const LIMITS: [u64; 6] = [MIB, 2 * MIB, 31 * MIB, 33 * MIB, 100 * MIB, 128 * MIB];
 
 /// A question and what the driver did.
@@ -41,30 +41,30 @@ pub struct Answer {
 pub enum Did {
     /// Blocks one after the other, in a pool of this limit (0: none).
     Blocks {
-        /// In bytes.
+        /// The limit in bytes.
         limit_bytes: u64,
-        /// The blocks.
+        /// The blocks that were placed.
         blocks: Vec<Placed>,
     },
     /// A block freed in a stream and asked for again there.
     Freed {
         /// Bytes that count as used before the call.
         used_before_bytes: u64,
-        /// And after it.
+        /// Used bytes after the call.
         used_after_bytes: u64,
         /// Whether the same address came again at once.
         same_address: bool,
     },
     /// Which of two holes a block is put into: `first`, `best` or `none`.
     Fitted {
-        /// The hole.
+        /// Which hole the block went to.
         hole: &'static str,
     },
     /// What a pool grew by for a block that two free chunks together would hold.
     Joined {
-        /// Where they are neighbours.
+        /// By how much the pool grew for neighbouring chunks.
         neighbours_grew_bytes: u64,
-        /// Where they are not.
+        /// By how much the pool grew for chunks that are apart.
         apart_grew_bytes: u64,
     },
     /// What pools of these limits give.
@@ -80,7 +80,7 @@ pub enum Did {
     },
     /// Seconds of a free and an allocation.
     Called {
-        /// Of both calls.
+        /// Seconds of both calls.
         secs: f64,
     },
 }
@@ -90,7 +90,7 @@ pub enum Did {
 pub struct Placed {
     /// What was asked for.
     pub asked_bytes: u64,
-    /// From the address of the first block; `None` where it was refused.
+    /// The distance from the address of the first block; `None` if the block was refused.
     pub offset_bytes: Option<i64>,
     /// What counts as used then.
     pub used_bytes: u64,

@@ -9,7 +9,7 @@ use crate::{
 /// The kernels.
 pub(super) const SOURCE: Source = Source { name: "prune", text: include_str!("prune.cu"), types: Types::Element };
 
-/// Blocks of a count: each adds its own counts to those of all once.
+/// Blocks of a count: each adds its own counts to the common ones once.
 const COUNTING_BLOCKS: usize = 256;
 /// Threads of a block that counts.
 const COUNTING_THREADS: usize = 256;

@@ -8,7 +8,7 @@ use super::{
 
 /// Elements that a thread takes at once where it may.
 const RUN: usize = 4;
-/// The most threads across a tile of columns, by elements of each: of runs, of single ones.
+/// The most threads across a tile of columns, by elements of each thread: for runs, and for single elements.
 const ACROSS: [usize; 2] = [32, 64];
 /// Blocks that keep a card busy.
 const BLOCKS: usize = 512;
@@ -31,7 +31,7 @@ pub(super) fn runs(elements: usize, wide: bool) -> Grid {
     Grid::elements(if wide { elements.div_ceil(RUN) } else { elements })
 }
 
-/// The same of a matrix whose rows keep their threads, as `each_run_of_rows` has them.
+/// The same grid for a matrix whose rows keep their threads, as `each_run_of_rows` has them.
 pub(super) fn runs_of_rows(rows: usize, columns: usize, wide: bool) -> Grid {
     Grid::matrix(rows, if wide { columns.div_ceil(RUN) } else { columns })
 }
@@ -47,7 +47,7 @@ pub(super) struct Tiles {
 }
 
 impl Tiles {
-    /// Tiles of one width that cover so many columns.
+    /// Tiles of one width that cover this many columns.
     pub(super) fn new(columns: usize, wide: bool) -> Self {
         let (units, most) = if wide { (columns / RUN, ACROSS[0]) } else { (columns, ACROSS[1]) };
         let count = units.div_ceil(most).max(1);
@@ -59,7 +59,7 @@ impl Tiles {
         Grid::plane([self.count, parts.min(DOWN)], [THREADS, 1])
     }
 
-    /// The same, `layers` times.
+    /// The same grid, `layers` times.
     pub(super) fn parts_of(&self, parts: usize, layers: usize) -> Grid {
         Grid::space([self.count, parts.min(DOWN), layers], THREADS)
     }
@@ -87,7 +87,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// Of tensors of at most so many elements, whose runs may be read at once where they are `wide`.
+    /// A grid for tensors of at most this many elements, whose runs may be read at once where they are `wide`.
     pub(super) fn new(most: usize, wide: bool) -> Self {
         match wide {
             _ if most >= SHORT => Self::Long,
@@ -112,7 +112,7 @@ impl Form {
     }
 }
 
-/// Blocks that add up the parts of so many columns.
+/// A grid whose blocks add up the parts of this many columns.
 pub(super) fn totals(columns: usize) -> Grid {
     Grid::blocks(columns.div_ceil(TOTALS), THREADS)
 }

@@ -39,7 +39,7 @@ struct Piece {
 }
 
 impl Staging {
-    /// None yet.
+    /// No copies yet.
     pub(super) fn new(device: &Rc<Device>) -> Self {
         Self { device: Rc::clone(device), pieces: RefCell::default(), returned: Rc::default() }
     }

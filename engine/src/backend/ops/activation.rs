@@ -11,7 +11,7 @@ use crate::{
 pub enum ActivationFunction {
     /// `x * Phi(x)` (Hendrycks & Gimpel 2016).
     Gelu,
-    /// Its approximation by tanh, which GPT-2 uses.
+    /// The approximation of GELU by tanh, which GPT-2 uses.
     GeluTanh,
     /// `x / (1 + exp(-x))` (Elfwing, Uchibe & Doya 2017).
     Silu,

@@ -43,7 +43,8 @@ impl Contract for Dropout {
 }
 
 impl<B: Backend> Executor<B> {
-    /// Drops each element with a probability, in place when nothing else holds `x`. With the same key, its own gradient.
+    /// Drops each element with a probability, in place when nothing else holds `x`. With the same key, the op is its own
+    /// gradient.
     ///
     /// # Errors
     /// Fails for a probability outside [0, 1), when the mask would cross the budget

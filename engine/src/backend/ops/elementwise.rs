@@ -21,7 +21,7 @@ pub enum Elementwise {
     },
     /// out: `y`. Normal with mean 0, element i from counter i of [`Rng::from_key`](crate::rng::Rng::from_key).
     Normal {
-        /// Standard deviation.
+        /// The standard deviation.
         std: f64,
         /// Key of the random source.
         key: u64,

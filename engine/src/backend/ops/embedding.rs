@@ -65,7 +65,7 @@ impl Contract for Embedding {
 }
 
 impl Embedding {
-    /// The order of the tokens: of each, itself and its place.
+    /// Bytes of the order of the tokens: each token and its place.
     fn order_bytes(&self) -> usize {
         match self {
             Self::Forward => 0,

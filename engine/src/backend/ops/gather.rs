@@ -102,8 +102,8 @@ impl<B: Backend> Executor<B> {
         Ok(y)
     }
 
-    /// The `length` tokens from each of `places`, `[places, length]`, and as labels `[places * length]` those that follow,
-    /// of which the last `scored` of each sample count.
+    /// The `length` tokens from each of `places`, `[places, length]`, and as labels `[places * length]` the tokens that follow;
+    /// only the last `scored` of each sample count.
     ///
     /// # Errors
     /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.

@@ -21,9 +21,9 @@ use crate::{
 /// How a range follows what it is shown.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Follow {
-    /// It grows to include everything.
+    /// The range grows to include everything.
     Widest,
-    /// It moves by this share towards the range of each tensor; to that of the first one at once.
+    /// The range moves by this share towards the range of each tensor; it takes the range of the first tensor at once.
     Average(f64),
 }
 
@@ -33,7 +33,7 @@ pub enum Int8 {
     /// in: `w [rows, columns]`; out: codes (u8, two's complement), a scale a row (f32), the sum of a row's codes (u32, two's
     /// complement).
     Encode,
-    /// in: `x`; out: `range [2]` (f32), updated. One of zeros has not seen a tensor. What is no number is passed over.
+    /// in: `x`; out: `range [2]` (f32), updated. A range of zeros has not seen a tensor. NaN is skipped.
     Observe(Follow),
     /// in: `x`, `range`; out: codes (u8).
     Code,
@@ -45,7 +45,7 @@ pub enum Int8 {
         /// Elements of a row.
         columns: usize,
     },
-    /// in: `x`, `range`; out: what its codes stand for; `x` where the range has seen nothing. What is no number stays so.
+    /// in: `x`, `range`; out: what its codes stand for; `x` where the range has seen nothing. NaN stays NaN.
     Fake,
     /// in: `x`, `range`; out: `dx`, updated: zero where the code of `x` is an end of the range because there is none beyond it, in a range that has
     /// seen something.

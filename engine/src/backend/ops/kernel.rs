@@ -14,8 +14,8 @@ pub(in crate::backend) trait Contract {
     /// The name on screen and in timelines.
     fn name(&self) -> &'static str;
 
-    /// Whether the kernel takes tensors of so many elements, by number and size. A kernel that passed may index its
-    /// operands as its definition states.
+    /// Whether the kernel takes tensors of these sizes, by number and elements. A kernel that passed may index its operands as
+    /// its definition states.
     fn takes(&self, inputs: &[usize], outputs: &[usize]) -> bool;
 
     /// Multiplications and additions of a launch that does its work in GEMM-like loops; zero for kernels that only stream
@@ -37,14 +37,14 @@ pub(in crate::backend) trait Contract {
 pub struct OperandBytes {
     /// Type of the first operand.
     pub dtype: DType,
-    /// Of all inputs.
+    /// Bytes of all inputs.
     pub read: u64,
-    /// Of all outputs.
+    /// Bytes of all outputs.
     pub written: u64,
 }
 
 impl OperandBytes {
-    /// Of inputs and outputs, each once.
+    /// Bytes of inputs and outputs, each counted once.
     pub fn all(&self) -> u64 {
         self.read + self.written
     }
@@ -126,7 +126,7 @@ impl Kernel {
         self.contract().name()
     }
 
-    /// Whether it takes tensors of so many elements.
+    /// Whether the kernel takes tensors of this many elements.
     pub(in crate::backend) fn takes(&self, inputs: &[usize], outputs: &[usize]) -> bool {
         self.contract().takes(inputs, outputs)
     }

@@ -12,10 +12,10 @@ pub const IGNORE_INDEX: u32 = u32::MAX;
 /// The most parts whose losses a GPU sums apart.
 pub(in crate::backend) const CUDA_LOSS_PARTS: usize = 512;
 
-/// What a teacher counts beside the labels.
+/// What a teacher counts in addition to the labels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Lesson {
-    /// By what both models' logits are divided.
+    /// The divisor of both models' logits.
     pub temperature: f64,
     /// The teacher's share of the loss.
     pub weight: f64,
@@ -48,8 +48,8 @@ pub enum Loss {
         /// The loss's weight, loss scaling included.
         scale: f64,
     },
-    /// in: `values [rows]`, `labels [rows]` (f32, on the CPU f64 too); out: `stats [2]` (f64), updated: adds the sum over rows of
-    /// `(value - label)^2` to the first and that of `|value - label|` to the second.
+    /// in: `values [rows]`, `labels [rows]` (f32, on the CPU f64 too); out: `stats [2]` (f64), updated: adds the sum over rows
+    /// of `(value - label)^2` to the first and the sum of `|value - label|` to the second.
     SquaredError,
     /// in: `labels [rows]` (f32, on the CPU f64 too); out: `values [rows]`, updated: becomes `2 * scale * (value - label)`.
     SquaredErrorGrad {

@@ -118,8 +118,8 @@ impl<B: Backend> Executor<B> {
         self.output(window.out_image(), x.dtype(), op)
     }
 
-    /// The gradient of the image that a window slides over. Allocates it; one kernel writes it from `inputs`, of which
-    /// `dy` is the first.
+    /// The gradient of the image that a window slides over. Allocates it; one kernel writes it from `inputs`, and `dy` is the
+    /// first of them.
     fn image_grad(&self, kernel: impl Into<Kernel>, window: &Window, inputs: &[&Tensor<B>]) -> Result<Tensor<B>> {
         let kernel = kernel.into();
         let dx = self.output(window.image(), inputs[0].dtype(), kernel.name())?;

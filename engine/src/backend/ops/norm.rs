@@ -198,9 +198,9 @@ pub struct Affine<'a, B: Backend> {
 /// Running estimates of a batch normalisation.
 #[derive(Debug)]
 pub struct Running<'a, B: Backend> {
-    /// Of the mean.
+    /// The running estimate of the mean.
     pub mean: &'a Tensor<B>,
-    /// Of the unbiased variance.
+    /// The running estimate of the unbiased variance.
     pub variance: &'a Tensor<B>,
 }
 

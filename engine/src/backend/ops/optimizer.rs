@@ -116,19 +116,20 @@ impl Contract for Optimizer {
     }
 }
 
-/// Of the update with 4-bit moments on a GPU: of a matrix the new largest of each row and of each column.
+/// Scratch of the update with 4-bit moments on a GPU: for a matrix, the new largest of each row and of each column.
 fn four_bit_on_cuda(extents: &Rows) -> usize {
     if extents.rows == 1 { 0 } else { (extents.rows + extents.columns) * size_of::<f32>() }
 }
 
-/// Of APOLLO-Mini's update on a GPU: a factor, the direction, the parts of a sum, and those of the sums over the shorter side.
+/// Scratch of APOLLO-Mini's update on a GPU: a factor, the direction, the parts of a sum, and the parts of the sums over the
+/// shorter side.
 fn apollo_on_cuda(extents: &Rows) -> usize {
     let Rows { rows, columns } = *extents;
     let sums = if rows > columns { rows } else { split_reduction::update_row_splits(extents) * columns };
     (1 + rows.min(columns) + split_reduction::apollo_squares(extents) + sums) * size_of::<f64>()
 }
 
-/// Of the factored update on a GPU: the parts of two sums, then of a matrix those of the sums over its columns.
+/// Scratch of the factored update on a GPU: the parts of two sums, then, for a matrix, the parts of the sums over its columns.
 fn adafactor_on_cuda(extents: &Rows) -> usize {
     use split_reduction::{UPDATE_SPLITS, update_row_splits};
     let columns = if extents.rows == 1 { 0 } else { update_row_splits(extents) * extents.columns };

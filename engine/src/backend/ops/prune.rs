@@ -1,8 +1,8 @@
-//! Pruning by magnitude: which weights are smallest, the mask that says which stay, and what the mask makes of a weight.
+//! Pruning by magnitude: which weights are smallest, the mask that says which stay, and how the mask changes a weight.
 //!
 //! The magnitude of a weight is compared by its bits as an f32 without the sign: an integer of 31 bits, in the order of the
-//! magnitudes. The threshold below which so many lie is found exactly, 11 bits at a time, by counting (a radix select): no
-//! weight is sorted or copied, and any number of tensors can be counted together.
+//! magnitudes. The threshold below which the wanted number lies is found exactly, 11 bits at a time, by counting (a radix
+//! select): no weight is sorted or copied, and any number of tensors can be counted together.
 
 use super::{Contract, OperandBytes};
 use crate::{
@@ -59,7 +59,7 @@ pub enum Prune {
         columns: usize,
         /// How many stay.
         kept: usize,
-        /// Of how many.
+        /// The number of all elements.
         of: usize,
     },
     /// in: `mask`; out: `weight`, updated, and, when given, its narrower `copy`, updated: zeros where the mask has no bit.

@@ -16,7 +16,7 @@ pub struct Rotary {
     pub first: usize,
     /// Pair i rotates by `position * base^(-2 i / head_dim)`.
     pub base: f64,
-    /// Rotate back.
+    /// Whether to rotate back.
     pub is_inverse: bool,
 }
 
@@ -49,7 +49,8 @@ impl Contract for Rotary {
 }
 
 impl<B: Backend> Executor<B> {
-    /// Rotates queries and keys by their positions, in place when nothing else holds `qkv`. With `is_inverse`, the gradient.
+    /// Rotates queries and keys by their positions, in place when nothing else holds `qkv`. With `is_inverse`, this is the
+    /// gradient.
     ///
     /// # Errors
     /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.

@@ -1,9 +1,9 @@
 //! Scratch of matrix products on the CPU, and of the kernels that use them.
 //!
-//! A product's scratch follows from the tiling that the kernel itself runs by: per piece of work, the blocks the kernel
-//! copies aside and what the gemm crate (0.19, `gemm-common/src/gemm.rs`) allocates for one call; times the pieces that are
-//! worked on at once; plus what all pieces share. The type of a product's result is not asked for: the rule is that of the
-//! result that needs more.
+//! A product's scratch follows from the tiling that the kernel itself runs by: per piece of work, the blocks the kernel copies
+//! aside and what the gemm crate (0.19, `gemm-common/src/gemm.rs`) allocates for one call; times the pieces that are worked on
+//! at once; plus what all pieces share. The type of a product's result does not matter: the rule is the one for the result that
+//! needs more.
 
 use crate::backend::{
     DType,
@@ -20,7 +20,7 @@ fn arithmetic(dtype: DType) -> (usize, bool) {
     (dtype.accumulator().size(), dtype.is_half())
 }
 
-/// Of a product.
+/// Scratch of a product.
 pub(in crate::backend) fn matmul(p: &MatMul, dtype: DType, threads: usize) -> usize {
     if gemm::is_row(p) {
         return 0;
@@ -29,13 +29,13 @@ pub(in crate::backend) fn matmul(p: &MatMul, dtype: DType, threads: usize) -> us
     product(&gemm::matmul_plan(p, width, narrow, narrow), threads)
 }
 
-/// Of a product with a coded weight.
+/// Scratch of a product with a coded weight.
 pub(in crate::backend) fn coded(p: &CodedProduct, dtype: DType, threads: usize) -> usize {
     let (width, narrow) = arithmetic(dtype);
     product(&coded::plan(p, width, narrow), threads)
 }
 
-/// Of a convolution.
+/// Scratch of a convolution.
 pub(in crate::backend) fn convolution(w: &Window, dtype: DType, threads: usize) -> usize {
     if convolution::is_pointwise(w) {
         return matmul(&convolution::pointwise(w, true), dtype, threads);
@@ -44,7 +44,7 @@ pub(in crate::backend) fn convolution(w: &Window, dtype: DType, threads: usize) 
     patches(convolution::forward_plan(w, width, narrow), threads)
 }
 
-/// Of a convolution's gradient by its input: its residues run one after another.
+/// Scratch of a convolution's gradient by its input: its residues run one after another.
 pub(in crate::backend) fn convolution_input_grad(w: &Window, dtype: DType, threads: usize) -> usize {
     if convolution::is_pointwise(w) {
         return matmul(&convolution::pointwise(w, false), dtype, threads);
@@ -56,25 +56,25 @@ pub(in crate::backend) fn convolution_input_grad(w: &Window, dtype: DType, threa
         .unwrap_or(0)
 }
 
-/// Of a convolution's gradient by its weight.
+/// Scratch of a convolution's gradient by its weight.
 pub(in crate::backend) fn convolution_weight_grad(w: &Window, dtype: DType, threads: usize) -> usize {
     let (width, narrow) = arithmetic(dtype);
     product(&convolution::weight_gradient_plan(w, width, narrow, narrow), threads)
 }
 
-/// Of the blocks of attention that threads work on at once.
+/// Scratch of the blocks of attention that threads work on at once.
 pub(in crate::backend) fn attention(s: &AttentionShape, is_plain: bool, dtype: DType, threads: usize) -> usize {
     let (width, narrow) = arithmetic(dtype);
     blocks(&AttentionTiling::new(s, width, narrow), |tiling| tiling.forward_elements(is_plain), width, threads)
 }
 
-/// Of the blocks of attention's gradient that threads work on at once.
+/// Scratch of the blocks of attention's gradient that threads work on at once.
 pub(in crate::backend) fn attention_grad(s: &AttentionShape, dtype: DType, threads: usize) -> usize {
     let (width, narrow) = arithmetic(dtype);
     blocks(&AttentionTiling::new(s, width, narrow), AttentionTiling::gradient_elements, width, threads)
 }
 
-/// Of a tiled product.
+/// Scratch of a tiled product.
 fn product(plan: &GemmTiling, threads: usize) -> usize {
     let at_once = if plan.parallel { threads.clamp(1, plan.pieces().max(1)) } else { 1 };
     let width = plan.product.width;
@@ -83,7 +83,7 @@ fn product(plan: &GemmTiling, threads: usize) -> usize {
     sums + at_once * (aside + crate_packing(plan))
 }
 
-/// Of attention: the room of the pieces that are worked on at once, and that of the product each is in.
+/// Scratch of attention: the room of the pieces that are worked on at once, and the scratch of the product that each is in.
 fn blocks(
     tiling: &AttentionTiling,
     elements: impl Fn(&AttentionTiling) -> usize,
@@ -94,7 +94,7 @@ fn blocks(
     tiling.at_once(threads) * (elements(tiling) * width + products.into_iter().max().unwrap_or(0))
 }
 
-/// Of one tile of a product.
+/// Scratch of one tile of a product.
 fn crate_packing(plan: &GemmTiling) -> usize {
     let fills_vectors = plan.product.n.is_multiple_of(16) && plan.columns.is_multiple_of(16);
     let in_place = [plan.product.a.by_rows(), plan.product.b.by_rows() && fills_vectors];
@@ -133,7 +133,7 @@ fn micro_kernel_bytes() -> usize {
     0
 }
 
-/// Of a product of patches and weights that may be laid out once.
+/// Scratch of a product of patches and weights that may be laid out once.
 fn patches((plan, shared): (GemmTiling, bool), threads: usize) -> usize {
     let weights = if shared { plan.product.k * plan.product.n * plan.product.width } else { 0 };
     weights + product(&plan, threads)

@@ -1,7 +1,7 @@
 //! The number of parts of a sum on a card, each summed by a block of threads. The scratch follows from it.
 //!
 //! Always holds: the number follows from the extents alone, never from the card or from addresses. So does the order of a sum
-//! within a part, but for one thing: where an address does not let threads take runs of elements, they lie over them
+//! within a part, with one exception: where an address does not let threads take runs of elements, they lie over them
 //! otherwise. Parts are many enough to fill a card and few enough that their sums stay small compared to the operands.
 
 use crate::backend::ops::{Rows, Window};
@@ -19,45 +19,45 @@ pub(in crate::backend) const ELEMENT_SUMS: usize = 1024;
 /// The most sums of the parts of a depthwise weight gradient.
 const DEPTHWISE_SUMS: usize = 256 << 10;
 
-/// Of sums over rows.
+/// Parts of sums over rows.
 pub(in crate::backend) fn row_splits(e: &Rows) -> usize {
     let most = (BLOCKS / e.columns.div_ceil(TILE).max(1)).max(1);
     (e.rows * e.columns / GRAIN).clamp(1, most).min(e.rows.max(1))
 }
 
-/// Of a bias's gradient.
+/// Parts of a bias's gradient.
 #[cfg(feature = "cuda")]
 pub(in crate::backend) fn bias_splits(e: &Rows) -> usize {
     row_splits(e).min((BIAS_SUMS / e.columns.max(1)).max(1))
 }
 
-/// Of a sum over `elements`.
+/// Parts of a sum over `elements`.
 #[cfg(feature = "cuda")]
 pub(in crate::backend) fn element_splits(elements: usize) -> usize {
     (elements / GRAIN).clamp(1, ELEMENT_SUMS)
 }
 
-/// Of a depthwise convolution's gradient by its weights: parts of the pixels.
+/// Parts of the pixels in a depthwise convolution's gradient by its weights.
 pub(in crate::backend) fn pixel_splits(w: &Window) -> usize {
     let rows = row_splits(&Rows { rows: w.out_pixels(), columns: w.channels });
     rows.min((DEPTHWISE_SUMS / w.taps().max(1)).max(1))
 }
 
-/// Of the factored update on a GPU: parts of a sum over a whole parameter, as many as a block has threads.
+/// Parts of a sum over a whole parameter in the factored update on a GPU: as many as a block has threads.
 pub(in crate::backend) const UPDATE_SPLITS: usize = 256;
 /// Columns and rows that a block of the factored update takes at once.
 pub(in crate::backend) const UPDATE_TILE: [usize; 2] = [32, 8];
 /// Blocks that fill a large device.
 const UPDATE_BLOCKS: usize = 1024;
 
-/// Of the factored update's sums over columns: parts of the rows.
+/// Parts of the rows in the factored update's sums over columns.
 pub(in crate::backend) fn update_row_splits(e: &Rows) -> usize {
     let [columns, rows] = UPDATE_TILE;
     let strips = e.columns.div_ceil(columns).max(1);
     (UPDATE_BLOCKS / strips).clamp(1, 64).min(e.rows.div_ceil(rows).max(1))
 }
 
-/// Of APOLLO-Mini's update on a GPU: parts of the sum of squares, one a block that reads the gradient.
+/// Parts of the sum of squares in APOLLO-Mini's update on a GPU, one for each block that reads the gradient.
 pub(in crate::backend) fn apollo_squares(e: &Rows) -> usize {
     let [columns, rows] = UPDATE_TILE;
     if e.rows > e.columns {

@@ -38,7 +38,7 @@ pub(in crate::data) fn is_of_conversations(data: &Data) -> bool {
 }
 
 impl Tokenizer {
-    /// The tokens of a conversation of which `said` is all that a user said, up to where an assistant is to answer.
+    /// The tokens of a conversation in which the user said only `said`, up to where the assistant answers.
     ///
     /// # Errors
     /// Fails where there is no template, where it fails, and where the tokenizer does.

@@ -15,7 +15,7 @@ use super::{
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Encoded {
     pub(super) tokens: Vec<u32>,
-    /// Of each token, whether it counts where it is a label.
+    /// For each token, whether it counts when it is a label.
     pub(super) scored: Vec<bool>,
 }
 

@@ -1,9 +1,9 @@
 //! Where the samples of text files are: files, and in each the place at which every sample begins.
 //!
-//! Owns [`Index`]: eight bytes a sample, whatever its length. Lines of JSON are looked at once, on all cores, so that a
-//! broken one is named before a run begins; plain text is cut into pieces at ends of lines, and only looked at there. Always
-//! holds: a piece begins and ends where a character does, and no sample has more than [`MOST_SAMPLE`] bytes. Refuses broken
-//! lines, unless they are to be left out; packed files, and files that are not UTF-8.
+//! Owns [`Index`]: eight bytes a sample, whatever its length. Lines of JSON are looked at once, on all cores, so that a broken
+//! one is named before a run begins; plain text is cut into pieces at ends of lines, and only looked at there. Always holds: a
+//! piece begins and ends where a character does, and no sample has more than [`MOST_SAMPLE`] bytes. Refuses broken lines,
+//! unless the choice is to leave them out; packed files, and files that are not UTF-8.
 
 use std::{
     fs::{self, File},
@@ -45,7 +45,7 @@ pub(super) struct SampleFile {
     pub(super) len: u64,
     changed: Option<SystemTime>,
     pub(super) is_json: bool,
-    /// Its first sample.
+    /// The number of the file's first sample.
     first: usize,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Index {
     /// The longest samples, the longest first.
     pub(super) longest: Vec<(u64, usize)>,
     pub(super) left_out: Option<LeftOut>,
-    /// Of the lines of all files; of plain text, which is not read whole, the lengths count.
+    /// The checksum of the lines of all files; for plain text, which is not read whole, the checksum of the lengths.
     pub(super) checksum: u32,
 }
 
@@ -333,7 +333,7 @@ fn line_at(path: &Path, start: u64) -> u64 {
     count
 }
 
-/// Why a line that is too long is none.
+/// Why a line is too long.
 pub(super) fn too_long() -> Wrong {
     let message =
         format!("is longer than the {} that a sample may have; split it into several", Bytes(MOST_SAMPLE as u64));

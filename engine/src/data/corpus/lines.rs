@@ -27,19 +27,19 @@ pub(super) struct Lines {
     file: File,
     /// Read, and not yet given.
     rest: Vec<u8>,
-    /// Where `rest` begins.
+    /// Where `rest` begins in the file.
     at: u64,
     /// The number of the line that `rest` begins with.
     number: u64,
-    /// Whether that line was too long, and its end has not come.
+    /// Whether the present line is too long, and its end has not come.
     is_over: bool,
     is_done: bool,
-    /// Of what was read.
+    /// The checksum of what was read.
     hasher: crc32fast::Hasher,
 }
 
 impl Lines {
-    /// The lines of an open file, of which `begin` bytes were passed over.
+    /// The lines of an open file whose first `begin` bytes were skipped.
     pub(super) fn new(path: &std::path::Path, mut file: File, begin: u64) -> Self {
         use std::io::Seek;
         let is_done = file.seek(std::io::SeekFrom::Start(begin)).is_err();

@@ -1,4 +1,4 @@
-//! Sequences of one length from samples of any: each padded or cut, or all of them joined and cut.
+//! Sequences of one length from samples of any length: each padded or cut, or all of them joined and cut.
 //!
 //! Owns [`Padded`] and [`Packed`]. Packed sequences are cut from one endless stream of tokens: the samples of a pass in an
 //! order that the seed and the pass decide, and then those of the next. So no token is left out and none is padding, and a
@@ -27,7 +27,7 @@ const COUNTED: usize = 1024;
 #[derive(Debug)]
 pub(super) struct Padded(pub(super) Samples);
 
-/// Writes a sample's inputs and labels, as many as there is room for; the rest is `filler`, which does not count.
+/// Writes as many of a sample's inputs and labels as there is room for; the rest is `filler`, which does not count.
 pub(super) fn pad(encoded: &Encoded, filler: u32, inputs: &mut [u32], labels: &mut [u32]) {
     let Encoded { tokens, scored } = encoded;
     for (at, (input, label)) in inputs.iter_mut().zip(labels).enumerate() {
@@ -84,7 +84,7 @@ pub(super) struct Packed {
 /// Where a stream stands.
 #[derive(Debug, Default)]
 struct Joined {
-    /// Tokens before those of `ahead`.
+    /// The number of tokens before `ahead`.
     passed: u64,
     ahead: Encoded,
     /// Passes over the samples that were begun.
@@ -134,7 +134,7 @@ impl Joined {
     }
 
     /// Puts the samples in the order of the next pass, once those of this one are used. Passes that end before `start` are
-    /// passed over: each has as many tokens as the one before.
+    /// skipped: each has as many tokens as the one before.
     fn begin_pass(&mut self, of: &Packed, split: Split, start: u64) {
         if !self.left.is_empty() {
             return;

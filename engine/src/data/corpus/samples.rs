@@ -52,7 +52,7 @@ impl Samples {
         Ok(Self { index, encoder, held, open: Mutex::new(None), train: order, test })
     }
 
-    /// Without a split, for a look at them.
+    /// The samples without a split, to look at.
     pub(super) fn to_look_at(index: Arc<Index>, encoder: Encoder) -> Self {
         Self { index, encoder, held: None, open: Mutex::new(None), train: Vec::new(), test: Vec::new() }
     }
@@ -148,7 +148,7 @@ impl Samples {
     }
 }
 
-/// All of a file, which was `len` bytes long.
+/// Reads a whole file, which was `len` bytes long.
 fn whole(path: &std::path::Path, len: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if bytes.try_reserve_exact(len as usize).is_err() {

@@ -1,4 +1,4 @@
-//! What lies beside a tokenizer and says how texts begin and end: its special tokens, and the template of conversations.
+//! The files next to a tokenizer that say how texts begin and end: its special tokens, and the template of conversations.
 //!
 //! Owns [`Special`]. Refuses files that are there and cannot be read; what they leave out stays open.
 
@@ -89,14 +89,14 @@ fn template_of(folder: &Path, settings: &Map<String, Value>) -> Result<Option<(S
     }
 }
 
-/// The template of several that is used where none is asked for.
+/// The template that is used when no template is asked for and there are several.
 fn by_name(value: &Value) -> Option<&str> {
     let all = value.as_array()?;
     let is_default = |entry: &&Value| entry.get("name").and_then(Value::as_str) == Some("default");
     all.iter().find(is_default).or(all.first())?.get("template")?.as_str()
 }
 
-/// The fields of a JSON file; `None` where there is none.
+/// The fields of a JSON file; `None` if there is no such file.
 fn object(path: &Path) -> Result<Option<Map<String, Value>>> {
     let Some(text) = text(path)? else { return Ok(None) };
     let parsed: Result<Map<String, Value>, _> = serde_json::from_str(&text);

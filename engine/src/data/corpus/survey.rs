@@ -1,8 +1,8 @@
 //! What a bounded look at the samples of text files shows: how long they are in tokens, and what padding or cutting costs.
 //!
-//! Owns [`Survey`], and [`TextFacts`] for whoever shows it. Always holds: a look cuts about [`LOOK`] bytes into tokens,
-//! however large the files are; which samples it takes follows from the files alone, so that every machine finds the
-//! same. Where it has seen all samples, what it says is exact.
+//! Owns [`Survey`], and [`TextFacts`] for callers that show it. Always holds: a look cuts about [`LOOK`] bytes into tokens,
+//! however large the files are; which samples it takes follows from the files alone, so that every machine finds the same.
+//! Where it has seen all samples, what it says is exact.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::{backend::IGNORE_INDEX, bytes::Bytes, error::Result};
 
 /// About how many bytes are cut into tokens.
 const LOOK: u64 = 512 << 10;
-/// The most of the longest samples that are looked at besides.
+/// The most bytes of the longest samples that are looked at in addition.
 const LONG: u64 = 256 << 10;
 
 /// What was found out about text files before a run.
@@ -26,7 +26,7 @@ pub struct TextFacts {
     pub tokenizer: Option<std::path::PathBuf>,
     /// Different tokens that it has.
     pub vocabulary: usize,
-    /// Files.
+    /// The number of files.
     pub files: usize,
     /// Bytes of all of them.
     pub bytes: Bytes,
@@ -48,7 +48,7 @@ pub struct TextFacts {
     pub unscored: usize,
     /// The tokens of the longest sample that was looked at, those that are longest by their bytes among them.
     pub longest_tokens: usize,
-    /// Where it is: a file, and a line or byte of it.
+    /// Where the longest sample is: a file, and a line or byte of it.
     pub longest: String,
     /// Lines that were left out because they cannot be read.
     pub left_out_count: usize,
@@ -57,7 +57,7 @@ pub struct TextFacts {
 }
 
 impl TextFacts {
-    /// That lines were left out, where some were.
+    /// A note that lines were left out, if some were.
     pub fn left_out(&self) -> Option<String> {
         let first = self.first_left_out.as_ref()?;
         let lines = if self.left_out_count == 1 { "line is" } else { "lines are" };
@@ -70,7 +70,7 @@ impl TextFacts {
 pub(super) struct Survey {
     /// Samples from all over the files, by their numbers.
     spread: Vec<(usize, Encoded)>,
-    /// Of the longest ones by their bytes, number and tokens.
+    /// The longest samples by their bytes: number and tokens.
     long: Vec<(usize, usize)>,
     /// Bytes of `spread`.
     bytes: u64,

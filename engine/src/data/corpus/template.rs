@@ -1,10 +1,9 @@
 //! Templates of conversations: messages to text, and which parts of it an assistant said.
 //!
-//! Owns [`Template`]. Templates are Jinja, with what the `transformers` library offers them: blocks on lines of their own
-//! leave no trace, `raise_exception`, `strftime_now`, methods of Python's strings, `break` and `continue`. Always holds: the
-//! same messages give the same text on every day, so `strftime_now` is given only to templates that cannot do without,
-//! and gives [`DATE`]. Refuses: templates that are not Jinja or fail, and those under which what an assistant says cannot
-//! be told from the rest.
+//! Owns [`Template`]. Templates are Jinja, with what the `transformers` library offers them: blocks on lines of their own leave
+//! no trace, `raise_exception`, `strftime_now`, methods of Python's strings, `break` and `continue`. Always holds: the same
+//! messages give the same text on every day, so `strftime_now` is given only to templates that need it, and gives [`DATE`].
+//! Refuses: templates that are not Jinja or fail, and those under which what an assistant says cannot be told from the rest.
 
 use std::{collections::BTreeMap, ops::Range, path::Path};
 
@@ -53,7 +52,7 @@ impl Template {
     /// Compiles a template; `path` is for messages.
     ///
     /// # Errors
-    /// Fails for what is no template, with its line.
+    /// Fails for text that is not a template, with its line.
     pub(super) fn new(text: &str, path: &Path, tokens: BTreeMap<String, String>) -> Result<Self> {
         let failed = |error: Failure| {
             let place = error.line().map_or(NAME.to_owned(), |line| format!("{NAME}, line {line}"));

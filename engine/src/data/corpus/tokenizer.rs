@@ -1,8 +1,8 @@
 //! Tokenizers: text to tokens, as the model's publisher does it, or byte by byte.
 //!
-//! Owns [`Tokenizer`]. Always holds: the same file gives the same tokens as the `tokenizers` library does elsewhere; what the
-//! file says of padding and truncation is left aside, for the experiment decides that. Refuses: files that are not a
-//! tokenizer, or one of an unknown kind.
+//! Owns [`Tokenizer`]. Always holds: the same file gives the same tokens as the `tokenizers` library does elsewhere; the file's
+//! padding and truncation are ignored, because the experiment decides them. Refuses: files that are not a tokenizer, or one of
+//! an unknown kind.
 
 use std::{
     fs::{self, File},
@@ -23,7 +23,7 @@ use crate::{
 
 /// The largest tokenizer that is read.
 const MOST: u64 = 256 << 20;
-/// What a tokenizer takes of host memory beside its file's bytes: words that it has cut up before.
+/// What a tokenizer takes of host memory in addition to its file's bytes: words that it has cut up before.
 const CACHE: usize = 8 << 20;
 /// What a tokenizer takes for each byte of its file: a vocabulary both ways, merges by their parts.
 const GROWTH: usize = 8;
@@ -75,7 +75,7 @@ impl Tokenizer {
         Ok(Self { kind, special, vocabulary, file_bytes: bytes.len() })
     }
 
-    /// Its file; `None` where bytes are the tokens.
+    /// The tokenizer's file; `None` if bytes are the tokens.
     pub(super) fn path(&self) -> Option<&Path> {
         match &self.kind {
             Kind::Bytes => None,

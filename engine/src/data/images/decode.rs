@@ -2,8 +2,8 @@
 //!
 //! Refuses, each with a reason in words: files over [`MOST_FILE_BYTES`], images that would unpack to more than
 //! [`MOST_PIXEL_BYTES`] or are longer than [`LONGEST`] (decompression bombs), truncated files, and whatever the decoder
-//! refuses. The size stands in an image's first bytes and is looked at before anything is allocated for its pixels. Grey
-//! becomes three equal channels, and of 16 bits a channel the upper eight count.
+//! refuses. The size is in an image's first bytes and is looked at before anything is allocated for its pixels. Grey becomes
+//! three equal channels, and of 16 bits a channel the upper eight count.
 
 use std::{
     fs::{self, File},
@@ -24,7 +24,7 @@ const MOST_FILE_BYTES: u64 = 64 << 20;
 const MOST_PIXEL_BYTES: u64 = 192 << 20;
 const LONGEST: u32 = 20_000;
 
-/// Pixels of a file, `[side, side, 3]`, or the reason why there are none. Transparency is dropped.
+/// Pixels of a file, `[side, side, 3]`, or the reason why it has none. Transparency is dropped.
 pub(in crate::data) fn decode(path: &Path, side: usize) -> Result<Vec<u8>, String> {
     let bytes = read(path)?;
     let side = side as u32;

@@ -47,7 +47,7 @@ pub(in crate::data) struct Listing {
     /// Every folder that was looked at, with its time.
     stamps: Vec<(PathBuf, Option<SystemTime>)>,
     at: SystemTime,
-    /// Bytes that decoding takes, and for images of which side; none before that was asked for.
+    /// Bytes that decoding takes, and the side of the images; `None` before it was computed.
     decoding: Mutex<Option<(usize, usize)>>,
 }
 
@@ -183,7 +183,7 @@ impl Listing {
         self.train
     }
 
-    /// What is said of it: where its parts are.
+    /// A note on where its parts are.
     pub(super) fn note(&self) -> Option<String> {
         let name =
             |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -202,7 +202,7 @@ impl Listing {
         }
     }
 
-    /// Whether the folder has not changed since it was listed.
+    /// Whether the folder is unchanged since it was listed.
     pub(super) fn is_current(&self) -> bool {
         self.stamps.iter().all(|(path, then)| {
             let is_settled = then.is_some_and(|then| then.checked_add(SETTLED).is_some_and(|end| end < self.at));
@@ -304,7 +304,8 @@ fn names(folder: &Path, room: &mut usize, wanted: impl Fn(&OsStr, bool) -> bool)
     Ok(names)
 }
 
-/// What holds the classes among the folders `inside` one: `train` and what is tested beside it, where both hold folders.
+/// The folders that hold the classes, among the folders `inside` one: `train` and the test folder next to it, if both hold
+/// folders.
 fn parts(folder: &Path, inside: &[OsString]) -> Vec<PathBuf> {
     let holds_folders =
         |path: &Path| fs::read_dir(path).is_ok_and(|entries| entries.flatten().any(|entry| entry.path().is_dir()));

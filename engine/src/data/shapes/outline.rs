@@ -22,7 +22,7 @@ pub(super) enum Outline {
 }
 
 impl Outline {
-    /// By class.
+    /// All outlines, by class.
     pub(super) const ALL: [Self; 10] = [
         Self::Disc,
         Self::Square,

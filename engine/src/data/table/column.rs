@@ -1,14 +1,14 @@
 //! One column of a table: numbers, or categories that become a feature each.
 //!
 //! Always holds: a category keeps its number for as long as the table lives; the commonest ones have a feature of their own,
-//! and where there are more than [`MOST_SLOTS`] all others share the last one. Refuses more than [`MOST_CATEGORIES`]: such
-//! texts are no categories.
+//! and where there are more than [`MOST_SLOTS`] all others share the last one. Refuses more than [`MOST_CATEGORIES`]: so many
+//! texts are not categories.
 
 use std::collections::HashMap;
 
 /// The most features of a column of categories.
 pub(super) const MOST_SLOTS: usize = 64;
-/// The most categories that are told apart at all.
+/// The most categories that are kept apart at all.
 pub(super) const MOST_CATEGORIES: usize = 100_000;
 /// What stands for a value that is missing.
 const MISSING: [&[u8]; 10] = [b"", b"NA", b"N/A", b"NAN", b"NULL", b"NONE", b"<NA>", b"#N/A", b"?", b"-"];
@@ -21,7 +21,7 @@ pub(super) const OTHERS: &str = "(others)";
 #[derive(Debug)]
 pub(super) struct Column {
     pub(super) name: String,
-    /// Its place in the file.
+    /// The column's place in the file.
     pub(super) at: usize,
     pub(super) kind: ColumnKind,
     pub(super) missing: usize,
@@ -29,7 +29,7 @@ pub(super) struct Column {
 
 #[derive(Debug)]
 pub(super) enum ColumnKind {
-    /// Numbers, of which the first is taken off: what differs then stands in 32 bits.
+    /// Numbers, with the first one subtracted: the differences then fit into 32 bits.
     Number {
         first: Option<f64>,
         /// The line of the first.
@@ -113,9 +113,9 @@ pub(super) fn is_missing(bytes: &[u8]) -> bool {
 #[derive(Debug, Default)]
 pub(super) struct Categories {
     known: HashMap<Box<[u8]>, u32>,
-    /// By their numbers: how often each is there.
+    /// How often each category occurs, by its number.
     counts: Vec<u32>,
-    /// By their numbers: the feature of each. Made when all are known.
+    /// The feature of each category, by its number. Made when all are known.
     slot_of: Vec<u16>,
     slots: usize,
 }
@@ -209,7 +209,7 @@ pub(super) fn name(text: &[u8]) -> String {
 }
 
 impl Column {
-    /// Host bytes beside its cells.
+    /// Host bytes in addition to its cells.
     pub(super) fn held_bytes(&self) -> usize {
         let own = match &self.kind {
             ColumnKind::Number { .. } => 0,

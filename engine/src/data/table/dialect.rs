@@ -1,4 +1,4 @@
-//! How a file writes a table: its separator, found in its first rows, and what is no table at all.
+//! How a file writes a table: its separator, found in its first rows, and what is not a table at all.
 
 use csv::{ByteRecord, ReaderBuilder};
 
@@ -59,7 +59,7 @@ fn lengths(head: &[u8], separator: u8, is_whole: bool) -> Vec<usize> {
     lengths
 }
 
-/// Why a file that begins with `head` is no table, if its first bytes say so.
+/// Why a file that begins with `head` is not a table, if its first bytes show it.
 pub(super) fn foreign(head: &[u8]) -> Option<&'static str> {
     match head {
         [b'P', b'K', 3, 4, ..] => Some("it is packed, or a spreadsheet (.xlsx); save it as CSV"),

@@ -1,4 +1,4 @@
-//! What was recognised in a table, for whoever shows it.
+//! What was recognised in a table, for callers that show it.
 
 use std::path::PathBuf;
 
@@ -17,14 +17,14 @@ pub enum ColumnUse {
     Numbers,
     /// Categories: how many, and how many of them share a feature because they are rare.
     Categories {
-        /// Different ones.
+        /// The number of different categories.
         count: usize,
-        /// Those that share one feature.
+        /// The number of categories that share one feature.
         shared: usize,
     },
     /// What is learned.
     Label,
-    /// Nothing: it was left out.
+    /// The column was left out.
     LeftOut,
 }
 
@@ -37,7 +37,7 @@ pub struct ColumnFacts {
     pub used: ColumnUse,
     /// Rows in which it has no value.
     pub missing: usize,
-    /// One of its texts, and the number that it may be, where texts that look like numbers made it categories or classes.
+    /// One of its texts, and the number that it may be, if texts that look like numbers made it categories or classes.
     pub number_like: Option<[String; 2]>,
 }
 

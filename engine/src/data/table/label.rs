@@ -3,7 +3,7 @@
 use super::column::Categories;
 use crate::experiment::TableTask;
 
-/// The most different whole numbers that are taken for classes where nothing else is chosen.
+/// The most different whole numbers that are taken for classes if nothing else is chosen.
 const FEW: usize = 20;
 /// How many rows each of them must have on average.
 const ROWS_EACH: usize = 5;
@@ -47,11 +47,11 @@ impl Ends {
 pub(super) enum Goal {
     /// The class of a row: what each is called, and for texts which category it is.
     Classes(Vec<Class>),
-    /// A number.
+    /// The label is a number.
     Value,
 }
 
-/// A class.
+/// The label is a class.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Class {
     pub(super) name: String,
@@ -140,8 +140,8 @@ impl Label {
     }
 }
 
-/// Values that can be told apart once they are scaled: from their mean they are off by something, and by a number whose square
-/// is one.
+/// Values that can be distinguished once they are scaled: from their mean they are off by something, and by a number whose
+/// square is one.
 fn value_of(values: &[f64], ends: &Ends) -> Result<Goal, String> {
     let Ends { least: (least, of_least), most: (most, of_most) } = *ends;
     // Of fewer than two rows others say what is wrong.

@@ -5,7 +5,7 @@
 
 /// What a number has before or after it.
 const BESIDE: [&str; 5] = ["$", "€", "£", "¥", "%"];
-/// What stands between thousands beside points and commas: spaces of three widths, apostrophes, an underscore.
+/// What stands between thousands in addition to points and commas: spaces of three widths, apostrophes, an underscore.
 const BETWEEN: [char; 6] = [' ', '\u{a0}', '\u{202f}', '\'', '’', '_'];
 /// A longer text is read as no number.
 const LONGEST: usize = 40;

@@ -1,10 +1,10 @@
-//! Tables: a file of comma-separated values, a row a sample, a column the label.
+//! Tables: a file of comma-separated values, each row a sample, one column the label.
 //!
-//! Owns [`TableFile`], the source. The file is read once, row by row, into columns of 32-bit numbers in host memory; that
-//! says how many rows, features and classes there are. Numbers have mean 0 and deviation 1 over the training rows, categories
-//! become a feature each. Always holds: what is kept is bounded by rows times columns, whatever the texts in them. Refuses
-//! rows with too many or too few fields, numbers that are none, columns without a value, labels that are missing: each by its
-//! line and column.
+//! Owns [`TableFile`], the source. The file is read once, row by row, into columns of 32-bit numbers in host memory; that says
+//! how many rows, features and classes there are. Numbers have mean 0 and deviation 1 over the training rows, categories become
+//! a feature each. Always holds: what is kept is bounded by rows times columns, for any texts in them. Refuses rows with too
+//! many or too few fields, fields that should be numbers and are not, columns without a value, labels that are missing: each by
+//! its line and column.
 
 mod column;
 mod dialect;
@@ -70,7 +70,7 @@ struct Table {
     dialect: dialect::Dialect,
     /// Names of all columns of the file, in its order.
     names: Vec<String>,
-    /// Those that are features.
+    /// The columns that are features.
     columns: Vec<Column>,
     /// Columns of texts that look like numbers, by their places in the file: each with one of them, and the number it may be.
     number_like: Vec<(usize, [String; 2])>,

@@ -57,7 +57,7 @@ fn unquoted(name: &str) -> &str {
     name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name).trim()
 }
 
-/// The column of the label: the last, where none is named.
+/// The column of the label: the last one if none is named.
 pub(super) fn label_at(label: &str, names: &[String]) -> Result<usize> {
     if label.is_empty() { Ok(names.len().saturating_sub(1)) } else { place("data.label", label, names) }
 }

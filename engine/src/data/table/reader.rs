@@ -24,7 +24,7 @@ use crate::{
 
 /// Rows that decide which columns are numbers.
 const HEAD: usize = 1000;
-/// Of so many values one text is a slip, and makes no column of categories.
+/// One text among this many values is a slip, and does not make a column of categories.
 const SLIP: usize = 10;
 /// The most bytes of cells.
 const MOST_CELLS: usize = 16 << 30;
@@ -82,7 +82,7 @@ impl Head {
         }
     }
 
-    /// One of its texts, where most of them look like numbers.
+    /// One of its texts, if most of them look like numbers.
     fn looks_like_numbers(&self) -> Option<[String; 2]> {
         self.first_like.clone().filter(|_| self.number_like * 2 > self.texts)
     }
@@ -172,7 +172,7 @@ struct Filling<'a> {
     left_out: Option<(usize, String)>,
 }
 
-/// What is wrong with a row: in which column, and what would mend it.
+/// What is wrong with a row: in which column, and how to fix it.
 struct Wrong {
     column: Option<String>,
     /// The line, where it is another than the row's.
@@ -185,7 +185,7 @@ impl Wrong {
         Self { column: Some(column.to_owned()), line: None, message }
     }
 
-    /// A number that is farther from the first of its column than 32 bits hold: whichever of the two is the larger one.
+    /// A number that is farther from the first of its column than 32 bits hold; names the larger one of the two.
     fn too_far(column: &str, number: f64, (first, line): (f64, u64)) -> Self {
         let is_first = first.abs() > number.abs();
         let largest = if is_first { first } else { number };
@@ -203,7 +203,7 @@ impl<'a> Filling<'a> {
         Self { path, dialect, skips, plan, cells: Vec::new(), rows: 0, left_out: None }
     }
 
-    /// Makes room for about as many rows as the `bytes` of the file have, of which `at` were read.
+    /// Makes room for about as many rows as the `bytes` of the file have, `at` of which were read.
     fn expect(&mut self, at: u64, bytes: u64) -> Result<()> {
         let rows = (self.rows as f64 * bytes as f64 / at.max(1) as f64 * 1.02) as usize;
         let more = rows.saturating_sub(self.rows).saturating_mul(self.plan.columns.len());

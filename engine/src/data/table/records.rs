@@ -1,4 +1,4 @@
-//! The rows of a file, one at a time, and its bytes from wherever they come: plain, packed, or out of the program.
+//! The rows of a file, one at a time, and its bytes from any source: plain, packed, or part of the program.
 //!
 //! Owns [`Rows`]. Always holds: one row is in memory, of [`MOST_ROW`] bytes at most, and its line is known. Refuses a row that
 //! never ends.
@@ -30,7 +30,7 @@ const BLOCK: usize = 1 << 20;
 /// What may stand before the first name.
 pub(super) const BOM: &[u8] = &[0xef, 0xbb, 0xbf];
 
-/// The bytes of a file, from wherever they come.
+/// The bytes of a file, from any source.
 fn source(path: &Path) -> Result<(Box<dyn Read>, u64)> {
     if let Some(found) = shipped(path) {
         let bytes = found?;
@@ -97,7 +97,7 @@ pub(super) struct Rows<'a> {
     reader: csv::Reader<Counted>,
     pub(super) record: ByteRecord,
     seen: Rc<Seen>,
-    /// Of the file.
+    /// Bytes of the file.
     pub(super) bytes: u64,
 }
 

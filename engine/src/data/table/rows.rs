@@ -1,8 +1,7 @@
 //! The rows of a table as a model learns from them.
 //!
-//! Owns [`TableRows`]. Which rows are held out follows from the seed; of classes each gives its share. Always holds: mean and
-//! deviation are those of the training rows alone, and a number that is missing is their mean; a column that never varies is
-//! 0 everywhere.
+//! Owns [`TableRows`]. The seed decides which rows are held out; each class gives its share. Always holds: mean and deviation
+//! come from the training rows only, and a number that is missing is their mean; a column that never varies is 0 everywhere.
 
 use super::{
     Found,
@@ -19,7 +18,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// Of numbers, those that are none left out (Welford 1962).
+    /// The statistics of numbers, without those left out (Welford 1962).
     fn of(numbers: impl Iterator<Item = f64>) -> Self {
         let (mut count, mut mean, mut squares) = (0.0, 0.0, 0.0);
         for number in numbers.filter(|number| !number.is_nan()) {
@@ -50,15 +49,15 @@ pub(in crate::data) struct TableRows {
     found: Found,
     train: Vec<u32>,
     test: Vec<u32>,
-    /// By column; of categories nothing is scaled.
+    /// The scaling of each column; categories are not scaled.
     scales: Vec<Scale>,
-    /// By row: a class, or the bits of a value of mean 0 and deviation 1.
+    /// The label of each row: a class, or the bits of a value of mean 0 and deviation 1.
     labels: Vec<u32>,
-    /// Of the label in its own units.
+    /// The scaling of the label, in its own units.
     label_scale: Scale,
     /// Mean square of the test labels about their mean, in deviations of the training labels.
     test_variance: f64,
-    /// What is said of the division.
+    /// Notes on the division.
     notes: Vec<String>,
 }
 
@@ -183,7 +182,7 @@ impl TableRows {
     }
 }
 
-/// A number that was kept as its difference from another, in as many figures as were kept.
+/// A number that was kept as its difference from another, with as many digits as were kept.
 fn shown(number: f64, kept: f64) -> String {
     // Seven figures of what was kept.
     let places = 7 - kept.abs().max(f64::MIN_POSITIVE).log10().ceil().clamp(-300.0, 300.0) as i32;

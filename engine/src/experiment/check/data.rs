@@ -1,4 +1,4 @@
-//! What a choice of data rules out, whatever the files hold.
+//! What a choice of data rules out, for any files.
 
 use super::List;
 use crate::experiment::{Data, DataCache, DataKind, Experiment, ModelKind, Placement};

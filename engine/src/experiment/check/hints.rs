@@ -8,17 +8,17 @@ use crate::{
 /// Sides of images from which the stem for small images is probably not meant.
 const LARGE_SIDE: usize = 128;
 
-/// What can be and was probably not meant, with the change that would mend it.
+/// A choice that is possible but probably not meant, with the change that would fix it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hint {
-    /// What is odd, and what would mend it.
+    /// What is odd, and how to fix it.
     pub problem: Problem,
-    /// The mend, for [`preset::set`](crate::experiment::preset::set).
+    /// The change, for [`preset::set`](crate::experiment::preset::set).
     pub change: &'static str,
 }
 
-/// What about `experiment` can be and was probably not meant. Without `info`, only where the settings alone tell the size of
-/// an image and the length of the run.
+/// Choices in `experiment` that are possible but probably not meant. Without `info`, only those for which the settings alone
+/// give the size of an image and the length of the run.
 pub fn hints(experiment: &Experiment, info: Option<&DatasetInfo>) -> Vec<Hint> {
     [of_stem(experiment, info), of_pruning(experiment, info)].into_iter().flatten().collect()
 }

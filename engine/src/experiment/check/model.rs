@@ -11,7 +11,7 @@ fn pools(side: usize) -> usize {
     side.max(1).ilog2() as usize
 }
 
-/// The side of images of which the last layers of a published architecture see a single pixel.
+/// The side of images from which the last layers of a published architecture see a single pixel.
 fn smallest_side(model: &Model) -> usize {
     match model.stem {
         Stem::Imagenet => 32,

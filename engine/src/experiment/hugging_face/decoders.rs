@@ -147,7 +147,7 @@ impl Config<'_> {
         }
     }
 
-    /// The base of the angles: newer files have it in a group with all that is said of positions, which goes before the
+    /// The base of the angles: newer files have it in a group with everything about positions, which takes precedence over the
     /// field of older ones.
     fn rotary_base(&self) -> Result<f64> {
         let group = self.given("rope_parameters");
@@ -158,7 +158,7 @@ impl Config<'_> {
         base.as_f64().ok_or_else(wrong)
     }
 
-    /// Ways to stretch the positions, of which none is here.
+    /// Ways to stretch the positions, none of which is supported.
     fn other_positions(&self) -> Vec<String> {
         let stretches = |group: &Value| {
             let kind = group.get("rope_type").or_else(|| group.get("type")).and_then(Value::as_str);

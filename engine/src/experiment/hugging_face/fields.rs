@@ -1,7 +1,7 @@
 //! The text of a `config.json` as its fields.
 //!
-//! Owns [`read`]. Always holds: each field of the result was given once. Refuses what is not JSON, what is no object, and
-//! a field that is given twice, of which JSON's readers take the last without a word.
+//! Owns [`read`]. Always holds: each field of the result was given once. Refuses what is not JSON, what is not an object, and a
+//! field that is given twice, where JSON readers silently take the last.
 
 use std::{fmt, path::Path};
 

@@ -18,7 +18,7 @@ pub(super) const VIT_FIELDS: &[(&str, &str)] = &[
     ("data.side", "image_size"),
 ];
 
-/// Classes of a file without a word of them: those of ImageNet.
+/// Classes of a file that does not say: those of ImageNet.
 const CLASSES: usize = 1000;
 
 /// Vision transformers with a class token.
@@ -70,7 +70,8 @@ pub(super) fn timm(config: &Config<'_>) -> Result<Imported> {
 }
 
 impl Config<'_> {
-    /// What timm is asked to build otherwise than by the architecture's name alone, whose images are pooled by `pooling`.
+    /// The arguments by which timm builds something other than the architecture's name says, whose images are pooled by
+    /// `pooling`.
     fn other_arguments(&self, pooling: &str) -> Vec<String> {
         const SIZES: [&str; 3] = ["img_size", "in_chans", "num_classes"];
         let is_own = |name: &str, value: &Value| SIZES.contains(&name) || (name == "global_pool" && *value == *pooling);

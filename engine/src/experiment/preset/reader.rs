@@ -1,4 +1,4 @@
-//! Reading the text of a preset: every mistake with its place and what would mend it.
+//! Reading the text of a preset: every mistake with its place and how to fix it.
 
 use std::{collections::HashMap, ops::Range, path::Path};
 
@@ -20,7 +20,7 @@ pub(super) struct Reader {
     /// What is called otherwise now.
     pub(super) notes: Vec<String>,
     pub(super) problems: Vec<Problem>,
-    /// Where each key and group of the file stands.
+    /// Where each key and group is in the file.
     spans: HashMap<String, Range<usize>>,
 }
 

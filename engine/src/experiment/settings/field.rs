@@ -14,7 +14,7 @@ use crate::{
     words::Word,
 };
 
-/// A field of an experiment, whatever its type.
+/// A field of an experiment, of any type.
 pub(crate) trait Field: Any {
     /// Takes a value of the right type; false for another, which leaves the field as it is.
     fn read(&mut self, value: &Value) -> bool;
@@ -30,8 +30,8 @@ pub(crate) trait Field: Any {
         self.write()
     }
 
-    /// Where a value has the right form and a number in it that is too large: what is wrong, and what would be valid.
-    /// `most` is what the setting's limits allow.
+    /// If a value has the right form but a number in it is too large: what is wrong, and what would be valid. `most` is what
+    /// the setting's limits allow.
     fn too_large(&self, _value: &Value, _most: Option<&str>) -> Option<Wrong> {
         None
     }

@@ -1,4 +1,4 @@
-//! The range of a number, and what is said of one outside it.
+//! The range of a number, and the message for one outside it.
 
 use super::{Number, Wrong};
 use crate::bytes::Bytes;
@@ -6,19 +6,19 @@ use crate::bytes::Bytes;
 /// What a number may be. `what` names it in a message, such as "a batch".
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Limits {
-    /// Anything.
+    /// Any number.
     None,
-    /// From `low` to `high`.
+    /// A number from `low` to `high`.
     Within { low: Number, high: Number, what: &'static str },
     /// Above 0 and at most `high`.
     Positive { high: f64, what: &'static str, example: &'static str },
     /// A size above 0 and at most `high`.
     Size { high: Bytes, what: &'static str },
-    /// At least 0 and below 1.
+    /// A number that is at least 0 and below 1.
     Fraction { what: &'static str, example: &'static str },
     /// Above 0 and below 1.
     Share { example: &'static str },
-    /// One of a few.
+    /// One of a few numbers.
     OneOf { numbers: &'static [usize], what: &'static str },
 }
 

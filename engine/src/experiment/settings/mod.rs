@@ -25,7 +25,7 @@ pub(crate) type Wrong = (String, String);
 /// What a setting decides of a training step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Decides {
-    /// Nothing: neither a kernel nor the size of a tensor.
+    /// Neither a kernel nor the size of a tensor.
     Nothing,
     /// Sizes of tensors. Kernels of this program are the same at any size; libraries choose theirs by it.
     Sizes,
@@ -33,7 +33,7 @@ enum Decides {
     Kernels,
 }
 
-/// What is known of a setting beside its field.
+/// What is known of a setting in addition to its field.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rule {
     decides: Decides,
@@ -70,7 +70,7 @@ impl Rule {
         Self { is_switch: true, ..self }
     }
 
-    /// Only used, and only judged, where this holds.
+    /// Marks the setting as used, and checked, only where this holds.
     pub(crate) const fn when(self, is_used: fn(&Experiment) -> bool) -> Self {
         Self { is_used, ..self }
     }
@@ -184,7 +184,7 @@ macro_rules! settings {
         }
 
         impl $name {
-            /// The settings of the top and those of each group, in the order of the format.
+            /// The settings of the top level and of each group, in the order of the format.
             pub(crate) const SETTINGS: &[&[$crate::experiment::settings::Setting]] = &[
                 &[$($crate::experiment::settings::Setting {
                     key: stringify!($field),
@@ -230,8 +230,8 @@ impl Setting {
         })
     }
 
-    /// Makes `number` its number; of a size, so many MiB. A setting of whole numbers takes the nearest one. What is no number
-    /// stays as it is.
+    /// Sets the setting to `number`; for a size, to this many MiB. A setting of whole numbers takes the nearest one. A setting
+    /// that is not a number stays as it is.
     pub fn set_number(&self, e: &mut Experiment, number: f64) {
         (self.get_mut)(e).set_number(number);
     }
@@ -241,13 +241,13 @@ impl Setting {
         !matches!((self.get)(e).number(), Some(Number::Real(_) | Number::Size(_)))
     }
 
-    /// Its value, if `T` is its type.
+    /// The setting's value, if `T` is its type.
     pub fn value<'a, T: 'static>(&self, e: &'a Experiment) -> Option<&'a T> {
         let field: &dyn Any = (self.get)(e);
         field.downcast_ref()
     }
 
-    /// Its value to be changed, if `T` is its type.
+    /// The setting's value to be changed, if `T` is its type.
     pub fn value_mut<'a, T: 'static>(&self, e: &'a mut Experiment) -> Option<&'a mut T> {
         let field: &mut dyn Any = (self.get_mut)(e);
         field.downcast_mut()

@@ -1,7 +1,7 @@
 //! Files of weights: which ones a path stands for.
 //!
-//! Owns [`found`]. Always holds: every file of the result is a safetensors file in the folder that was chosen. Refuses
-//! pickled files, for to read one is to run whatever program lies in it; and an index that names files elsewhere.
+//! Owns [`found`]. Always holds: every file of the result is a safetensors file in the folder that was chosen. Refuses pickled
+//! files, because reading one runs the program in it; and an index that names files elsewhere.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,7 +34,7 @@ pub(crate) struct Files {
     pub(crate) promised: BTreeMap<String, usize>,
     /// The index itself.
     pub(crate) index: Option<PathBuf>,
-    /// The configuration beside them.
+    /// The configuration next to them.
     pub(crate) config: Option<PathBuf>,
 }
 
@@ -101,7 +101,7 @@ struct Index {
     weight_map: BTreeMap<String, String>,
 }
 
-/// The files that an index names, all beside it.
+/// The files that an index names, all in its folder.
 fn indexed(path: PathBuf, config: Option<PathBuf>) -> Result<Files> {
     let failed = |error: std::io::Error| unreadable(&path, &error);
     let file = File::open(&path).map_err(failed)?;

@@ -18,7 +18,7 @@ pub(crate) const PIXELS: &str = "pixels";
 pub(crate) const CLASS_NAMES: &str = "class_names";
 /// What stands before the names of texts in a file of weights alone.
 pub(crate) const PREFIX: &str = "plimsoll_";
-/// The most runs that are looked at, each of which began with the weights of the next.
+/// The most runs that are followed, each of which began with the weights of the next.
 const MOST_RUNS: usize = 16;
 
 /// The run that saved some weights.
@@ -29,7 +29,7 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    /// That of the weights at `path`; `None` of those that others wrote, and where nothing can be read.
+    /// The facts of the weights at `path`; `None` for weights from other programs, and if nothing can be read.
     pub(crate) fn at(path: &Path) -> Option<Self> {
         let found = files::found(path).ok()?;
         let first = found.paths.first()?;
@@ -63,7 +63,7 @@ impl Own {
     }
 }
 
-/// A text of a file of this program: of a checkpoint, or of its weights alone.
+/// A text in a file of this program: in a checkpoint, or in its weights alone.
 pub(crate) fn fact<'a>(facts: &'a HashMap<String, String>, name: &str) -> Option<&'a str> {
     facts.get(name).or_else(|| facts.get(&format!("{PREFIX}{name}"))).map(String::as_str)
 }

@@ -22,7 +22,7 @@ impl Mapped {
         layers.iter().flat_map(weights).any(|name| self.tensors.contains_key(&name))
     }
 
-    /// What would mend a model that is factored otherwise than the run that saved the weights.
+    /// How to fix a model that is factored otherwise than the run that saved the weights.
     pub(super) fn other_factors(&self, choice: &LowRank) -> Option<String> {
         let own = self.low_rank()?;
         let is_same = (own.rank, own.energy, own.size) == (choice.rank, choice.energy, choice.size);
@@ -31,7 +31,7 @@ impl Mapped {
 }
 
 impl Fitted {
-    /// The same for a model of which some layers are factored.
+    /// The same weights for a model with some factored layers.
     pub(super) fn factored(self, factors: Factors) -> Self {
         let mut notes = self.notes;
         notes.push(format!("{} layers are factored as they are loaded", factors.layers()));
@@ -43,7 +43,7 @@ impl Fitted {
         self.factors.as_ref().map_or(name, |factors| factors.whole_of(name))
     }
 
-    /// Decomposes the layer of the factor `name`, unless it is none or the layer is the one before.
+    /// Decomposes the layer of the factor `name`, unless it is not a factor or the layer is the one before.
     pub(super) fn make_factors(&mut self, name: &str) -> Result<()> {
         let Some((weight, count)) = self.factors.as_ref().and_then(|factors| factors.lacks(name)) else {
             return Ok(());

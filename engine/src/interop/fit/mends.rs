@@ -1,7 +1,7 @@
-//! The settings under which weights would fit: what a file tells of the model that its tensors are of.
+//! The settings under which weights would fit: what a file shows of the model that its tensors belong to.
 //!
-//! Always holds: settings are named only where the model that they make was held against the file, and fits. What extents do
-//! not tell, such as the number of heads, stays as the experiment has it, unless a configuration lies beside the weights.
+//! Always holds: settings are named only where the model that they make was compared with the file, and fits. What extents do
+//! not show, such as the number of heads, stays as the experiment has it, unless a configuration lies next to the weights.
 
 use std::fs;
 
@@ -28,8 +28,8 @@ const MULTIPLIERS: [f64; 6] = [0.35, 0.5, 0.75, 1.0, 1.3, 1.4];
 const DECIDES: [&str; 3] = ["model.", "data.length=", "data.side="];
 
 impl Mapped {
-    /// The changes of `experiment`, over data of these facts, under which the tensors by `naming` would fit; `None` where the
-    /// file does not tell them.
+    /// The changes of `experiment`, over data of these facts, under which the tensors by `naming` would fit; `None` if the file
+    /// does not show them.
     pub(super) fn settings_that_fit(
         &self,
         naming: Option<&'static Naming>,
@@ -178,13 +178,13 @@ impl Mapped {
         }
     }
 
-    /// An extent of a tensor, where it has so many.
+    /// An extent of a tensor, if it has this many extents.
     fn extent(&self, name: &str, extent: usize) -> Option<usize> {
         let Place { shape, .. } = self.tensors.get(name)?;
         shape.get(extent).and_then(|extent| usize::try_from(*extent).ok()).filter(|extent| *extent > 0)
     }
 
-    /// The same of the first of these tensors that is there.
+    /// The same extent of the first of these tensors that is there.
     fn first_extent(&self, names: &[&str], extent: usize) -> Option<usize> {
         names.iter().find_map(|name| self.extent(name, extent))
     }

@@ -8,10 +8,10 @@ use crate::{
     experiment::{DatasetInfo, Experiment, Teacher},
 };
 
-/// The weights of the model that teaches `experiment`, fitted to it; `None` where none does. `beside` is its experiment.
+/// The weights of the model that teaches `experiment`, fitted to it; `None` if there is no teacher. `beside` is its experiment.
 ///
 /// # Errors
-/// Fails for a teacher that is yet to be trained, for weights that cannot be read, where [`Fitted::new`] does, and for those
+/// Fails for a teacher that is yet to be trained, for weights that cannot be read, where [`Fitted::new`] does, and for weights
 /// that lack a part of the model.
 pub fn teaching(experiment: &Experiment, beside: Option<&Experiment>, info: &DatasetInfo) -> Result<Option<Fitted>> {
     let Some((path, beside)) = experiment.distil.chosen().zip(beside) else { return Ok(None) };
@@ -31,7 +31,7 @@ pub fn teaching(experiment: &Experiment, beside: Option<&Experiment>, info: &Dat
 }
 
 impl Fitted {
-    /// A checksum of all its tensors as the files have them; of codes there is none.
+    /// A checksum of all its tensors as the files have them; codes have none.
     ///
     /// # Errors
     /// Fails for a tensor that is not there by its name.

@@ -10,14 +10,14 @@ use crate::experiment::{Factor, Ranks, WholeLayer};
 /// How often the bases of inputs and outputs are found again, each in the light of the other.
 const ROUNDS: usize = 3;
 
-/// The extents of a kernel as matrices: its outputs by all else, and all else by its inputs.
+/// The extents of a kernel as matrices: its outputs by everything else, and everything else by its inputs.
 fn unfolded(whole: WholeLayer) -> [[usize; 2]; 2] {
     let taps = whole.size * whole.size;
     [[whole.out, taps * whole.inner], [whole.out * taps, whole.inner]]
 }
 
-/// The factors of a layer with `weight [out, size, size, in]`, from the inputs to the outputs, each as its layer has it.
-/// `None` where the weight has no singular values, for its numbers are not finite.
+/// The factors of a layer with `weight [out, size, size, in]`, from the inputs to the outputs, each as its layer has it. `None`
+/// if the weight has no singular values, because its numbers are not finite.
 pub(super) fn decomposed(whole: WholeLayer, ranks: Ranks, weight: &[f64]) -> Option<Vec<Vec<f64>>> {
     if whole.is_matrix() { halves(whole, ranks.inner, weight) } else { tucker(whole, ranks, weight) }
 }
@@ -69,7 +69,7 @@ fn tucker(whole: WholeLayer, ranks: Ranks, weight: &[f64]) -> Option<Vec<Vec<f64
     Some(inputs.into_iter().chain([core]).chain(last).collect())
 }
 
-/// What [`decomposed`] takes of host memory beside the weight in f64, its result included, at the most.
+/// What [`decomposed`] takes of host memory at the most, in addition to the weight in f64, its result included.
 pub(super) fn decomposed_bytes(whole: WholeLayer, ranks: Ranks) -> usize {
     let factors = whole.factored_weights(ranks) * size_of::<f64>();
     if whole.is_matrix() {

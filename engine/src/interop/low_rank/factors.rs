@@ -31,7 +31,7 @@ pub(in crate::interop) struct Factors {
 }
 
 impl Factors {
-    /// Of these layers, which all have ranks.
+    /// Prepares the factors of these layers, which all have ranks.
     pub(in crate::interop) fn new(factored: &[Factorable]) -> Self {
         let mut own = Self { layers: Vec::new(), weights: HashMap::new(), biases: HashMap::new(), made: None };
         for layer in factored {
@@ -109,7 +109,7 @@ pub(in crate::interop) struct Merged<'a> {
 }
 
 impl<'a> Merged<'a> {
-    /// Of a layer with these factors.
+    /// The product of a layer with these factors.
     pub(in crate::interop) fn new(whole: WholeLayer, ranks: Ranks, factors: Vec<(&'a [u8], DType)>) -> Self {
         Self { whole, ranks, factors }
     }

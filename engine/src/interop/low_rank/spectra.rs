@@ -31,9 +31,9 @@ const HALVINGS: usize = 60;
 struct Spectrum {
     name: String,
     whole: WholeLayer,
-    /// Of the weight by its inputs.
+    /// The singular values of the weight by its inputs.
     inner: Vec<f64>,
-    /// Of the weight by its outputs; those of a matrix are the same.
+    /// The singular values of the weight by its outputs; for a matrix they are the same.
     out: Vec<f64>,
 }
 
@@ -76,7 +76,7 @@ impl Spectra {
         Ok(Self { path: path.to_owned(), files, model, input, found })
     }
 
-    /// Whether they are those of the weights of `experiment`, whose files are as they were.
+    /// Whether they belong to the weights of `experiment`, whose files are as they were.
     pub fn are_of(&self, experiment: &Experiment, info: &DatasetInfo) -> bool {
         experiment.weights.chosen() == Some(&self.path)
             && experiment.model == self.model

@@ -13,17 +13,17 @@ use faer::{
     },
 };
 
-/// What the products of the library work in beside what is said of a matrix: parts of both factors, packed, as large as a
-/// processor's caches make them. Measured where this was written; an estimate elsewhere.
+/// What the products of the library work in, in addition to the documented memory of a matrix: parts of both factors, packed,
+/// as large as a processor's caches make them. Measured where this was written; an estimate elsewhere.
 pub(super) const PACKED_BYTES: usize = 4 << 20;
 
 /// Which singular vectors are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Vectors {
     None,
-    /// Of rows: as long as a column.
+    /// Rotates rows: as long as a column.
     Left,
-    /// Of columns: as long as a row.
+    /// Rotates columns: as long as a row.
     Right,
     Both,
 }

@@ -1,6 +1,6 @@
-//! The C library's heap: 16-byte granules with an 8-byte header (glibc `malloc`: the request plus one size field, rounded
-//! up to `MALLOC_ALIGNMENT`; a free block that is used again may be a granule larger, for what is left of it is too small
-//! to be a block), and whole pages from 128 KiB, where a block may get a mapping of its own.
+//! The C library's heap: 16-byte granules with an 8-byte header (glibc `malloc`: the request plus one size field, rounded up to
+//! `MALLOC_ALIGNMENT`; a free block that is used again may be a granule larger, because the rest of it is too small to be a
+//! block), and whole pages from 128 KiB, where a block may get a mapping of its own.
 
 const GRANULE: u64 = 16;
 const PAGE: u64 = 4096;

@@ -27,7 +27,7 @@ pub enum Allocator {
 }
 
 impl Allocator {
-    /// The heap.
+    /// The allocator of the C library's heap.
     pub const fn heap() -> Self {
         Self::Heap(0)
     }
@@ -37,7 +37,7 @@ impl Allocator {
         Self::Pool(Box::new(Pool::new(profile.pool, policy, budget.saturating_sub(profile.context))))
     }
 
-    /// That of `target`.
+    /// The allocator of `target`.
     pub fn of(target: &Target, policy: PoolPolicy, budget: Bytes) -> Self {
         match target {
             Target::Cpu { .. } => Self::heap(),
@@ -96,7 +96,7 @@ impl Allocator {
         }
     }
 
-    /// Replaces the bookkeeping's `before` bytes of the heap by `now`. A pool has none.
+    /// Replaces the bookkeeping's `before` bytes of the heap with `now` bytes. A pool has no bookkeeping.
     pub(super) fn keep_books(&mut self, before: u64, now: u64) {
         if let Self::Heap(reserved) = self {
             *reserved = *reserved - before + now;

@@ -1,10 +1,11 @@
-//! Where the blocks of a run are to lie, found before its first step: a place for every request, in order.
+//! Where the blocks of a run will lie, found before its first step: a place for every request, in order.
 //!
-//! A dry run tells every birth and death ([`Requests`]), so no block's place has to be chosen without knowing what follows.
-//! What outlives its pass (weights, the optimizer's state, the micro-batch that waits) lies at the bottom, in the order in
-//! which it comes; what is born and gone in a pass is [packed](packing) above, each pass for itself. Always holds: places are
-//! advice. A [`Guide`] goes through them as the run asks; a pool puts a block there if that is free, and otherwise where it
-//! would without advice. So a run that asks for other blocks than were planned is never wrong, only larger. Refuses nothing.
+//! A dry run records every allocation and free ([`Requests`]), so the place of each block is chosen with knowledge of what
+//! follows. What outlives its pass (weights, the optimizer's state, the micro-batch that waits) lies at the bottom, in the
+//! order in which it comes; what is allocated and freed in one pass is [packed](packing) above, each pass for itself. Always
+//! holds: places are advice. A [`Guide`] goes through them as the run asks; a pool puts a block there if that is free, and
+//! otherwise where it would without advice. So a run that asks for other blocks than were planned is never wrong, only larger.
+//! Refuses nothing.
 
 pub mod packing;
 mod requests;
@@ -25,23 +26,24 @@ pub struct Places {
     extent: u64,
     /// The segment that holds them all.
     segment: u64,
-    /// By pass and part, what is asked for and where it goes.
+    /// What is asked for and where it goes, by pass and part.
     parts: Vec<((Part, Part), Vec<Advised>)>,
 }
 
 /// A request that is expected, and where its block goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Advised {
-    /// Rounded.
+    /// The block's bytes, rounded.
     bytes: u64,
-    /// What lives on into the next step has two places, for it takes turns with what it follows; all else has one, twice.
+    /// Where the block begins. A block that lives on into the next step has two places, because it takes turns with what it
+    /// follows; every other block has one, twice.
     starts: [u64; 2],
 }
 
-/// What takes turns: its bytes, and which of as many bytes it is in its part.
+/// What takes turns: its bytes, and its number among the blocks of as many bytes in its part.
 type Turn = (u64, usize);
 
-/// What the extent may be above the most bytes alive without another attempt: one in so many.
+/// The extent may be above the most bytes alive by one part in this many without another attempt.
 const CLOSE: u64 = 500;
 
 impl Places {
@@ -86,7 +88,7 @@ impl Places {
         Bytes(self.segment)
     }
 
-    /// The places of a part; where this pass is not planned, those of such a part in the last one that has it.
+    /// The places of a part; if this pass is not planned, the places of the same part in the last pass that has it.
     fn find(&self, pass: Part, part: Part) -> Option<usize> {
         let is_same = |(known, _): &((Part, Part), Vec<Advised>)| *known == (pass, part);
         let is_alike = |(known, _): &((Part, Part), Vec<Advised>)| known.1 == part;
@@ -171,9 +173,9 @@ fn placed_below(
 pub struct Guide {
     places: Arc<Places>,
     pass: Part,
-    /// The part under way, among those of the places.
+    /// The present part, among the parts of the places.
     part: Option<usize>,
-    /// Its next request.
+    /// The number of its next request.
     next: usize,
 }
 
@@ -181,7 +183,7 @@ pub struct Guide {
 const AHEAD: usize = 16;
 
 impl Guide {
-    /// At the beginning.
+    /// A guide at the beginning.
     pub fn new(places: Arc<Places>) -> Self {
         Self { places, pass: Part::Start, part: None, next: 0 }
     }
@@ -199,7 +201,7 @@ impl Guide {
         (self.part, self.next) = (self.places.find(self.pass, part), 0);
     }
 
-    /// Where a block of `bytes`, rounded, is to begin; `None` where none is expected.
+    /// Where a block of `bytes`, rounded, should begin; `None` if no such block is expected.
     pub fn next(&mut self, bytes: u64) -> Option<[u64; 2]> {
         let (_, expected) = self.places.parts.get(self.part?)?;
         let ahead = expected.get(self.next..)?.iter().take(AHEAD);

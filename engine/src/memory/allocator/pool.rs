@@ -1,12 +1,12 @@
 //! The memory pool of a run on a GPU: segments that the device gives, and blocks in them.
 //!
-//! Owns the places of blocks, which the run on the GPU puts there: a segment is one block of the driver's pool. A block is
+//! Owns the places of blocks, which the run on the GPU puts there: a segment is one block in the driver's pool. A block is
 //! rounded up to the granule and put into the smallest hole that holds it (of holes as large, the one at the lowest place);
 //! where there is none, the pool grows by a segment for it: the profile's least one, or the block rounded up to whole pages
 //! where that is more. Adjacent holes become one; segments never do. A pool whose places were found beforehand takes one
 //! segment for all of them, and puts a block where its [`Guide`] says while that is a hole. Always holds: blocks do not
 //! overlap, `used` is the sum of the rounded blocks, `reserved` is the sum of the segments and at least `used`, and the same
-//! requests are put at the same places. Refuses nothing: [`Pool::growth`] tells beforehand what a block would cost.
+//! requests are put at the same places. Refuses nothing: [`Pool::growth`] says beforehand what a block would cost.
 //!
 //! NVIDIA documents that a pool's allocations from the system "may happen at different granularity from the user
 //! allocations" (CUDA Driver API, `cuMemPoolTrimTo`), that a pool keeps what it has up to its release threshold, and that
@@ -35,7 +35,7 @@ use crate::{
 pub struct Pool {
     profile: PoolProfile,
     policy: PoolPolicy,
-    /// By number; numbers are not used again.
+    /// The segments by number; numbers are not used again.
     segments: BTreeMap<u32, Segment>,
     /// Every hole: its bytes, its segment, where it starts.
     holes: BTreeSet<(u64, u32, u64)>,
@@ -45,13 +45,13 @@ pub struct Pool {
     vacant: Vec<u32>,
     used: u64,
     reserved: u64,
-    /// Where blocks are to lie, if that was found beforehand.
+    /// Where blocks should lie, if that was found beforehand.
     guide: Option<Guide>,
     /// What is asked for, if that is to be kept.
     requests: Option<Requests>,
 }
 
-/// The number of no place: of all blocks of a heap.
+/// The number that stands for no place, as for all blocks of a heap.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
 /// What the device gave in one piece.
@@ -62,7 +62,7 @@ struct Segment {
     holes: BTreeMap<u64, u64>,
 }
 
-/// Where a block lies: the model's word, by which a device that follows it puts the block there.
+/// Where a block lies, by the model: a device that follows the model puts the block there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// The segment's number. No two segments of a run have the same.
@@ -158,7 +158,7 @@ impl Pool {
         })
     }
 
-    /// The smallest hole that holds a block of `bytes`, of a new segment if there is none.
+    /// The smallest hole that holds a block of `bytes`, in a new segment if there is none.
     fn smallest(&mut self, bytes: u64) -> (u64, u32, u64) {
         let found = self.holes.range((bytes, 0, 0)..).next().copied();
         found.unwrap_or_else(|| self.grow(self.profile.segment_for(bytes)))

@@ -1,16 +1,16 @@
-//! What happens in an account, kept to be gone through again once the bookkeeping is known.
+//! What happens in an account, kept to be replayed once the bookkeeping is known.
 //!
-//! Owns [`EventLog`]. The bookkeeping of a dry run is known only when the run is over, and it counts from the start: the
-//! log is then [replayed](EventLog::replayed) into an account that counts it, so that one dry run gives both. Always holds:
-//! what the log itself allocates is none of the bookkeeping. Entries are small, for a long step has many, and fresh memory
-//! is what a plan takes longest for.
+//! Owns [`EventLog`]. The bookkeeping of a dry run is known only when the run is over, and it counts from the start: the log is
+//! then [replayed](EventLog::replayed) into an account that counts it, so that one dry run gives both. Always holds: what the
+//! log itself allocates does not count as bookkeeping. Entries are small, because a long step has many, and fresh memory is
+//! what a plan takes longest for.
 
 use std::{ptr, sync::Arc};
 
 use super::{Ledger, Recording, recorder::Block, repetition::Repeated};
 use crate::memory::{Bookkeeping, Category, Phase, tally, timeline::LayerId};
 
-/// Everything that changes what a recording tells, in order. Blocks have a number while they are alive.
+/// Everything that changes a recording, in order. Blocks have a number while they are alive.
 #[derive(Debug, Clone, Copy)]
 enum Entry {
     Phase(Phase),
@@ -35,7 +35,7 @@ const _: () = assert!(size_of::<Entry>() == 16);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Name(u16);
 
-/// Numbers of blocks: that of a block that is gone is given again.
+/// Numbers of blocks; the number of a freed block is used again.
 #[derive(Debug, Default)]
 struct Numbers {
     free: Vec<u32>,

@@ -20,7 +20,7 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// Of these paths, each once.
+    /// The layers with these paths, each once.
     pub(super) fn new(paths: Vec<String>) -> Self {
         let mut order: Vec<u32> = (0..paths.len() as u32).collect();
         order.sort_unstable_by_key(|number| &paths[*number as usize]);

@@ -14,7 +14,7 @@ pub(super) const UNRECORDED: u32 = u32::MAX;
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a box would be bookkeeping that only some runs have")]
 pub(super) enum Record {
-    /// Nothing.
+    /// Nothing is recorded.
     None,
     /// What a plan shows of a pass.
     Recorder(Recorder),

@@ -53,14 +53,14 @@ pub struct LayerUse {
     pub high: Categories,
     /// Activations it held when the backward pass began.
     pub saved: Bytes,
-    /// What it holds of each category now.
+    /// What the account holds in each category now.
     live: Categories,
 }
 
 /// What a recording holds once it is taken.
 #[derive(Debug, Clone, Default)]
 pub struct Recording {
-    /// One point an op.
+    /// The timeline, one point an op.
     pub timeline: Timeline,
     at_peak: Vec<Block>,
     /// What each category held then.
@@ -96,7 +96,7 @@ impl LayerUse {
 }
 
 impl Recorder {
-    /// Nothing yet, of an allocator that holds this much.
+    /// An empty recording, for an allocator that holds this much.
     pub(super) fn new(reserved: Bytes) -> Self {
         Self { peak_reserved: reserved, ..Self::default() }
     }
@@ -142,7 +142,7 @@ impl Recorder {
         self.born(Block { label, ..self.blocks[index as usize] })
     }
 
-    /// The backward pass begins: what each layer holds of activations now is what it saved.
+    /// Marks the beginning of the backward pass: what each layer holds of activations now is what it saved.
     pub(super) fn forward_ended(&mut self) {
         for layer in &mut self.layers {
             layer.saved = layer.live.get(Category::Activations);
@@ -155,7 +155,7 @@ impl Recorder {
         (self.high, self.high_total) = (self.live, self.live_total);
     }
 
-    /// A micro-batch begins, after some that are left out: their points are those of the last ones.
+    /// Begins a micro-batch, after some that are left out: their points are those of the last ones.
     pub(super) fn begin_micro_batch(&mut self, left_out: Repeated) {
         if let Some(from) = usize::from(left_out.period).checked_sub(1).map(|place| self.micro_batches[place]) {
             let (points, times) = (from..self.points.len(), left_out.times as usize);

@@ -5,13 +5,13 @@
 
 use super::Ledger;
 
-/// Whether micro-batches may be left out, and what is known of those of the present step.
+/// Whether micro-batches may be left out, and what is known of the micro-batches of the present step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Repetition {
-    /// All of them run, as they must in a real run.
+    /// All micro-batches run, as they must in a real run.
     #[default]
     Run,
-    /// Those that would repeat the ones before are left out.
+    /// Micro-batches that would repeat the ones before are left out.
     LeaveOut {
         /// What the account was when each of the last two micro-batches began, the later one first. The batch after the one
         /// in hand may lie in two places by turns, so that every other micro-batch is the same.
@@ -33,7 +33,7 @@ pub(super) struct Moment {
 pub(super) struct Repeated {
     /// How many of the last ones: 1 or 2.
     pub(super) period: u8,
-    /// How often.
+    /// How many times.
     pub(super) times: u32,
 }
 

@@ -13,7 +13,7 @@ use crate::{
     step::Session,
 };
 
-/// What a model is, whatever passes it takes.
+/// What a model is, for any passes.
 pub(super) struct ModelFacts {
     pub(super) parameters: u64,
     pub(super) trained: u64,
@@ -23,7 +23,7 @@ pub(super) struct ModelFacts {
 }
 
 impl ModelFacts {
-    /// Of a session whose optimizer has made its state.
+    /// The facts of a session whose optimizer has made its state.
     pub(super) fn of(session: &Session<DryRun>, precision: Precision) -> Self {
         let (model, ledger) = (session.model(), session.executor().ledger());
         let leaf = |layer: &dyn Layer<DryRun>| {

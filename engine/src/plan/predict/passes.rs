@@ -8,21 +8,21 @@ const PASSES: u64 = 16;
 
 /// The recordings of a run's passes, by number; that of the first step is 0.
 pub(super) struct Passes {
-    /// Of the model as it is built, after the first step.
+    /// The passes of the model as it is built, after the first step.
     pub(super) whole: OfModel,
-    /// Of the taking out of channels, and of the model after that.
+    /// Taking channels out, and the passes of the model after that.
     pub(super) thinned: Option<(usize, OfModel)>,
-    /// Of the trained model as one of integers, which is the last of all; nothing is in it where there is none.
+    /// The pass in which the trained model becomes integers, the last of all; empty if there is none.
     pub(super) compress: usize,
 }
 
 /// The recordings of a model's passes.
 pub(super) struct OfModel {
-    /// Of the last step; `None` where there is none.
+    /// The last step; `None` if there is none.
     pub(super) steady: Option<usize>,
-    /// Of the last evaluation.
+    /// The last evaluation.
     pub(super) evaluate: usize,
-    /// Of a checkpoint's writing.
+    /// The writing of a checkpoint.
     pub(super) save: usize,
     /// Predicted seconds of the last step.
     pub(super) step_secs: f64,
@@ -77,7 +77,7 @@ impl Dry<'_> {
         Ok(self.take_recording())
     }
 
-    /// At most `left` steps, and evaluations in turn with them, until both leave the pool as they did before.
+    /// Runs at most `left` steps, and evaluations in turn with them, until both leave the pool as they did before.
     fn until_repeated(&mut self, left: u64) -> Result<OfModel> {
         let (mut after_steps, mut after_evaluations) = (Layouts::default(), Layouts::default());
         after_steps.insert(self.layout());

@@ -1,6 +1,6 @@
 //! The teacher that a preset describes: trained first, as a run of its own under the line of the run that it teaches.
 //!
-//! Refuses one whose weights would not be those that are asked for beside the student, and one that crosses the line.
+//! Refuses a teacher whose weights would not be the ones that the student needs, and one that crosses the line.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ const OTHER: &str = "choose another teacher, or train it as a run of its own and
 /// A run that comes before another one, whose teacher it trains.
 #[derive(Debug, Clone)]
 pub(super) struct First {
-    /// On the device and under the budget of the run that it teaches.
+    /// The teacher's experiment, on the device and under the budget of the run that it teaches.
     pub(super) experiment: Arc<Experiment>,
     /// What counts against the budget at its peak.
     load: Bytes,

@@ -38,7 +38,7 @@ fn unread(error: Error) -> Problem {
     }
 }
 
-/// How the layers are factored; `None` where none are to be.
+/// How the layers are factored, in words; `None` if none should be.
 pub(super) fn in_words(experiment: &Experiment, factored: &[Factorable]) -> Option<String> {
     if !experiment.low_rank.is_chosen() {
         return None;

@@ -52,7 +52,7 @@ impl Message {
         self.bytes(field, &bytes)
     }
 
-    /// Text; none is left out.
+    /// Adds text, also if it is empty.
     pub(super) fn text(self, field: u64, text: &str) -> Self {
         if text.is_empty() { self } else { self.bytes(field, text.as_bytes()) }
     }

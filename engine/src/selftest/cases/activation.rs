@@ -59,7 +59,7 @@ pub fn gated(draw: &mut Draw, dtype: DType, extents: Rows) -> Vec<Case> {
     ]
 }
 
-/// Numbers that are none, and those at the bends, where the vocabulary says what becomes of them.
+/// NaN, and numbers at the bends, for which the vocabulary states the results.
 fn edges(dtype: DType) -> Vec<Case> {
     let y = || (vec![f64::NAN, -1.0, 0.0, 6.0, 7.0, f64::INFINITY, f64::NEG_INFINITY], dtype);
     let dy = || (vec![3.0; 7], dtype);

@@ -26,7 +26,7 @@ pub struct Set {
     pub targets: usize,
     /// Tokens of a sample.
     pub length: usize,
-    /// Of which so many are scored.
+    /// The number of them that are scored.
     pub scored: usize,
 }
 

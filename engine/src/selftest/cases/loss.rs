@@ -62,7 +62,7 @@ pub fn squared_error(draw: &mut Draw, dtype: DType, rows: usize, scale: f64) -> 
     ]
 }
 
-/// A logit that is no number is in the loss; of equal logits the first is the answer.
+/// A NaN logit shows in the loss; among equal logits the first is the answer.
 fn edges(dtype: DType) -> Vec<Case> {
     let stats = || vec![(vec![0.5, 2.0], DType::F64)];
     let labels = |labels: [u32; 3]| (labels.map(f64::from).to_vec(), DType::U32);

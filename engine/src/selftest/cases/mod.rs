@@ -1,8 +1,8 @@
 //! Launches of every kernel, a family a file: a function makes the launches of one size, and a table holds the sizes.
 //!
-//! The sizes are odd on purpose: 1, primes, a little more than a block of 256 or 1024 threads, channels that are no
-//! multiple of 4. Always holds: every kernel of the vocabulary has a name in [`names`], by a `match` without a wildcard,
-//! so that a new one does not compile before it is here.
+//! The sizes are odd on purpose: 1, primes, a little more than a block of 256 or 1024 threads, channels that are not a multiple
+//! of 4. Always holds: every kernel of the vocabulary has a name in [`names`], by a `match` without a wildcard, so that a new
+//! one does not compile before it is here.
 
 pub mod activation;
 pub mod attention;
@@ -57,9 +57,9 @@ impl Case {
 /// How much of each table is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// Its first rows: for a device that is slow, or simulated.
+    /// The first rows of a table: for a device that is slow, or simulated.
     Quick,
-    /// All of it.
+    /// The whole table.
     Whole,
 }
 
@@ -72,7 +72,7 @@ impl Extent {
         }
     }
 
-    /// Its first row, or all of it: of tables whose rows are many launches.
+    /// The first row, or the whole table, for tables whose rows are many launches.
     pub fn first<T>(self, table: &[T]) -> &[T] {
         match self {
             Self::Quick => &table[..table.len().min(1)],
@@ -91,7 +91,7 @@ pub fn sum_types(dtype: DType) -> &'static [DType] {
     }
 }
 
-/// The type of statistics beside tensors of `dtype`.
+/// The type of statistics for tensors of `dtype`.
 pub fn statistics(dtype: DType) -> DType {
     dtype.accumulator()
 }

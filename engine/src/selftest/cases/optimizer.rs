@@ -36,7 +36,7 @@ const fn joined<const N: usize>(first: &[&'static str], second: &[&'static str])
     all
 }
 
-/// Types of weight and gradient, and that of the weight's narrower copy.
+/// The types of weight and gradient, and the type of the weight's narrower copy.
 type Types = (DType, DType, Option<DType>);
 
 /// The types that a run's precisions make of `dtype`.
@@ -144,7 +144,7 @@ pub fn clipping(draw: &mut Draw, dtype: DType, count: usize) -> Vec<Case> {
     ]
 }
 
-/// Sums of squares that are no numbers.
+/// Sums of squares that are NaN.
 fn edges(dtype: DType) -> Vec<Case> {
     let sum = || vec![(vec![0.5], DType::F64)];
     vec![

@@ -18,7 +18,7 @@ kernel_names! {
     Prune::Apply => "prune-apply",
 }
 
-/// Every kernel on `elements` weights; those of rows of `columns` keep some of every few.
+/// Every kernel on `elements` weights; rows of `columns` keep a few of every group.
 pub fn pruning(draw: &mut Draw, dtype: DType, [rows, columns]: [usize; 2], [kept, of]: [usize; 2]) -> Vec<Case> {
     let elements = rows * columns;
     let weight = (draw.numbers(elements), dtype);

@@ -10,7 +10,7 @@ use crate::{
 
 /// Settings that decide what a model computes of a sample.
 const DECIDES: [&str; 4] = ["model.", "lora.", "quantise.", "low_rank."];
-/// Those of them that only training knows.
+/// The settings among them that only training uses.
 const FREE: [&str; 3] = ["model.dropout", "lora.dropout", "low_rank.ranks"];
 
 impl Checkpoint {
@@ -45,7 +45,7 @@ impl Checkpoint {
     }
 }
 
-/// All tensors that are no optimizer's state.
+/// All tensors that are not part of an optimizer's state.
 struct Weights<'a>(Reader<'a>);
 
 impl load::Source for Weights<'_> {

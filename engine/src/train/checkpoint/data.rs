@@ -10,7 +10,7 @@ use crate::{
     },
 };
 
-/// What a checkpoint says of the data that its model learned from, for whoever begins with its weights: how pixels were
+/// What a checkpoint says of the data that its model learned from, for a run that begins with its weights: how pixels were
 /// scaled, and what classes are called.
 pub(in crate::train) fn about(experiment: &Experiment, dataset: &Dataset) -> Vec<(&'static str, String)> {
     let data = experiment.whole_data();

@@ -1,9 +1,10 @@
 //! Checkpoints: files that a run goes on from.
 //!
-//! Owns their format: safetensors with the weights under their layers' paths, so that other programs read them, the
-//! optimizer's state under `optimizer.`, and texts that say where the run stood and what its experiment is. Always holds: a
-//! checkpoint is whole, for it is written aside, brought to the disk and renamed; a run that goes on from one has the losses of
-//! one never stopped. Refuses a file that is damaged, of another program, newer, or of another architecture, before it is used.
+//! Owns their format: safetensors with the weights under their layers' paths, so that other programs read them, the optimizer's
+//! state under `optimizer.`, and texts that say where the run stood and what its experiment is. Always holds: a checkpoint is
+//! complete, because it is written aside, flushed to the disk and renamed; a run that goes on from one has the losses of a run
+//! that was never stopped. Refuses a file that is damaged, of another program, newer, or of another architecture, before it is
+//! used.
 
 mod answers;
 mod data;
@@ -93,8 +94,8 @@ impl Checkpoint {
     /// Opens the checkpoint at `path` and reads it through once.
     ///
     /// # Errors
-    /// Fails for a file that cannot be read, was cut short or damaged, is none of this program, or is of a newer version of
-    /// it.
+    /// Fails for a file that cannot be read, was cut short or damaged, was not written by this program, or was written by a
+    /// newer version of it.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_owned();
         if path.is_dir() {
@@ -134,7 +135,7 @@ impl Checkpoint {
         Ok(checkpoint)
     }
 
-    /// Refuses a file that is not as it was written. Of the first version the checksum is that of the elements alone.
+    /// Refuses a file that is not as it was written. In the first version the checksum covers only the elements.
     fn adds_up(&self, is_of_elements: bool) -> Result<()> {
         let failed = |error: std::io::Error| unreadable(&self.path, &error);
         let (mut file, mut hasher, mut bytes) = (&self.file, crc32fast::Hasher::new(), vec![0; READ]);
@@ -166,7 +167,7 @@ impl Checkpoint {
         }
     }
 
-    /// Where it lies.
+    /// The checkpoint's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -261,8 +262,8 @@ impl Checkpoint {
         Err(Error::file_at(&self.path, "experiment", message))
     }
 
-    /// Refuses to be taken for a checkpoint of the run of `experiment`: with other settings, or, where `resolved` is known,
-    /// with tensors that are not those of its model and optimizer. What no file can say is made dry, so nothing is held.
+    /// Refuses a checkpoint that does not belong to the run of `experiment`: with other settings, or, if `resolved` is known,
+    /// with tensors that are not those of its model and optimizer. A dry run makes those for comparison, so nothing is held.
     ///
     /// # Errors
     /// Says what differs.

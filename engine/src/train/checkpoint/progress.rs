@@ -19,13 +19,13 @@ const LONGEST_SECS: f64 = 1e10;
 /// Where a run stands between two steps.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(in crate::train) struct Progress {
-    /// Steps done.
+    /// The number of steps done.
     pub(in crate::train) step: u64,
     /// Steps of the whole run, by which the learning rate goes.
     pub(in crate::train) total_steps: u64,
     /// What the next step trains on.
     pub(in crate::train) position: Position,
-    /// Training samples.
+    /// The number of training samples.
     pub(in crate::train) samples: u64,
     /// The checksum of their files, where they are read whole before a run; none in the checkpoints of earlier versions.
     pub(in crate::train) data_checksum: Option<u32>,
@@ -117,7 +117,7 @@ impl Facts<'_> {
 }
 
 impl Progress {
-    /// The texts that say it, and those of `counters`.
+    /// The texts that state the progress, and the texts of `counters`.
     pub(super) fn facts(&self, counters: &Counters) -> Vec<(&'static str, String)> {
         let passes: Vec<String> = counters.passes.iter().map(u64::to_string).collect();
         let SoFar { measured, train_loss, tested, test_loss, test_accuracy, best_test_accuracy } = self.so_far;
@@ -152,7 +152,8 @@ impl Progress {
     }
 }
 
-/// What a checkpoint says beside its tensors. `experiment` is the text of the run's, `about` what is said of its data.
+/// What a checkpoint says in addition to its tensors. `experiment` is the text of the run's experiment, `about` describes its
+/// data.
 pub(in crate::train) fn facts(
     progress: &Progress,
     counters: &Counters,

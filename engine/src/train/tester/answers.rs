@@ -6,7 +6,7 @@
 use super::rows::Rows;
 use crate::{experiment::Task, tensor::DType};
 
-/// Classes of which it is kept which was taken for which: the table has as many cells as their square.
+/// The most classes for which it is kept which was taken for which: the table has as many cells as their square.
 const MOST_CONFUSED: usize = 1024;
 
 /// Likeliest classes that are kept of an answer.
@@ -17,7 +17,7 @@ const LIKELIEST: usize = 5;
 pub struct Likely {
     /// The class.
     pub class: u32,
-    /// From 0 to 1: the softmax of the logits.
+    /// The probability from 0 to 1: the softmax of the logits.
     pub probability: f32,
 }
 
@@ -56,7 +56,7 @@ fn share(part: u64, whole: u64) -> Option<f64> {
 /// What was answered to one sample of a test set.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Answer {
-    /// Its class; of a mask, 0.
+    /// The sample's class; 0 for a mask.
     pub label: u32,
     /// Share of its labels that were answered right: 0 or 1 for a class.
     pub right: f32,
@@ -95,11 +95,11 @@ impl Answer {
 /// What a model answered to a whole test set.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answers {
-    /// By class.
+    /// The results by class.
     pub classes: Vec<OfClass>,
     /// `[class of the label, class answered]`: how often; `None` for more classes than a table is kept of.
     pub confusion: Option<Vec<u64>>,
-    /// By sample, in the order of the test set.
+    /// The answers by sample, in the order of the test set.
     pub samples: Vec<Answer>,
 }
 
@@ -165,9 +165,9 @@ pub(super) struct Counting {
     task: Task,
     /// Labels of a sample.
     labels_per_sample: usize,
-    /// Of the present batch.
+    /// The labels of the present batch.
     labels: Vec<u32>,
-    /// Those of them that were answered.
+    /// The number of these labels that were answered.
     at: usize,
     present: Answer,
     answers: Answers,

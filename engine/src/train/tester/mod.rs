@@ -1,9 +1,9 @@
-//! Trying a model: its test set evaluated, a picture answered, a prompt written on.
+//! Trying a model: evaluating its test set, answering a picture, continuing a prompt.
 //!
-//! Owns [`Tester`], which has threads and a budget of its own beside those of a run. Always holds: the forward pass is the
-//! one that a run tests with, so the figures of a checkpoint are those that its run reported, to the last bit; what it takes
-//! is known by a dry run beforehand, measured by the allocator that counts, and refused where it would cross the line; nothing
-//! stays alive between two calls but the data. Refuses weights of another model, files that are no image, and prompts that
+//! Owns [`Tester`], which has threads and a budget of its own, apart from a run's. Always holds: the forward pass is the one
+//! that a run tests with, so the figures of a checkpoint are those that its run reported, to the last bit; what it takes is
+//! known by a dry run beforehand, measured by the allocator that counts, and refused where it would cross the line; nothing
+//! stays alive between two calls but the data. Refuses weights of another model, files that are not images, and prompts that
 //! the data have no tokens for.
 
 mod answers;
@@ -57,7 +57,7 @@ pub struct Evaluation {
     pub loss: f64,
     /// Share of them that was answered right; of values the share of the labels' variance that is explained (R²).
     pub accuracy: f64,
-    /// Of values, how far they are from the labels.
+    /// For values, how far they are from the labels.
     pub errors: Option<ValueErrors>,
     /// Samples of the test set.
     pub samples: usize,
@@ -65,7 +65,7 @@ pub struct Evaluation {
     pub answers: Option<Answers>,
     /// What the classes are called; none for sequences and values.
     pub class_names: Vec<String>,
-    /// What is to be said where the data are no longer those that the model learned from, or a part of it begins afresh.
+    /// A warning if the data are no longer those that the model learned from, or if a part of the model begins with new values.
     pub caution: Option<String>,
     /// What it took.
     pub took: Took,
@@ -108,7 +108,7 @@ pub struct Reply {
     pub mask: Vec<u32>,
     /// What the classes are called.
     pub class_names: Vec<String>,
-    /// What is to be said where the data are no longer those that the model learned from, or a part of it begins afresh.
+    /// A warning if the data are no longer those that the model learned from, or if a part of the model begins with new values.
     pub caution: Option<String>,
     /// What it took.
     pub took: Took,
@@ -160,7 +160,7 @@ impl Tester {
         Self::of(Worker::new(ThreadPriority::Normal))
     }
 
-    /// For a window, beside a run: the machine is known, and the threads have a low priority.
+    /// A tester for a window, next to a run: the machine is known, and the threads have a low priority.
     pub fn in_background(machine: Machine) -> Self {
         Self::of(Worker::knowing(machine, ThreadPriority::Background))
     }
@@ -226,7 +226,7 @@ impl Tester {
     /// Shows a picture, or a row of a table, to a model.
     ///
     /// # Errors
-    /// Those of [`Tester::evaluate`]; a picture that cannot be read, or that these data have none of.
+    /// Those of [`Tester::evaluate`]; a picture that cannot be read, or data without pictures.
     pub fn show(&mut self, tried: &Tried, shown: Shown<'_>) -> Result<Reply> {
         let ready = self.ready(tried, Trying::Sample)?;
         let dataset = self.dataset(&ready.resolved)?;

@@ -2,7 +2,7 @@
 
 use crate::{backend::HostSlice, data::HostBatch, memory::probe::uncounted, step::MicroBatch};
 
-/// A batch that is no loader's.
+/// A batch that does not come from a loader.
 pub(super) struct OneSample(pub(super) HostBatch);
 
 impl MicroBatch for OneSample {
@@ -20,7 +20,7 @@ impl MicroBatch for OneSample {
 }
 
 impl Drop for OneSample {
-    /// As it was made: uncounted.
+    /// Frees it as it was made: uncounted.
     fn drop(&mut self) {
         uncounted(|| drop(std::mem::take(&mut self.0)));
     }

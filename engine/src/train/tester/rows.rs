@@ -13,7 +13,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Of so many numbers each.
+    /// Rows of this many numbers each.
     pub(super) fn new(classes: usize) -> Self {
         Self { row: vec![0.0; classes], begun: Vec::new() }
     }

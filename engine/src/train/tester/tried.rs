@@ -21,7 +21,7 @@ use crate::{
 pub struct Tried {
     /// What decides the model, its data, the device and the budget.
     pub experiment: Experiment,
-    /// The checkpoint whose weights it has; without one it has those of `weights.path`, or as it is initialised.
+    /// The checkpoint whose weights it has; without one it has the weights of `weights.path`, or is as it is initialised.
     pub checkpoint: Option<PathBuf>,
 }
 
@@ -40,7 +40,7 @@ impl Tried {
 /// What trying a model took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Took {
-    /// The line.
+    /// The budget.
     pub budget: Bytes,
     /// Predicted: most bytes alive, by the dry run of the same passes.
     pub predicted: Bytes,
@@ -54,7 +54,7 @@ pub struct Took {
 /// Where the weights of a model that was tried came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WeightsFrom {
-    /// A checkpoint, after so many steps.
+    /// A checkpoint, after this many steps.
     Checkpoint {
         /// The file.
         path: PathBuf,
@@ -63,7 +63,7 @@ pub enum WeightsFrom {
     },
     /// Files of weights.
     Files(PathBuf),
-    /// They are as they are initialised, and nothing was learned.
+    /// The weights are as they are initialised: nothing was learned.
     Initialised,
 }
 
@@ -121,7 +121,7 @@ impl Weights {
         loaded.filter(|names| names.len() == classes).unwrap_or_else(of_data)
     }
 
-    /// What is said of where they come from.
+    /// Where the weights come from, for a report.
     pub(super) fn source(&self, tried: &Tried) -> WeightsFrom {
         match self {
             Self::Checkpoint(checkpoint) => {
@@ -132,7 +132,7 @@ impl Weights {
         }
     }
 
-    /// Where they come from.
+    /// How a model with these weights begins.
     pub(super) fn begun(&self) -> Begun {
         match self {
             Self::Checkpoint(checkpoint) if checkpoint.is_thinned() => Begun::Thinned,

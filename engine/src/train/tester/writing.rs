@@ -1,4 +1,4 @@
-//! A prompt written on: token after token, each drawn from what a model of sequences finds likely.
+//! A continued prompt: token after token, each drawn from what a model of sequences finds likely.
 //!
 //! Owns how a token is drawn, by temperature and nucleus (Holtzman et al. 2020, "The curious case of neural text
 //! degeneration"). Always holds: the same prompt, settings and seed give the same tokens; each is drawn from a forward pass that
@@ -26,7 +26,7 @@ const MOST_TOKENS: usize = 1 << 20;
 /// How tokens are drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sampling {
-    /// How many; without a number as many as answer a prompt of the data.
+    /// How many tokens; without a number, as many as answer a prompt of the data.
     pub tokens: Option<usize>,
     /// What logits are divided by: 1 leaves them, less prefers the likely, 0 takes the likeliest alone.
     pub temperature: f64,
@@ -106,7 +106,7 @@ pub struct Written {
     pub is_answer: bool,
     /// The tokens after it.
     pub tokens: Vec<u32>,
-    /// The same as text.
+    /// The tokens as text.
     pub text: String,
     /// What it took.
     pub took: Took,
@@ -151,19 +151,20 @@ impl Tester {
     }
 }
 
-/// Text as it is said, sign by sign: of a sign of several bytes, or of several tokens, nothing is said before it is whole.
+/// Text as it is reported, character by character: a character of several bytes, or of several tokens, is reported once it is
+/// complete.
 struct Spoken<F> {
     alphabet: Alphabet,
     whole: String,
     begun: Vec<u8>,
-    /// Tokens of a tokenizer: the first `told` are said, and decide how those after them are written.
+    /// Tokens of a tokenizer: the first `told` are reported, and decide how the tokens after them are written.
     last: Vec<u32>,
     told: usize,
     say: F,
 }
 
 impl<F: FnMut(&str) -> ControlFlow<()>> Spoken<F> {
-    /// Nothing is said yet after the tokens of a `prompt`.
+    /// Nothing reported yet after the tokens of a `prompt`.
     fn after(prompt: &[u32], alphabet: Alphabet, say: F) -> Self {
         let last = prompt[prompt.len().saturating_sub(SIGN)..].to_vec();
         Self { alphabet, whole: String::new(), begun: Vec::new(), told: last.len(), last, say }

@@ -30,7 +30,7 @@ pub(in crate::backend) fn cached_elements(cached: &CachedAttention, threads: usi
     at_once * room(cached).iter().sum::<usize>()
 }
 
-/// [`Attention::Cached`](crate::backend::ops::Attention::Cached).
+/// Runs [`Attention::Cached`](crate::backend::ops::Attention::Cached).
 pub(in super::super) fn cached<T: Float>(cached: &CachedAttention, qkv: &[T], kept: &[T], y: &mut [T]) {
     let (s, whole, sizes) = (&cached.shape, cached.whole(), room(cached));
     let (dim, shared, scale) = (s.head_dim, s.heads / s.kv_heads, scale(s));

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::backend::AttentionShape;
 
-/// [`Attention::Efficient`](crate::backend::ops::Attention::Efficient).
+/// Runs [`Attention::Efficient`](crate::backend::ops::Attention::Efficient).
 pub(in super::super) fn forward<T: Float>(s: &AttentionShape, qkv: &[T], y: &mut [T], lse: &mut [T::Acc]) {
     let (tiling, dim, scale) = (AttentionTiling::of::<T>(s), s.head_dim, scale(s));
     let (sizes, y) = (tiling.forward_room(), MatMut::new(y, [s.rows(), s.width()], s.width()));
@@ -48,7 +48,7 @@ pub(in super::super) fn forward<T: Float>(s: &AttentionShape, qkv: &[T], y: &mut
     });
 }
 
-/// [`Attention::Plain`](crate::backend::ops::Attention::Plain).
+/// Runs [`Attention::Plain`](crate::backend::ops::Attention::Plain).
 pub(in super::super) fn forward_plain<T: Float>(s: &AttentionShape, qkv: &[T], y: &mut [T], p: &mut [T]) {
     let (tiling, dim, scale) = (AttentionTiling::of::<T>(s), s.head_dim, scale(s));
     let (sizes, y) = (tiling.plain_room(), MatMut::new(y, [s.rows(), s.width()], s.width()));

@@ -27,7 +27,7 @@ use crate::backend::AttentionShape;
 pub(in super::super) enum Weights<'a, T: Float> {
     /// The result and the softmax's denominators, from which they are recomputed.
     Recomputed { y: &'a [T], lse: &'a [T::Acc] },
-    /// All of them.
+    /// All the probabilities, as they were kept.
     Kept(&'a [T]),
 }
 
@@ -38,12 +38,12 @@ struct Gradient<'a, T: Float> {
     qkv: &'a [T],
     weights: Weights<'a, T>,
     dy: &'a [T],
-    /// Of each row of each head: the mean of its values' gradients.
+    /// For each row of each head, the mean of its values' gradients.
     means: &'a [T::Acc],
 }
 
 /// [`Attention::EfficientGrad`](crate::backend::ops::Attention::EfficientGrad) and
-/// [`Attention::PlainGrad`](crate::backend::ops::Attention::PlainGrad).
+/// Runs [`Attention::PlainGrad`](crate::backend::ops::Attention::PlainGrad).
 pub(in super::super) fn gradient<T: Float>(
     s: &AttentionShape,
     qkv: &[T],
@@ -131,7 +131,7 @@ impl<'a, T: Float> Gradient<'a, T> {
         Positions::new(self.qkv, start, self.s.packed(), self.s.head_dim)
     }
 
-    /// The gradients of a sequence's and group's keys and values at `keys`, and what they add to those of its queries.
+    /// The gradients of a sequence's and group's keys and values at `keys`, and what they add to the gradients of its queries.
     fn by_keys(
         &self,
         [sequence, group]: [usize; 2],
@@ -245,7 +245,7 @@ simd! {
         }
     }
 
-    /// Turns the gradients of probabilities into those of logits, times the scale.
+    /// Turns the gradients of probabilities into gradients of logits, times the scale.
     fn slope [A: Accumulator] (keys: usize, scale: A, means: &[A], weights: &[A], slopes: &mut [A]) {
         for ((slopes, weights), mean) in slopes.chunks_exact_mut(keys).zip(weights.chunks_exact(keys)).zip(means) {
             for (slope, weight) in slopes.iter_mut().zip(weights) {

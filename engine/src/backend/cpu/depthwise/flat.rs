@@ -32,7 +32,7 @@ pub(super) fn backwards(w: &Window) -> Window {
     Window { height: w.out_height(), width: w.out_width(), padding: w.size - 1 - w.padding, ..*w }
 }
 
-/// A row of the input, of which runs are taken.
+/// A row of the input, from which runs are taken.
 struct Line<'a, T> {
     elements: &'a [T],
     /// Numbers before the row's first that a run may ask for.

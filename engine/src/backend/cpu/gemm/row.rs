@@ -1,6 +1,6 @@
 //! A row times a transposed matrix: a dense layer of one sample, or of one token.
 //!
-//! A tiled product would lay out a block of the matrix for each few sums. Here each element of the result is a sum over two
+//! A tiled product would lay out a block of the matrix for a few sums each. Here each element of the result is a sum over two
 //! rows that lie in memory as they are, so there is no scratch.
 
 use super::super::{float::Float, lanes::dot, parallel, simd::simd};

@@ -6,9 +6,9 @@
 /// The layout of a block of an operand in the product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::backend) enum Layout {
-    /// In place, row after row.
+    /// Read in place, row after row.
     Rows,
-    /// In place, column after column.
+    /// Read in place, column after column.
     Columns,
     /// Copied (converted, or gathered from an image), row after row.
     CopiedRows,
@@ -17,7 +17,7 @@ pub(in crate::backend) enum Layout {
 }
 
 impl Layout {
-    /// Of a matrix in memory.
+    /// How an operand is read that is a matrix in memory.
     pub(in crate::backend) fn of(direct: bool, transposed: bool) -> Self {
         match (direct, transposed) {
             (true, false) => Self::Rows,
@@ -43,7 +43,7 @@ pub(in crate::backend) struct Product {
     pub(in crate::backend) m: usize,
     /// Columns of `c`.
     pub(in crate::backend) n: usize,
-    /// Inner extent.
+    /// The inner extent.
     pub(in crate::backend) k: usize,
     /// Bytes of an element of arithmetic.
     pub(in crate::backend) width: usize,

@@ -13,7 +13,7 @@ const FILTERS: usize = 2;
 /// Which instructions multiply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// Those that every processor has.
+    /// The instructions that every processor has.
     Plain,
     /// 16 products of 16 bits at once, added in pairs.
     #[cfg(target_arch = "x86_64")]
@@ -62,7 +62,7 @@ pub(super) struct Block<'a> {
     pub(super) stride: usize,
     /// A multiple of [`PIXELS`].
     pub(super) rows: usize,
-    /// All codes, a row of `taps` a filter.
+    /// All codes: a row of `taps` for each filter.
     pub(super) weight: &'a [u8],
     pub(super) taps: usize,
     /// Which taps the terms are.

@@ -1,7 +1,7 @@
 //! The product of codes, a block of pixels a piece.
 //!
 //! A piece gathers the patches of its pixels (im2col; Chellapilla et al. 2006), adds up integers, and turns them into numbers
-//! once they are whole. Always holds: what it allocates is the same on every processor, whatever instructions it has.
+//! once they are whole. Always holds: it allocates the same on every processor, with any instructions.
 
 use std::ops::Range;
 
@@ -43,7 +43,7 @@ impl Blocks {
     /// Multiplications and additions below which a product stays on one thread.
     const PARALLEL_FLOPS: usize = 3 << 20;
 
-    /// Of a window's product.
+    /// The plan for a window's product.
     pub(in crate::backend) fn new(w: &Window) -> Self {
         let (pixels, taps) = (w.out_pixels(), w.taps());
         let is_parallel = 2 * pixels * taps * w.filters >= Self::PARALLEL_FLOPS;
@@ -85,7 +85,7 @@ struct Product<'a, T> {
     bias: Option<&'a [T]>,
 }
 
-/// [`Int8::Product`](crate::backend::ops::Int8::Product).
+/// Runs [`Int8::Product`](crate::backend::ops::Int8::Product).
 pub(super) fn product<T: Float>(window: &Window, o: &Operands<'_>) -> Result<()> {
     let (codes, steps, weight) = (o.input_bytes(0)?, Steps::of(&o.input(1)?), o.input_bytes(2)?);
     let (scales, sums) = (o.input::<f32>(3)?, o.input_integers(4)?);

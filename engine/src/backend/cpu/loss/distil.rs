@@ -17,7 +17,7 @@ use crate::backend::{IGNORE_INDEX, ops::Lesson};
 /// An element's arithmetic in streamed elements.
 const WEIGHT: usize = 12;
 
-/// [`Loss::Distil`](crate::backend::ops::Loss::Distil).
+/// Runs [`Loss::Distil`](crate::backend::ops::Loss::Distil).
 pub(super) fn loss<T: Float>(lesson: Lesson, logits: &[T], taught: &[T], labels: &[u32], stats: &mut [f64]) {
     let rows = labels.len();
     let classes = logits.len() / rows.max(1);
@@ -34,7 +34,7 @@ pub(super) fn loss<T: Float>(lesson: Lesson, logits: &[T], taught: &[T], labels:
     }
 }
 
-/// [`Loss::DistilGrad`](crate::backend::ops::Loss::DistilGrad).
+/// Runs [`Loss::DistilGrad`](crate::backend::ops::Loss::DistilGrad).
 pub(super) fn gradient<T: Float>(lesson: Lesson, scale: f64, taught: &[T], labels: &[u32], logits: &mut [T]) {
     let rows = labels.len();
     let classes = logits.len() / rows.max(1);

@@ -41,7 +41,7 @@ pub(super) struct Norm {
 }
 
 impl Norm {
-    /// [`Norm::Batch`](crate::backend::ops::Norm::Batch). `parameters`: weight, bias; `statistics`: mean,
+    /// Runs [`Norm::Batch`](crate::backend::ops::Norm::Batch). `parameters`: weight, bias; `statistics`: mean,
     /// inverse; `running`: mean, variance, or empty.
     pub(super) fn forward<T: Float, W: Float<Acc = T::Acc>>(
         &self,
@@ -74,7 +74,7 @@ impl Norm {
     }
 }
 
-/// [`Norm::BatchApply`](crate::backend::ops::Norm::BatchApply), of `y` itself where there is no `x`. `statistics`:
+/// Runs [`Norm::BatchApply`](crate::backend::ops::Norm::BatchApply), of `y` itself where there is no `x`. `statistics`:
 /// mean, inverse; `parameters`: weight, bias.
 pub(super) fn apply<T: Float, W: Float<Acc = T::Acc>>(
     x: Option<&[T]>,
@@ -89,7 +89,7 @@ pub(super) fn apply<T: Float, W: Float<Acc = T::Acc>>(
     });
 }
 
-/// [`Norm::BatchGrad`](crate::backend::ops::Norm::BatchGrad). `statistics`: mean, inverse; `gradients`: of
+/// Runs [`Norm::BatchGrad`](crate::backend::ops::Norm::BatchGrad). `statistics`: mean, inverse; `gradients`: of
 /// weight, of bias.
 pub(super) fn gradient<T: Float, W: Float<Acc = T::Acc>>(
     extents: &Rows,
@@ -124,7 +124,7 @@ pub(super) fn gradient<T: Float, W: Float<Acc = T::Acc>>(
     });
 }
 
-/// [`Norm::BatchFixed`](crate::backend::ops::Norm::BatchFixed). `estimates`: mean, variance; `parameters`: weight,
+/// Runs [`Norm::BatchFixed`](crate::backend::ops::Norm::BatchFixed). `estimates`: mean, variance; `parameters`: weight,
 /// bias.
 pub(super) fn fixed<T: Float, W: Float<Acc = T::Acc>>(
     epsilon: f64,
@@ -138,8 +138,8 @@ pub(super) fn fixed<T: Float, W: Float<Acc = T::Acc>>(
     });
 }
 
-/// Sums over rows: of `dy` and of `dy * (x - shift)`, or, when `dy` is empty, of `x - shift` and of its square. The result
-/// is the front of `room`.
+/// Sums over rows: of `dy` and of `dy * (x - shift)`, or, when `dy` is empty, of `x - shift` and of its square. The result is
+/// the front of `room`.
 fn sum<'r, T: Float, S: Copy + Send + Sync>(
     extents: &Rows,
     x: &[T],

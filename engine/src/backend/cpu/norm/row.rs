@@ -18,8 +18,8 @@ const CHUNK: usize = 16;
 /// Columns of such a sum.
 const BLOCK: usize = 64;
 
-/// [`Norm::Layer`](crate::backend::ops::Norm::Layer), or, where `bias` and `mean` are empty,
-/// [`Norm::Rms`](crate::backend::ops::Norm::Rms).
+/// Runs [`Norm::Layer`](crate::backend::ops::Norm::Layer), or, where `bias` and `mean` are empty,
+/// Runs [`Norm::Rms`](crate::backend::ops::Norm::Rms).
 pub(super) fn forward<T: Float, W: Float<Acc = T::Acc>>(
     epsilon: f64,
     x: &[T],
@@ -35,8 +35,8 @@ pub(super) fn forward<T: Float, W: Float<Acc = T::Acc>>(
     });
 }
 
-/// [`Norm::LayerGrad`](crate::backend::ops::Norm::LayerGrad), or, where `mean` and `dbias` are empty,
-/// [`Norm::RmsGrad`](crate::backend::ops::Norm::RmsGrad).
+/// Runs [`Norm::LayerGrad`](crate::backend::ops::Norm::LayerGrad), or, where `mean` and `dbias` are empty,
+/// Runs [`Norm::RmsGrad`](crate::backend::ops::Norm::RmsGrad).
 pub(super) fn gradient<T: Float, W: Float<Acc = T::Acc>>(
     extents: &Rows,
     accumulate: bool,

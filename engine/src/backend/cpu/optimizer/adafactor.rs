@@ -46,7 +46,7 @@ pub(super) struct Adafactor<'a> {
 }
 
 impl Adafactor<'_> {
-    /// Of a matrix with its means of squares over rows and over columns.
+    /// Updates a matrix with its means of squares over rows and over columns.
     pub(super) fn matrix<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
         &self,
         grad: &[G],
@@ -84,7 +84,7 @@ impl Adafactor<'_> {
         });
     }
 
-    /// Of a vector with its second moment.
+    /// Updates a vector with its second moment.
     pub(super) fn vector<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
         &self,
         grad: &[G],

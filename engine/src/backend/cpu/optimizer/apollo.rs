@@ -24,7 +24,7 @@ const PARTS: usize = 8;
 /// Lanes of a sum.
 const LANES: usize = 16;
 
-/// Bytes of scratch: the direction, and the gradient's part in it: of a wide matrix the sums of the parts.
+/// Bytes of scratch: the direction, and the gradient's part in it; for a wide matrix, the sums of the parts.
 pub(in crate::backend) fn scratch_bytes(extents: &Rows) -> usize {
     let sums = if is_tall(extents) { extents.rows } else { batch::parts(extents) * extents.columns };
     (extents.rows.min(extents.columns) + sums) * size_of::<f64>()
@@ -47,7 +47,8 @@ pub(super) struct ApolloMini<'a> {
 }
 
 impl ApolloMini<'_> {
-    /// `states`: both moments of the gradient's part in the direction, and the norm of the last step, but for the rate.
+    /// Makes the update. `states`: both moments of the gradient's part in the direction, and the norm of the last step, without
+    /// the rate.
     pub(super) fn step<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
         &self,
         grad: &[G],
@@ -82,7 +83,7 @@ impl ApolloMini<'_> {
         });
     }
 
-    /// Of a matrix with few columns: the sum of each row times `direction` to `sums`. Gives the sum of squares.
+    /// For a matrix with few columns: writes the sum of each row times `direction` to `sums`. Returns the sum of squares.
     fn by_row<G: Float>(&self, grad: &[G], direction: &[f64], sums: &mut [f64]) -> f64 {
         let Rows { rows, columns } = self.extents;
         let parts = if rows * columns < 2 * parallel::GRAIN { 1 } else { PARTS.min(rows) };
@@ -100,7 +101,8 @@ impl ApolloMini<'_> {
         squares.iter().sum()
     }
 
-    /// Of a matrix with few rows: the sum of each column times `direction` to the first of `sums`. Gives the sum of squares.
+    /// For a matrix with few rows: writes the sum of each column times `direction` to the first of `sums`. Returns the sum of
+    /// squares.
     fn by_column<G: Float>(&self, grad: &[G], direction: &[f64], sums: &mut [f64]) -> f64 {
         let Rows { rows, columns } = self.extents;
         let parts = batch::parts(&self.extents);
@@ -121,7 +123,7 @@ impl ApolloMini<'_> {
         squares.iter().sum()
     }
 
-    /// Moves the moments. Gives the norm of AdamW's step in the direction over that of the gradient there.
+    /// Moves the moments. Returns the norm of AdamW's step in the direction over the norm of the gradient there.
     fn adapted<A: Accumulator>(&self, sums: &[f64], first: &mut [A], second: &mut [A]) -> f64 {
         let Moments { beta1, beta2, .. } = self.moments;
         // Of a rate of one: what corrects the moments' bias.

@@ -2,7 +2,7 @@
 
 use crate::backend::cpu::{float::Float, parallel, simd::simd};
 
-/// [`Optimizer::SumSquares`](crate::backend::ops::Optimizer::SumSquares).
+/// Runs [`Optimizer::SumSquares`](crate::backend::ops::Optimizer::SumSquares).
 pub(super) fn sum_squares<T: Float>(x: &[T], sum: &mut [f64]) {
     const PARTS: usize = 32;
     let parts = if x.len() < parallel::GRAIN { 1 } else { PARTS };
@@ -13,7 +13,7 @@ pub(super) fn sum_squares<T: Float>(x: &[T], sum: &mut [f64]) {
     sum[0] += sums[..parts].iter().sum::<f64>();
 }
 
-/// [`Optimizer::Clip`](crate::backend::ops::Optimizer::Clip).
+/// Runs [`Optimizer::Clip`](crate::backend::ops::Optimizer::Clip).
 pub(super) fn factor(limit: f64, squares: f64) -> f64 {
     let norm = squares.sqrt();
     if norm > limit { limit / norm } else { 1.0 }

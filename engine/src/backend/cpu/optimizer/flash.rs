@@ -33,7 +33,7 @@ pub(super) struct States<'a> {
     pub(super) corrections: Option<(NarrowWeight, &'a mut [u8])>,
 }
 
-/// [`UpdateRule::FlashAdamW`].
+/// Runs [`UpdateRule::FlashAdamW`].
 pub(super) fn adamw<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
     update: &Update,
     moments: &Moments,
@@ -70,7 +70,7 @@ fn half_gap(narrow: NarrowWeight, weight: f32) -> f32 {
     f32::from_bits(exponent << 23) * f32::from_bits((127 - fraction_bits - 1) << 23)
 }
 
-/// The code of a number between -1 and 1; of what is no number, that of zero.
+/// The code of a number between -1 and 1; for NaN, the code of zero.
 #[inline(always)]
 fn code(share: f32) -> u8 {
     (share.clamp(-1.0, 1.0) * STEPS[0] + 0.5f32.copysign(share)) as i8 as u8
@@ -95,13 +95,13 @@ fn expand(code: u8) -> f32 {
     companded / (2.0 - companded.abs())
 }
 
-/// The code of a share of the root of the group's largest second moment: zero of zero alone, and of what is no number.
+/// The code of a share of the root of the group's largest second moment: zero for zero only, and for NaN.
 #[inline(always)]
 fn root_code(share: f32) -> u8 {
     ((share * STEPS[1] + 0.5) as u8).max(u8::from(share > 0.0))
 }
 
-/// The scale of a group: its largest magnitude. What is no number is none.
+/// The scale of a group: its largest magnitude, without NaN.
 #[inline(always)]
 fn scale(of: &[f32; GROUP]) -> f32 {
     const LANES: usize = 16;
@@ -115,7 +115,7 @@ fn scale(of: &[f32; GROUP]) -> f32 {
     lanes.into_iter().fold(0.0, f32::max)
 }
 
-/// What a share is divided by: of what has nothing but zeros, anything.
+/// The divisor of a share: any number for a group of zeros.
 #[inline(always)]
 fn unit(scale: f32) -> f32 {
     if scale > 0.0 { scale } else { 1.0 }
@@ -155,7 +155,7 @@ fn step<A: Accumulator, G: Float<Acc = A>>(
 }
 
 simd! {
-    /// Some groups, of which the last one may be shorter.
+    /// Updates some groups; the last one may be shorter.
     fn groups [W: Float, G: Float<Acc = W::Acc>] (
         constants: Adam<W::Acc>, grad: &[G], weight: &mut [W], first: (&mut [u8], &mut [f32]),
         second: (&mut [u8], &mut [f32]), corrections: Option<(NarrowWeight, &mut [u8])>,

@@ -1,11 +1,11 @@
 //! AdamW whose moments are 4-bit codes between updates (Li, Chen & Zhu 2023, "Memory efficient optimizers with 4-bit
 //! states"): a block is decoded, updated in the type of arithmetic, and coded again by the nearest value.
 //!
-//! A first moment has the paper's dynamic code with a sign: three decades below the block's largest magnitude, each with
-//! twice as many values as the one below, evenly apart, and 0 and 1. A second moment has sixteen values evenly apart, of which
-//! zero is none, because the update divides by its root. In a matrix its scale is the smaller one of the largest of its row
-//! and that of its column. Those are known only when all of the matrix has been seen, so its second moments are made
-//! twice: once for the scales, once for the step.
+//! A first moment has the paper's dynamic code with a sign: three decades below the block's largest magnitude, each with twice
+//! as many values as the one below, evenly apart, and 0 and 1. A second moment has sixteen values evenly apart, without zero,
+//! because the update divides by its root. In a matrix its scale is the smaller one of the largest of its row and that of its
+//! column. Those are known only when all of the matrix has been seen, so its second moments are made twice: once for the
+//! scales, once for the step.
 
 use super::{Adam, write_copy};
 use crate::backend::{
@@ -23,7 +23,7 @@ const BLOCK: usize = UpdateRule::BLOCK_OF_4_BITS;
 /// Lanes of the search for the largest magnitude.
 const LANES: usize = 16;
 
-/// Of first moments, as shares of the block's largest.
+/// The values of first moments, as shares of the block's largest.
 const SIGNED: [f32; 16] = [
     -0.8875, -0.6625, -0.4375, -0.2125, -0.0775, -0.0325, -0.0055, 0.0, 0.0055, 0.0325, 0.0775, 0.2125, 0.4375, 0.6625,
     0.8875, 1.0,
@@ -37,7 +37,7 @@ const MIDDLES: [f32; 15] = {
     }
     middles
 };
-/// Of second moments, as shares of their scale.
+/// The values of second moments, as shares of their scale.
 const EVEN: [f32; 16] = {
     let (mut values, mut i) = ([0.0; 16], 0);
     while i < 16 {
@@ -47,7 +47,7 @@ const EVEN: [f32; 16] = {
     values
 };
 
-/// Bytes of scratch: of a matrix the new largest of each row, and those of each column part by part.
+/// Bytes of scratch: for a matrix, the new largest of each row, and the new largest of each column part by part.
 pub(in crate::backend) fn scratch_bytes(extents: &Rows) -> usize {
     if extents.rows == 1 { 0 } else { (extents.rows + batch::parts(extents) * extents.columns) * size_of::<f32>() }
 }
@@ -58,7 +58,7 @@ pub(super) struct States<'a> {
     pub(super) first: (&'a mut [u8], &'a mut [f32]),
     /// Codes of the second.
     pub(super) second: &'a mut [u8],
-    /// Its scales: of a matrix by row and by column, of a vector by block and none.
+    /// The scales: for a matrix by row and by column; for a vector by block, and no second ones.
     pub(super) scales: (&'a mut [f32], Option<&'a mut [f32]>),
 }
 
@@ -184,7 +184,7 @@ fn pass<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
     });
 }
 
-/// The largest magnitude. What is no number is none.
+/// The largest magnitude, without NaN.
 #[inline(always)]
 fn largest(of: &[f32; BLOCK]) -> f32 {
     let mut lanes = [0.0f32; LANES];
@@ -197,7 +197,7 @@ fn largest(of: &[f32; BLOCK]) -> f32 {
     lanes.into_iter().fold(0.0, f32::max)
 }
 
-/// What a share is divided by: of what has nothing but zeros, anything.
+/// The divisor of a share: any number for a block of zeros.
 #[inline(always)]
 fn unit(top: f32) -> f32 {
     if top > 0.0 { top } else { 1.0 }
@@ -213,7 +213,7 @@ fn nearest(share: f32) -> u8 {
     at as u8
 }
 
-/// The code of a second moment; of what is no number, the lowest.
+/// The code of a second moment; for NaN, the lowest code.
 #[inline(always)]
 fn nearest_even(share: f32) -> u8 {
     (share * 16.0 - 0.5).clamp(0.0, 15.0) as u8
@@ -244,8 +244,8 @@ simd! {
         }
     }
 
-    /// The largest of the next second moments of a part of a row, and that of each of its columns to `tops`. `squares` are
-    /// what the codes stand for.
+    /// The largest of the next second moments of a part of a row; writes the largest of each of its columns to `tops`.
+    /// `squares` are the values that the codes stand for.
     fn largest_of [G: Float] (
         constants: Adam<G::Acc>, grad: &[G], squares: &[f32], scales: (f32, &[f32]), tops: &mut [f32],
     ) -> f32 {
@@ -261,8 +261,8 @@ simd! {
         top
     }
 
-    /// One block, of at most [`BLOCK`] elements, whose second moments have the scales `old`. Codes those by `new`, or else by
-    /// their largest, which it gives.
+    /// Updates one block, of at most [`BLOCK`] elements, whose second moments have the scales `old`. Codes them by `new`, or
+    /// else by their largest, which it returns.
     fn block [W: Float, G: Float<Acc = W::Acc>] (
         constants: Adam<W::Acc>, grad: &[G], weight: &mut [W], first: (&mut [u8], &mut f32), second: &mut [u8],
         old: &[f32; BLOCK], new: Option<&[f32; BLOCK]>,

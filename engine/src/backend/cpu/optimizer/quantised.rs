@@ -25,7 +25,7 @@ const LANES: usize = 16;
 const BUCKET_SHIFT: u32 = 16;
 /// The bucket of 2^-23, below half of the smallest value of either code.
 const FIRST_BUCKET: usize = 104 << 7;
-/// Buckets from there to that of 1.
+/// Buckets from there to the bucket of 1.
 const BUCKETS: usize = (127 << 7) - FIRST_BUCKET + 1;
 
 /// Values from 0 to 1, rising, and how to find the nearest.
@@ -38,15 +38,15 @@ pub(in crate::backend::cpu) struct Code {
     nearest: [u8; BUCKETS],
 }
 
-/// Of first moments: the magnitudes; 127 stands for zero, negative ones are below it.
+/// The code of first moments: the magnitudes; 127 stands for zero, negative ones are below it.
 pub(in crate::backend::cpu) static SIGNED: Code = Code::new(1);
-/// Of second moments.
+/// The code of second moments.
 static UNSIGNED: Code = Code::new(2);
 /// The code of zero with a sign.
 pub(in crate::backend::cpu) const ZERO: u8 = 127;
 
 impl Code {
-    /// With `first` values in the lowest decade.
+    /// Makes the code with `first` values in the lowest decade.
     const fn new(first: usize) -> Self {
         let (mut values, mut middles, mut count) = ([1.0f32; 256], [f32::INFINITY; 256], 1);
         values[0] = 0.0;
@@ -93,7 +93,7 @@ pub(in crate::backend::cpu) fn signed(code: u8) -> f32 {
     if code < ZERO { -magnitude } else { magnitude }
 }
 
-/// [`UpdateRule::AdamW8`]. `states`: codes and largest magnitudes, of the first moment and of the second.
+/// Runs [`UpdateRule::AdamW8`]. `states`: codes and largest magnitudes, of the first moment and of the second.
 pub(super) fn adamw<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
     update: &Update,
     moments: &Moments,
@@ -134,7 +134,7 @@ fn largest(of: &[f32; BLOCK]) -> f32 {
 }
 
 simd! {
-    /// One block, of at most [`BLOCK`] elements.
+    /// Updates one block, of at most [`BLOCK`] elements.
     fn block [W: Float, G: Float<Acc = W::Acc>] (
         constants: Adam<W::Acc>, grad: &[G], weight: &mut [W], first: (&mut [u8], &mut f32), second: (&mut [u8], &mut f32),
     ) {

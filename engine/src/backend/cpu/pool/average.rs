@@ -12,7 +12,7 @@ use crate::backend::cpu::{float::Float, parallel, simd::simd};
 /// Channels at a time.
 const BLOCK: usize = 64;
 
-/// [`Pool::Average`](crate::backend::ops::Pool::Average).
+/// Runs [`Pool::Average`](crate::backend::ops::Pool::Average).
 pub(super) fn forward<T: Float>(w: &Window, x: &[T], y: &mut [T]) {
     let line = w.out_width() * w.channels;
     parallel::ranges(w.batch * w.out_height(), line * w.size, parallel::rows(y, line), |rows, y| {
@@ -20,20 +20,20 @@ pub(super) fn forward<T: Float>(w: &Window, x: &[T], y: &mut [T]) {
     });
 }
 
-/// [`Pool::AverageGrad`](crate::backend::ops::Pool::AverageGrad).
+/// Runs [`Pool::AverageGrad`](crate::backend::ops::Pool::AverageGrad).
 pub(super) fn gradient<T: Float>(w: &Window, dy: &[T], dx: &mut [T]) {
     let line = w.width * w.channels;
     parallel::ranges(w.batch * w.height, line, parallel::rows(dx, line), |rows, dx| gradient_rows(w, rows, dy, dx));
 }
 
-/// [`Pool::Global`](crate::backend::ops::Pool::Global).
+/// Runs [`Pool::Global`](crate::backend::ops::Pool::Global).
 pub(super) fn global<T: Float>(pixels: usize, channels: usize, x: &[T], y: &mut [T]) {
     parallel::ranges(y.len() / channels, pixels * channels, parallel::rows(y, channels), |images, y| {
         global_images(pixels, channels, &x[images.start * pixels * channels..images.end * pixels * channels], y);
     });
 }
 
-/// [`Pool::GlobalGrad`](crate::backend::ops::Pool::GlobalGrad).
+/// Runs [`Pool::GlobalGrad`](crate::backend::ops::Pool::GlobalGrad).
 pub(super) fn global_gradient<T: Float>(pixels: usize, channels: usize, dy: &[T], dx: &mut [T]) {
     let image = pixels * channels;
     parallel::ranges(dy.len() / channels, image, parallel::rows(dx, image), |images, dx| {

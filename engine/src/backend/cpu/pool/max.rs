@@ -15,7 +15,7 @@ use crate::backend::cpu::{
 /// Channels at a time.
 const BLOCK: usize = 64;
 
-/// [`Pool::Max`](crate::backend::ops::Pool::Max).
+/// Runs [`Pool::Max`](crate::backend::ops::Pool::Max).
 pub(super) fn forward<T: Float>(w: &Window, x: &[T], y: &mut [T], index: Option<&mut [u8]>) {
     let line = w.out_width() * w.channels;
     let parts = (parallel::rows(y, line), index.map(|index| parallel::rows(index, line)));
@@ -24,7 +24,7 @@ pub(super) fn forward<T: Float>(w: &Window, x: &[T], y: &mut [T], index: Option<
     });
 }
 
-/// [`Pool::MaxGrad`](crate::backend::ops::Pool::MaxGrad).
+/// Runs [`Pool::MaxGrad`](crate::backend::ops::Pool::MaxGrad).
 pub(super) fn gradient<T: Float>(w: &Window, dy: &[T], index: &[u8], dx: &mut [T]) {
     let line = w.width * w.channels;
     parallel::ranges(w.batch * w.height, line, parallel::rows(dx, line), |rows, dx| {

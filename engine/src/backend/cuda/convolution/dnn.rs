@@ -1,8 +1,9 @@
 //! cuDNN's algorithms for a convolution, and the choice among them.
 //!
-//! Always holds: cuDNN is asked once for each convolution, and the first algorithm that it then runs is used from then on,
-//! so that a run repeats. An algorithm whose sums have no fixed order, or whose operands are rounded, is used only when the
-//! experiment allows it: with f32 it is told to multiply in f32 whatever it was proposed with, and one that cannot refuses.
+//! Always holds: cuDNN is asked once for each convolution, and the first algorithm that it then runs is used from then on, so
+//! that a run repeats. An algorithm whose sums have no fixed order, or whose operands are rounded, is used only when the
+//! experiment allows it: with f32 it is told to multiply in f32, whatever units it was proposed with, and an algorithm that
+//! cannot do so refuses.
 
 use std::{
     cell::RefCell,
@@ -117,7 +118,7 @@ enum Algorithm {
     WeightGradient(FilterAlgo),
 }
 
-/// Those of cuDNN's proposals, which come fastest first, that the experiment allows.
+/// cuDNN's proposals, fastest first, that the experiment allows.
 macro_rules! propose {
     ($question:expr, $handle:expr, $ask:path, $perf:ty, [$($descriptor:expr),*], $wrap:path) => {{
         const PROPOSALS: usize = 16;

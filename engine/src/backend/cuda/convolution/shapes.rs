@@ -106,7 +106,7 @@ pub(super) struct Shapes {
 }
 
 impl Shapes {
-    /// Those of tensors of `dtype`: f32, bf16 or f16.
+    /// The descriptors for tensors of `dtype`: f32, bf16 or f16.
     ///
     /// # Errors
     /// Fails when the library does.

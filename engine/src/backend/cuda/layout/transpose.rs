@@ -10,7 +10,7 @@ pub(in crate::backend::cuda) const SOURCE: Source =
 /// Side of a square that a block turns, and rows of threads, as `SIDE` and `STEP` of `transpose.cu`.
 const SIDE: usize = 32;
 const STEP: u32 = 8;
-/// The most squares: each is a block, and a grid has at most so many along x.
+/// The most squares: each is a block, and a grid has at most this many along x.
 const MOST: usize = i32::MAX as usize;
 
 /// Launches [`Layout::Transpose`](crate::backend::ops::Layout::Transpose).

@@ -1,7 +1,7 @@
 //! Images of modules that are compiled on a few threads at once.
 //!
-//! Always holds: each image is compiled once, whoever asks for it first; a thread ends with the image that it is at once this
-//! is dropped. Refuses nothing: what no thread comes to is compiled by who needs it.
+//! Always holds: each image is compiled once, whichever thread asks for it first; a thread ends after its present image once
+//! this is dropped. Refuses nothing: the caller that needs an image compiles it if no thread has come to it.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -37,7 +37,7 @@ enum State {
 }
 
 impl<K: Eq + Hash + Clone + Send + 'static> Ahead<K> {
-    /// None yet.
+    /// No images yet.
     pub(super) fn new() -> Self {
         let shared = Shared { images: Mutex::default(), changed: Condvar::new(), is_over: AtomicBool::new(false) };
         Self { shared: Arc::new(shared), threads: Mutex::default() }
@@ -48,7 +48,7 @@ impl<K: Eq + Hash + Clone + Send + 'static> Ahead<K> {
         self.shared.get(key, compile)
     }
 
-    /// Lets so many threads go through `jobs`.
+    /// Lets this many threads go through `jobs`.
     pub(super) fn start<J: FnOnce() -> Result<Image> + Send + 'static>(&self, jobs: Vec<(K, J)>, threads: usize) {
         let jobs = Arc::new(Mutex::new(VecDeque::from(jobs)));
         for _ in 0..threads {

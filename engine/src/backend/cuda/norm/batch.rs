@@ -62,7 +62,7 @@ pub(super) fn apply(o: &Operands<'_>, adds: bool) -> Result<()> {
     write(o, types, [x, y], parameters, [rows, columns], adds)
 }
 
-/// The same launch for the forward pass and for its recomputation, so that every bit is the same.
+/// Makes the same launch for the forward pass and for its recomputation, so that every bit is the same.
 fn write(
     o: &Operands<'_>,
     types: [DType; 2],
@@ -76,7 +76,7 @@ fn write(
     o.launch(&SOURCE, types, c"batch_norm_apply", tiles.rows(rows), args)
 }
 
-/// The gradient.
+/// Launches the gradient.
 pub(super) fn gradient(o: &Operands<'_>, extents: Rows, accumulate: bool) -> Result<()> {
     let Rows { rows, columns } = extents;
     let types = [o.input_type(0), o.input_type(3)];

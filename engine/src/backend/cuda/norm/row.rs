@@ -53,7 +53,7 @@ pub(super) fn forward(o: &Operands<'_>, extents: Rows, epsilon: f64, has_mean: b
     o.launch(&SOURCE, types, c"row_norm", grid, args)
 }
 
-/// The gradient.
+/// Launches the gradient.
 pub(super) fn gradient(o: &Operands<'_>, extents: Rows, accumulate: bool, has_mean: bool) -> Result<()> {
     let Rows { rows, columns } = extents;
     let last = if has_mean { 3 } else { 2 };

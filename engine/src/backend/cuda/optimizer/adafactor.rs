@@ -18,7 +18,7 @@ use crate::{
 pub(in crate::backend::cuda) const SOURCE: Source =
     Source { name: "adafactor", text: include_str!("adafactor.cu"), types: Types::ElementAndWeight };
 
-/// Launches it.
+/// Launches the update.
 pub(super) fn launch(update: &Update, e: &Rows, step: u64, copies: [Pointer; 2], o: &Operands<'_>) -> Result<()> {
     let types = optimizer::types(o);
     let means = types[0].accumulator();

@@ -17,7 +17,7 @@ use crate::{
 pub(in crate::backend::cuda) const SOURCE: Source =
     Source { name: "apollo", text: include_str!("apollo.cu"), types: Types::ElementAndWeight };
 
-/// Launches it.
+/// Launches the update.
 pub(super) fn launch(
     update: &Update,
     (moments, e, key): (&Moments, &Rows, u64),

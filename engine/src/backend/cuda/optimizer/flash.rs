@@ -18,7 +18,7 @@ pub(in crate::backend::cuda) const SOURCE: Source =
 /// Groups of codes that a block of threads takes at once: a warp one.
 const WARPS: usize = THREADS as usize / UpdateRule::GROUP;
 
-/// Launches it.
+/// Launches the update.
 pub(super) fn launch(
     update: &Update,
     (moments, narrow): (&Moments, Option<NarrowWeight>),

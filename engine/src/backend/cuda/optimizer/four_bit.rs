@@ -20,7 +20,7 @@ pub(in crate::backend::cuda) const SOURCE: Source =
 /// Blocks of codes that a block of threads takes at once: a warp one.
 const WARPS: usize = THREADS as usize / 32;
 
-/// Launches it.
+/// Launches the update.
 pub(super) fn launch(
     update: &Update,
     (moments, e): (&Moments, &Rows),

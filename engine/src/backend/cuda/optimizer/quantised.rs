@@ -22,7 +22,7 @@ const WARPS: usize = THREADS as usize / 32;
 /// The most blocks of threads: each makes the code's values when it starts.
 const BLOCKS: usize = 1024;
 
-/// Launches it.
+/// Launches the update.
 pub(super) fn launch(update: &Update, moments: &Moments, copies: [Pointer; 2], o: &Operands<'_>) -> Result<()> {
     let states = [1, 2, 3, 4].map(|i| o.output_type(i));
     if states != [DType::U8, DType::F32, DType::U8, DType::F32] {

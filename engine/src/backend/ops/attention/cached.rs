@@ -16,7 +16,7 @@ pub struct CachedAttention {
     pub shape: AttentionShape,
     /// Positions before them, whose keys and values are kept.
     pub seen: usize,
-    /// Positions that there is room for. Scratch is that of so many, so that each pass over one sequence takes the same.
+    /// Positions that there is room for. The scratch follows from this number, so each pass over one sequence takes the same.
     pub places: usize,
 }
 

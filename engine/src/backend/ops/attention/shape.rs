@@ -7,11 +7,11 @@ use std::ops::Range;
 /// (Ainslie et al. 2023).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AttentionShape {
-    /// Sequences.
+    /// The number of sequences.
     pub batch: usize,
     /// Positions of a sequence.
     pub length: usize,
-    /// Query heads.
+    /// The number of query heads.
     pub heads: usize,
     /// Key and value heads; they divide the query heads.
     pub kv_heads: usize,
@@ -24,7 +24,7 @@ pub struct AttentionShape {
 }
 
 impl AttentionShape {
-    /// The same over `rows`, as many sequences as they make.
+    /// The same shape over `rows`, with as many sequences as these make.
     #[must_use]
     pub fn over(self, rows: usize) -> Self {
         Self { batch: rows / self.length.max(1), ..self }
@@ -53,7 +53,7 @@ impl AttentionShape {
         self.heads * self.head_dim
     }
 
-    /// The positions that the positions `queries` see between them: those that none of them sees are outside.
+    /// The positions that the positions `queries` see between them: positions that no query sees are outside.
     pub fn seen_by(&self, queries: &Range<usize>) -> Range<usize> {
         let reach = self.reach();
         let first = (queries.start + 1).saturating_sub(reach);
@@ -73,7 +73,7 @@ impl AttentionShape {
         self.seen_by(&(query..query + 1)).contains(&key)
     }
 
-    /// Pairs of positions of one sequence of which the first sees the second.
+    /// Pairs of positions of one sequence in which the first sees the second.
     pub fn pairs(&self) -> usize {
         let (n, reach) = (self.length, self.reach().min(self.length));
         // A position sees itself, and those 1, 2, ... places before it as far as there are any.

@@ -10,9 +10,9 @@ use crate::{
 /// A tensor of an optimizer's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StateSpec {
-    /// Its name in timelines.
+    /// The tensor's name in timelines.
     pub name: &'static str,
-    /// Its shape.
+    /// The tensor's shape.
     pub shape: Shape,
     /// Type of its elements.
     pub dtype: DType,

@@ -31,7 +31,7 @@ pub struct Moments {
     pub beta2: f64,
     /// Added to the denominator.
     pub epsilon: f64,
-    /// `t`.
+    /// The number of the update, `t`.
     pub step: u64,
 }
 
@@ -118,7 +118,7 @@ pub enum UpdateRule {
     Adafactor {
         /// The weight as a matrix.
         extents: Rows,
-        /// `t`.
+        /// The number of the update, `t`.
         step: u64,
     },
 }
@@ -133,7 +133,7 @@ pub enum NarrowWeight {
 }
 
 impl NarrowWeight {
-    /// Of a type of weights; `None` for wider ones.
+    /// The correction for a type of weights; `None` for wider types.
     pub fn of(dtype: DType) -> Option<Self> {
         match dtype {
             DType::Bf16 => Some(Self::Bf16),
@@ -182,7 +182,7 @@ impl UpdateRule {
 
     /// Added to the norm of the part of a gradient in [`UpdateRule::ApolloMini`].
     pub(crate) const APOLLO_EPSILON: f64 = 1e-8;
-    /// By how much the norm of its steps grows at the most.
+    /// The most that the norm of its steps grows by.
     pub(crate) const APOLLO_GROWTH: f64 = 1.01;
 
     /// What makes up for the rank of one: the root of 128.
@@ -223,8 +223,8 @@ impl UpdateRule {
         matches!(self, Self::Lion { .. })
     }
 
-    /// The weight as a matrix, for a rule that looks at its rows and columns, for which it has scratch. The others go
-    /// element by element, or block by block, and have none.
+    /// The weight as a matrix, for a rule that looks at its rows and columns, for which it has scratch. Other rules go element
+    /// by element, or block by block, and have no scratch.
     pub(super) fn extents(&self) -> Option<Rows> {
         match *self {
             Self::Sgd

@@ -7,7 +7,7 @@
 //! by size times life, by life. Of each, the blocks that end at the top then come earlier, again and again ("squeaky wheel",
 //! Joslin & Clements, JAIR 10, 1999), as long as that helps and `EFFORT` lasts.
 
-/// A block and its life, from the moment it is born to the one before it is gone.
+/// A block and its life, from the moment it is allocated to the moment before it is freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Life {
     /// What it takes.
@@ -21,13 +21,13 @@ pub struct Life {
 /// Where blocks begin, and where the last one ends.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Packed {
-    /// In the order of the lives.
+    /// Where each block begins, in the order of the lives.
     pub starts: Vec<u64>,
     /// Where the last one ends.
     pub extent: u64,
 }
 
-/// Spans that are looked at in attempts beyond those of the three orders: a few milliseconds.
+/// Spans that are looked at in attempts beyond the three orders: a few milliseconds.
 const EFFORT: u64 = 200_000;
 
 /// Attempts in a row that may bring nothing.
@@ -50,7 +50,7 @@ pub fn most_alive(lives: &[Life]) -> u64 {
     most
 }
 
-/// By what blocks are put in order, the highest first.
+/// The key by which blocks are ordered, the highest first.
 type Key<'a> = &'a dyn Fn(&Life) -> (u64, u64);
 
 /// Places them all. An extent of no more than `enough` is looked no further for.
@@ -84,7 +84,7 @@ pub fn pack(lives: &[Life], enough: u64) -> Packed {
     best
 }
 
-/// Attempts in which the blocks that ended at the top come earlier, until so many spans were looked at.
+/// Attempts in which the blocks that ended at the top come earlier, until this many spans were looked at.
 fn improved(hall: &mut Hall<'_>, first: Packed, mut order: Vec<u32>, enough: u64, until: u64) -> Packed {
     let (mut best, mut last, mut barren) = (first.clone(), first, 0);
     while best.extent > enough && hall.looked_at < until && barren < BARREN {
@@ -111,7 +111,7 @@ fn improved(hall: &mut Hall<'_>, first: Packed, mut order: Vec<u32>, enough: u64
 /// through all of a stretch are kept with the stretch and not with its parts (a segment tree).
 struct Hall<'a> {
     lives: &'a [Life],
-    /// By block, the births from its own to the last one in its life, of which there are as many as blocks.
+    /// For each block, the allocations from its own to the last one in its life; there are as many as blocks.
     births: Vec<(usize, usize)>,
     stretches: Vec<Stretch>,
     /// What is in the way of one block.

@@ -1,4 +1,4 @@
-//! What a run asks of a pool and when it gives it back, pass by pass, as one dry run has seen it.
+//! What a run requests from a pool and when it gives it back, pass by pass, as one dry run has seen it.
 //!
 //! Owns the lives of blocks. Always holds: a pass that comes again is kept as it was the first time, and of a part that
 //! comes again inside its pass the last time counts, so that what outlives it does so in what follows the pass's last one.
@@ -14,7 +14,7 @@ pub struct Requests {
     is_open: bool,
     /// Whether the part under way came before others of its pass already.
     is_muted: bool,
-    /// By the number of its place: the pass and the index of a block that is kept.
+    /// For each place, by its number, the pass and the index of a block that is kept.
     alive: Vec<Option<(usize, usize)>>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Stretch {
 /// The life of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Block {
-    /// Rounded.
+    /// The block's bytes, rounded.
     pub(super) bytes: u64,
     /// When in its pass it came.
     pub(super) born: u32,
@@ -52,11 +52,11 @@ pub(super) struct Block {
 /// The end of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// In its own pass, then.
+    /// Freed in its own pass, at that moment.
     Died(u32),
-    /// In a later pass.
+    /// Freed in a later pass.
     Carried,
-    /// Not before the run did.
+    /// Freed only when the run ends.
     Stays,
 }
 
