@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds and links the engine on candle's own CUDA device (the feature `candle-cuda`), and runs its tests on the simulated GPU.
-# No GPU and no driver is needed. It is no part of `.ci/run`: the first time it fetches 1 GB (2 GB on the disk) and compiles
+# No GPU and no driver is needed. It is not part of `.ci/run`: the first time it fetches 1 GB (2 GB on the disk) and compiles
 # candle's kernels, which is nine of fifteen minutes on two cores; after that, only what changed.
 #
 #     tests/candle-cuda.sh           all: the default build has nothing of a toolkit; lints, build, link, tests
@@ -11,7 +11,7 @@
 # The toolkit is that of CUDA_HOME or CUDA_PATH: CUDA 13, with cuDNN 9 among its libraries. Without either, one is put together
 # of Python packages in PLIMSOLL_CUDA_CACHE (~/.cache/plimsoll/cuda-13.0), once. CUDA_COMPUTE_CAP is the card that candle's
 # kernels are compiled for (80: later cards compile them further when they load them). CARGO_TARGET_DIR is a folder of its own
-# (target/candle-cuda), for cudarc is built otherwise here.
+# (target/candle-cuda), because cudarc is built otherwise here.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 what="${1:-all}"

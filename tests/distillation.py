@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a small model learns of labels alone, and of a teacher beside them: a JSON object a run.
+"""What a small model learns of labels alone, and with a teacher in addition: a JSON object a run.
 
     python3 tests/distillation.py [PROGRAM] > tests/measurements/distillation-cpu.jsonl
 

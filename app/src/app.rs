@@ -228,7 +228,7 @@ impl App {
     pub(crate) fn logic(&mut self, ctx: &egui::Context) {
         ctx.set_theme(self.view.theme);
         self.zoom.limit(ctx);
-        // A pass that is drawn again is no frame of its own.
+        // A pass that is drawn again is not a frame of its own.
         if ctx.current_pass_index() == 0 {
             self.pace.begin(Instant::now());
         }
@@ -294,7 +294,7 @@ impl App {
         }
     }
 
-    /// A window that is asked to close during a run asks for confirmation. A signal leaves nobody to ask: what would be asked
+    /// A window that is asked to close during a run asks for confirmation. A signal leaves no user to ask: what would be asked
     /// about is kept in any case.
     fn close(&mut self, ctx: &egui::Context) {
         if !self.state.closing && self.signals.as_ref().is_some_and(Closing::has_come) {

@@ -25,7 +25,7 @@ impl Budgets {
     }
 }
 
-/// `budget`, or all that a process may have of `device` where that leaves nothing besides what driver and libraries hold.
+/// `budget`, or all that a process may have of `device` if that leaves nothing beyond what driver and libraries hold.
 fn at_least_something(budget: Bytes, device: &str, machine: &Machine) -> Bytes {
     match machine.target(device) {
         Ok(Target::Gpu(card)) if budget <= card.context + card.pool.segment => card.usable_memory(),

@@ -311,9 +311,9 @@ pub(crate) enum RunsAction {
     Delete(Vec<Kept>),
     /// Bring back what was deleted last.
     Restore,
-    /// Put some beside each other.
+    /// Put some side by side.
     Compare(Vec<Kept>),
-    /// Put one beside the present settings.
+    /// Put one next to the present settings.
     CompareWithPresent(Kept),
     /// Put the configuration that is held beside the present settings.
     ComparePin,

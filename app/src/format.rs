@@ -121,7 +121,7 @@ pub(crate) fn figures(value: f64) -> String {
 }
 
 /// The number that a measured one stands for, by its shortest decimal: 0.5675 lies above its nearest value of 32 bits, and
-/// would be 56.7% beside 56.8% of the same figure elsewhere.
+/// would be 56.7% here and 56.8% elsewhere for the same figure.
 pub(crate) fn exact(value: f32) -> f64 {
     value.to_string().parse().unwrap_or_else(|_| f64::from(value))
 }
@@ -157,7 +157,7 @@ pub(crate) fn score(data: &Data, score: f64) -> String {
     if data.labelled() == Labelled::Value { plain_score(score) } else { share(score) }
 }
 
-/// The same in a table of accuracies, where it says that it is none.
+/// The same in a table of accuracies, where it says that it is not an accuracy.
 pub(crate) fn score_among(data: &Data, score: f64) -> String {
     if data.labelled() == Labelled::Value { r2(score) } else { share(score) }
 }

@@ -63,7 +63,7 @@ pub(crate) struct Entry {
     pub(crate) source: Source,
     /// Under which heading it stands.
     pub(crate) group: Group,
-    /// What it is besides its title: a short name, the changes of a draft, the path of a file.
+    /// What it is in addition to its title: a short name, the changes of a draft, the path of a file.
     pub(crate) name: String,
     /// What it holds; of a file, once it is read.
     pub(crate) experiment: Option<Experiment>,

@@ -71,7 +71,7 @@ impl History {
         true
     }
 
-    /// Notes that the experiment is left for another: what comes next is no part of the last gesture, and what was undone
+    /// Notes that the experiment is left for another: what comes next is not part of the last gesture, and what was undone
     /// is forgotten.
     pub(crate) fn left(&mut self) {
         self.future.clear();

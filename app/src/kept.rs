@@ -112,7 +112,7 @@ impl Keeper {
     }
 }
 
-/// The text of a file. What is none, such as a pipe, might never end.
+/// The text of a file. Something else, such as a pipe, might never end.
 fn read(place: &Path) -> io::Result<String> {
     if !fs::metadata(place)?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
@@ -126,7 +126,7 @@ fn write(place: &Path, text: &str) -> io::Result<()> {
 }
 
 /// Puts the toolkit's own file (the window's place, what is unfolded) aside where its zoom is one that no window can
-/// have, or where it is no file: the toolkit would end the program at every start, or wait for ever.
+/// have, or if it is not a file: the toolkit would end the program at every start, or wait for ever.
 pub(crate) fn guard_zoom(folder: Option<&Path>) {
     let Some(file) = folder.map(|folder| folder.join("app.ron")) else { return };
     let is_sound = match read(&file) {
@@ -203,7 +203,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let (mut keeper, ..) = Keeper::open(Some(&file.path().join("below")));
         keeper.keep(&PersistedState::default());
-        assert!(!keeper.is_kept(), "a file is no folder");
+        assert!(!keeper.is_kept(), "a file is not a folder");
     }
 
     #[test]

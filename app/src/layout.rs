@@ -178,7 +178,7 @@ impl Layout {
     }
 }
 
-/// Reads a saved layout; one that another version of the program wrote, with panes that are unknown here, is none.
+/// Reads a saved layout; one that another version of the program wrote, with panes that are unknown here, does not count.
 ///
 /// # Errors
 /// Text that is not the data format at all.
@@ -232,7 +232,7 @@ impl egui_tiles::Behavior<Pane> for Behavior<'_, '_> {
         SimplificationOptions { all_panes_must_have_tabs: true, ..SimplificationOptions::default() }
     }
 
-    /// A tab is dragged by itself: the bar behind the tabs is no widget, and so no stop of the Tab key.
+    /// A tab is dragged by itself: the bar behind the tabs is not a widget, and so not a stop of the Tab key.
     fn is_tile_draggable(&self, tiles: &Tiles<Pane>, tile: TileId) -> bool {
         matches!(tiles.get(tile), Some(Tile::Pane(_)))
     }

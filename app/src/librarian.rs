@@ -207,7 +207,7 @@ impl Desk {
                 return;
             }
         };
-        // What was deleted long enough ago is brought back by nobody. Where that fails, the next start tries again.
+        // What was deleted long enough ago is not brought back. Where that fails, the next start tries again.
         let _ = store.empty(AWAY);
         store.tidy();
         let (mut version, mut due) = (None, Instant::now());

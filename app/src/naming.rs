@@ -1,7 +1,7 @@
-//! What experiments are called beside each other: by the settings in which they differ, in short words.
+//! What experiments are called side by side: by the settings in which they differ, in short words.
 //!
 //! Owns the words for a setting's value, such as `batch 32` or `every block`. Always holds: the words come from the
-//! settings of the preset format, so that no setting can differ without a word. Titles and descriptions are no settings.
+//! settings of the preset format, so that no setting can differ without a word. Titles and descriptions are not settings.
 
 use std::{collections::HashMap, path::Path};
 
@@ -26,7 +26,7 @@ const FIRST: [&str; 9] = [
     "optimizer.kind",
     "optimizer.learning_rate",
 ];
-/// Settings that are no property of a run.
+/// Settings that are not a property of a run.
 const UNNAMED: [&str; 4] = ["version", "title", "description", "low_rank.ranks"];
 
 /// A setting that differs, and its value.

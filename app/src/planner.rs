@@ -174,7 +174,7 @@ impl Planner {
         self.shared.bell.notify_one();
     }
 
-    /// Tells whether a run takes the processor: what else fits is then looked for beside it, in turns.
+    /// Tells whether a run takes the processor: what else fits is then looked for at the same time, in turns.
     pub(crate) fn trains(&self, is_training: bool) {
         self.shared.inbox().is_training = is_training;
         self.shared.bell.notify_one();

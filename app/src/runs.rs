@@ -175,7 +175,7 @@ fn moments(runs: &[StoredRun], differs: &[String]) -> Vec<Option<String>> {
     (0..runs.len()).map(moment).collect()
 }
 
-/// What each of some runs is called beside the others: its name, or its title where they have several, and what sets it apart;
+/// What each of some runs is called next to the others: its name, or its title where they have several, and what sets it apart;
 /// where that is the same, when it began.
 pub(crate) fn names(runs: &[&StoredRun]) -> Vec<String> {
     let has_one_title = runs.iter().all(|run| run.title == runs[0].title);

@@ -1,9 +1,9 @@
-//! The checkpoints of a run that is planned: how many it will write, and how large each is. How long that takes nobody knows
+//! The checkpoints of a run that is planned: how many it will write, and how large each is. How long that takes is not known
 //! before something is written: it is the disk's.
 
 use plimsoll_engine::{Bytes, memory::Category, plan::Plan};
 
-/// The checkpoints that a run will write, apart from those of the best tests, which nobody knows before.
+/// The checkpoints that a run will write, apart from those of the best tests, which are not known before.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Saves {
     /// How many: one every so many steps or minutes, and one at the end.
@@ -43,7 +43,7 @@ fn count(plan: &Plan) -> u64 {
 fn size(plan: &Plan) -> Bytes {
     let alive = plan.steady.points.last().map(|point| point.categories).unwrap_or_default();
     let (master, weights) = (alive.get(Category::MasterWeights), alive.get(Category::Parameters));
-    // Corrections are saved beside the weights, a copy in their place.
+    // Corrections are saved in addition to the weights, a copy in their place.
     let is_corrected = plan.experiment.optimizer.kind.corrects_weights();
     let weights = if is_corrected || master.0 == 0 { weights + master } else { master };
     weights + alive.get(Category::OptimizerState) + alive.get(Category::Buffers)

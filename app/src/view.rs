@@ -1,4 +1,4 @@
-//! How the window looks: what is remembered between sessions, besides the experiment.
+//! How the window looks: what is remembered between sessions, except for the experiment.
 
 use eframe::egui;
 use plimsoll_engine::{plan::Pass, train::Sampling};

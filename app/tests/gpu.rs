@@ -9,7 +9,7 @@ use tempfile::TempDir;
 /// The presets that ship.
 const PRESETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../presets");
 
-/// A card, and the program beside it with a cache of its own.
+/// A card, and the program with a cache of its own.
 struct Card {
     cache: TempDir,
     settings: Vec<(&'static str, String)>,
@@ -116,7 +116,7 @@ fn bytes(of: &serde_json::Value, figure: &str) -> u64 {
 #[test]
 fn random_experiments_with_every_policy_of_the_pool_are_as_predicted() {
     let card = Card::new(&[]);
-    // With most seeds, some experiment takes the simulated GPU minutes, for it sums up lane by lane.
+    // With most seeds, some experiment takes the simulated GPU minutes, because it sums up lane by lane.
     let rows = verified(&card, &["--drawn", "4", "--seed", "4"]);
     assert_eq!(rows.len(), 4);
     for row in rows {
@@ -318,7 +318,7 @@ fn the_gpus_are_listed_by_the_numbers_they_are_chosen_by() {
     assert!(of("index")[2]["unavailable"].is_string(), "{devices}");
     let said = told(card.run(&["devices"]));
     assert!(said.contains("cuda:1: Simulated GPU B\n") && said.contains("GPU: Simulated GPU C\n  not to"), "{said}");
-    // What is written beside a measurement is of the card it was made on.
+    // What is written with a measurement belongs to the card it was made on.
     let run = ["verify", "mlp-digits", "--device", "cuda:1", "--json"];
     assert!(told(card.run(&run)).contains("\"device\":\"Simulated GPU B\""));
 }

@@ -1,4 +1,4 @@
-//! The program beside a cuDNN that is too old or not whole: a simulated one.
+//! The program with a cuDNN that is too old or incomplete: a simulated one.
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 
 use std::{

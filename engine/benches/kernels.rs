@@ -100,7 +100,7 @@ fn matmuls(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// Products of 8-bit integers beside those of f32: convolutions of a ResNet-18 over images of 32 x 32, and dense layers.
+/// Products of 8-bit integers against products of f32: convolutions of a ResNet-18 over images of 32 x 32, and dense layers.
 fn integers(bench: &Bench) -> Result<()> {
     let window = |batch, side: usize, channels, filters, size: usize| Window {
         batch,

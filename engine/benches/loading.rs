@@ -1,4 +1,4 @@
-//! Times the making of batches of a folder of JPEG images by different numbers of threads, with nothing beside them.
+//! Times the making of batches of a folder of JPEG images by different numbers of threads, with nothing else running.
 
 use std::{sync::Arc, time::Instant};
 

@@ -30,7 +30,7 @@
 //! single kernels, layers and steps; they may change at any time.
 //!
 //! - `step`: the training step: forward, backward, update, evaluation.
-//! - `models`: chains of `nn` layers. A layer holds its forward pass and, beside it, its gradient rule.
+//! - `models`: chains of `nn` layers. A layer holds its forward pass and, next to it, its gradient rule.
 //! - `autograd`: the tape, which frees what it saved as it walks back, checkpointed segments, and the key-value cache of a text
 //!   that is written on.
 //! - `optim`: one kernel for each parameter, in place.

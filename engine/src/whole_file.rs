@@ -141,7 +141,7 @@ pub(crate) fn can_be_written_in(folder: &Path) -> io::Result<()> {
 pub(crate) fn remove_begun(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if is_begun(&entry.file_name().to_string_lossy()) {
-            // What cannot be removed is in nobody's way.
+            // What cannot be removed does no harm.
             let _ = fs::remove_file(entry.path());
         }
     }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch's pruning beside ours: the accuracy of the preset `cnn-digits-pruned`, over three seeds, one JSON line a run.
+"""PyTorch's pruning against ours: the accuracy of the preset `cnn-digits-pruned`, over three seeds, one JSON line a run.
 
 Needs torch. The CNN of the preset on the digits that ship, 1,320 steps of 64, AdamW 0.002, cosine; from update 200 on the least
 weights of each layer become zero, every 10 updates, by the cubic schedule of Zhu & Gupta (2017), until 80% are at update 990.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch's 8-bit integers beside ours: the accuracy of the preset `cnn-digits-int8`, over three seeds, one JSON line a run.
+"""PyTorch's 8-bit integers against ours: the accuracy of the preset `cnn-digits-int8`, over three seeds, one JSON line a run.
 
 Needs torch with torch.ao.quantization. The CNN of the preset on the digits that ship, 1,320 steps of 64, AdamW 0.002, cosine.
 "after" finds ranges by the least and the largest number in eight batches, as ours does; "aware" trains with rounded numbers and

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Step times of PyTorch for five models beside `plimsoll bench`'s: median and least ms, and the parameters.
+"""Step times of PyTorch for five models against `plimsoll bench`'s: median and least ms, and the parameters.
 
 Ours, with the same parameters (medians of the `secs` of the steps):
 

@@ -60,7 +60,7 @@ static bool resume_lane(Worker &w, unsigned warp) {
     return true;
 }
 
-// To a lane of any warp. False: nobody can go on.
+// To a lane of any warp. False: no lane can go on.
 static bool resume_any(Worker &w) { return w.ready_warps && resume_lane(w, first_of(w, w.ready_warps)); }
 
 static void make_ready(Worker &w, unsigned warp, unsigned lanes) {
@@ -228,7 +228,7 @@ const void *runtime_table() {
 
 // ---- the block
 
-// Nobody can go on: why.
+// No lane can go on: why.
 static void explain(Worker &w) {
     unsigned gone = 0, line = 0, lane_line = 0;
     for (const Thread &t : w.threads) {

@@ -10,7 +10,7 @@
 //
 // Where programs have seen drivers behave otherwise, that is a switch (manners.h).
 //
-// Memory that nobody has written holds bytes 0xFF, which is a NaN in every float type.
+// Memory that was never written holds bytes 0xFF, which is a NaN in every float type.
 #include "manners.h"
 #include "sim.h"
 #include <algorithm>
@@ -191,7 +191,7 @@ static void put_back(Pool &p, uintptr_t at, Free f) {
 Status free_to_pool(void *ptr, Stream *s) {
     auto it = live().find(uintptr_t(ptr));
     if (it == live().end() || !it->second.pool) {
-        complain("cuMemFreeAsync of %p, which is no live allocation", ptr);
+        complain("cuMemFreeAsync of %p, which is not a live allocation", ptr);
         return INVALID_VALUE;
     }
     Pool &p = *it->second.pool;

@@ -13,7 +13,7 @@ pub const NONE: &str = "No card has reported yet.";
 /// The row of a report.
 ///
 /// # Panics
-/// It is no report, or it lacks a figure that every report has.
+/// It is not a report, or it lacks a figure that every report has.
 pub fn row(report: &Value) -> String {
     assert_eq!(report["card_report"], 1, "no report of this form: {report}");
     let text = |key: &str| report[key].as_str().unwrap_or_else(|| panic!("no {key} in the report"));
@@ -54,7 +54,7 @@ fn checked(checks: &Value) -> String {
 /// The table of these reports, or the sentence that there are none.
 ///
 /// # Panics
-/// One of them is no report.
+/// One of them is not a report.
 pub fn table(reports: &[Value]) -> String {
     if reports.is_empty() {
         return NONE.to_owned();

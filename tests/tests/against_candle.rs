@@ -50,7 +50,7 @@ fn candle_peak(kind: ModelKind) -> candle_core::Result<Bytes> {
     let mut warmed = Bytes::ZERO;
     for step in 0..STEPS {
         if step == 1 {
-            // The first step also makes the libraries' per-thread buffers: they are no part of a step.
+            // The first step also makes the libraries' per-thread buffers: they are not part of a step.
             meter.reset_peak();
             warmed = meter.now().live;
         }

@@ -1,7 +1,7 @@
 //! Candle's CUDA device beneath the engine, on the simulated GPU. `tests/candle-cuda.sh` builds and runs it: the program is
 //! linked to NVIDIA's libraries, which the simulated GPU and the script stand in for.
 //!
-//! The simulated GPU runs no kernel of candle's, for they are PTX. Copies, uploads and allocations it runs as they are.
+//! The simulated GPU runs no kernel of candle's, because they are PTX. Copies, uploads and allocations it runs as they are.
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeMap;

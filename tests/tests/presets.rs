@@ -18,7 +18,7 @@ use plimsoll_engine::{
     train::{Command, Event, Outcome, Start, Summary, Trainer},
 };
 
-/// What a prediction may be above the measurement, beside 1%.
+/// What a prediction may be above the measurement, in addition to 1%.
 const ALLOWANCE: Bytes = Bytes::kib(128);
 
 /// A folder in the format of CIFAR-10 with a few records.

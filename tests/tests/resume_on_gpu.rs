@@ -11,7 +11,7 @@ use plimsoll_engine::{
 };
 use plimsoll_tests::on_simulated_gpu;
 
-/// The first family only, for the simulated GPU is slow: `PLIMSOLL_DRAWN=19` draws one of each.
+/// The first family only, because the simulated GPU is slow: `PLIMSOLL_DRAWN=19` draws one of each.
 const DRAWN: usize = 1;
 
 #[test]

@@ -7,7 +7,7 @@ use crate::cli::Misuse;
 /// Whether the user agrees: by `--yes`, or by an answer on standard input.
 ///
 /// # Errors
-/// Where nobody answers.
+/// Fails if there is no answer.
 pub(super) fn agrees(question: &str, yes: bool) -> anyhow::Result<bool> {
     if yes {
         return Ok(true);

@@ -63,7 +63,7 @@ impl FromStr for Size {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // The letter of a power of ten is none of a unit.
+        // The letter of a power of ten does not belong to a unit.
         let has_unit = text.trim_end().ends_with(|c: char| c.is_alphabetic());
         Ok(Self { bytes: text.parse()?, has_unit })
     }
@@ -137,7 +137,8 @@ impl Choice {
         self.resolve_for(machine, change, |_, _| Ok(()))
     }
 
-    /// The same for a model that is to compute: weights that lie beside it and cannot be read are no random ones.
+    /// Resolves in the same way for a model that computes: weights next to it that cannot be read are not replaced by random
+    /// ones.
     ///
     /// # Errors
     /// Those of [`Choice::resolve`], and weights that are pickled.

@@ -201,7 +201,7 @@ impl Check {
         let unreadable = |error: io::Error| anyhow::anyhow!("{shown}: cannot be read: {}", whole_file::reason(&error));
         let about = self.lock.metadata().map_err(unreadable)?;
         anyhow::ensure!(!about.is_dir(), "{shown}: is a folder; name a lock in it");
-        // Opening a pipe would wait for whoever writes to it.
+        // Opening a pipe would wait for a writer.
         anyhow::ensure!(
             about.is_file(),
             "{shown}: is a pipe or a device, not a file; write `-` to read a lock from standard input"
@@ -230,7 +230,7 @@ fn parsed(from: impl Read, path: &Path) -> anyhow::Result<LockFile> {
 fn at(folder: &Path, preset: &str) -> PathBuf {
     match preset.strip_prefix("./") {
         Some(rest) if folder != Path::new(".") => folder.join(rest),
-        // A path begins with its folder, so that it is no name of a shipped preset.
+        // A path begins with its folder, so that it is not the name of a shipped preset.
         Some(_) => PathBuf::from(preset),
         None => folder.join(preset),
     }

@@ -1,4 +1,4 @@
-//! What goes to stdout, and what is said beside it on stderr.
+//! What goes to stdout, and what goes to stderr in addition.
 //!
 //! Always holds: text for people has no control characters that came with a name or a title. JSON and files are as they are.
 
@@ -30,7 +30,7 @@ pub(super) fn line(line: impl AsRef<str>) -> anyhow::Result<()> {
     text(&format!("{}\n", line.as_ref()))
 }
 
-/// Says something on stderr, such as `warning: the disk is full`. When stderr is closed, nobody hears it.
+/// Says something on stderr, such as `warning: the disk is full`. When stderr is closed, it is lost.
 pub(super) fn say(what: &str, text: &str) {
     let _ = writeln!(io::stderr(), "{what}: {}", plain::text(text));
 }
@@ -38,7 +38,7 @@ pub(super) fn say(what: &str, text: &str) {
 fn write(bytes: &[u8]) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
-        // The reader has closed it, which is no error.
+        // The reader has closed it, which is not an error.
         io::ErrorKind::BrokenPipe => error.into(),
         _ => anyhow::anyhow!("standard output cannot be written: {error}; send it where there is room for it"),
     })

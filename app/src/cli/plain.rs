@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-/// Text of any number of lines: what is no line break and no tab is escaped.
+/// Text of any number of lines: control characters other than line breaks and tabs are escaped.
 pub(super) fn text(text: &str) -> Cow<'_, str> {
     escaped(text, |c| !matches!(c, '\n' | '\t'))
 }

@@ -113,7 +113,7 @@ struct Json<'a> {
     fits: bool,
     /// Whether it fits, or what is in its way.
     verdict: &'static str,
-    /// The most that this machine can give a run on the CPU beside its data, where the system tells.
+    /// The most that this machine can give a run on the CPU in addition to its data, if the system reports it.
     machine_bytes: Option<u64>,
     budget_bytes: u64,
     device: &'a str,
@@ -124,7 +124,7 @@ struct Json<'a> {
     peak: Peak,
     /// The live peak until the first update, where f16 may skip updates.
     live_bytes_without_updates: Option<u64>,
-    /// Which figures of the peak are no dry run's.
+    /// Which figures of the peak do not come from a dry run.
     estimates: &'a [&'static str],
     peak_pass: Pass,
     categories_at_peak: Categories,
@@ -288,7 +288,7 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
     let mut categories = Table::new(["at the peak", "memory", "share"]);
     for (category, bytes) in plan.categories_at_peak.iter().filter(|(_, bytes)| bytes.0 > 0) {
         let share = match category {
-            // On the processor it is none of what counts.
+            // On the processor it does not count.
             Category::Slack if !plan.target.is_gpu() => String::new(),
             _ => format!("{:.0}%", bytes.0 as f64 / load.0.max(1) as f64 * 100.0),
         };
@@ -308,7 +308,7 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// What eager execution takes beside the same run in place; nothing of a run in place.
+/// What eager execution takes compared with the same run in place; empty for a run in place.
 fn execution(plan: &plan::Plan) -> anyhow::Result<String> {
     match plan.experiment.execution {
         Execution::InPlace => Ok(String::new()),
@@ -326,7 +326,7 @@ fn execution(plan: &plan::Plan) -> anyhow::Result<String> {
     }
 }
 
-/// What is taken of host memory beside the budget.
+/// What is taken of host memory outside the budget.
 fn host(plan: &plan::Plan) -> String {
     let HostMemory { data, cache, batches, workers, disk, factors } = plan.host;
     let budget = plan.experiment.data.host_line().map_or(String::new(), |line| format!(" (of {line})"));

@@ -85,7 +85,7 @@ impl Train {
                 Err(status) => return Ok(status),
             }
         }
-        // Before the run is kept: what cannot begin is no run.
+        // Before the run is kept: what cannot begin is not a run.
         interop::chosen(&experiment, resolved.info())?;
         let keeping = self.keep.begin(self.anyway);
         let mut keep = keeping.checkpoints();
@@ -154,7 +154,7 @@ pub(super) fn follow(
     };
     let (mut failure, mut is_saved) = (None, false);
     let (outcome, summary) = run::run(trainer, start, &interrupt, |event| {
-        // What nobody reads is kept all the same.
+        // The run is kept even if its output is not read.
         let told = keeping.take(trainer, event);
         is_saved |= matches!(event, Event::Saved { .. });
         if failure.is_none() {
@@ -184,7 +184,7 @@ pub(super) fn follow(
         && !is_quiet
     {
         let is_gpu = report.plan.as_ref().is_some_and(|plan| plan.target.is_gpu());
-        // As the run began with it: what was learned since is no prediction.
+        // As the run began with it: what was learned since is not a prediction.
         let predicted = report.plan.as_ref().map_or(summary.predicted, |plan| plan.peak);
         let kept = kept.map(|key| format!("\nKept as {key}: `plimsoll show {key}`\n")).unwrap_or_default();
         out::text(&format!("{}{kept}", result(&summary, &predicted, is_gpu)))?;
@@ -344,7 +344,7 @@ fn bar(done: u64, whole: u64) -> String {
     format!("[{}{}]", "#".repeat(filled), ".".repeat(LENGTH - filled))
 }
 
-/// What the run came to, for people, beside what was predicted.
+/// What the run came to, for people, compared with what was predicted.
 fn result(summary: &Summary, predicted: &Peak, is_gpu: bool) -> String {
     let percent = |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:.2}%", share * 100.0));
     let mut table = Table::new(["peak", "predicted", "measured", "difference"]);

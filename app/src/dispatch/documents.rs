@@ -195,7 +195,7 @@ impl Dispatcher<'_> {
                 // A preset opens as it was written: without a device it is for the processor. A configuration says nothing of
                 // where it runs.
                 let experiment = if is_preset { experiment } else { self.on_chosen_device(experiment) };
-                // A configuration is not saved over: it is no preset.
+                // A configuration is not saved over: it is not a preset.
                 self.load(Document::new(experiment, is_preset.then(|| path.to_owned())));
                 self.remember(path);
             }

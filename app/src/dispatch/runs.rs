@@ -19,7 +19,7 @@ use crate::{
     state::{Awaited, Level, State, Wanted},
 };
 
-/// Runs that are drawn as points at most, besides those of this window: of a larger selection the newest ones.
+/// Runs that are drawn as points at most, in addition to those of this window: of a larger selection the newest ones.
 const MOST_LOOKED: usize = 200;
 
 impl Dispatcher<'_> {

@@ -62,7 +62,7 @@ impl Dispatcher<'_> {
         let of = Subject::now(self.state).and_then(|subject| subject.of());
         if self.state.trial.of != of {
             self.services.trials.stop();
-            // Here and not where it is drawn, for it looks whether a tokenizer is there.
+            // Here and not where it is drawn, because it looks whether a tokenizer is there.
             let asked = Subject::now(self.state).map(|subject| subject.experiment().prompt_data());
             let alphabet = asked.and_then(|data| Alphabet::of(&data).ok());
             self.state.trial.turn_to(of, alphabet);

@@ -28,7 +28,7 @@ const COLUMNS: usize = 600;
 pub(crate) struct Run<'a> {
     pub(crate) title: String,
     pub(crate) curves: &'a Curves,
-    /// What is predicted of what the budget counts; `None` where nobody knows any more.
+    /// What is predicted of what the budget counts; `None` if that is not known any more.
     pub(crate) predicted: Option<Bytes>,
     pub(crate) budget: Bytes,
     /// What the accuracy is a share of.

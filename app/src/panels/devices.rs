@@ -123,7 +123,7 @@ fn cpu(ui: &mut Ui, cpu: &Cpu) {
     });
 }
 
-/// A card that is here; what is known of it besides, where it is the chosen one.
+/// A card that is here, with what else is known of it if it is the chosen one.
 fn one_gpu(ui: &mut Ui, gpu: &Gpu, run: Option<StepRecord>, card: Option<&Card>) {
     ui.strong(gpu.title());
     if let Err(why) = &gpu.index {

@@ -22,7 +22,7 @@ use crate::{
 
 /// Configurations offered under one title.
 const OFFERED: usize = 3;
-/// Share of the line that the sentence why nothing fits may take beside offers.
+/// Share of the line that the sentence why nothing fits may take next to offers.
 const SENTENCE_SHARE: f32 = 0.45;
 
 /// A part of the row.

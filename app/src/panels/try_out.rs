@@ -67,7 +67,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     }
     ui.horizontal_wrapped(|ui| {
         for (part, name, about) in PARTS {
-            // A point of a plane is no picture that anyone could draw.
+            // A point of a plane is not a picture that can be drawn.
             let is_there = part != TryPart::Picture || tried.data().kind.traits().has_pictures;
             let button = Button::selectable(context.view.try_out.part == part, name);
             if is_there && ui.add(button).on_hover_text(about).clicked() {
@@ -192,7 +192,7 @@ fn figures(evaluation: &Evaluation, task: Task, data: &Data) -> String {
     format!("{step}{}, of {} samples", words.join(", "), format::count(evaluation.samples as u64))
 }
 
-/// What something took, beside what was predicted.
+/// What something took, compared with what was predicted.
 fn took(ui: &mut Ui, took: &Took) {
     let mut about = BESIDE.to_owned();
     if took.cached.is_some() {

@@ -43,8 +43,8 @@ impl Options {
     }
 }
 
-/// What of a plan decides what else fits, besides the experiment: a plan that is made again because something else of the
-/// machine was measured, such as the size of the process, has the same offers.
+/// What of a plan decides what else fits, in addition to the experiment: a plan that is made again because something else of
+/// the machine was measured, such as the size of the process, has the same offers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Searched {
     generation: Generation,

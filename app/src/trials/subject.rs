@@ -1,7 +1,7 @@
 //! Whose model is tried: that of the run that is shown, or that of the weights which the present experiment begins with.
 //!
-//! Always holds: weights are one choice beside the run, and the one that is made where no run is shown. Settings that decide
-//! training alone make no other model of the same weights.
+//! Always holds: weights are one choice in addition to the run, and the one that is made where no run is shown. Settings that
+//! decide training alone make no other model of the same weights.
 
 use std::path::Path;
 

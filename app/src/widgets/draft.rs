@@ -19,7 +19,7 @@ pub(crate) fn typed(ui: &Ui, id: Id) -> Option<String> {
     ui.data(|data| data.get_temp::<Draft>(id)).map(|draft| draft.text)
 }
 
-/// Gives a field the focus in the next frame: at once, the click that asks for it would count as one beside the field.
+/// Gives a field the focus in the next frame: at once, the click that asks for it would count as one outside the field.
 pub(crate) fn ask_for_focus(ctx: &Context, field: Id) {
     ctx.data_mut(|data| data.insert_temp(field.with("asked"), true));
     ctx.request_repaint();
@@ -51,7 +51,7 @@ pub(crate) struct Edited {
     pub(crate) taken: Option<String>,
 }
 
-/// The same without a word on hover. `shown` stands for `known` while nobody types: as much of it as has room.
+/// The same without a word on hover. `shown` stands for `known` while the field is not edited: as much of it as has room.
 pub(crate) fn edit(
     ui: &mut Ui,
     id: Id,

@@ -106,7 +106,7 @@ fn a_killed_run_is_interrupted_and_what_it_wrote_is_there() {
     let since = std::time::Instant::now();
     told.by_ref().find(|_| since.elapsed() > std::time::Duration::from_millis(2500)).expect("steps");
     child.kill().expect("killed");
-    // Dead after a moment, for its threads end one by one, and not yet asked for by its parent.
+    // Dead after a moment, because its threads end one by one, and not yet asked for by its parent.
     let rows =
         (0..200).map(|_| kept.runs()).find(|rows| rows[0]["state"] != "running").expect("it is found to be dead");
     assert_eq!(rows[0]["state"], "interrupted", "{}", rows[0]);

@@ -40,11 +40,11 @@ fn a_peak_that_rose_fails_the_check_and_is_told_by_category_and_layer() {
     has_keys(rose, &["preset", "device", "locked_bytes", "bytes", "categories", "phases"]);
     assert!(rose["bytes"].as_u64() > rose["locked_bytes"].as_u64());
     has_keys(&rose["phases"][0], &["name", "rose", "layer", "op", "categories"]);
-    // So much is allowed; and what fell is no failure.
+    // This much is allowed; and a peak that fell is not a failure.
     stdout(&["check", lock, "--allow", "1000"]);
     preset(folder.path(), 16);
     assert!(stdout(&["check", lock]).contains("since it was locked"));
-    // What cannot be checked is no peak that rose.
+    // What cannot be checked is not a peak that rose.
     fs::remove_file(&mine).expect("removed");
     assert!(fails(3, &["check", lock]).contains("mine.toml"));
 }
@@ -99,7 +99,7 @@ fn what_is_no_file_stays_what_it_is() {
     std::io::Read::read_to_string(&mut reader.stdout.take().expect("piped"), &mut read).expect("read");
     reader.wait().expect("it ends");
     assert!(read.ends_with("[end]\npeaks = 1\n"), "{read}");
-    assert!(fails(3, &["check", &pipe]).contains("is a pipe or a device"), "and nobody is waited for");
+    assert!(fails(3, &["check", &pipe]).contains("is a pipe or a device"), "without waiting for a writer");
     std::os::unix::fs::symlink("/dev/null", &null).expect("made");
     stdout(&["export", "mlp-digits", "--format", "csv", "-o", &null]);
     std::os::unix::fs::symlink("memory.lock", &link).expect("made");

@@ -34,7 +34,7 @@ fn a_run_is_tried_by_its_checkpoint_and_has_the_figures_that_it_reported() {
     for (arguments, why) in [
         (vec!["try", "last", "--prompt", "3"], "takes no prompt"),
         (vec!["try", "last", "--sample", "359"], "name one from 0 to 358"),
-        (vec!["try", "last", "--image", "nowhere.png"], "nowhere.png: is no image"),
+        (vec!["try", "last", "--image", "nowhere.png"], "nowhere.png: is not an image"),
         (vec!["evaluate", "last", "--budget", "70KiB"], "of a budget of 70.0 KiB"),
         (vec!["evaluate", "last", "--set", "model.width=9"], "another architecture"),
         (vec!["evaluate", "no-such-run"], "no-such-run"),

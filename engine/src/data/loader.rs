@@ -69,7 +69,7 @@ impl Drop for Batch {
         let batch = std::mem::take(&mut self.batch);
         counted_on(Some(self.meter), || {
             if let Some(home) = self.home.take() {
-                // When the thread has ended, nobody takes the buffers and they go with the channel.
+                // When the thread has ended, nothing takes the buffers and they go with the channel.
                 drop(home.send(batch));
             }
         });

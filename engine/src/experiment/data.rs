@@ -384,8 +384,8 @@ mod tests {
         assert_eq!(chosen(DataKind::Sort, 12, DataKind::Brackets), 10);
         assert_eq!(chosen(DataKind::Brackets, 20, DataKind::Text), 64);
         assert_eq!(chosen(DataKind::Tokens, 1024, DataKind::Jsonl), 1024);
-        assert_eq!(chosen(DataKind::Digits, 64, DataKind::Sort), 8, "nobody chose a length for images");
-        assert_eq!(chosen(DataKind::Sort, 12, DataKind::Sort), 12, "the same source is no change");
+        assert_eq!(chosen(DataKind::Digits, 64, DataKind::Sort), 8, "no length was chosen for images");
+        assert_eq!(chosen(DataKind::Sort, 12, DataKind::Sort), 12, "the same source is not a change");
         assert_eq!(chosen(DataKind::Sort, 12, DataKind::Digits), 12, "where nothing reads it, it waits");
     }
 }

@@ -69,7 +69,7 @@ impl Normalise {
 
     /// What the weights at `path` of such a model were trained with; `None` where nothing is known of it.
     pub(super) fn of_weights(path: &Path, kind: ModelKind) -> Option<Self> {
-        // What a run says of itself goes before whatever lies beside its file.
+        // What a run says of itself takes precedence over anything next to its file.
         Own::at(path).map_or_else(|| Self::published(path, kind), |own| own.normalise())
     }
 
@@ -93,7 +93,7 @@ impl Normalise {
             }
         }
         let file = file_of(path)?;
-        // An export without a word of it beside the weights is of a run whose pixels were scaled by its data.
+        // An export whose folder does not mention it comes from a run whose pixels were scaled by its data.
         let is_own = memchr::memmem::find(&beginning(&file)?, OWN).is_some();
         // Vision transformers of transformers and of timm are trained with halves.
         let published = if kind == ModelKind::Vit { Self::Half } else { Self::Imagenet };
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(of(ModelKind::Resnet), None, "nothing is there");
         write(WHOLE, "{\"conv1.weight\": {}}");
         assert_eq!((of(ModelKind::Resnet), of(ModelKind::Vit)), (Some(Normalise::Imagenet), Some(Normalise::Half)));
-        assert_eq!(of(ModelKind::Cnn), None, "nobody published such weights");
+        assert_eq!(of(ModelKind::Cnn), None, "no such weights are published");
         write(
             CONFIG,
             r#"{"architecture": "resnet18", "pretrained_cfg": {"mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5]}}"#,

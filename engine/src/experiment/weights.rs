@@ -121,7 +121,7 @@ impl Experiment {
         let is_open = self.data.kind.uses(DataSetting::Tokenizer) && self.data.chosen_tokenizer().is_none();
         let weights = self.weights.chosen().filter(|_| is_open);
         if let Some(gone) = weights.filter(|path| self.data.kind == DataKind::Jsonl && !path.exists()) {
-            // Whoever looks for the tokenizer there says so: without it the same text would be other tokens.
+            // The code that looks for the tokenizer there says so: without it the same text would be other tokens.
             return Cow::Owned(Data { tokenizer: Some(gone.to_owned()), ..self.data.clone() });
         }
         let folder = weights.and_then(|path| if path.is_dir() { Some(path) } else { path.parent() });

@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn a_process_is_known_by_its_number_or_as_the_only_new_one() {
         assert_eq!(reported(&[], &[7, 9], Some(9)), Some(9));
-        // On the host, nobody has to have been away.
+        // On the host, no process has to have been away.
         assert_eq!(reported(&[7, 9], &[7, 9], Some(9)), Some(9));
         assert_eq!(reported(&[7], &[7, 4321], None), Some(4321));
     }

@@ -175,7 +175,7 @@ pub(super) fn write(run: &Run<'_>, folder: &Path, exported: &mut Exported) -> Re
     exported.bytes = written::write(&path, &entries)?;
     exported.files.push(path);
     let base = experiment.weights.chosen().and_then(|path| if path.is_dir() { Some(path) } else { path.parent() });
-    // Whoever loads it may stand elsewhere.
+    // The program that loads it may run in another folder.
     let base = base.map(|base| std::path::absolute(base).unwrap_or_else(|_| base.to_owned()));
     let fields = json!({
         "peft_type": "LORA",

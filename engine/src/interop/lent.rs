@@ -124,7 +124,7 @@ impl Lends for Cuda {
 pub fn lend<B: Lends, R>(session: &Session<B>, look: impl FnOnce(&CandleTensors) -> R) -> Result<R> {
     let (weights, backend) = (session.weights()?, session.executor().backend());
     backend.changes_hands()?;
-    // What candle keeps beside the elements is none of the run's.
+    // What candle keeps in addition to the elements does not belong to the run.
     let lent = uncounted(|| Lent::new(backend, weights))?;
     let seen = uncounted(|| look(&lent.tensors));
     drop(lent);

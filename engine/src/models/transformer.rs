@@ -122,7 +122,7 @@ impl Style<'_> {
         let (model, executor) = (self.model, init.executor());
         let (is_llama, width, hidden) = (self.is_llama(), model.width, model.hidden);
         let mut layers = self.norm(init, &path.join("norm"))?;
-        // Gates beside values, or values alone: [rows, 2 hidden] or [rows, hidden].
+        // Gates next to values, or values alone: [rows, 2 hidden] or [rows, hidden].
         let sizes = [width, if is_llama { 2 * hidden } else { hidden }];
         layers.extend(self.dense(init, &path.join("up"), sizes, NORMAL, !is_llama)?);
         let activation = path.join("activation");

@@ -120,7 +120,7 @@ struct Done<'a> {
 /// Runs the passes dry and records them. On the processor the same run counts the bookkeeping, which is known at its end;
 /// the recordings are made from its log then.
 fn recorded<'a>(resolved: &'a Resolved, machine: &Machine, places: Option<&Arc<Places>>) -> Result<Done<'a>> {
-    // Made here, for it is none of the bookkeeping; the session's own copy is.
+    // Made here, because it does not count as bookkeeping; the session's own copy does.
     let shortened = shortened(resolved.experiment());
     let run = || -> Result<Done<'a>> {
         let mut dry = Dry::new(resolved, &shortened, machine, Purpose::Record, places)?;

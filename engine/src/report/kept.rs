@@ -219,7 +219,7 @@ mod tests {
         let about = kept.about();
         assert!(about.settings.contains(&("batch.micro".to_owned(), "7".to_owned())), "{about:?}");
         assert!(about.description == "What it is." && about.preset.contains("micro = 7"));
-        // Three steps of nine curves, a test of two, and what is told beside them.
+        // Three steps of nine curves, a test of two, and what is told in addition.
         let records = tensorboard::events(&kept.curves, &about);
         assert!(records.windows(11).any(|part| part == b"train/loss\x15") && kept.curves.csv().lines().count() == 4);
     }

@@ -111,7 +111,7 @@ impl Lock {
         }
         let version = toml::from_str::<Head>(text).map_err(|error| broken(&error, text, path))?.version;
         if version == 0 || version > VERSION {
-            let mend = if version == 0 { "there is none such" } else { "use a newer program" };
+            let mend = if version == 0 { "there is no such version" } else { "use a newer program" };
             let message = format!("is a lock of version {version}; this program reads 1 to {VERSION}: {mend}");
             return Err(Error::file(path, message));
         }

@@ -2,7 +2,7 @@
 //! programs.
 //!
 //! Owns what such a thing is and how it is written. Always holds: every figure comes from a plan or from a kept run, and
-//! nothing here plans by itself or draws. Whoever asks for a file writes it.
+//! nothing here plans by itself or draws. The caller that asks for a file writes it.
 
 pub mod comparison;
 pub mod curves;

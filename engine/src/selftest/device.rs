@@ -66,7 +66,7 @@ impl Bench<crate::backend::Cuda> {
         gpu.check_attention(&mut machine);
         machine.keep_gpu(index);
         let target = machine.target_of(&Experiment { device, ..Experiment::default() })?;
-        let Target::Gpu(profile) = &target else { return Err(Error::Misused(format!("cuda:{index} is no GPU"))) };
+        let Target::Gpu(profile) = &target else { return Err(Error::Misused(format!("cuda:{index} is not a GPU"))) };
         let profile = Arc::clone(profile);
         let last: Rc<RefCell<Option<Rc<dyn Measure>>>> = Rc::default();
         let measured = {

@@ -76,7 +76,7 @@ fn budgets<B: Backend>(bench: &Bench<B>, choice: &Choice, of: (&Experiment, &Dat
         recordings.iter().map(of).max().unwrap_or_default()
     };
     let enough = || try_under((bench.open)(account(Some(peak)))?, of, || &noise);
-    // What the first run leaves for good, such as modules and threads' rooms, is no leak.
+    // What the first run leaves for good, such as modules and threads' rooms, is not a leak.
     enough()?;
     let idle = (bench.measured)();
     let mut refused = 0;

@@ -137,7 +137,7 @@ impl<B: Backend> Loss<'_, B> {
         let (executor, classes) = (self.executor, self.model.classes());
         let shape = features.tensor.shape();
         let features = rows(features.tensor); // [rows, features]
-        // Rows that have been read make room for their gradients, where nobody else reads them.
+        // Rows that have been read make room for their gradients, if nothing else reads them.
         let gradient = if executor.may_overwrite(&features) {
             features.clone()
         } else {

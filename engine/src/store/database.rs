@@ -118,7 +118,7 @@ impl Database {
             has_present_form(&connection, MIGRATIONS)?;
             connection.pragma_update_and_check(None, "journal_mode", "memory", |_| Ok(()))?;
             connection.pragma_update(None, "foreign_keys", true)?;
-            // Nobody else is here: what an opening that found no room has left beside it is nobody's.
+            // No other program is here: what an opening that found no room has left next to it is unused.
             let _ = fs::remove_file(path.with_file_name(INDEX));
             Ok(connection)
         };
@@ -296,7 +296,7 @@ fn prepare(connection: &mut Connection, migrations: &[&str]) -> Result<(), Fault
 
 /// The form of a store; 0 of a file in which nothing is yet.
 fn version(connection: &Connection) -> Result<i64, Fault> {
-    // In this order: whoever makes the tables makes the mark with them, so tables that are seen have theirs.
+    // In this order: a program that makes the tables makes the mark with them, so tables that are seen have theirs.
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let (version, mark) = (number("user_version")?, number("application_id")?);

@@ -148,7 +148,7 @@ impl Files {
     pub(super) fn of(folder: &Path) -> Self {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(AWAY)) {
-            // What cannot be removed is in nobody's way.
+            // What cannot be removed does no harm.
             let _ = fs::remove_dir_all(entry.path());
         }
         Self { folder: folder.to_owned(), away: Vec::new() }

@@ -150,7 +150,7 @@ pub(super) fn reason(error: &rusqlite::Error) -> String {
         Some(ErrorCode::NotADatabase) => {
             format!("is not a store of runs; nothing was changed: move it away, or {OTHER}")
         }
-        // What is no failure of SQLite's is a value that this program never writes.
+        // What is not a failure of SQLite is a value that this program never writes.
         Some(ErrorCode::DatabaseCorrupt) | None => format!(
             "is damaged, and what it holds cannot be read whole; nothing was changed. The runs' files in {FILES} next to it \
              are not touched by this. Copy it, then try `sqlite3 {FILE} .recover`, or move it away and a new one is made, or \
@@ -184,7 +184,7 @@ fn empty(folders: usize) -> String {
     let then = match folders {
         0 => "there is nothing to do, because the next run is kept in this file".to_owned(),
         _ => format!(
-            "the runs' checkpoints are not lost with it: {lie} in {FILES} beside it, and `plimsoll resume FILE` goes on from \
+            "the runs' checkpoints are not lost with it: {lie} in {FILES} next to it, and `plimsoll resume FILE` goes on from \
              a checkpoint there; the next run is kept in this file"
         ),
     };

@@ -38,7 +38,7 @@ impl RunKey {
         (is_name && (1..=LONGEST).contains(&text.len())).then(|| Self(text.to_owned()))
     }
 
-    /// A name of the very form that [`RunKey::new`] gives: what has another is a folder of somebody else's.
+    /// A name of the form that [`RunKey::new`] gives: a folder with another name does not belong to the store.
     pub(super) fn given(text: &str) -> Option<Self> {
         let parts: Vec<&str> = text.split('-').collect();
         let is_number = |part: &str, length| part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit());

@@ -392,7 +392,7 @@ fn wait(woken: &Receiver<()>, pause: Duration) -> bool {
     match woken.recv_timeout(pause) {
         Ok(()) | Err(RecvTimeoutError::Timeout) => false,
         Err(RecvTimeoutError::Disconnected) => {
-            // Who is gone wakes nobody: an attempt that failed is made again a little later.
+            // A process that is gone wakes no other: an attempt that failed is made again a little later.
             std::thread::sleep(HASTE.saturating_sub(since.elapsed()));
             true
         }

@@ -95,7 +95,7 @@ impl<R: Record> Tail<R> {
             let (first, count): (i64, usize) = (row.get(0)?, row.get::<_, i64>(1)?.max(0) as usize);
             let mut series = R::Series::default();
             if add_block::<R>(row.get_ref(2)?.as_blob()?, count, &mut series).is_none() {
-                // What cannot be read is left for whoever repairs it.
+                // What cannot be read is left for a repair.
                 break;
             }
             let records = R::all(&series);

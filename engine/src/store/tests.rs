@@ -217,7 +217,7 @@ fn a_run_is_meant_by_what_it_is_called_where_no_other_is_called_so() {
     assert!(store.find("wider").is_err(), "the whole of a name");
     store.rename(&keys[1], "A run").expect("renamed");
     assert_eq!(store.find("A run").as_ref(), Ok(&keys[1]), "a name goes before titles");
-    // One name of two runs finds neither, and whoever gives it can be told.
+    // One name of two runs finds neither, and its user can be told.
     assert_eq!(store.others_called(" A  run", &keys[1]), Ok(Vec::new()));
     assert_eq!(store.others_called(" A  run", &keys[0]), Ok(vec![keys[1].clone()]));
     store.rename(&keys[0], "A run").expect("renamed");
@@ -314,7 +314,7 @@ fn a_damaged_block_costs_itself_alone() {
     store.database.write(|db| db.execute("UPDATE details SET prediction = x'00'", [])).expect("written");
     let details = store.details(&key).expect("the rest is whole");
     assert!(details.experiment(&key).is_ok() && details.damage.is_some_and(|said| said.contains("the prediction")));
-    // A name that leads out of the store is none.
+    // A name that leads out of the store is not a name.
     store.database.write(|db| db.execute("UPDATE runs SET key = '../../x'", [])).expect("written");
     let listed = store.listed().expect("a list");
     assert!(listed.runs.is_empty() && listed.damage.is_some_and(|said| said.contains("1 run of it cannot be read")));

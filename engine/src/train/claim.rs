@@ -144,14 +144,14 @@ mod tests {
     #[test]
     fn a_folder_is_claimed_once_and_free_again_afterwards() {
         let folder = tempfile::tempdir().expect("a folder");
-        let claim = Claim::take(folder.path()).expect("nobody has it");
+        let claim = Claim::take(folder.path()).expect("it is free");
         let Err(Refused::Held(pid)) = Claim::try_take(folder.path()) else { panic!("claimed twice") };
         assert!(cfg!(windows) || pid == Some(std::process::id()));
         drop(claim);
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
-        // What a killed process leaves is no claim.
+        // What a killed process leaves is not a claim.
         fs::write(folder.path().join(FILE), "4711").expect("written");
-        drop(Claim::try_take(folder.path()).expect("nobody has it"));
+        drop(Claim::try_take(folder.path()).expect("it is free"));
         assert!(matches!(Claim::take(&folder.path().join("none")), Err(Refused::System(_))));
     }
 
@@ -169,7 +169,7 @@ mod tests {
             assert_eq!(fs::read_to_string(&other).ok(), is_there.then(|| "mine".to_owned()));
             fs::remove_file(&lock).expect("removed");
         }
-        drop(Claim::take(folder.path()).expect("nobody has it"));
+        drop(Claim::take(folder.path()).expect("it is free"));
     }
 
     /// However many want a folder, and however soon it comes free, one at a time has it.

@@ -46,7 +46,7 @@ impl Process {
                 Rc::new(move || usage::held(&name, &before).ok())
             }
             (&Ok(others), false) => Rc::new(move || monitored().map(|used| used.saturating_sub(others))),
-            // Nobody says what others had: the driver's own count tells what was taken since.
+            // It is not known what others had: the driver's own count tells what was taken since.
             (Err(_), false) => {
                 let device = Rc::clone(device);
                 let used = move || Some(Bytes(device.total_bytes().saturating_sub(device.free_bytes().ok()?)));

@@ -103,7 +103,7 @@ pub(super) fn on_gpu(
 ) -> (Result<()>, Option<Bytes>) {
     let experiment = &*spec.plan.experiment;
     let Target::Gpu(profile) = &spec.plan.target else {
-        return (Err(Error::Misused(format!("{} is no GPU", experiment.device))), None);
+        return (Err(Error::Misused(format!("{} is not a GPU", experiment.device))), None);
     };
     if let Some(slower) = gpu::slower(spec.plan) {
         spec.events.send(Event::Warning(slower));

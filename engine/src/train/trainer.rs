@@ -128,7 +128,7 @@ impl Trainer {
 impl Drop for Trainer {
     fn drop(&mut self) {
         self.commands = None;
-        // The thread may be waiting for room in the queue: nobody will read it any more.
+        // The thread may be waiting for room in the queue: it will not be read any more.
         self.events = crossbeam_channel::never();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -241,7 +241,7 @@ impl Attempt {
             id, start: Start { experiment, anyway, paused, keep, resume, is_same_run, lacks_end }, summary, ..
         } = self;
         keep.make_folder().into_iter().for_each(|words| events.send(Event::Warning(words)));
-        // Before the checkpoint is read: nobody else writes one from here to the end of the run.
+        // Before the checkpoint is read: no other process writes one from here to the end of the run.
         let _claim = keep.folder.as_ref().map(|folder| checkpoint::prepare(folder.path())).transpose()?;
         let checkpoint = resume.as_deref().map(Checkpoint::open).transpose()?;
         if let Some(checkpoint) = &checkpoint {

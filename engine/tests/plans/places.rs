@@ -1,4 +1,5 @@
-//! Places that are found before a run: what they save beside a pool that grows, for every preset and for drawn experiments.
+//! Places that are found before a run: what they save compared with a pool that grows, for every preset and for drawn
+//! experiments.
 
 use std::time::SystemTime;
 

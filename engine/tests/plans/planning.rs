@@ -225,7 +225,7 @@ fn where_nothing_fits_changes_of_the_training_are_offered_and_fit() {
     let mut asked = cnn();
     (asked.model.kind, asked.model.width, asked.model.depth) = (ModelKind::Mlp, 256, 6);
     let held = plan(&asked).held();
-    // Room for the weights, but not for the two moments beside them.
+    // Room for the weights, but not for the two moments in addition.
     asked.budget = Bytes(held.0 * 4 / 5);
     let tight = plan(&asked);
     assert!(fit(&tight, tight.budget, Limit::NONE).expect("a search").offers.is_empty());

@@ -331,7 +331,7 @@ fn measured_live(bytes: &[u8]) -> String {
     after.split('"').next().expect("a number").to_owned()
 }
 
-/// A peak may be measured once, and its program be killed before anyone else knows of it.
+/// A peak may be measured once, and its program be killed before it is recorded.
 #[test]
 fn a_checkpoint_has_the_highest_memory_that_was_measured_before_it_in_the_same_run() {
     let own = measured_live(whole());

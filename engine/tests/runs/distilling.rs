@@ -148,7 +148,7 @@ fn a_model_that_lost_channels_teaches_with_those_that_stayed() {
     // Of a run that ended before its channels went, all are there.
     (whole.prune.begin_step, whole.run.steps) = (4, Some(3));
     assert_eq!(parameters(&kept(&whole, folder.path().join("before"))), of_whole);
-    // A thinned run may be taught as well, and loses its channels beside its teacher.
+    // A thinned run may be taught as well, and loses its channels with its teacher.
     let mut both = taught(small(ModelKind::Cnn), &thinned);
     (both.prune.kind, both.prune.begin_step) = (PruneKind::Channels, 3);
     let plan = Plan::of(&both, &Machine::nominal()).expect("a plan");
@@ -173,7 +173,7 @@ fn a_preset_teaches_once_it_is_trained_under_the_same_budget() {
     // The engine begins no run whose teacher is not there.
     let (steps, outcome) = run(Start::new(student.clone()));
     assert!(steps.is_empty() && format!("{outcome:?}").contains("not trained yet"), "{outcome:?}");
-    // What was predicted beside the preset is what is predicted beside the run of it, whose path is as long.
+    // What was predicted with the preset is what is predicted with the run of it, whose path is as long.
     let trained = Experiment {
         budget: student.budget,
         ..taught(small(ModelKind::Mlp), &kept(&first, folder.path().join("cnn.kept")))
@@ -188,7 +188,7 @@ fn a_preset_teaches_once_it_is_trained_under_the_same_budget() {
         fs::write(&file, preset::to_text(&other)).expect("written");
         problems(&Experiment { budget, ..student.clone() })
     };
-    // The teacher's run takes more than the student's beside it.
+    // The teacher's run takes more than the student's with it.
     let said = refused(|e| e.batch.micro = 64, Bytes::mib(2));
     assert!(said.len() == 1 && said[0].contains("while it is trained") && said[0].contains("2.00 MiB"), "{said:?}");
     let said = refused(|e| e.data.side = 24, student.budget);
@@ -259,7 +259,7 @@ fn a_teacher_of_other_classes_or_none_is_refused_with_what_would_be_right() {
     let said = problems(&taught(values, &few));
     assert!(said.len() == 1 && said[0].contains("values"), "{said:?}");
 
-    // Without a word of the model, its weights are no use.
+    // Without a description of the model, its weights are of no use.
     let bare = at("bare");
     fs::create_dir_all(&bare).expect("a folder");
     let tensors = candle_core::safetensors::load(few.join("last.safetensors"), &candle_core::Device::Cpu);

@@ -44,7 +44,7 @@ fn pruned(kind: ModelKind, prune: Prune) -> Experiment {
     Experiment { prune: Prune { every: 1, end_step: 4, ..prune }, ..small(kind) }
 }
 
-/// Every weight that is pruned, by name, with its shape and numbers: in a file of a run beside each of these is a mask.
+/// Every weight that is pruned, by name, with its shape and numbers: in a file of a run, a mask follows each of these.
 fn weights(folder: &Path) -> Vec<(String, Vec<usize>, Vec<f32>)> {
     let file = safetensors::load(folder.join("last.safetensors"), &Device::Cpu).expect("a file of tensors");
     let masked = file.keys().filter_map(|name| name.strip_prefix("optimizer.")?.strip_suffix(".mask"));

@@ -242,7 +242,7 @@ fn the_phase_is_predicted_and_measured_and_a_byte_less_is_refused() {
     let resolved = |e: &Experiment| Resolved::new(e, &Machine::nominal()).expect("possible");
     let plan = Plan::of(&e, &Machine::nominal()).expect("a plan");
     assert_eq!(plan.peak_pass, Pass::Compress);
-    assert!(plan.compress.peak() > plan.evaluate.peak(), "codes stand beside the weights");
+    assert!(plan.compress.peak() > plan.evaluate.peak(), "codes are held in addition to the weights");
     e.budget = plan.peak.live;
     let Summary { predicted, measured, .. } = finished(e.clone()).summary;
     let allowed = ENGINE.0 as f64 + measured.live.0 as f64 * 1.01 + (1 << 20) as f64;

@@ -25,7 +25,7 @@ fn start_anyway(experiment: &Experiment) -> Command {
     Command::Start(Box::new(Start { anyway: true, ..Start::new(experiment.clone()) }))
 }
 
-/// The next event of the run; what is learnt of the machine is none.
+/// The next event of the run; what is learnt of the machine does not count.
 fn next(trainer: &Trainer) -> Event {
     loop {
         let event = trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on");

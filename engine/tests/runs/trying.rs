@@ -217,7 +217,7 @@ fn what_would_cross_the_line_and_what_is_of_another_model_is_refused_in_words() 
     let error = tester.evaluate(&Tried { checkpoint: Some(cut), ..of(&experiment, folder.path()) }).expect_err("cut");
     assert!(error.to_string().contains("cut.safetensors"), "{error}");
     let none = tester.show(&of(&experiment, folder.path()), Shown::File(Path::new("nowhere.png"))).expect_err("none");
-    assert!(none.to_string().contains("nowhere.png: is no image"), "{none}");
+    assert!(none.to_string().contains("nowhere.png: is not an image"), "{none}");
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn the_weights_are_those_of_the_checkpoint_and_nothing_else_is_there() {
             let bits = |tensor: &Tensor| elements(tensor).into_iter().map(f32::to_bits).collect::<Vec<u32>>();
             assert_eq!(bits(from), bits(to), "{name}");
         }
-        // It says what it is of, and is no checkpoint to go on from.
+        // It says what it belongs to, and is not a checkpoint to go on from.
         let header = std::fs::read(&path).expect("there");
         let length = u64::from_le_bytes(header[..8].try_into().expect("eight")) as usize;
         assert_eq!(length % 8, 0);

@@ -170,7 +170,7 @@ impl Fed {
 /// A batch from a file with `inputs` and `labels`, and what a sample is; `classes` is the vocabulary of tokens.
 ///
 /// # Errors
-/// Fails for a file that cannot be read, and for tensors that are none of a batch.
+/// Fails for a file that cannot be read, and for tensors that do not belong to a batch.
 pub(crate) fn batch_of(path: &Path, classes: usize) -> Result<(Batch, Input)> {
     let tensors = safetensors::load(path, &Device::Cpu).map_err(misused)?;
     let of = |name: &str| tensors.get(name).ok_or_else(|| misused(format!("{} has no {name}", path.display())));

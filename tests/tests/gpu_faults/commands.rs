@@ -7,7 +7,7 @@ use plimsoll_engine::{
 
 use crate::card::{Card, experiment, on_card};
 
-/// More steps than anyone waits for.
+/// More steps than a test can wait for.
 const ENDLESS: &str = "run.steps=1000000000";
 
 #[test]

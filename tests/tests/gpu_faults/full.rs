@@ -229,7 +229,7 @@ fn what_others_take_is_not_learnt_as_ours_where_the_driver_does_not_tell_by_proc
             card.send(Command::Resume);
             card.end();
             card.others_hold(0);
-            // The budget is as large as before beside what the driver is taken to hold.
+            // The budget is as large as before in addition to what the driver is assumed to hold.
             assert_eq!(card.calm(&experiment), calm);
         },
     );

@@ -41,7 +41,7 @@ fn whichever_kernel_fails_the_next_run_is_whole() {
 
 #[test]
 fn a_launch_that_fails_is_named_as_such() {
-    // 719: LAUNCH_FAILED. Every block is a mapping of its own: whoever touches one that is gone is seen.
+    // 719: LAUNCH_FAILED. Every block is a mapping of its own: an access to one that is gone is seen.
     let own = [("PLIMSOLL_GUARD", "1"), ("PLIMSOLL_SIM_GUARD", "1")];
     let settings = [own[0], own[1], ("PLIMSOLL_SIM_FAULT", "719"), ("PLIMSOLL_SIM_ORDER", "first")];
     on_card("lost::a_launch_that_fails_is_named_as_such", &settings, |card| {

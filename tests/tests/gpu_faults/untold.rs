@@ -21,7 +21,7 @@ fn finished(card: &Card, experiment: &Experiment) -> Run {
     run
 }
 
-/// Bytes of a card that anyone holds, as CUDA itself counts them. There is a context then.
+/// Bytes of a card that are in use, as CUDA itself counts them. There is a context then.
 fn in_use(index: i32) -> Bytes {
     result::init().expect("the simulated driver starts");
     let card = result::device::get(index).expect("a card");

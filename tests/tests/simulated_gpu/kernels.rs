@@ -176,7 +176,7 @@ fn an_image_goes_through_the_disk_into_another_process() {
         }
         return fs::remove_file(&file).expect("it was written");
     };
-    let file = std::env::var("PLIMSOLL_TEST_IMAGE").expect("set beside the part");
+    let file = std::env::var("PLIMSOLL_TEST_IMAGE").expect("set with the part");
     if part == "write" {
         return fs::write(&file, compile(SOURCE, &[]).expect("compiled")).expect("written");
     }
@@ -205,7 +205,7 @@ fn a_kernel_that_fails_takes_its_context_along() {
         assert_eq!(code(gpu.finish(stream)), lost);
         assert_eq!(code(gpu.launch(count, 1, 32, stream, &mut [arg(&y)])), lost);
         assert_eq!(pool.alloc(1, stream).expect_err("lost").0, lost);
-        // SAFETY: nobody uses them.
+        // SAFETY: nothing uses them.
         unsafe {
             assert_eq!(code(result::free_async(x, stream)), lost);
             assert_eq!(code(result::mem_pool::destroy(pool.0)), lost);
@@ -219,7 +219,7 @@ fn a_kernel_that_fails_takes_its_context_along() {
         let (gpu, module) = (Gpu::new(), kernels(SOURCE));
         let stream = gpu.stream();
         assert_eq!(pool.get(Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 40 << 20, "pools outlive their context");
-        // SAFETY: nobody uses them.
+        // SAFETY: nothing uses them.
         unsafe { result::free_sync(x).and_then(|()| result::mem_pool::destroy(pool.0)) }.expect("given back");
         let y = gpu.upload(&[0u32; 2], stream);
         gpu.launch(kernel(module, c"count"), 70, 96, stream, &mut [arg(&y)]).expect("launched");
@@ -238,7 +238,7 @@ fn a_release_does_not_end_a_context_that_a_library_holds() {
             active == 1
         };
         let handle = cudarc::cublas::result::create_handle().expect("cuBLAS");
-        // SAFETY: nobody uses the handle, nor the context.
+        // SAFETY: nothing uses the handle or the context.
         unsafe {
             cudarc::cublas::result::destroy_handle(handle).expect("destroyed");
             result::primary_ctx::release(0).expect("released");

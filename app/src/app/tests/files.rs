@@ -127,7 +127,7 @@ fn a_file_that_another_program_changed_is_replaced_only_after_a_question() {
     window.get_by_role_and_label(Role::Button, "Replace").click();
     window.run_steps(3);
     assert_eq!(preset::read(&file).expect("there"), app(&window).state.document.experiment);
-    // What was written here is no change of another's.
+    // What was written here is not another program's change.
     window.get_by_role_and_label(Role::Slider, "Micro-batch").increment_accesskit();
     window.run_steps(2);
     window.key_press_modifiers(Modifiers::COMMAND, Key::S);

@@ -51,7 +51,7 @@ fn the_points_are_reached_by_tab_and_gone_through_by_arrows() {
     while !has_focus(&window) {
         press(&mut window, Key::Tab);
         tabs += 1;
-        assert!(tabs < 150, "the points are no stop of the Tab key");
+        assert!(tabs < 150, "the points are not stops of the Tab key");
     }
     // The larger batch takes more memory.
     press(&mut window, Key::Home);

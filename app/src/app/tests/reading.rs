@@ -21,7 +21,7 @@ const NAMED: [Role; 13] = [
     Role::Tab,
     Role::ProgressIndicator,
 ];
-/// What egui leaves in the tree beside what it draws.
+/// What egui leaves in the tree in addition to what it draws.
 const SLACK: f32 = 2.0;
 
 /// What is read, in the order of the tree.

@@ -195,7 +195,7 @@ fn the_weights_of_a_kept_run_are_one_choice_away() {
     window.get_by_label("Runs to take the weights of").click_accesskit();
     window.run_steps(3);
     let name = app(&window).state.runs.rows()[0].called();
-    // The point of the run is named as well, and is no button.
+    // The point of the run is named as well, and is not a button.
     window.get(By::new().role(Role::Button).label_contains(&format!("{name}, "))).click_accesskit();
     window.run_steps(3);
     let chosen = app(&window).state.document.experiment.weights.path.clone().expect("chosen");

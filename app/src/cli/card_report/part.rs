@@ -14,7 +14,7 @@ pub(super) struct Part {
     pub(super) name: &'static str,
     /// What it asks, for people.
     pub(super) asks: &'static str,
-    /// Of the time, beside the others'.
+    /// The part's share of the time, relative to the others.
     pub(super) share: u32,
     command: &'static [&'static str],
     /// The same for a card that is simulated.
@@ -118,7 +118,7 @@ pub(super) enum Task {
     Card,
     /// The tightest lines.
     Lines,
-    /// Kernels beside the peak.
+    /// Kernels against the peak.
     Kernels,
 }
 

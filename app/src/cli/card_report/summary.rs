@@ -1,4 +1,4 @@
-//! What the parts of a report come to, in few figures: what is assumed of a card beside what was measured, and whether the
+//! What the parts of a report come to, in few figures: what is assumed of a card against what was measured, and whether the
 //! predictions were right.
 
 use serde::Serialize;
@@ -38,7 +38,7 @@ struct Verified {
     process: Compared,
 }
 
-/// Predictions beside measurements.
+/// Predictions against measurements.
 #[derive(Debug, Serialize)]
 struct Compared {
     runs: usize,
@@ -108,7 +108,7 @@ fn assumptions(card: &[Value], presets: &[Value]) -> Vec<Assumption> {
             all.push(Assumption { figure, assumed, measured, unit: "bytes" });
         }
     };
-    // A context that is only a bound is no measurement.
+    // A context that is only a bound is not a measurement.
     let is_told = opened["measured"].is_string();
     bytes("context", size(assumed, "context"), size(opened, "context").filter(|_| is_told));
     for (figure, key) in [("a pool's granule", "granule"), ("its least growth", "segment"), ("its step", "page")] {
@@ -123,7 +123,7 @@ fn assumptions(card: &[Value], presets: &[Value]) -> Vec<Assumption> {
     all
 }
 
-/// The most that the kernels of a preset's first run took, beside the context that was there before any.
+/// The most that the kernels of a preset's first run took, in addition to the context that was there before any.
 fn kernels(opened: &Value, presets: &[Value]) -> Option<f64> {
     let context = size(&opened["context"])?;
     let took = presets.iter().filter_map(|row| {

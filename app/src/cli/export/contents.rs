@@ -145,7 +145,7 @@ fn measured(kept: &Kept, plan: &Plan) -> Option<(Pass, Vec<Bytes>)> {
     (bytes.len() == plan.timeline(pass).points.len()).then(|| (pass, bytes.clone()))
 }
 
-/// A run as its charts are drawn: smoothed as the window does it before anyone changes that.
+/// A run as its charts are drawn: smoothed as the window does it by default.
 fn drawn(kept: &Kept) -> curves::Run<'_> {
     let Kept { run, experiment, curves, .. } = kept;
     curves::Run {

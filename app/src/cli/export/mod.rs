@@ -222,7 +222,7 @@ impl Export {
     fn huggingface(&self, folder: &Path) -> anyhow::Result<ExitCode> {
         anyhow::ensure!(!save::is_stdout(folder), Misuse("a folder is written: name one with -o".to_owned()));
         save::can_be_folder(folder)?;
-        // What an export that was killed left behind is none of its user's.
+        // What an export that was killed left behind does not belong to the user.
         let is_own = |entry: fs::DirEntry| !entry.file_name().to_str().is_some_and(whole_file::is_begun);
         let there = folder.read_dir().is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(is_own)));
         anyhow::ensure!(

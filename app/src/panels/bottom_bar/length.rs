@@ -8,7 +8,7 @@ use plimsoll_engine::plan::Plan;
 
 use crate::{format, panels::PanelContext, saves::Saves, theme, widgets::text};
 
-/// Share of the line that what a run would take keeps beside the reason why none can begin.
+/// Share of the line that is kept for what a run would take, next to the reason why none can begin.
 const SHARE: f32 = 0.5;
 
 /// What the present configuration would take, and what keeps it from training.

@@ -1,4 +1,4 @@
-//! What is trained: which layers are frozen and what they are held in, and the adapters beside them.
+//! What is trained: which layers are frozen and how they are held, and their adapters.
 
 use eframe::egui::Ui;
 use plimsoll_engine::experiment::{Frozen, Projection, Targets};

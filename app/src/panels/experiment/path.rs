@@ -75,7 +75,7 @@ fn room(ui: &Ui) -> f32 {
     ui.available_width() - 2.0 * theme::GAP
 }
 
-/// The field of a path: while nobody types, the file's name with as many of its folders as have room.
+/// The field of a path: while the field is not edited, the file's name with as many of its folders as have room.
 fn edited(ui: &mut Ui, spec: Spec, hint: &str, known: &str) -> Edited {
     let (room, font) = (room(ui), TextStyle::Body.resolve(ui.style()));
     let shown = text::file(known, |part| text::width(ui, part, &font) <= room);

@@ -157,7 +157,7 @@ fn shared_out(mut columns: Vec<(Named, f32)>, needs: [f32; 2], room: f32) -> Vec
         **width += given;
         left -= given;
     }
-    // What nobody needs is the last text's, so that the figures stand at the right.
+    // The room that is left goes to the last text, so that the figures stand at the right.
     if let Some((_, width)) = texts.into_iter().max_by_key(|(text, _)| *text) {
         *width += left;
     }

@@ -27,7 +27,7 @@ fn row() -> Id {
     Id::unique("row of the run picked last")
 }
 
-/// Gives the table the focus when it is drawn next: at once, the click that asks for it would count as one beside the table.
+/// Gives the table the focus when it is drawn next: at once, the click that asks for it would count as one outside the table.
 pub(super) fn ask_for_focus(ctx: &Context) {
     ctx.data_mut(|data| data.insert_temp(id(), true));
     ctx.request_repaint();

@@ -101,7 +101,7 @@ fn phase_names(ui: &Ui, timeline: &Timeline, transform: &PlotTransform, palette:
     named.filter(|(room, (_, galley))| galley.size().x + 8.0 < *room).map(|(_, name)| name).collect()
 }
 
-/// The peak's bytes, layer and op; and what the headline counts besides, where it counts more.
+/// The peak's bytes, layer and op; and what else the headline counts, if it counts more.
 fn at_peak(plan: &Plan, pass: Pass, frame: Rect) -> String {
     let timeline = plan.timeline(pass);
     let Some(point) = timeline.peak_index().map(|index| &timeline.points[index]) else { return String::new() };

@@ -135,7 +135,7 @@ fn table(ui: &mut Ui, view: &mut View, evaluation: &Evaluation, answers: &Answer
     }
 }
 
-/// A cell of the table; whether it was clicked. What leads nowhere is no stop for the keyboard.
+/// A cell of the table; whether it was clicked. A cell that leads nowhere is not a stop for the keyboard.
 fn cell(
     ui: &Ui,
     grid: &Grid,

@@ -1,11 +1,11 @@
-//! Which model is tried, where there are several: weights that the experiment begins with, and the runs beside them.
+//! Which model is tried, where there are several: weights that the experiment begins with, and the runs.
 
 use eframe::egui::{ComboBox, Ui};
 
 use super::PanelContext;
 use crate::{command::Action, session::RunRecord, theme, trials::Subject};
 
-/// Whether there is a model to choose besides the one that is tried.
+/// Whether there is a model to choose other than the one that is tried.
 pub(super) fn is_choice(context: &PanelContext<'_>, tried: Subject<'_>) -> bool {
     let weights = Subject::weights(context.state).is_some();
     match tried {

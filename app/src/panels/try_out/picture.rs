@@ -1,4 +1,4 @@
-//! A picture of one's own: drawn, dropped on the window, or named by its path; what the model makes of it beside it.
+//! A picture of one's own: drawn, dropped on the window, or named by its path; what the model makes of it next to it.
 
 use eframe::egui::{
     self, Color32, CornerRadius, Image, PointerButton, RichText, Sense, Stroke, TextEdit, Ui, Vec2, WidgetInfo, pos2,

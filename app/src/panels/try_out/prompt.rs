@@ -15,7 +15,7 @@ use crate::{
 
 /// The most tokens that are asked for here.
 const MOST: usize = 2000;
-/// What is missing where a prompt is no text.
+/// What is missing if a prompt is not text.
 const NO_TOKENIZER: &str = "There is no tokenizer next to these weights, so a prompt is the numbers of its tokens: put its \
     tokenizer.json into their folder and open it again for text.";
 

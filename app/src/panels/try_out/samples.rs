@@ -45,7 +45,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, evaluation: &Evalu
         })
         .inner;
     let shown: Vec<usize> = found.iter().skip(page * PAGE).take(PAGE).copied().collect();
-    // A row of a table is no picture.
+    // A row of a table is not a picture.
     let is_table = Subject::now(context.state).is_some_and(|tried| tried.data().kind == DataKind::Table);
     ask(context, &shown);
     if shown.is_empty() {

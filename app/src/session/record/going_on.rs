@@ -46,7 +46,7 @@ impl RunRecord {
         let test = &mut self.test;
         let count = before(&test.steps);
         if count < test.steps.len() {
-            // A best of a test that is done again is no best any more.
+            // The best result of a test that is done again no longer counts.
             self.best_accuracy = test.accuracy.values()[..count].iter().copied().reduce(f32::max).map(f64::from);
         }
         test.steps.truncate(count);

@@ -72,10 +72,10 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// Computes the scale of the range `[low, high]`.
+    /// Finds the scale and the zero point of the range `[low, high]`.
     fn of(range: &[f32]) -> Self {
         let scale = (range[1] - range[0]) / 255.0;
-        // A range of zeros, or of numbers that are none.
+        // A range of zeros, or of NaN.
         if !scale.is_normal() {
             return Self { scale: 1.0, zero: 0.0, is_known: false };
         }

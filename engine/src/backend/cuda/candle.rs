@@ -97,8 +97,8 @@ impl Cuda {
         };
         let byte = byte.map_err(|error| self.explained(refused(LOAN, "lending a tensor", error)))?;
         let (at, length) = (tensor.pointer().0, tensor.elements());
-        // SAFETY: nobody else has the byte. The elements are the tensor's, of its type, and the caller keeps it; their slice is
-        // taken apart by `take_back` and never dropped.
+        // SAFETY: nothing else has the byte. The elements are the tensor's, of its type, and the caller keeps it; their slice
+        // is taken apart by `take_back` and never dropped.
         let slices = unsafe {
             let elements = match tensor.dtype() {
                 DType::F64 => Slice::F64(stream.upgrade_device_ptr(at, length)),

@@ -39,7 +39,7 @@ extern "C" __global__ void encode_nf4(const T *x, i64 n, u8 *codes, f32 *scales)
     }
 }
 
-// The number of the nearest of 4-bit integers. Of what is no number, that of zero.
+// The number of the nearest of 4-bit integers. For NaN it is the number of zero.
 __device__ __forceinline__ int nearest_int4(f32 share) {
     f32 step = rintf(share * 7.0f);
     step = step > 7.0f ? 7.0f : step < -7.0f ? -7.0f : step == step ? step : 0.0f;
@@ -86,7 +86,7 @@ extern "C" __global__ void encode_int8(const T *x, i64 n, u8 *codes, f32 *scales
             i64 i = start + 32 * j;
             if (i >= n) continue;
             f32 step = rintf(single(x[i]) / unit * 127.0f);
-            // Of what is no number, none.
+            // NaN is skipped.
             step = step > 127.0f ? 127.0f : step < -127.0f ? -127.0f : step == step ? step : 0.0f;
             codes[i] = (u8)(int)step;
         }

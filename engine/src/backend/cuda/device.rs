@@ -353,7 +353,7 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        // SAFETY: nobody else has the event; the driver keeps it until it is done.
+        // SAFETY: nothing else has the event; the driver keeps it until it is done.
         let _ = unsafe { result::event::destroy(self.0) };
     }
 }

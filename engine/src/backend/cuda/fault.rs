@@ -30,7 +30,7 @@ pub(super) struct Left {
 impl Left {
     /// Gives it back. A context of the GPU is current.
     fn clear(self) {
-        // SAFETY: all of it is the driver's own, and nobody else has it; what is not taken now is lost.
+        // SAFETY: all of it belongs to the driver, and nothing else has it; what is not taken now is lost.
         unsafe {
             for block in self.blocks {
                 let _ = result::memory_free(block);

@@ -57,7 +57,7 @@ impl Blas {
     pub(super) fn new(device: &Device) -> Result<Self> {
         let handle = result::create_handle().map_err(|error| failed("starting", error))?;
         let mut blas = Self { handle, floor: 0 };
-        // SAFETY: a context is current, for a device is open; handle and stream are alive.
+        // SAFETY: a context is current, because a device is open; handle and stream are alive.
         unsafe {
             blas.floor = driver::result::malloc_sync(LEAST)
                 .map_err(|error| refused("cuBLAS", "making room for cuBLAS", error))?;

@@ -6,13 +6,13 @@ __device__ __forceinline__ bool is_normal(f32 x) {
     return exponent != 0u && exponent != 255u;
 }
 __device__ __forceinline__ f32 within(f32 x, f32 low, f32 high) { return x < low ? low : x > high ? high : x; }
-// Of what is no number, none.
+// NaN is skipped.
 __device__ __forceinline__ int whole(f32 x) { return x == x ? (int)x : 0; }
 
 // The steps of an input's codes: their distance, and the code that stands for zero.
 struct Steps {
     f32 scale, zero;
-    // Of a range of zeros, which has seen nothing, there are none.
+    // A range of zeros, which has seen nothing, has none.
     bool known;
 };
 __device__ __forceinline__ Steps steps_of(const f32 *range) {

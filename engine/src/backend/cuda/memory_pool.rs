@@ -164,7 +164,7 @@ impl Pool {
     }
 
     fn give(&self, address: sys::CUdeviceptr) {
-        // SAFETY: the address came from this pool, and nobody uses it after what is queued.
+        // SAFETY: the address came from this pool, and nothing uses it after what is queued.
         if unsafe { result::free_async(address, self.device.stream()) }.is_err() {
             // The device has failed, and the next call reports it.
             self.device.leave_block(address);
@@ -310,7 +310,7 @@ impl Drop for Pool {
         // The blocks have gone: each holds the pool. Their frees are queued, and trimming frees the segments. What the pool
         // holds goes back at once, so that the next measurement does not count it.
         let _ = self.trim();
-        // SAFETY: nobody else has the pool.
+        // SAFETY: nothing else has the pool.
         if unsafe { result::mem_pool::destroy(self.handle) }.is_err() {
             self.device.leave_pool(self.handle);
         }

@@ -113,7 +113,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // SAFETY: nobody else has the stream.
+        // SAFETY: nothing else has the stream.
         let _ = unsafe { result::stream::destroy(self.0) };
     }
 }

@@ -313,7 +313,7 @@ impl Drop for Asking {
             let _ = unsafe { result::free_async(address, self.device.stream()) };
         }
         let _ = self.finish();
-        // SAFETY: the pool is alive, nothing of it is in use, and nobody else has it.
+        // SAFETY: the pool is alive, nothing of it is in use, and nothing else has it.
         unsafe {
             let _ = result::mem_pool::trim_to(self.handle, 0);
             let _ = result::mem_pool::destroy(self.handle);

@@ -59,7 +59,7 @@ pub enum Prune {
         columns: usize,
         /// How many stay.
         kept: usize,
-        /// The number of all elements.
+        /// The size of a group.
         of: usize,
     },
     /// in: `mask`; out: `weight`, updated, and, when given, its narrower `copy`, updated: zeros where the mask has no bit.

@@ -23,7 +23,7 @@ pub(in crate::data) fn is_of_conversations(data: &Data) -> bool {
     let Some(path) = data.path.as_deref().filter(|_| data.kind == DataKind::Jsonl) else { return false };
     let files = files_of(path, true).unwrap_or_default();
     let mut lines = files.iter().filter_map(|path| File::open(path).ok()).flat_map(|file| {
-        // A line that is longer is none that can be read.
+        // A line that is longer cannot be read.
         let mut file = BufReader::new(file.take(MOST_SAMPLE as u64));
         std::iter::from_fn(move || {
             let mut line = Vec::new();

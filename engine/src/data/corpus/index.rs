@@ -288,7 +288,7 @@ pub(super) fn files_of(chosen: &Path, is_json: bool) -> Result<Vec<PathBuf>> {
     if about.is_file() {
         return Ok(vec![chosen.to_owned()]);
     }
-    // Opening a pipe would wait for whoever writes to it.
+    // Opening a pipe would wait for a writer.
     if !about.is_dir() {
         return Err(Error::file(chosen, "this is a pipe or a device; choose a file or a folder that lies on a disk"));
     }

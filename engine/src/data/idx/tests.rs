@@ -170,7 +170,7 @@ fn a_missing_file_or_folder_is_named() {
     let error = facts(&folder.0.path().join(TRAIN_LABELS), &Data::default()).expect_err("a file").to_string();
     assert!(error.contains("this is not a folder"), "{error}");
     fs::create_dir(folder.0.path().join("t10k-labels-idx1-ubyte")).expect("a folder");
-    let error = folder.open().expect_err("a folder is no file").to_string();
+    let error = folder.open().expect_err("a folder is not a file").to_string();
     assert!(error.contains("t10k-labels-idx1-ubyte: a folder has this name; put the data file"), "{error}");
 }
 

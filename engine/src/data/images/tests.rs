@@ -487,7 +487,7 @@ fn host_memory_of_files_is_what_was_predicted_and_not_far_less() {
         while test.recv().expect("no fault").is_some() {}
         drop((train, test));
         let (measured, total) = (meter.peak().live, predicted.total());
-        // Threads may never be at their peaks at once, and the listing is none of the set's own.
+        // Threads may never be at their peaks at once, and the listing does not belong to the set.
         assert!(
             measured <= total && total.0 <= measured.0 + predicted.workers.0 + (64 << 10),
             "{measured} of {predicted:?}"

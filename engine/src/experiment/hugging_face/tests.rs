@@ -1,4 +1,4 @@
-//! Published configurations, and files that are none.
+//! Published configurations, and files that are not configurations.
 
 use super::*;
 use crate::experiment::{AttentionKind, ModelKind, preset};
@@ -87,7 +87,7 @@ fn a_field_that_cannot_be_is_named_with_its_mend() {
         ),
         ("\"n_embd\": 768", "\"n_embd\": 770", "n_head", "12 heads do not divide a width of 770; write one of 1, 2, 5"),
         ("\"n_embd\": 768", "\"n_embd\": \"768\"", "n_embd", "\"768\" is not a size; write a whole number"),
-        ("\"n_embd\": 768", "\"n_embd\": -1", "n_embd", "-1 is no size"),
+        ("\"n_embd\": 768", "\"n_embd\": -1", "n_embd", "-1 is not a size"),
         ("\"n_embd\": 768", "\"n_embd\": 1.5", "n_embd", "1.5 is not a size; write a whole number"),
         ("\"n_embd\": 768", "\"n_embd\": 18446744073709551615", "n_embd", "is too large; write 65536 or less"),
         ("\"n_embd\": 768", "\"n_embd\": 1e30", "n_embd", "is too large; write 65536 or less"),

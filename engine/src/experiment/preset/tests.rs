@@ -433,7 +433,7 @@ fn what_differs_is_what_to_set() {
     assert_eq!(changes, ["checkpointing=\"every:2\"", "retain_graph=true", "batch.micro=8"]);
     let mut set = from;
     set_all(&mut set, changes.iter().map(String::as_str)).expect("own text");
-    // The kernel is no part of it: dense layers have none.
+    // The kernel is not part of it: dense layers have none.
     to.model.kernel = Experiment::default().model.kernel;
     assert_eq!(set, to);
 }

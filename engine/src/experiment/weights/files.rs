@@ -53,7 +53,7 @@ pub(crate) fn found(path: &Path) -> Result<Files> {
 fn in_folder(folder: &Path) -> Result<PathBuf> {
     for name in [WHOLE, INDEX, LAST] {
         let file = folder.join(name);
-        // What is there and is no file is refused by its name.
+        // What is there but is not a file is refused by its name.
         if file.symlink_metadata().is_ok() {
             return Ok(file);
         }

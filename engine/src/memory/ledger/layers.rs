@@ -1,7 +1,7 @@
 //! The names of layers, by which memory is booked.
 //!
-//! Always holds: a path has one number, given in the order of first use. The paths are found by their order, for a model may
-//! have thousands of layers.
+//! Always holds: a path has one number, given in the order of first use. The paths are found by their order, because a model
+//! may have thousands of layers.
 
 use std::{ops::Deref, sync::Arc};
 

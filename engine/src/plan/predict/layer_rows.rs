@@ -71,7 +71,7 @@ pub(super) fn layer_rows(
         }
     };
     let model = leaves.iter().map(|(layer, parameters)| row(*layer, *parameters));
-    // The batch and the loss are no layers of the model, but they have their share; so has a teacher, in one row.
+    // The batch and the loss are not layers of the model, but they have their share; so has a teacher, in one row.
     let ledger = dry.session.executor().ledger();
     let teacher = dry.session.teacher().map(|teacher| {
         let rows: Vec<LayerRow> = teacher.leaves().into_iter().map(|layer| row(layer.layer(), [0; 2])).collect();

@@ -79,7 +79,7 @@ fn a_rise_is_told_by_category_and_by_the_layer_of_the_peak() {
         assert_eq!(phase.rose, phase.name != Pass::Save.name(), "{phase:?}");
         assert!(!phase.layer.is_empty() || !phase.rose, "{phase:?}");
     }
-    assert!(!check(&now, &was, 0.0).rose, "less is no rise");
+    assert!(!check(&now, &was, 0.0).rose, "less is not a rise");
     let same = check(&was, &was, 0.0);
     assert!(!same.rose && same.categories.is_empty());
     assert!(!check(&was, &now, 1e6).rose, "so much was allowed");
@@ -142,7 +142,7 @@ fn what_does_not_add_up_is_refused_by_its_name() {
         Lock::parse(&text, Path::new("a.lock")).map_or_else(|error| error.to_string(), |_| String::new())
     };
     assert_eq!(said(&|_| {}), "");
-    assert!(said(&|peaks| peaks[0].phases[0].name = "nirst step".to_owned()).contains("`nirst step` is no phase"));
+    assert!(said(&|peaks| peaks[0].phases[0].name = "nirst step".to_owned()).contains("`nirst step` is not a phase"));
     assert!(said(&|peaks| peaks[0].phases[0].bytes -= 1).contains("add up to"));
     assert!(said(&|peaks| peaks[1].bytes += 1).contains("peak 2"));
     assert!(said(&|peaks| peaks[1] = peaks[0].clone()).contains("stands there twice"));

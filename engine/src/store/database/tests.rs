@@ -83,7 +83,7 @@ fn a_damaged_page_is_said() {
     let runs = |db: &Connection| db.query_row("SELECT count(*) FROM runs", [], |row| row.get::<_, i64>(0));
     let message = database.with(runs).expect_err("damaged").to_string();
     assert!(message.contains("is damaged") && message.contains("recover"), "{message}");
-    // Nobody has looked at them.
+    // They were not looked at.
     assert!(message.contains("files in runs next to it are not touched by this"), "{message}");
 }
 
@@ -152,7 +152,7 @@ fn what_is_no_store_to_be_read_is_told_apart_and_left() {
         fs::create_dir_all(files.join(name)).expect("made");
     }
     let text = empty();
-    assert!(text.contains("2 folders lie in runs beside it, and `plimsoll resume FILE` goes on"), "{text}");
+    assert!(text.contains("2 folders lie in runs next to it, and `plimsoll resume FILE` goes on"), "{text}");
     assert!(!text.contains("there is nothing to do") && text.contains("is kept in this file"), "{text}");
     fs::remove_dir_all(files).expect("removed");
     let under = Database::open_existing(&place).expect_err("a file").to_string();

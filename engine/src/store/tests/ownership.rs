@@ -1,4 +1,4 @@
-//! Whose a run and its folder are: of one process at a time, and of nobody once the run is deleted.
+//! Whose a run and its folder are: one process's at a time, and no one's once the run is deleted.
 
 use super::*;
 use crate::{
@@ -67,7 +67,7 @@ fn a_checkpoint_waits_for_the_steps_before_it_and_for_nothing_else() {
     let store = Store::open(folder.path()).expect("open");
     let series = store.series(recorder.key()).expect("kept");
     assert_eq!((series.steps.len(), series.evaluations.len()), (40, 1));
-    // One that nobody can fulfil any more is let go.
+    // A wish that can no longer be fulfilled is dropped.
     let awaited = recorder.want(41, 1);
     assert!(is_awaited(&awaited, 0));
     recorder.take(&ended(Outcome::Stopped, 40));
@@ -189,7 +189,7 @@ fn a_store_that_is_removed_while_a_run_trains_is_begun_anew_and_that_is_said() {
     assert_eq!((store.get(&key).expect("kept").steps, store.details(&key).expect("details").events.len()), (9, 1));
 }
 
-/// What nobody mends by waiting is not waited for, and nothing is put into another program's folder.
+/// What waiting does not mend is not waited for, and nothing is put into another program's folder.
 #[test]
 fn a_run_ends_at_once_where_its_store_is_none() {
     let folder = folder();
@@ -213,7 +213,7 @@ fn a_run_that_goes_on_is_neither_put_away_nor_deleted() {
     let files = store.files(&keys[1]);
     fs::create_dir_all(&files).expect("made");
     // It reads its checkpoint, and has not done a step yet.
-    let claim = Claim::take(&files).expect("nobody has it");
+    let claim = Claim::take(&files).expect("it is free");
     for refused in [store.delete(&keys), store.discard(&keys)] {
         let said = refused.expect_err("it goes on").to_string();
         assert!(said.contains(keys[1].as_str()) && said.contains("still trains it; stop it there first"), "{said}");
@@ -243,7 +243,7 @@ fn what_killed_programs_leave_goes_and_what_a_user_could_want_stays() {
         put(name, last);
     }
     put("20200101-141205-eeee", "notes.txt");
-    let claim = Claim::take(&runs.join(trains)).expect("nobody has it");
+    let claim = Claim::take(&runs.join(trains)).expect("it is free");
     store.tidy();
     let list = |folder: &Path| {
         let mut names: Vec<_> = fs::read_dir(folder).expect("listed").flatten().map(|e| e.file_name()).collect();

@@ -101,7 +101,7 @@ impl Checkpoint {
         if path.is_dir() {
             return Err(Error::file(path, "is a folder; choose a checkpoint (.safetensors) in it"));
         }
-        // Opening a pipe would wait for whoever writes to it.
+        // Opening a pipe would wait for a writer.
         if fs::metadata(&path).is_ok_and(|there| !there.is_file()) {
             return Err(Error::file(
                 path,

@@ -24,7 +24,7 @@ impl RunLoop<'_, '_> {
         }
         let (events, samples) = (self.spec.events, self.spec.plan.resolved.evaluation_batch());
         let mut test = Loader::test_fed(Arc::clone(&self.spec.dataset), samples, Feed::of(&self.experiment.data))?;
-        // How long a calibration waits is no part of how the model was fed.
+        // How long a calibration waits does not count in how the model was fed.
         let (loader, mut fed) = (&mut self.loader, Fed::default());
         let means = session.compress(
             || next(loader, &mut fed),

@@ -219,7 +219,7 @@ fn count(task: Task, row: &[f32], label: u32, labels_per_sample: usize, present:
         of_class.labels += 1;
         of_class.right += u64::from(is_right);
     }
-    // What is no number is no answer of any class.
+    // NaN is not an answer of any class.
     if !largest.total.is_nan() {
         answers.classes[largest.class].answered += 1;
         let cell = answers.confusion.as_mut().and_then(|table| table.get_mut(label as usize * classes + largest.class));
@@ -258,7 +258,7 @@ mod tests {
         counting.begin(&[0, 1, 1, 2]);
         counting.take(
             DType::F32,
-            // The second is a tie, of which the first counts; the last is no number.
+            // The second is a tie, and the first of them counts; the last is NaN.
             &bytes(&[[2.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 3.0, 1.0], [0.0, f32::NAN, 1.0]]),
         );
         let answers = counting.into_answers();

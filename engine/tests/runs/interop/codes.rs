@@ -13,7 +13,7 @@ use plimsoll_engine::{
 
 use super::{beginning_with, exported, info, run, tensors, tiny, trained};
 
-/// A decoder with adapters beside codes, which begins with the weights at `path`.
+/// A decoder with adapters on codes, which begins with the weights at `path`.
 fn coded(base: BaseWeights, path: PathBuf) -> Experiment {
     let mut experiment = tiny(ModelKind::Llama);
     (experiment.lora, experiment.frozen) = (Lora { rank: 2, alpha: 8.0, ..Lora::default() }, Frozen::All);

@@ -33,7 +33,7 @@ impl Sink for To {
     }
 }
 
-/// What a file of half a gigabyte takes to load, beside what it takes to read. Run it with
+/// What a file of half a gigabyte takes to load, compared with what it takes to read. Run it with
 /// `cargo test --release -p plimsoll-engine --test runs loading_rate -- --ignored --nocapture`.
 #[test]
 #[ignore = "writes a gigabyte; its figures are read by eye"]

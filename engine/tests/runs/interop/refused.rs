@@ -202,7 +202,7 @@ fn a_residual_network_of_another_depth_and_stem_is_named_by_its_settings() {
     experiment.model.stem = Stem::Small;
     let said = refused(&experiment, &path);
     assert!(said.contains("set model.layers=34, model.stem=imagenet, as the weights have it"), "{said}");
-    // Types that are no weights are named as what they are.
+    // Types that are not weights are named as what they are.
     let counts = Tensor::zeros(64, DType::I64, &Device::Cpu).expect("zeros");
     tensors.insert("bn1.weight".to_owned(), counts);
     safetensors::save(&tensors, &path).expect("written");
@@ -248,7 +248,7 @@ fn weights_in_several_files_are_found_by_their_index_and_pickled_ones_are_refuse
     fs::write(pickled.join("pytorch_model.bin"), "no").expect("written");
     assert!(refused(&experiment, &pickled).contains("is pickled, and to read a pickled file is to run"));
     assert!(refused(&experiment, &pickled.join("pytorch_model.bin")).contains("save the weights as safetensors"));
-    // A folder that has only those says so when it is opened; what has the name of weights and is none is refused.
+    // A folder that has only those says so when it is opened; what has the name of weights but is something else is refused.
     let config =
         r#"{"model_type": "gpt2", "n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 8, "vocab_size": 20}"#;
     fs::write(pickled.join("config.json"), config).expect("written");

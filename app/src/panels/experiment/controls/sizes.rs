@@ -81,7 +81,7 @@ fn set(model: &mut Model, size: Size) {
     }
 }
 
-/// Which of its family's sizes the model is; past the end when it is none.
+/// Which of its family's sizes the model has; past the end if it has none of them.
 fn place(model: &Model) -> usize {
     let is = |size: &Size| {
         let mut sized = model.clone();

@@ -30,7 +30,7 @@ pub(super) fn suit_model(experiment: &mut Experiment) {
         };
     }
     if experiment.data.kind == DataKind::Table {
-        // A row has nothing beside each other that a convolution could see, and waits in host memory.
+        // A row has no neighbours that a convolution could see, and waits in host memory.
         experiment.model.kind = ModelKind::Mlp;
         experiment.data.placement = Placement::Host;
     }

@@ -1,6 +1,6 @@
 // Attention of 16-bit types by tensor cores: products of T with sums in f32. A block of four warps has TILE positions of one
 // head, a warp 16 of them; the positions they meet pass through shared memory. Probabilities and logits' gradients, which
-// are f32, enter products as two numbers of T each, what rounding leaves beside what it gives, so that results are as
+// are f32, enter products as two numbers of T each, the result of rounding and what it leaves, so that results are as
 // precise as those of arithmetic in f32.
 
 static const int WARPS = 4;

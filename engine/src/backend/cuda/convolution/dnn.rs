@@ -92,7 +92,7 @@ impl Dnn {
 impl Drop for Dnn {
     fn drop(&mut self) {
         self.plans.borrow_mut().clear();
-        // SAFETY: nobody else has the handle.
+        // SAFETY: nothing else has the handle.
         let _ = unsafe { result::destroy_handle(self.handle) };
     }
 }

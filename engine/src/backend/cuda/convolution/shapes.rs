@@ -41,7 +41,7 @@ impl<D: Copy> Descriptor<D> {
 
 impl<D: Copy> Drop for Descriptor<D> {
     fn drop(&mut self) {
-        // SAFETY: nobody else has the descriptor.
+        // SAFETY: nothing else has the descriptor.
         let _ = unsafe { (self.destroy)(self.raw) };
     }
 }

@@ -56,7 +56,7 @@ impl<K: Eq + Hash + Clone + Send + 'static> Ahead<K> {
             let work = move || {
                 while !shared.is_over.load(Ordering::Relaxed) {
                     let Some((key, job)) = locked(&jobs).pop_front() else { break };
-                    // Whoever needs the image is told why there is none.
+                    // The caller that needs the image is told why there is none.
                     let _ = shared.get(&key, job);
                 }
             };

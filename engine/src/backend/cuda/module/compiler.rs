@@ -112,7 +112,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // SAFETY: nobody else has the program. A program that cannot be destroyed costs its memory.
+        // SAFETY: nothing else has the program. A program that cannot be destroyed costs its memory.
         let _ = unsafe { nvrtc::result::destroy_program(self.0) };
     }
 }

@@ -20,7 +20,7 @@ __device__ __forceinline__ f32 half_gap(f16 weight) { return half_gap(widen(weig
 __device__ __forceinline__ f32 half_gap(f32) { return 0; }
 __device__ __forceinline__ f32 half_gap(f64) { return 0; }
 
-// The code of a number between -1 and 1, in two's complement; of what is no number, that of zero.
+// The code of a number between -1 and 1, in two's complement; for NaN, the code of zero.
 __device__ __forceinline__ u8 code_of(f32 share) {
     if (share != share) return 0;
     if (share < -1.0f) share = -1.0f;
@@ -29,7 +29,7 @@ __device__ __forceinline__ u8 code_of(f32 share) {
 }
 __device__ __forceinline__ f32 decoded(u8 code) { return (f32)(code < 128 ? (int)code : (int)code - 256) / 127.0f; }
 
-// The code of a share of the root of the group's largest second moment: zero of zero alone, and of what is no number.
+// The code of a share of the root of the group's largest second moment: zero for zero only, and for NaN.
 __device__ __forceinline__ u8 root_code(f32 share) {
     f32 place = share * 255.0f + 0.5f;
     int code = place > 0.0f ? (place < 255.0f ? (int)place : 255) : 0;

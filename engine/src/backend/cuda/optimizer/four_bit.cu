@@ -23,7 +23,7 @@ __device__ __forceinline__ int nearest_signed(f32 share) {
     return at;
 }
 
-// The code of a second moment; of what is no number, the lowest.
+// The code of a second moment; for NaN, the lowest code.
 __device__ __forceinline__ int nearest_even(f32 share) {
     f32 place = share * 16.0f - 0.5f;
     return place > 0.0f ? (place < 15.0f ? (int)place : 15) : 0;

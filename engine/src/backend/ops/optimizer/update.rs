@@ -133,7 +133,7 @@ pub enum NarrowWeight {
 }
 
 impl NarrowWeight {
-    /// The correction for a type of weights; `None` for wider types.
+    /// The narrow type of a weight; `None` for wider types.
     pub fn of(dtype: DType) -> Option<Self> {
         match dtype {
             DType::Bf16 => Some(Self::Bf16),
