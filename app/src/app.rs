@@ -138,7 +138,7 @@ impl App {
         Ok(app)
     }
 
-    /// The same window, what it keeps written by `keeper`; `damage` is told of.
+    /// The same window, what it keeps written by `keeper`; `damage` is reported.
     pub(crate) fn kept_by(mut self, keeper: Keeper, damage: Option<String>) -> Self {
         self.keeper = Some(keeper);
         if let Some(damage) = damage {

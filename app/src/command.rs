@@ -315,7 +315,7 @@ pub(crate) enum RunsAction {
     Compare(Vec<Kept>),
     /// Put one next to the present settings.
     CompareWithPresent(Kept),
-    /// Put the configuration that is held beside the present settings.
+    /// Put the configuration that is held next to the present settings.
     ComparePin,
 }
 

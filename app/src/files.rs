@@ -58,7 +58,7 @@ type Show = fn(Purpose, &Path) -> Option<PathBuf>;
 /// Refuses a place that a store of runs owns: kept runs would be gone.
 ///
 /// # Errors
-/// A store's database and what SQLite writes beside it, and the folder of its runs' files.
+/// A store's database and what SQLite writes next to it, and the folder of its runs' files.
 pub(crate) fn is_outside_stores(path: &Path) -> anyhow::Result<()> {
     anyhow::ensure!(
         !store::would_take(path),

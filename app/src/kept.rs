@@ -1,7 +1,7 @@
 //! What is kept between sessions: the view, the layout, the experiment in hand and the drafts, in a file of its own.
 //!
 //! Always holds: the file is written whole or not at all, soon after a change, so that a kill or a full disk costs seconds at
-//! the most. A file that cannot be read is put aside and told of; it is never written over.
+//! the most. A file that cannot be read is put aside and reported; it is never written over.
 
 use std::{
     fs, io,
@@ -14,7 +14,7 @@ use plimsoll_engine::whole_file;
 use crate::app::PersistedState;
 
 const FILE: &str = "session.json";
-/// A file that cannot be read is put here, beside its place.
+/// A file that cannot be read is put here, next to its place.
 const DAMAGED: &str = "session.damaged.json";
 /// A change is written this much later at most.
 const DELAY: Duration = Duration::from_secs(2);
@@ -35,7 +35,7 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Reads what was kept in `folder`; also what to tell the user where it could not be read.
+    /// Reads what was kept in `folder`; also what to tell the user if it could not be read.
     pub(crate) fn open(folder: Option<&Path>) -> (Self, Option<PersistedState>, Option<String>) {
         let place = folder.map(|folder| folder.join(FILE));
         let failure = place.is_none().then(|| "this user has no folder for it".to_owned());

@@ -1,5 +1,5 @@
 //! The panes and where they are. The user may drag them anywhere; [`Layout::default`] is where they begin. In a window
-//! without room for them beside each other one pane at a time is shown, chosen from a list.
+//! without room for them side by side one pane at a time is shown, chosen from a list.
 
 use eframe::egui::{self, Button, ComboBox, Id, Key, Rect, Response, Ui, UiBuilder, WidgetText};
 use egui_tiles::{Container, Linear, LinearDir, SimplificationOptions, Tabs, Tile, TileId, Tiles, Tree, UiResponse};
@@ -213,7 +213,7 @@ impl egui_tiles::Behavior<Pane> for Behavior<'_, '_> {
         self.take(ui, *pane);
         let frame = egui::Frame::new().fill(theme::palette(ui).pane).inner_margin(theme::PANE_MARGIN);
         frame.show(ui, |ui| {
-            // The pane fills its tile, whatever it holds.
+            // The pane fills its tile, with any contents.
             ui.set_min_size(ui.available_size());
             ui.push_id(*pane, |ui| (self.draw)(ui, *pane, self.context));
         });

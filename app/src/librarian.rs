@@ -73,13 +73,13 @@ enum Wish {
     Look(Vec<RunKey>, f32),
     /// One run: as it was, or its settings alone.
     Open(RunKey, Wanted, f32),
-    /// Several beside each other.
+    /// Several side by side.
     Compare(Vec<Compare>, f32),
     /// What a plan is made for.
     Machine(Box<Machine>),
 }
 
-/// Runs or plans beside each other.
+/// Runs or plans side by side.
 #[derive(Debug)]
 pub(crate) struct Compared {
     /// What differs.

@@ -220,7 +220,7 @@ fn default_of(key: &str, value: &str) -> Option<Differing> {
     changes.iter().filter_map(|assignment| Differing::read(assignment)).find(|differing| differing.key == key)
 }
 
-/// The value of a setting in words, beside which its name stands.
+/// The value of a setting in words, next to which its name stands.
 pub(crate) fn value(key: &str, value: &str) -> String {
     let Some(differing) = Differing::read(&format!("{key}={value}")) else { return value.to_owned() };
     let words = differing.words();

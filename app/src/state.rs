@@ -215,7 +215,7 @@ pub(crate) struct State {
     pub(crate) runs: Runs,
     /// The kept run that is being read, and what for.
     pub(crate) wanted: Option<(Kept, Wanted)>,
-    /// Runs and plans beside each other.
+    /// Runs and plans side by side.
     pub(crate) compared: Option<Compared>,
     /// The model that is tried, and what was found of it.
     pub(crate) trial: Trial,

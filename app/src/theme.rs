@@ -49,7 +49,7 @@ pub(crate) struct Palette {
     pub(crate) throughput: Color32,
     /// The frontier of the best runs.
     pub(crate) frontier: Color32,
-    /// Runs and plans beside each other, in their order.
+    /// Runs and plans side by side, in their order.
     pub(crate) compared: [Color32; 6],
     /// The one button that matters.
     pub(crate) accent: Color32,
@@ -228,7 +228,7 @@ impl Palette {
         self.categories[category as usize]
     }
 
-    /// Text on a ground: dark or light, whichever stands out more.
+    /// Text on a ground: dark or light, the one that stands out more.
     pub(crate) fn on(&self, ground: Color32) -> Color32 {
         if contrast(DARK_TEXT, ground) >= contrast(LIGHT_TEXT, ground) { DARK_TEXT } else { LIGHT_TEXT }
     }

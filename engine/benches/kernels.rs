@@ -126,7 +126,7 @@ fn integers(bench: &Bench) -> Result<()> {
         let name = format!("{} x {}² {}->{} by {}", w.batch, w.height, w.channels, w.filters, w.size);
         let (f32, u8) = (DType::F32, DType::U8);
         bench.kernel(
-            &format!("int8: f32 beside it {name}"),
+            &format!("int8: f32 for comparison {name}"),
             Convolution::Forward(w),
             &[(x, f32), (k, f32)],
             &[(y, f32)],

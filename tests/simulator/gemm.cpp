@@ -1,5 +1,5 @@
 // Matrix products: tiles of the result, each packed and multiplied by a small kernel whose accumulators stay in registers.
-// Every element's sum is made in one order, whatever the number of OS threads.
+// Every element's sum is made in one order, for any number of OS threads.
 #include "gemm.h"
 #include "sim.h"
 #include <algorithm>

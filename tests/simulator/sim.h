@@ -40,7 +40,7 @@
 //   PLIMSOLL_SIM_ORDER         last (others run only as far as an event demands) | first (others run ahead) (last)
 //   PLIMSOLL_SIM_GUARD         1: every allocation of a pool ends at a page that faults, and is unmapped when freed
 //   PLIMSOLL_SIM_WORKERS       OS threads that run blocks (the machine's, at most 8)
-//   PLIMSOLL_SIM_CACHE         folder of compiled kernels (`compiled` beside the library; empty: none)
+//   PLIMSOLL_SIM_CACHE         folder of compiled kernels (`compiled` next to the library; empty: none)
 //   PLIMSOLL_SIM_TRACE         1: every piece of work on stderr, as it runs
 #pragma once
 #include <cstddef>

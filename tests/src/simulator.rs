@@ -1,6 +1,6 @@
 //! Builds the simulated GPU of `tests/simulator/` and hands out its folder.
 //!
-//! Holds: it is built once for one state of its sources, whichever test comes first, and is whole when its folder has its
+//! Holds: it is built once for one state of its sources, no matter which test comes first, and is whole when its folder has its
 //! name. Refuses to go on without g++.
 
 use std::{

@@ -1,4 +1,4 @@
-//! `plimsoll compare`: two to six runs or plans beside each other.
+//! `plimsoll compare`: two to six runs or plans side by side.
 
 use std::{path::PathBuf, process::ExitCode};
 

@@ -63,7 +63,7 @@ pub(super) fn script(shell: Shell) -> io::Result<Vec<u8>> {
     Ok(script)
 }
 
-/// How a shell calls this program: as it was called now, whatever folder the shell is in then.
+/// How a shell calls this program: as it was called now, in any folder of the shell.
 fn this_program() -> String {
     let called = env::args_os().next().unwrap_or_else(|| "plimsoll".into());
     let path = Path::new(&called);

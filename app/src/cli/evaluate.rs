@@ -19,7 +19,7 @@ use crate::{
     format,
 };
 
-/// Classes of which a table shows for people which was taken for which.
+/// The most classes for which a table shows people which was taken for which.
 const MOST_SHOWN: usize = 16;
 /// Mistakes that are named where there are more classes.
 const MISTAKES: usize = 8;

@@ -85,7 +85,7 @@ struct Candidate {
     set: Vec<String>,
 }
 
-/// What makes `to` of a preset: micro-batch, accumulation, precision and checkpointing in any case, then whatever else
+/// What makes `to` of a preset: micro-batch, accumulation, precision and checkpointing in any case, then everything else
 /// differs.
 fn set(preset: &Experiment, to: &Experiment) -> Vec<String> {
     let always = [

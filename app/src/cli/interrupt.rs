@@ -1,7 +1,7 @@
 //! Signals that end a run: an interrupt, a request to terminate, a terminal that hangs up.
 //!
 //! Always holds: the first signal asks the run to stop, so that its events and its summary are still written; a second one,
-//! of whatever kind, ends the program at once.
+//! of any kind, ends the program at once.
 
 use std::{
     io,

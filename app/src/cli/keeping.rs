@@ -1,4 +1,4 @@
-//! Keeping a run of the command line: its recorder, the folder of its checkpoints, and what there is to tell of both.
+//! Keeping a run of the command line: its recorder, the folder of its checkpoints, and what there is to report about both.
 
 use std::{
     fs,
@@ -38,7 +38,7 @@ pub(super) struct KeepChoice {
     store: InStore,
 }
 
-/// What there is to tell of keeping a run.
+/// What there is to report about keeping a run.
 #[derive(Debug)]
 pub(super) enum Told {
     /// The run stands in the store under this name.
@@ -126,7 +126,7 @@ impl Keeping {
         self.recorder.as_ref().map(Recorder::first)
     }
 
-    /// Takes an event of `trainer`. What comes back is to be told before it.
+    /// Takes an event of `trainer`. The returned text must be reported before it.
     pub(super) fn take(&mut self, trainer: &Trainer, event: &Event) -> Vec<Told> {
         let mut told: Vec<Told> = self.warning.take().map(Told::Warning).into_iter().collect();
         let Some(recorder) = &self.recorder else { return told };

@@ -91,7 +91,7 @@ impl Resume {
         }
     }
 
-    /// Where the checkpoints go: beside the one at `path`, but never into the folder of another run that is kept.
+    /// Where the checkpoints go: next to the one at `path`, but never into the folder of another run that is kept.
     fn checkpoints(&self, path: &Path, is_same_run: bool, keeping: &Keeping) -> anyhow::Result<Keep> {
         let own = keeping.checkpoints();
         if !self.keep.has_checkpoints() {

@@ -234,12 +234,12 @@ impl Report {
         events::as_json(event, self.plan.as_deref()).map_or(Ok(()), |object| out::json(&object))
     }
 
-    /// Tells what there is to tell of keeping the run.
+    /// Reports what there is to report about keeping the run.
     fn told(&self, told: &Told) -> anyhow::Result<()> {
         match told {
             Told::Kept(key) if self.json => out::json(&json!({"event": "kept", "run": key})),
             Told::Kept(_) => Ok(()),
-            // What is lost is said on stderr whatever else is written.
+            // What is lost is reported on stderr in any case.
             Told::Warning(message) => {
                 self.warn(message);
                 if self.json { out::json(&json!({"event": "warning", "message": message})) } else { Ok(()) }

@@ -129,7 +129,7 @@ impl Chart {
     }
 }
 
-/// Charts beside and below each other under a title, in so many columns.
+/// Charts side by side and below each other under a title, in this many columns.
 pub(crate) fn figure(title: &str, charts: &[Chart], columns: usize) -> Figure {
     let columns = columns.clamp(1, charts.len().max(1));
     let rows = charts.len().div_ceil(columns);

@@ -163,7 +163,7 @@ fn budget(figure: &mut Figure, plan: &Plan, panel: &Panel, scale: Scale, peak_is
     figure.words_on_plate([x, at - ABOVE_LINE], &text, words);
 }
 
-/// The arrow, and its words beside it: clear of the budget's line, whose height is `line`. Whether it is in the right half.
+/// The arrow, and its words next to it: clear of the budget's line, whose height is `line`. Whether it is in the right half.
 fn peak(figure: &mut Figure, timeline: &Timeline, panel: &Panel, line: f32) -> bool {
     let Some(index) = timeline.peak_index() else { return false };
     let point = &timeline.points[index];

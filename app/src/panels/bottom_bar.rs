@@ -1,7 +1,7 @@
 //! The bottom bar: train, pause, step, stop, evaluate; next to them what the present configuration would take and why it
 //! cannot train, and below that how far the shown run is.
 //!
-//! Always holds: both lines keep their place, whatever there is to say; the line of a run names the run.
+//! Always holds: both lines keep their place, with any text; the line of a run names the run.
 
 mod length;
 

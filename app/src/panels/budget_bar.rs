@@ -1,7 +1,7 @@
 //! The budget bar: the predicted peak by category against the budget, the verdict in words, the difference to the pin,
 //! and what else would fit.
 //!
-//! Always holds: it has one height, whatever there is to say.
+//! Always holds: it has one height, with any text.
 
 use eframe::egui::{
     self, Button, CornerRadius, FontId, Label, Rect, RichText, Sense, Stroke, Ui, UiBuilder, Vec2, pos2, vec2,
@@ -156,7 +156,7 @@ fn pin_button(ui: &mut Ui, context: &PanelContext<'_>) {
     let enabled = pinned.is_some() || context.state.plan().is_some();
     let hover = UiCommand::Pin.tooltip_with_key(ui.ctx());
     let button = Button::selectable(pinned.is_some(), text).frame_when_inactive(true);
-    // As wide as *Unpin* in any case: what is beside it stays where it is.
+    // As wide as *Unpin* in any case: what is next to it stays where it is.
     let font = egui::TextStyle::Button.resolve(ui.style());
     let least = text::width(ui, "Unpin", &font) + 2.0 * ui.spacing().button_padding.x;
     let button = ui.add_enabled(enabled, button.min_size(vec2(least, 0.0)));
@@ -249,7 +249,7 @@ fn fill(painter: &egui::Painter, bar: Rect, segment: &Segment, palette: &Palette
     }
 }
 
-/// A segment's name, on the side of the line where it has more room and beside the budget's, in the ink that stands out
+/// A segment's name, on the side of the line where it has more room and next to the budget's, in the ink that stands out
 /// there.
 fn name(
     painter: &egui::Painter,

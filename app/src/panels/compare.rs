@@ -1,4 +1,4 @@
-//! Two to six runs or plans beside each other: the settings that differ and what came of them, their curves, the memory of
+//! Two to six runs or plans side by side: the settings that differ and what came of them, their curves, the memory of
 //! one step on one axis, and what is alive at one peak and not at another.
 //!
 //! Always holds: a colour belongs to one of them in every part; what has no plan here says why.

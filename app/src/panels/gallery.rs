@@ -106,7 +106,7 @@ fn open(context: &PanelContext<'_>, source: &Source) {
     });
 }
 
-/// The cards under a heading, as many beside each other as there is room for: row by row.
+/// The cards under a heading, as many side by side as there is room for: row by row.
 fn cards(ui: &mut Ui, context: &PanelContext<'_>, group: Group, entries: &[&Entry], rows: &mut Vec<Vec<Response>>) {
     ui.label(RichText::new(group.title()).strong());
     let (room, gap) = (ui.available_width(), theme::CARD_GAP);

@@ -23,7 +23,7 @@ const COLUMNS: [(LayerColumn, &str, &str); 7] = [
     (LayerColumn::Optimizer, "optimizer", "Its optimizer state."),
     (LayerColumn::Peak, "of the peak", "Its share of what is alive when the run is at its peak."),
 ];
-/// Columns that a pane without room leaves out, in this order: the name of a layer tells all its figures on hover.
+/// Columns that a pane without room leaves out, in this order: the name of a layer shows all its figures on hover.
 const LEFT_OUT: [LayerColumn; 5] =
     [LayerColumn::Weights, LayerColumn::Optimizer, LayerColumn::Gradient, LayerColumn::Saved, LayerColumn::Parameters];
 /// The name of a layer is not narrower.
@@ -122,7 +122,7 @@ fn cell(ui: &mut Ui, plan: &Plan, layer: &LayerRow, column: LayerColumn) {
         LayerColumn::Peak => {
             let share = layer.peak_bytes as f64 / plan.load().0.max(1) as f64;
             let hover = format!("{} at the peak", Bytes(layer.peak_bytes));
-            // Every bar begins at the same place, whatever its figure takes.
+            // Every bar begins at the same place, for any width of its figure.
             let start = ui.cursor().right() - table::text_width(ui, &format::share(1.0)) - BETWEEN;
             table::text(ui, &format::share(share)).on_hover_text(&hover);
             ui.add_space((ui.cursor().right() - start).max(0.0));

@@ -18,7 +18,7 @@ pub(crate) enum Pane {
     Gradients,
     /// Memory against accuracy.
     Tradeoff,
-    /// Runs and plans beside each other.
+    /// Runs and plans side by side.
     Compare,
     /// The model of a run, tried.
     TryOut,

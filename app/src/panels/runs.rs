@@ -172,7 +172,7 @@ fn pick(context: &PanelContext<'_>, keys: Vec<RunKey>) {
     ask(context, RunsAction::Pick(keys));
 }
 
-/// What a row tells on hover: everything.
+/// What a row shows on hover: everything.
 fn about(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
     let run = &row.run;
     ui.set_max_width(theme::TOOLTIP_WIDTH);

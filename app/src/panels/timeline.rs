@@ -132,7 +132,7 @@ fn head(ui: &mut Ui, context: &mut PanelContext<'_>, plan: &Plan, shown: &Shown<
     });
 }
 
-/// The passes beside each other.
+/// The passes side by side.
 fn beside(ui: &mut Ui, view: &mut View, shown: &Shown<'_>) {
     for (choice, name, about) in shown.passes() {
         if ui.add(Button::selectable(choice == shown.pass, name)).on_hover_text(about).clicked() {

@@ -199,7 +199,7 @@ fn mean_near(dots: &[Dot<'_>], transform: &PlotTransform, at: Pos2) -> Option<se
     seeds::groups(dots).into_iter().find(|seeds| distance(seeds.mean) <= REACH)
 }
 
-/// What the vertical axis shows, in words that are no longer than a plot of this height: they stand upright beside it.
+/// What the vertical axis shows, in words that are no longer than a plot of this height: they stand upright next to it.
 fn measure(ui: &Ui, height: f32, is_of_values: bool) -> &'static str {
     let font = TextStyle::Small.resolve(ui.style());
     let room = height - BELOW_PLOT;

@@ -1,8 +1,8 @@
 //! The model of the run that is shown, or of the weights that the experiment begins with, tried: its test set class by class
 //! and leafed through, a drawing or an image, a prompt.
 //!
-//! Always holds: what is on screen is of one checkpoint of that run, or of those weights, which are named; whatever takes long
-//! happens elsewhere.
+//! Always holds: what is on screen is of one checkpoint of that run, or of those weights, which are named; everything that
+//! takes long happens elsewhere.
 
 mod classes;
 mod model;
@@ -137,7 +137,7 @@ fn head(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>, task: Task)
     if !is_low {
         text::cut(ui, RichText::new(&words).color(color), &about);
     }
-    // A prompt is the model's own, whatever its test set is.
+    // A prompt is the model's own, for any test set.
     let of_data = tried.caution().filter(|_| task != Task::Next || trial.evaluation.is_some());
     if let Some(caution) = trial.caution().or(of_data) {
         let words = format!("⚠ {caution}");

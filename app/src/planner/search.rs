@@ -16,7 +16,7 @@ use crate::advice::Shortfall;
 const NEAREST: usize = 3;
 /// How long what else fits is looked for at most.
 const SEARCH_TIME: Duration = Duration::from_secs(10);
-/// Beside a run, the search rests this many times as long as it worked.
+/// While a run trains, the search rests this many times as long as it worked.
 const REST: u32 = 7;
 /// The longest of such rests.
 const LONGEST_REST: Duration = Duration::from_millis(400);

@@ -242,7 +242,7 @@ impl RunRecord {
         self.when.clone().unwrap_or_else(|| format!("Run {}", self.shown_as))
     }
 
-    /// The same in a letter or two, beside its point.
+    /// The same in a letter or two, next to its point.
     pub(crate) fn short_label(&self) -> String {
         self.when.clone().unwrap_or_else(|| self.shown_as.to_string())
     }

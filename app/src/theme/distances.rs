@@ -74,7 +74,7 @@ pub(crate) const LOWEST_TITLED_PLOT: f32 = 96.0;
 pub(crate) const TOAST_MARGIN: Vec2 = vec2(8.0, 2.0);
 /// A short message is not wider where its lines have room.
 pub(crate) const TOAST_WIDTH: f32 = 420.0;
-/// An older message with less room is not shown beside a newer one.
+/// An older message with less room is not shown next to a newer one.
 pub(crate) const NARROWEST_TOAST: f32 = 240.0;
 /// Share of the window's height that a list may take.
 pub(crate) const LIST_SHARE: f32 = 0.8;
@@ -108,7 +108,7 @@ pub(crate) const DISCARD_SIZE: Vec2 = vec2(66.0, 18.0);
 pub(crate) const NOTICE_MARGIN: f32 = 64.0;
 /// Radius of a run's point.
 pub(crate) const POINT_RADIUS: f32 = 5.0;
-/// Side of a cell of the table of which class was taken for which, at most.
+/// The largest side of a cell in the table that shows which class was taken for which.
 pub(crate) const CONFUSION_CELL: f32 = 34.0;
 /// A pane that is lower puts into one line what has two otherwise.
 pub(crate) const LOW_PANE: f32 = 230.0;

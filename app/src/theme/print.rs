@@ -4,7 +4,7 @@
 pub(crate) const PAGE: f32 = 468.0;
 /// The height of a chart with its axes.
 pub(crate) const CHART: f32 = 230.0;
-/// The height of a chart beside others.
+/// The height of a chart next to others.
 pub(crate) const SMALL_CHART: f32 = 170.0;
 /// Around a figure.
 pub(crate) const EDGE: f32 = 8.0;

@@ -1,6 +1,6 @@
 //! What was drawn by hand, brought to the size of a model's images.
 //!
-//! Always holds: the drawing fills the image as the digits of a set do, whatever part of the square it was drawn in, so that
+//! Always holds: the drawing fills the image as the digits of a set do, in any part of the square, so that
 //! neither its place nor its size decides the answer.
 
 /// A line that was drawn without lifting the pen: points from 0 to 1, x to the right and y down.

@@ -130,7 +130,7 @@ impl<'a> Form<'a> {
         self.state.prediction.problems().iter().find(|problem| problem.key == key)
     }
 
-    /// The help of a control, beside its row, while the pointer rests on the row.
+    /// The help of a control, next to its row, while the pointer rests on the row.
     pub(crate) fn help(&self, row: &Response, spec: Spec, neighbours: impl FnOnce() -> Vec<(String, Experiment)>) {
         self.help_of(row, spec, spec.name, neighbours);
     }
@@ -193,7 +193,7 @@ fn field_width(ui: &Ui, value: &str) -> f32 {
     value.ceil().max(theme::NUMBER_WIDTH)
 }
 
-/// Help stands beside what it is about, and covers nothing that comes next.
+/// Help stands next to what it is about, and covers nothing that comes next.
 pub(crate) fn beside(popup: Popup<'_>) -> Popup<'_> {
     popup.align(RectAlign::RIGHT_START).align_alternatives(&[
         RectAlign::RIGHT_END,

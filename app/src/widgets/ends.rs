@@ -15,7 +15,7 @@ pub(crate) enum Room {
     From(f32),
     /// The same, but another width is given from the next frame on: no frame is laid out twice for it.
     Soon(f32),
-    /// As much as it ever took, and this much from the start: what is beside it does not move with every figure.
+    /// As much as it ever took, and this much from the start: what is next to it does not move with every figure.
     Most(f32),
 }
 

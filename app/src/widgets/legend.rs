@@ -1,11 +1,11 @@
-//! A legend that keeps to its lines: what has no room there is counted and told on hover.
+//! A legend that keeps to its lines: what has no room there is counted and shown on hover.
 
 use eframe::egui::{Color32, Label, Response, RichText, Sense, TextStyle, Ui, vec2};
 
 use super::{chip, text};
 use crate::theme;
 
-/// One thing to tell.
+/// One entry of the legend.
 pub(crate) struct Entry {
     /// The colour of its chip; the text alone where it has none.
     pub(crate) color: Option<Color32>,

@@ -1,5 +1,5 @@
 //! Places for the names of points in a picture. A name covers neither another name nor a point nor a line of the picture. It
-//! stands beside its own point and near no other, or farther away with a line to its point.
+//! stands next to its own point and near no other, or farther away with a line to its point.
 
 use eframe::egui::{Align2, Pos2, Rect, Vec2, vec2};
 
@@ -22,7 +22,7 @@ const SIDES: [(Align2, Vec2); 8] = [
     (Align2::LEFT_TOP, vec2(0.7, 0.7)),
     (Align2::RIGHT_TOP, vec2(-0.7, 0.7)),
 ];
-/// How many of them are beside the point, where a name needs no line.
+/// How many of them are next to the point, where a name needs no line.
 const BESIDE: usize = 4;
 
 /// The points, the lines and the names that are already there.

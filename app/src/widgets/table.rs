@@ -10,7 +10,7 @@ use crate::{format, theme, view::Sort, widgets::text as words};
 
 /// Width of a share as a bar.
 pub(crate) const SHARE: f32 = 26.0;
-/// Beside a heading.
+/// Next to a heading.
 const BESIDE: f32 = 2.0;
 
 /// A column that is as wide as what it holds. Its cells are not cut off at its sides, and cells that are cut off nowhere are

@@ -19,7 +19,7 @@ pub(crate) fn estimate(text: impl Into<String>) -> RichText {
 }
 
 /// A path in one line, without its middle where it has no room: `layers/…/weight`. The whole of it is shown on
-/// hover, with `about` below: beside it, where it covers none of the rows that come next.
+/// hover, with `about` below: next to it, where it covers none of the rows that come next.
 pub(crate) fn path(ui: &mut Ui, path: &str, about: &str) -> Response {
     let font = TextStyle::Body.resolve(ui.style());
     let width = |text: &str| width(ui, text, &font);

@@ -83,7 +83,7 @@ impl Toasts {
         self.shown.push(Toast { id: Id::unique(("toast", self.count)), kind, text, until });
     }
 
-    /// Whether nothing is told.
+    /// Whether no message is shown.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.shown.is_empty()
@@ -96,7 +96,7 @@ impl Toasts {
         let mut room = room(ctx, is_dialog_open);
         for (at, toast) in self.shown.iter_mut().enumerate().rev() {
             if at + 1 < newest && room.width() < theme::NARROWEST_TOAST {
-                // What has no room is told once the newer ones are gone, if its time is not over by then.
+                // A message without room is shown once the newer ones are gone, if its time is not over by then.
                 break;
             }
             let response = toast.ui(ctx, room);

@@ -98,7 +98,7 @@ fn a_store_without_rights_is_read_and_what_cannot_be_is_said() {
         assert!(output.status.success() && said.is_empty(), "{arguments:?}: {said}");
         assert!(told.contains(&run) || arguments[0] == "export", "{told}");
     }
-    assert_eq!(fs::read_dir(&place.store).expect("a folder").count(), 2, "nothing is made beside the store");
+    assert_eq!(fs::read_dir(&place.store).expect("a folder").count(), 2, "nothing is made next to the store");
     let renamed = output(&["runs", "rename", "last", "new"]);
     assert_eq!(renamed.status.code(), Some(1));
     assert!(text(&renamed.stderr).contains("no rights to it, or the disk is read-only"), "{}", text(&renamed.stderr));
@@ -139,7 +139,7 @@ fn nothing_is_written_over_the_store_itself() {
     let said = place.refused(&["export", "last", "-f", "tensorboard", "-o", at("runs").to_str().expect("text")]);
     assert!(said.contains("belongs to the store"), "{said}");
     assert!(before == (fs::read(at("runs.db")).expect("there"), fs::read(at(&weights)).expect("saved")));
-    // Beside those it may lie, by whatever way.
+    // Next to those it may lie, by any path.
     for name in ["out.csv", "runs/../other.csv"] {
         place.told(&["export", "last", "-f", "csv", "-o", at(name).to_str().expect("text")]);
     }
@@ -236,7 +236,7 @@ fn a_run_is_meant_by_its_name_and_gives_its_key_to_files() {
     );
     let of_preset = place.refused(&["show", "mlp-digits"]);
     assert!(of_preset.contains("2 runs are of the preset `mlp-digits`: "), "{of_preset}");
-    // Beside each other, they are told apart by when they began.
+    // Side by side, they are told apart by when they began.
     let compared: Value = serde_json::from_str(&place.told(&["compare", &first, &second, "--json"])).expect("JSON");
     let names = [0, 1].map(|i| compared["subjects"][i]["name"].as_str().expect("a name").to_owned());
     assert!(names[0] != names[1] && names.iter().all(|name| name.starts_with("wider head, ")), "{names:?}");

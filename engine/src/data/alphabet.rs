@@ -138,7 +138,7 @@ impl Alphabet {
     /// # Errors
     /// Fails for a prompt that the data could not have written, with what they could.
     pub fn tokens(&self, prompt: &str) -> Result<Vec<u32>> {
-        // A published model opens on generated tokens, whatever it was trained to write.
+        // A published model opens on generated tokens, regardless of what it was trained to write.
         let of_text = match self.kind {
             DataKind::Tokens => "; for text, give the model data of text (--set data.kind=text --set data.path=FILE)",
             _ => "",

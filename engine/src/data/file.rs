@@ -42,7 +42,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Opens a file. Its first bytes say whether it is gzip, whatever its name.
+    /// Opens a file. Its first bytes say whether it is gzip, with any name.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let failed = |error: io::Error| unreadable(path, &error);
         let about = fs::metadata(path).map_err(failed)?;

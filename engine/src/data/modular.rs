@@ -1,4 +1,4 @@
-//! Sums modulo a number: `a b = c` with c = (a + b) mod p, of which c is scored.
+//! Sums modulo a number: `a b = c` with c = (a + b) mod p; c is scored.
 //!
 //! Every one of the p x p pairs occurs once, in an order that the seed decides. The first are for testing, the rest for
 //! training. A network first learns the training pairs by heart and, much later, the rule (Power et al. 2022,

@@ -267,7 +267,7 @@ pub fn set(experiment: &mut Experiment, assignment: &str) -> Result<Option<Strin
     let (key, text) = (key.trim(), text.trim());
     let rule_before = experiment.optimizer.kind;
     let Some(setting) = find(key) else { return Err(no_such_key(key)) };
-    // `title=1` and `device=true` are text whatever they look like.
+    // `title=1` and `device=true` are text, no matter what they look like.
     let value = match from_text(text) {
         value if (setting.get)(experiment).is_text() && !value.is_str() => Value::from(text),
         value => value,

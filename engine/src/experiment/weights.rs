@@ -33,12 +33,12 @@ pub const ADAPTERS: &str = "adapter_config.json";
 /// The tokenizer next to weights.
 pub const TOKENIZER: &str = "tokenizer.json";
 
-/// Endings of pickled files, which are not read: to read one is to run whatever program lies in it.
+/// Endings of pickled files, which are not read: reading one runs the program in it.
 const PICKLED: [&str; 6] = ["bin", "pt", "pth", "ckpt", "pkl", "pickle"];
 
 /// Why a pickled file is not read, and what to do instead.
-pub(crate) const PICKLED_IS_REFUSED: &str = "is pickled, and to read a pickled file is to run whatever program is in it; save the weights as safetensors where the \
-     file comes from (save_pretrained, or safetensors.torch.save_model)";
+pub(crate) const PICKLED_IS_REFUSED: &str = "is pickled, and reading a pickled file runs the program in it; save the weights \
+     as safetensors where the file comes from (save_pretrained, or safetensors.torch.save_model)";
 
 /// Whether `folder` has weights in the layout of Hugging Face, or something by their name.
 pub fn are_in(folder: &Path) -> bool {

@@ -1,8 +1,8 @@
 //! Weights that fit a model: each tensor of it with where its elements come from.
 //!
 //! Owns [`Fitted`], which a session is loaded from. Always holds: every tensor of the model was found with its extents, or
-//! begins with new values, which is reported; every tensor of the files was used, or is a constant. Refuses weights of which a
-//! tensor is missing, misshapen or left over, and weights of a model that computes something else: it would train, and be
+//! begins with new values, which is reported; every tensor of the files was used, or is a constant. Refuses weights with a
+//! tensor that is missing, misshapen or left over, and weights of a model that computes something else: it would train, and be
 //! another model.
 
 mod factored;
@@ -280,7 +280,7 @@ impl Mapped {
         experiment: &Experiment,
     ) -> Result<(Vec<String>, Vec<Wrong>)> {
         let mut notes = Vec::new();
-        // A model without its head, as what others built one on. A decoder's may be tied to its tokens, which the file beside
+        // A model without its head, as what others built one on. A decoder's may be tied to its tokens, which the file next to
         // the weights says.
         let is_decoder = experiment.model.kind.is_decoder();
         let is_bare = !is_decoder || (self.config.is_some() && !experiment.model.tied);

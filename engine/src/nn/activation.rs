@@ -38,7 +38,7 @@ impl<B: Backend, const STOPS: bool> Layer<B> for Rectifier<STOPS> {
             Source::Itself if x_id.is_some() && tape.is_recording() => Source::Maker,
             source => source,
         };
-        // An eager framework tells both ends by what went in.
+        // An eager framework finds both ends from the input.
         let is_kept = STOPS && tape.executor().is_eager() && !matches!(source, Source::Recipe(_));
         let before = is_kept.then(|| x.tensor.clone());
         let y = Self::rectify(tape.executor(), x.tensor)?;

@@ -26,7 +26,7 @@ pub struct HighPrecisionTensor {
 }
 
 const MASTER: &str = "updates smaller than a step of the narrow type would be lost, so the optimizer updates this copy";
-const FEW: &str = "few numbers, of which small differences matter";
+const FEW: &str = "few numbers, whose small differences matter";
 const GRADIENT: &str = "a sum over many rows, and over micro-batches, of small terms";
 const STATE: &str = "a running mean that moves by small shares of itself";
 const STATISTICS: &str = "an estimate that moves by a tenth of each batch's";

@@ -35,7 +35,7 @@ pub fn allowed(case: &Case, output: usize, wanted: f64) -> f64 {
     let operand = case.inputs.iter().chain(&case.outputs).map(|o| o.1).find(|d| FLOATS.contains(d));
     let arithmetic = if operand == Some(DType::F64) { DType::F64 } else { DType::F32 };
     let sums = 8.0 * rounding(arithmetic) * (1.0 + case.terms as f64).sqrt();
-    // A sum of two roundings, of which one may be of a number much larger than the sum.
+    // A sum of two roundings; one may be of a number much larger than the sum.
     let adds = matches!(case.kernel, Kernel::Norm(Norm::BatchApply { adds: true }));
     let twice = if adds { 16.0 * rounding(dtype) } else { 0.0 };
     let once = 2.0 * rounding(dtype).max(if dtype == DType::F64 { 0.0 } else { rounding(DType::F32) });

@@ -144,7 +144,7 @@ impl<B: Backend> Session<B> {
             let (name, dtype) = (slot.name(self.executor.ledger()), slot.dtype.safetensors_name());
             let shape = slot.shape.dims();
             entry.clear();
-            // A text takes whatever is written to it.
+            // A text takes everything that is written to it.
             let _ = write!(
                 entry,
                 ",{}:{{\"dtype\":\"{dtype}\",\"shape\":{shape:?},\"data_offsets\":[{begin},{end}]}}",

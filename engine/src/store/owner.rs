@@ -90,7 +90,7 @@ mod tests {
         let now = Timestamp::now();
         let long_ago = now - SignedDuration::from_hours(5);
         let this = Owner::this();
-        assert!(this.is_alive(long_ago, now), "this process runs, whatever it wrote");
+        assert!(this.is_alive(long_ago, now), "this process runs, regardless of what it wrote");
         assert!(
             !Owner { began: this.began.wrapping_sub(7), ..this.clone() }.is_alive(now, now),
             "another of its number"

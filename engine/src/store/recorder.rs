@@ -188,7 +188,7 @@ impl Recorder {
         let mut shared = self.shared.lock();
         let shared = &mut *shared;
         let had_begun = shared.batch.has_begun;
-        // A checkpoint stands whatever becomes of the program: its line in the record is not to wait for the next turn.
+        // A checkpoint stays even if the program is killed: its line in the record must not wait for the next turn.
         let is_saved = matches!(event, Event::Saved { .. });
         match event {
             Event::Machine(_) => return,

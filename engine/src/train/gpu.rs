@@ -91,7 +91,7 @@ impl Gpu {
     }
 
     /// A backend for one run of what `profile` was planned for: its pool ends where `budget` does, less what the process
-    /// holds besides it. `guarded`, or where the environment asks for it, every block has a gap behind it.
+    /// holds in addition to it. If `guarded`, or if the environment asks for it, every block has a gap behind it.
     ///
     /// # Errors
     /// Fails when the driver does, and, where the whole budget is taken at the start, when the card has no room for it.

@@ -96,8 +96,8 @@ const CHAINS: [(&str, Build); 16] = [
     ("an up-convolution", |i| vec![boxed(UpConv2d::new(i, "up", 4, 3).expect("room"))]),
     ("the mean", |i| vec![boxed(GlobalPool::new(i.executor(), "mean"))]),
     ("clipped", |i| vec![boxed(Relu6::new(i.executor(), "relu6"))]),
-    ("an identity beside a block", identity_block),
-    ("a projection beside rectifiers that would write over their input", |i| {
+    ("an identity next to a block", identity_block),
+    ("a projection next to rectifiers that would write over their input", |i| {
         let main = vec![
             boxed(Relu::new(i.executor(), "r1")),
             boxed(Conv2d::with(i, "c1", conv(6, 3, 2, 1, false)).expect("room")),

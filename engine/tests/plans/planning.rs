@@ -263,7 +263,7 @@ fn a_share_of_the_activations_is_kept_and_no_more() {
     let mut before = (all, fastest);
     for percent in [80, 60, 40, 20] {
         let (kept, secs) = saved(percent);
-        // The inputs of blocks stay whatever the share.
+        // The inputs of blocks stay for any share.
         assert!(kept <= before.0 && secs >= before.1, "{percent}%: {kept} bytes, {secs} s after {before:?}");
         before = (kept, secs);
     }

@@ -1,4 +1,4 @@
-//! Runs out of which channels are taken: what they take before and after, what is saved, and that a saved run goes on.
+//! Runs that lose channels: what they take before and after, what is saved, and that a saved run goes on.
 
 use std::{path::Path, time::Duration};
 
@@ -184,7 +184,7 @@ fn a_run_goes_on_to_the_same_bits_before_and_after_its_channels_went() {
         let whole = run(&experiment, Keep::default());
         for stop in [2, 5] {
             let folder = tempfile::tempdir().expect("a folder");
-            // A run of as many steps, of which a checkpoint is taken on the way.
+            // A run of as many steps, with a checkpoint on the way.
             let mut short = experiment.clone();
             short.run.save_every = stop;
             let trainer = Trainer::new(|| {});

@@ -148,7 +148,7 @@ fn whole_weights_of_a_rank_answer_as_the_factors_that_they_were_made_of() {
         let mut narrow = small(kind);
         narrow.model.depth = 3;
         narrow.low_rank.rank = 4;
-        // By whatever weights, pixels are scaled alike.
+        // Pixels are scaled alike for any weights.
         narrow.data.normalise = Normalise::Dataset;
         let own = folder.path().join(kind.key());
         kept(&narrow, &own);

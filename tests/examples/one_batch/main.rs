@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (folder, out, classes) = (Path::new(folder), Path::new(out), classes.parse()?);
     let (batch, input) = batch_of(Path::new(batch), classes)?;
     let mut fed = Fed::from_folder(folder, input, classes, batch.samples)?;
-    // The peer's: plain, whatever a preset has.
+    // The peer's: plain, for any preset.
     fed.experiment.model.dropout = 0.0;
     preset::set(&mut fed.experiment, &format!("precision={precision}")).map_err(|problem| problem.to_string())?;
     fed.experiment.optimizer.choose(OptimizerKind::Sgd);

@@ -119,7 +119,7 @@ fn the_arrows_go_to_the_card_beside_and_below_and_it_is_in_sight() {
     let mut at = press(Key::ArrowDown);
     for _ in 0..3 {
         let next = press(Key::ArrowRight);
-        assert!(next.left() > at.right() && next.top() == at.top(), "{next:?} beside {at:?}");
+        assert!(next.left() > at.right() && next.top() == at.top(), "{next:?} next to {at:?}");
         at = next;
     }
     let next = press(Key::ArrowRight);

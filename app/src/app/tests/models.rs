@@ -92,7 +92,7 @@ fn weights_to_begin_with_are_typed_and_what_is_wrong_with_them_is_said_there() {
     let mut window = window(experiment);
     until(&mut window, |app| !app.state.prediction.problems().is_empty());
     assert_eq!(app(&window).state.prediction.problems()[0].key, "weights.path");
-    assert!(window.query_all_by_label_contains("is pickled, and to read a pickled file is to run").count() > 0);
+    assert!(window.query_all_by_label_contains("is pickled, and reading a pickled file runs").count() > 0);
     assert!(window.query_by_role_and_label(Role::Button, "Browse for the weights").is_some());
     window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
     window.run_steps(3);

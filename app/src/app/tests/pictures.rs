@@ -10,7 +10,7 @@ use super::*;
 /// Sizes of the window, in pixels.
 pub(super) const SIZES: [[f32; 2]; 3] = [[960.0, 600.0], [1280.0, 800.0], [1920.0, 1080.0]];
 pub(super) const SCALES: [f32; 3] = [1.0, 1.5, 2.0];
-/// Panes in front at once, beside the experiment: together they are all.
+/// Panes in front at once, next to the experiment: together they are all.
 pub(super) const FRONTS: [&[Pane]; 4] = [
     &[Pane::Step, Pane::Live, Pane::Tradeoff, Pane::Layers],
     &[Pane::Gradients, Pane::Devices, Pane::Alive],

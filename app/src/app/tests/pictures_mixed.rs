@@ -1,4 +1,4 @@
-//! States that meet: a run that is over beside an experiment that does not fit, memory that reaches up to the words of the
+//! States that meet: a run that is over next to an experiment that does not fit, memory that reaches up to the words of the
 //! timeline, a budget of next to nothing. They are judged as the panes are, where there is least room and where there is the
 //! usual.
 

@@ -100,7 +100,7 @@ fn the_right_button_on_a_point_has_the_menu_of_its_run() {
     until(&mut window, |app| app.state.session.all().count() == 2);
     window.run_steps(3);
     let plot = window.get_by_label("Memory against accuracy: 2 runs").rect();
-    // From the far corner, so that the point lies beside its menu, not below it.
+    // From the far corner, so that the point lies next to its menu, not below it.
     let mut places = (0..80).rev().flat_map(|i| (0..30).rev().map(move |j| (i, j)));
     let found = places.find_map(|(i, j)| {
         let at = plot.min + vec2(i as f32 + 0.5, j as f32 + 0.5) * 10.0;
@@ -112,7 +112,7 @@ fn the_right_button_on_a_point_has_the_menu_of_its_run() {
     let at = found.expect("a point");
     right_click_at(&mut window, at);
     assert!(has_menu(&window));
-    // Beside the menu, and nearer to the point.
+    // Next to the menu, and nearer to the point.
     window.hover_at(at - vec2(4.0, 4.0));
     window.run_steps(3);
     assert!(has_menu(&window));
@@ -153,7 +153,7 @@ fn a_name_that_another_run_has_is_taken_and_said_beside_the_field() {
     until(&mut window, |app| app.state.runs.get(&both[1]).is_some_and(|row| row.run.name.is_none()));
     window.run_steps(2);
     assert!(!said(&window));
-    // The same beside the field below the points.
+    // The same next to the field below the points.
     train(&mut window);
     let own = app(&window).state.session.latest().expect("a run").key;
     window.state_mut().as_mut().expect("drawn").sender.send(Action::NameRun(own, " base ".to_owned()));

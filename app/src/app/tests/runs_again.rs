@@ -315,7 +315,7 @@ fn a_name_that_another_program_gives_is_followed_everywhere() {
     assert!(window.query_by_label("Run 1: mine").is_some(), "the bottom bar says it");
     another.rename(&own, "").expect("taken away");
     until(&mut window, |app| name(app, &own).is_none());
-    // A name that is given here stays, whatever was read before.
+    // A name that is given here stays, regardless of what was read before.
     ask(&mut window, RunsAction::Name(own.clone(), "here".to_owned()));
     for _ in 0..20 {
         window.step();

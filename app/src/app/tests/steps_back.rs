@@ -1,4 +1,4 @@
-//! Undo takes back whatever changed what is in hand: a control, an offer, a document that was opened.
+//! Undo takes back every change of the present settings: a control, an offer, a document that was opened.
 
 use super::*;
 

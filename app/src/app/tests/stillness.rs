@@ -1,4 +1,4 @@
-//! Nothing moves under the pointer: whatever is edited, every pane stays where it is, and the rows around a number that is
+//! Nothing moves under the pointer: during any edit, every pane stays where it is, and the rows around a number that is
 //! edited do.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! The pane that tries a model: it tests, leafs through, answers a drawing and writes on, beside a run as well, and by loaded
+//! The pane that tries a model: it tests, leafs through, answers a drawing and writes on, during a run as well, and by loaded
 //! weights without any run.
 
 mod weights;

@@ -1,4 +1,4 @@
-//! The page beside a report's file: the same for people, in Markdown. It is made of the file's contents alone.
+//! The page next to a report's file: the same for people, in Markdown. It is made of the file's contents alone.
 
 use std::fmt::Write;
 

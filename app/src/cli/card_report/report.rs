@@ -112,7 +112,7 @@ impl PartReport {
     }
 }
 
-/// What was said without the name of whom it was said to.
+/// The text without the name of the user.
 fn without_home(said: String) -> String {
     let home = std::env::home_dir().and_then(|home| home.to_str().map(str::to_owned));
     match home.filter(|home| home.len() > 1) {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::report::PartReport;
 
-/// What a kernel of which nothing is known may take, in a plan.
+/// What an unknown kernel may take, in a plan.
 const KERNELS_ALLOWED: u64 = 96 << 20;
 
 /// The figures.

@@ -1,7 +1,7 @@
 //! What the present configuration would take, and what keeps it from training, in one line.
 //!
-//! Always holds: where there is less room it is said in fewer words, of which the pace and the reason are the last to go; the
-//! whole of both is told on hover and to a screen reader.
+//! Always holds: where there is less room fewer words are shown, and the pace and the reason are the last to go; the
+//! whole of both is shown on hover and to a screen reader.
 
 use eframe::egui::{self, Response, RichText, Role, Ui, WidgetInfo};
 use plimsoll_engine::plan::Plan;

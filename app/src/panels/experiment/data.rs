@@ -143,7 +143,7 @@ fn setting(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>, setting: Da
     form.number(ui, spec, number);
 }
 
-/// What few change, of which the heading tells.
+/// Settings that few users change; the heading names them.
 pub(super) const REST: [Spec; 10] = [
     controls::PLACEMENT.0,
     controls::CACHE.0,

@@ -153,7 +153,7 @@ fn heading(ui: &Ui, name: &str, set: &[String]) -> String {
     (1..=NAMED).rev().map(naming).find(fits).unwrap_or_else(|| naming(0))
 }
 
-/// The card that was planned for before, in one click, and the preset's own device in one click back: beside the first
+/// The card that was planned for before, in one click, and the preset's own device in one click back: next to the first
 /// heading, where it takes no room of its own, so that no setting moves when a document with an offer is opened.
 fn offered_card(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     let document = &context.state.document;

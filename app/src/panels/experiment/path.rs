@@ -29,7 +29,7 @@ pub(super) struct PathRow<'a> {
 }
 
 /// Draws the row of the path that `field` finds. What is typed is taken once the field is left: folders on the way are not what
-/// is meant. A path that has no room beside its name has a line of its own.
+/// is meant. A path that has no room next to its name has a line of its own.
 pub(super) fn ui(
     ui: &mut Ui,
     form: &Form<'_>,

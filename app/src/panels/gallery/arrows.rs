@@ -1,4 +1,4 @@
-//! The cards by the arrow keys: to the card beside, above or below, and from the end of a row to the next.
+//! The cards by the arrow keys: to the neighbouring card, above or below, and from the end of a row to the next.
 //!
 //! Always holds: the card that gets the focus is in sight.
 

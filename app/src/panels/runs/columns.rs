@@ -24,7 +24,7 @@ const COLUMNS: [Named; 10] = [
     (RunColumn::Accuracy, "accuracy", "The best accuracy on test data."),
     (RunColumn::Step, "a step", "The mean time of a step, tests excluded."),
 ];
-/// Columns that a pane without room leaves out, in this order: a row tells everything on hover.
+/// Columns that a pane without room leaves out, in this order: a row shows everything on hover.
 const LEFT_OUT: [RunColumn; 7] = [
     RunColumn::Device,
     RunColumn::Predicted,
@@ -44,7 +44,7 @@ const TIGHT: [f32; 2] = [84.0, 96.0];
 const DEVICE: f32 = 110.0;
 /// Between columns.
 pub(super) const BETWEEN: f32 = 8.0;
-/// The longest texts of a column, of which one is the widest.
+/// The longest texts of a column; one of them is the widest.
 const LONGEST: usize = 6;
 
 /// How wide the texts of the rows are.

@@ -69,7 +69,7 @@ pub(super) fn go_on(context: &PanelContext<'_>, row: &Row) -> Deed {
     Deed::new("Continue", hover, why_not, RunsAction::Continue(row.run.key.clone()))
 }
 
-/// Puts several beside each other, or one beside the present settings.
+/// Puts several side by side, or one next to the present settings.
 pub(super) fn compare(picked: &[RunKey]) -> Deed {
     let hover = "Put what differs, the curves and the memory of a step side by side.";
     match picked {

@@ -79,7 +79,7 @@ pub(crate) fn ui<T: Clone + Send + Sync + 'static>(ui: &Ui, id: Id, entries: imp
     }
 }
 
-/// The entries for kept runs: `row`, and all that are `picked`, of which it is one. `name` is the field for its name.
+/// The entries for kept runs: `row`, and all that are `picked`, itself included. `name` is the field for its name.
 pub(crate) fn entries(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, picked: &[RunKey], name: Id) {
     let mut is_done = deeds::open(row).button(ui, context);
     is_done |= deeds::load(row).button(ui, context);

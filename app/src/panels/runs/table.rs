@@ -233,7 +233,7 @@ fn named(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, is_picked: bool, ha
     });
 }
 
-/// A name without its middle where it has no room: beginning and end tell names apart. The row tells the whole of it on hover.
+/// A name without its middle where it has no room: beginning and end tell names apart. The row shows the whole text on hover.
 fn shortened(ui: &mut Ui, whole: &str) {
     let (font, room) = (TextStyle::Body.resolve(ui.style()), ui.available_width());
     let short = text::shortened(whole, |part| text::width(ui, part, &font) <= room);
@@ -248,7 +248,7 @@ fn figure(ui: &mut Ui, text: Option<String>) {
     }
 }
 
-/// A text from the left, cut where it has no room: the row tells the whole of it on hover.
+/// A text from the left, cut where it has no room: the row shows the whole text on hover.
 fn left(ui: &mut Ui, text: RichText) {
     if text.is_empty() {
         return;

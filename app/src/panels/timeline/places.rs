@@ -7,7 +7,7 @@ use eframe::egui::{Pos2, Rect, Vec2, pos2, vec2};
 
 /// Between words, and from words to a line.
 const CLEAR: f32 = 3.0;
-/// From the peak to the words beside it.
+/// From the peak to the words next to it.
 const BESIDE: f32 = 8.0;
 /// The arrow that points at the peak: half its width, and its height.
 pub(super) const ARROW: Vec2 = vec2(4.5, 8.0);
@@ -21,7 +21,7 @@ pub(super) struct Words {
     pub(super) frame: Rect,
     /// Heights of level lines: the budget's first, where it is in the picture.
     pub(super) lines: Vec<f32>,
-    /// Where the arrow at the peak points, and the size of the words beside it.
+    /// Where the arrow at the peak points, and the size of the words next to it.
     pub(super) peak: Option<(Pos2, Vec2)>,
     /// The size of the words at the budget's line, which is the first of the lines.
     pub(super) budget: Option<Vec2>,
@@ -62,7 +62,7 @@ impl Words {
         Places { peak, budget, phases: self.along_the_top(&taken) }
     }
 
-    /// Beside the peak, as near to its height as no line is.
+    /// Next to the peak, as near to its height as no line is.
     fn beside_peak(&self, tip: Pos2, size: Vec2) -> Rect {
         let frame = self.frame;
         let left = if is_left_of(frame, tip) { tip.x - BESIDE - size.x } else { tip.x + BESIDE };

@@ -1,4 +1,4 @@
-//! What a point tells of its run on hover.
+//! What a point shows of its run on hover.
 
 use eframe::egui::{RichText, Ui};
 use plimsoll_engine::experiment::{ActivationKind, Model, ModelSetting};

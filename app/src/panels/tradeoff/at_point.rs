@@ -22,7 +22,7 @@ pub(super) fn open_by_key(ctx: &Context, run: RunKey, at: Pos2, focused: Id) {
     menu::open_by_key(ctx, id(), run, at, focused);
 }
 
-/// Whether it is open: a point then tells nothing of itself over it.
+/// Whether it is open: a point then shows nothing about itself over it.
 pub(super) fn is_open(ctx: &Context) -> bool {
     Popup::is_id_open(ctx, id())
 }

@@ -18,7 +18,7 @@ use crate::{
     widgets::text,
 };
 
-/// Classes of which the whole table is shown.
+/// The most classes for which the whole table is shown.
 const MOST_SHOWN: usize = 20;
 /// Mistakes that are listed of more classes.
 const LISTED: usize = 40;
@@ -27,7 +27,7 @@ const ABOUT: &str = "Rows: the class. Columns: the answer. At the end: how much 
 /// The least side of a cell.
 const LEAST_CELL: f32 = 18.0;
 
-/// Draws the part, of which so much is in sight.
+/// Draws the part; this much of it is in sight.
 pub(super) fn ui(ui: &mut Ui, view: &mut View, evaluation: &Evaluation, height: f32) {
     let Some(answers) = &evaluation.answers else { return };
     let classes = answers.classes.len();

@@ -12,14 +12,14 @@ use crate::{
     trials::{Drawn, Subject, TryWith},
 };
 
-/// Answers of which a bar is shown.
+/// The most answers for which a bar is shown.
 const BARS: usize = 5;
 /// Width of what the model answers.
 const ANSWERS: f32 = 190.0;
 /// Points of a line that are nearer to each other are one.
 const NEAR: f32 = 0.012;
 
-/// Draws the part, of which so much is in sight.
+/// Draws the part; this much of it is in sight.
 pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, tried: Subject<'_>, height: f32) {
     let is_class = tried.data().kind.task() == Task::Class;
     // In a low pane the square leaves the buttons below it in sight.

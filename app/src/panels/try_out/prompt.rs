@@ -70,7 +70,7 @@ fn told(ui: &Ui, written: &str, prompt_bytes: usize) -> LayoutJob {
 /// How tokens are drawn.
 fn how(ui: &mut Ui, sampling: &mut Sampling, usual: usize) {
     let named = |ui: &mut Ui, name: &str, about: &str, control: egui::DragValue<'_>| {
-        // A name stays beside its value where the row is broken.
+        // A name stays next to its value where the row is broken.
         let row = ui.horizontal(|ui| {
             ui.label(name);
             ui.add(control)

@@ -16,7 +16,7 @@ use crate::{
 
 /// Samples of a page.
 const PAGE: usize = 12;
-/// Answers of which a bar is shown.
+/// The most answers for which a bar is shown.
 const BARS: usize = 3;
 /// A model that finds its answer less likely is unsure.
 const UNSURE: f32 = 0.6;

@@ -1,7 +1,7 @@
 //! Attention over packed queries, keys and values, block by block (Rabe & Staats 2021; Dao et al. 2022; Dao 2023).
 //!
 //! Blocks of queries are multiplied by blocks of keys; fully masked blocks are skipped. Blocks depend on the shape alone
-//! and each sum has one order, so a result is the same on any number of threads. Beside the blocks, scratch
+//! and each sum has one order, so a result is the same on any number of threads. In addition to the blocks, scratch
 //! holds one number for each row of each head.
 
 mod cached;

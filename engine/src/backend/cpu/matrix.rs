@@ -303,7 +303,7 @@ mod tests {
                     for (j, c) in row[..n].iter().enumerate() {
                         assert_eq!(*c, 1.0 + (0..k).map(|p| a_of(i, p) * b_of(p, j)).sum::<f32>(), "{m} {n} {k}");
                     }
-                    assert_eq!(row[n..], [1.0, 1.0], "beside the matrix");
+                    assert_eq!(row[n..], [1.0, 1.0], "outside the matrix");
                 }
             }
         }

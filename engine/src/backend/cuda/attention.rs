@@ -50,7 +50,7 @@ pub(super) const TENSOR: Source = Source {
 pub(super) const CACHED: Source =
     Source { name: "attention_cached", text: include_str!("attention/cached.cu"), types: Types::Element };
 
-/// The variable that asks for tensor cores (1) or against them (0), whatever a check found.
+/// The variable that asks for tensor cores (1) or against them (0), regardless of what a check found.
 const TENSOR_CORES: &str = "PLIMSOLL_TENSOR_CORES";
 /// The lowest compute capability that has the products they use.
 const TENSOR_CAPABILITY: (i32, i32) = (8, 0);

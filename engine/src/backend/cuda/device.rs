@@ -1,6 +1,6 @@
 //! A GPU in use: its context, a stream for kernels, a stream for copies, and the loaded libraries and modules.
 //!
-//! Always holds: the thread that opened it makes every call; closing a failed GPU frees whatever it left behind, so that
+//! Always holds: the thread that opened it makes every call; closing a failed GPU frees everything it left behind, so that
 //! it can be opened again. Refuses: an index that no GPU has.
 
 use std::{

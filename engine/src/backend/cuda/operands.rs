@@ -85,7 +85,7 @@ impl<'a> Operands<'a> {
         if !source.types.all().contains(&types) {
             return self.unsupported();
         }
-        // The driver takes whatever it is given.
+        // The driver takes anything it is given.
         debug_assert_eq!(source.parameters(name), Some(args.len()), "{name:?} in {}.cu", source.name);
         let device = self.backend.device();
         let module = device.modules().get(device, source, types)?;

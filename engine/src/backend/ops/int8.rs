@@ -6,7 +6,7 @@
 //! nothing (Jacob et al. 2018, "Quantization and training of neural networks for efficient integer-arithmetic-only inference";
 //! a scale a row by Krishnamoorthi 2018). Instructions that multiply four bytes by four at once take an unsigned and a signed
 //! operand, which is why the two differ. Sums are integers of 32 bits, so every device and every instruction set comes to the
-//! same ones; [`Int8::MOST_TAPS`] says how long they may be. Codes are computed in f32 whatever the types of tensors are.
+//! same ones; [`Int8::MOST_TAPS`] says how long they may be. Codes are computed in f32 for any types of tensors.
 //!
 //! Training rounds numbers as codes would and goes on with the result ("fake" quantisation). Rounding has no slope; the
 //! straight-through estimator (Bengio et al. 2013) takes that of the identity, inside the range alone.

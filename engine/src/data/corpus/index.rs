@@ -1,6 +1,6 @@
 //! Where the samples of text files are: files, and in each the place at which every sample begins.
 //!
-//! Owns [`Index`]: eight bytes a sample, whatever its length. Lines of JSON are looked at once, on all cores, so that a broken
+//! Owns [`Index`]: eight bytes a sample of any length. Lines of JSON are looked at once, on all cores, so that a broken
 //! one is named before a run begins; plain text is cut into pieces at ends of lines, and only looked at there. Always holds: a
 //! piece begins and ends where a character does, and no sample has more than [`MOST_SAMPLE`] bytes. Refuses broken lines,
 //! unless the choice is to leave them out; packed files, and files that are not UTF-8.

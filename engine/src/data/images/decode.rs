@@ -1,7 +1,7 @@
 //! One image file to pixels of a fixed size: read, decoded, turned upright, cropped to its middle square, resized.
 //!
 //! Refuses, each with a reason in words: files over [`MOST_FILE_BYTES`], images that would unpack to more than
-//! [`MOST_PIXEL_BYTES`] or are longer than [`LONGEST`] (decompression bombs), truncated files, and whatever the decoder
+//! [`MOST_PIXEL_BYTES`] or are longer than [`LONGEST`] (decompression bombs), truncated files, and everything that the decoder
 //! refuses. The size is in an image's first bytes and is looked at before anything is allocated for its pixels. Grey becomes
 //! three equal channels, and of 16 bits a channel the upper eight count.
 

@@ -59,7 +59,7 @@ fn sub_folders_are_classes_and_files_of_other_kinds_are_passed_over() {
     let good = folder(8);
     fs::write(good.path().join("ash/notes.txt"), "no image").expect("writable");
     fs::write(good.path().join("birch/._000.png"), "hidden").expect("writable");
-    fs::write(good.path().join("list.csv"), "beside the classes").expect("writable");
+    fs::write(good.path().join("list.csv"), "next to the classes").expect("writable");
     fs::create_dir(good.path().join(".thumbnails")).expect("writable");
     let expected = DatasetInfo::one_label(Input::Image { height: SIDE, width: SIDE, channels: 3 }, 3, 18, 6);
     assert_eq!(facts(good.path(), &data(&good)).expect("good"), expected);
@@ -126,7 +126,7 @@ fn a_folder_that_has_not_changed_is_listed_once() {
 fn an_image_is_cropped_to_its_middle_and_resized() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("wide.png");
-    // Blue wings beside a square that is red above and green below, large enough for both ways of resizing.
+    // Blue wings next to a square that is red above and green below, large enough for both ways of resizing.
     for side in [24, 200] {
         let image = RgbImage::from_fn(3 * side, side, |x, y| match (x / side, y < side / 2) {
             (1, true) => Rgb([255, 0, 0]),

@@ -213,7 +213,7 @@ fn a_failed_save_leaves_the_old_file_whole() {
     let nowhere = folder.path().join("none").join("x.toml");
     assert!(write(&nowhere, &other).expect_err("no folder").to_string().contains("no such file or folder"));
     let left: Vec<_> = fs::read_dir(folder.path()).expect("listed").collect();
-    assert_eq!(left.len(), 1, "nothing lies beside it: {left:?}");
+    assert_eq!(left.len(), 1, "nothing lies next to it: {left:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The line, the pool, and what a recording tells.
+//! The line, the pool, and what a recording shows.
 
 use std::sync::Arc;
 

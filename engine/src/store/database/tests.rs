@@ -127,7 +127,7 @@ fn a_store_is_read_where_nothing_can_be_written_whatever_its_path() {
     let mut full = Database { lacks_room: true, ..frozen };
     assert_eq!(full.write(change).expect_err("full").to_string(), format!("{}: {FULL}", folder.join(FILE).display()));
     drop(full);
-    assert!(contents(&folder) == before, "nothing is made beside it");
+    assert!(contents(&folder) == before, "nothing is made next to it");
     // What a program that still runs wrote is not in the file yet.
     let mut writer = Database::open(&folder).expect("open");
     writer.write(change).expect("written");
@@ -146,7 +146,7 @@ fn what_is_no_store_to_be_read_is_told_apart_and_left() {
     fs::write(&place, "").expect("written");
     let empty = || read().expect_err("empty").to_string();
     assert!(empty().contains("is an empty file") && empty().contains("there is nothing to do"));
-    // What runs have left beside it is not hidden.
+    // What runs have left next to it is not hidden.
     let files = folder.path().join(crate::store::FILES);
     for name in ["20261122-141205-k3f9", "20261122-141205-k3fa", "of somebody else"] {
         fs::create_dir_all(files.join(name)).expect("made");
@@ -180,7 +180,7 @@ fn rows_are_changed_in_place_without_a_log() {
     assert_eq!(alone.with(mode), Ok("memory".to_owned()));
     assert_eq!(alone.write(|db| db.execute("DELETE FROM runs", [])), Ok(1));
     let files: Vec<PathBuf> = contents(folder.path()).into_iter().map(|(path, _)| path).collect();
-    assert_eq!(files, [folder.path().join(FILE)], "nothing stands beside it");
+    assert_eq!(files, [folder.path().join(FILE)], "nothing is next to it");
     drop(alone);
     let again = Database::open(folder.path()).expect("open");
     assert_eq!(again.with(mode), Ok("wal".to_owned()));

@@ -246,7 +246,7 @@ fn weights_in_several_files_are_found_by_their_index_and_pickled_ones_are_refuse
     let pickled = folder.path().join("pickled");
     fs::create_dir(&pickled).expect("a folder");
     fs::write(pickled.join("pytorch_model.bin"), "no").expect("written");
-    assert!(refused(&experiment, &pickled).contains("is pickled, and to read a pickled file is to run"));
+    assert!(refused(&experiment, &pickled).contains("is pickled, and reading a pickled file runs"));
     assert!(refused(&experiment, &pickled.join("pytorch_model.bin")).contains("save the weights as safetensors"));
     // A folder that has only those says so when it is opened; what has the name of weights but is something else is refused.
     let config =

@@ -38,7 +38,7 @@ fn a_run_over_a_table_that_goes_on_is_the_run_that_was_never_stopped() {
             let run = goes_on(&experiment, stop_after, &|| format!("stopped after {stop_after}: {experiment:?}"));
             let (predicted, measured) = (run.plan.peak.live.0 as f64, run.summary.measured.live.0 as f64);
             let context = run.plan.categories_at_peak.get(Category::Context).0 as f64;
-            // Beside the bookkeeping, the scratch of threads that came too late for a piece of a small kernel.
+            // In addition to the bookkeeping, the scratch of threads that came too late for a piece of a small kernel.
             let scratch = (Bytes::kib(64) + OF_ENDED_THREADS).0 as f64;
             assert!(
                 predicted <= measured * 1.01 + context + scratch,

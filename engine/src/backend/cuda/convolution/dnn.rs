@@ -2,8 +2,8 @@
 //!
 //! Always holds: cuDNN is asked once for each convolution, and the first algorithm that it then runs is used from then on, so
 //! that a run repeats. An algorithm whose sums have no fixed order, or whose operands are rounded, is used only when the
-//! experiment allows it: with f32 it is told to multiply in f32, whatever units it was proposed with, and an algorithm that
-//! cannot do so refuses.
+//! experiment allows it: with f32 it is told to multiply in f32, regardless of the units it was proposed with, and an algorithm
+//! that cannot do so refuses.
 
 use std::{
     cell::RefCell,

@@ -1,7 +1,7 @@
 //! Images of modules that are compiled on a few threads at once.
 //!
-//! Always holds: each image is compiled once, whichever thread asks for it first; a thread ends after its present image once
-//! this is dropped. Refuses nothing: the caller that needs an image compiles it if no thread has come to it.
+//! Always holds: each image is compiled once, no matter which thread asks for it first; a thread ends after its present image
+//! once this is dropped. Refuses nothing: the caller that needs an image compiles it if no thread has come to it.
 
 use std::{
     collections::{HashMap, VecDeque},

@@ -170,7 +170,7 @@ fn attention(s: &AttentionShape, qkv: &[f64], outs: &mut [Vec<f64>], keeps: bool
     }
 }
 
-/// The last rows of attention over packed rows, of which those before have no queries.
+/// The last rows of attention over packed rows; the rows before them have no queries.
 fn attention_cached(cached: &CachedAttention, ins: &[Vec<f64>], y: &mut [f64]) {
     let (s, queries, row) = (cached.whole(), cached.shape.width(), cached.row());
     let mut qkv = vec![0.0; s.rows() * s.packed()];
