@@ -91,12 +91,12 @@ pub(crate) struct Shortfall {
 }
 
 impl Shortfall {
-    /// That of a search that found nothing.
+    /// The advice of a search that found nothing.
     pub(crate) fn of(found: &Found) -> Self {
         Self { held: found.held, least: found.least, is_whole: found.is_whole }
     }
 
-    /// In a sentence.
+    /// The advice in a sentence.
     pub(crate) fn words(&self, plan: &Plan) -> String {
         let (Self { held, least, is_whole }, line) = (*self, plan.line());
         let budget = match line.limited_by {

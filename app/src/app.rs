@@ -320,7 +320,7 @@ impl App {
         }
     }
 
-    /// Draws.
+    /// Draws the window.
     pub(crate) fn ui(&mut self, ui: &mut egui::Ui) {
         regions::begin(ui.ctx());
         let mut context = PanelContext { state: &self.state, view: &mut self.view, send: &self.sender };

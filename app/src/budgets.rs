@@ -1,7 +1,7 @@
 //! The budget of each device.
 //!
-//! Owns what was last chosen for each. Holds: a device keeps its budget while others are tried; one that has none yet gets
-//! the present one where anything at all can fit within it there, else all that a process may have of it.
+//! Owns what was last chosen for each. Always holds: a device keeps its budget while others are tried; a device without one
+//! gets the present budget if anything can fit within it there, else all that a process may use of it.
 
 use std::collections::BTreeMap;
 

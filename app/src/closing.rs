@@ -73,7 +73,7 @@ fn waiter(signals: &[i32], _: Arc<AtomicBool>) -> io::Result<impl FnOnce() + Sen
     Ok(move || drop(told.read_exact(&mut [0])))
 }
 
-/// What waits for the first of the signals: here nothing but a look tells.
+/// What waits for the first of the signals: here only a check shows them.
 #[cfg(not(unix))]
 fn waiter(_: &[i32], has_come: Arc<AtomicBool>) -> io::Result<impl FnOnce() + Send + 'static> {
     /// How often it looks.

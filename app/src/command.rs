@@ -252,7 +252,7 @@ pub(crate) enum Action {
     BrowseTokenizer,
     /// Ask for the folder that streamed samples are kept in.
     BrowseCache,
-    /// The user points at a control: tell what what its neighbours would change.
+    /// The user points at a control: show what its neighbours would change.
     AskNeighbours {
         /// The key of the control.
         control: &'static str,
@@ -267,7 +267,7 @@ pub(crate) enum Action {
     Runs(RunsAction),
     /// Try the model that is chosen.
     Try(TryWith),
-    /// Choose the model to be tried: that of the weights of the present experiment, or that of the run that is shown.
+    /// Choose the model to try: the one with the weights of the present experiment, or the model of the run that is shown.
     TryWeights(bool),
     /// End the text that the model writes.
     EndText,

@@ -19,7 +19,7 @@ pub(crate) struct Document {
     pub(crate) experiment: Experiment,
     /// The file it came from.
     pub(crate) path: Option<PathBuf>,
-    /// As it was when it was last opened or saved.
+    /// The experiment as it was when it was last opened or saved.
     pub(crate) saved: Experiment,
     /// The settings of a kept run that were last loaded into it.
     pub(crate) loaded: Option<Box<Experiment>>,
@@ -33,9 +33,9 @@ pub(crate) struct Document {
     pub(crate) shipped: Option<String>,
     /// The card that was planned for before this was opened, which it is offered to be planned for.
     pub(crate) offered: Option<String>,
-    /// What this was opened in the place of: opening is a step that can be undone.
+    /// The document that this one replaced: opening is a step that can be undone.
     pub(crate) before: Option<Box<Document>>,
-    /// What was opened in the place of this, and undone.
+    /// The document that replaced this one, and was undone.
     pub(crate) after: Option<Box<Document>>,
 }
 
@@ -99,14 +99,14 @@ impl Document {
         last.before = None;
     }
 
-    /// Goes back to what this was opened in the place of.
+    /// Goes back to the document that this one replaced.
     pub(crate) fn go_back(&mut self) {
         if let Some(before) = self.before.take() {
             self.after = Some(Box::new(self.replaced_by(*before)));
         }
     }
 
-    /// Goes to what was opened in the place of this, and undone.
+    /// Goes to the document that replaced this one, and was undone.
     pub(crate) fn go_forth(&mut self) {
         if let Some(after) = self.after.take() {
             self.before = Some(Box::new(self.replaced_by(*after)));
@@ -134,7 +134,7 @@ impl Document {
         }
     }
 
-    /// What is to be kept as a draft where it is left: of a shipped preset, what its user made of it.
+    /// What is kept as a draft when the document is left: for a shipped preset, what the user made of it.
     pub(crate) fn draft(&self) -> Option<Draft> {
         let name = self.shipped.clone().filter(|_| self.path.is_none())?;
         let experiment = self.own()?.clone();

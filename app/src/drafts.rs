@@ -10,7 +10,7 @@ use crate::{history::History, naming};
 
 /// Drafts that are kept.
 const MOST: usize = 24;
-/// Changes that a draft is told by.
+/// The most changes that describe a draft.
 const TOLD: usize = 3;
 
 /// A touched preset.
@@ -18,9 +18,9 @@ const TOLD: usize = 3;
 pub(crate) struct Draft {
     /// The short name of the shipped preset.
     pub(crate) name: String,
-    /// As it was left.
+    /// The experiment as it was left.
     pub(crate) experiment: Experiment,
-    /// Its steps back; they last as long as the window.
+    /// The draft's undo steps; they last as long as the window.
     #[serde(skip)]
     pub(crate) history: History,
 }

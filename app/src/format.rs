@@ -75,7 +75,7 @@ pub(crate) fn count(n: u64) -> String {
     text
 }
 
-/// A count on an axis: there are none below zero, wherever the picture is moved.
+/// A count on an axis: there are none below zero, even if the picture is moved there.
 pub(crate) fn tick_count(value: f64) -> String {
     if value < 0.0 { String::new() } else { count(value.round() as u64) }
 }
@@ -126,7 +126,7 @@ pub(crate) fn exact(value: f32) -> f64 {
     value.to_string().parse().unwrap_or_else(|_| f64::from(value))
 }
 
-/// `97.2%`.
+/// A share as a percentage, such as `97.2%`.
 pub(crate) fn share(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
@@ -146,7 +146,7 @@ pub(crate) fn accuracy(data: &Data) -> &'static str {
 /// What models of values are judged by: the share of the labels' variance that they explain.
 pub(crate) const R2: &str = "R²";
 
-/// The same inside a sentence.
+/// The measure inside a sentence.
 pub(crate) fn measure(data: &Data) -> String {
     let name = accuracy(data);
     if name == R2 { name.to_owned() } else { name.to_lowercase() }
@@ -157,12 +157,12 @@ pub(crate) fn score(data: &Data, score: f64) -> String {
     if data.labelled() == Labelled::Value { plain_score(score) } else { share(score) }
 }
 
-/// The same in a table of accuracies, where it says that it is not an accuracy.
+/// The score in a table of accuracies, where it says that it is not an accuracy.
 pub(crate) fn score_among(data: &Data, score: f64) -> String {
     if data.labelled() == Labelled::Value { r2(score) } else { share(score) }
 }
 
-/// The same of a kept run.
+/// The score of a kept run.
 pub(crate) fn kept_score(run: &StoredRun, score: f64) -> String {
     if run.learns_values() { r2(score) } else { share(score) }
 }
@@ -195,7 +195,7 @@ pub(crate) fn tick_score(is_value: bool) -> fn(f64) -> String {
     }
 }
 
-/// In what throughput is counted: its name, and how many of them a sample is.
+/// The unit of throughput: its name, and how many of them a sample is.
 pub(crate) fn throughput(data: &Data) -> (&'static str, usize) {
     match data.labelled() {
         Labelled::Byte | Labelled::Token => ("tokens/s", data.length),
@@ -222,7 +222,7 @@ pub(crate) fn time_ratio(ratio: f64) -> String {
     }
 }
 
-/// The predicted time of a step: of a kept run what was kept with it, otherwise a new estimate, called so.
+/// The predicted time of a step: for a kept run what was kept with it, otherwise a new estimate, marked as one.
 pub(crate) fn estimate(subject: &Subject) -> Option<String> {
     let is_kept = subject.kept_estimate().is_some();
     let secs_of_step = secs(subject.estimated_step_secs()?);
@@ -237,7 +237,7 @@ pub(crate) fn planned_anew(plan: &Plan) -> Option<String> {
         .then(|| format!("Planned anew by this program, and not as when the run began: {}.", phases.join(", ")))
 }
 
-/// The same where only the peak of the run is known.
+/// The same if only the peak of the run is known.
 pub(crate) fn planned_otherwise(plan: &Plan, predicted: Bytes) -> Option<String> {
     let load = plan.load();
     (load != predicted).then(|| format!("Planned anew: {load} at the peak; {predicted} when the run began."))

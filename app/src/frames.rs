@@ -68,7 +68,7 @@ const PROBED: u32 = 4;
 const SOFTWARE: [&str; 7] =
     ["llvmpipe", "softpipe", "swrast", "swiftshader", "software", "microsoft basic render", "gdi generic"];
 
-/// How soon news of the trainer are drawn: at once where frames are quick, and where the processor draws them (a window
+/// How soon news from the trainer is drawn: at once where frames are quick, and where the processor draws them (a window
 /// without a graphics driver) seldom enough to leave the trainer its cores. A processor that draws quickly takes all of its
 /// cores for it, so the name of the renderer counts as well as the time.
 ///
@@ -84,13 +84,13 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// What tells a worker how long to wait.
+    /// A function that gives a worker the time to wait.
     pub(crate) fn delay(&self) -> impl Fn() -> Duration + Send + use<> {
         let micros = Arc::clone(&self.delay_micros);
         move || Duration::from_micros(micros.load(Ordering::Relaxed)).max(SOONEST)
     }
 
-    /// The name of what draws, as OpenGL tells it.
+    /// Notes the name of the renderer, as OpenGL gives it.
     pub(crate) fn drawn_by(&mut self, renderer: &str) {
         let renderer = renderer.to_lowercase();
         self.is_software = SOFTWARE.iter().any(|name| renderer.contains(name));

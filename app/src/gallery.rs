@@ -36,7 +36,7 @@ pub(crate) struct Picture {
     pub(crate) columns: Vec<Categories>,
     /// The predicted peak of what the budget counts.
     pub(crate) load: Bytes,
-    /// The line.
+    /// The budget.
     pub(crate) budget: Bytes,
     /// Whether the run fits.
     pub(crate) fits: bool,

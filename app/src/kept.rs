@@ -104,7 +104,7 @@ impl Keeper {
         self.failure.is_none()
     }
 
-    /// Why nothing is kept, to be told once.
+    /// Why nothing is kept, to be reported once.
     pub(crate) fn untold(&mut self) -> Option<String> {
         let failure = self.failure.as_ref().filter(|_| !self.has_told)?;
         self.has_told = true;

@@ -32,7 +32,8 @@ use crate::{
 
 /// How often it looks whether another program has written.
 const LOOK: Duration = Duration::from_secs(1);
-/// Between two readings lie at least so many times the length of one: a store of thousands leaves a trainer its cores.
+/// The pause between two readings is at least this many times the length of one: a store of thousands leaves a trainer its
+/// cores.
 const REST: u32 = 25;
 
 /// Runs that were put away can be brought back for so long.

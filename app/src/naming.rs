@@ -83,7 +83,7 @@ impl Differing {
         }
     }
 
-    /// The same of a setting of pruning.
+    /// The name of a setting of pruning.
     fn pruning(&self) -> String {
         let value = self.value.as_str();
         match (self.name().as_str(), value) {
@@ -142,8 +142,8 @@ pub(crate) fn merge(known: &mut Vec<Differing>, new: Vec<Differing>) {
     known.sort_by_key(Differing::rank);
 }
 
-/// What sets each of some runs apart from the others, in words: of each the settings that are not the same in all, by the
-/// settings that are not at their defaults (`key=value`).
+/// What distinguishes each of some runs from the others, in words: for each, the settings that are not the same in all, out of
+/// the settings that are not at their defaults (`key=value`).
 pub(crate) fn apart(runs: &[&[String]]) -> Vec<Vec<String>> {
     let mut values: HashMap<&str, HashMap<&str, usize>> = HashMap::new();
     for assignment in runs.iter().flat_map(|settings| settings.iter()) {
@@ -170,7 +170,7 @@ pub(crate) fn apart(runs: &[&[String]]) -> Vec<Vec<String>> {
     differing.iter().map(|words| words.iter().map(Differing::words).collect()).collect()
 }
 
-/// Puts what most of some runs share behind what tells each of them: where not all has room, the end is what is cut.
+/// Puts what most of some runs share behind what distinguishes each of them: if there is not enough room, the end is cut.
 pub(crate) fn rare_first(runs: &mut [&mut Vec<Differing>]) {
     let mut counts: HashMap<Differing, usize> = HashMap::new();
     for differing in runs.iter().flat_map(|differing| differing.iter()) {

@@ -43,7 +43,7 @@ pub(crate) enum Obstacle {
 /// What one configuration comes to, in two figures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Outcome {
-    /// Predicted peak.
+    /// The predicted peak.
     pub(crate) peak: Bytes,
     /// Predicted seconds for the whole effective batch of one step.
     pub(crate) step_secs: f64,
@@ -54,7 +54,7 @@ pub(crate) struct Outcome {
 /// What a neighbour would change.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Neighbour {
-    /// Its name, such as `128` or `bf16-mixed`.
+    /// The neighbour's name, such as `128` or `bf16-mixed`.
     pub(crate) name: String,
     /// What it comes to, or why it cannot be.
     pub(crate) outcome: Result<Outcome, String>,
@@ -78,7 +78,7 @@ pub(crate) struct Question {
     pub(crate) control: &'static str,
     /// The experiment as it is.
     pub(crate) now: Experiment,
-    /// Its neighbours, each with its name.
+    /// The control's neighbours, each with its name.
     pub(crate) neighbours: Vec<(String, Experiment)>,
 }
 
@@ -153,7 +153,7 @@ impl Planner {
         Ok(Self { shared, answers, thread: Some(thread) })
     }
 
-    /// Asks for a plan, in the place of any that was asked for before.
+    /// Asks for a plan, in place of any that was asked for before.
     pub(crate) fn plan(&self, generation: Generation, experiment: Experiment) {
         let mut inbox = self.shared.inbox();
         inbox.plan = Some((generation, experiment));
@@ -161,13 +161,13 @@ impl Planner {
         self.shared.bell.notify_one();
     }
 
-    /// Asks for the plan of an experiment to compare with, in the place of any that was asked for before.
+    /// Asks for the plan of an experiment to compare with, in place of any that was asked for before.
     pub(crate) fn pin(&self, experiment: Experiment) {
         self.shared.inbox().pin = Some(experiment);
         self.shared.bell.notify_one();
     }
 
-    /// Tells what is known of the machine by now: the last plan, and that of the pinned experiment, are made again.
+    /// Passes on what is known of the machine by now: the last plan, and the plan of the pinned experiment, are made again.
     pub(crate) fn learn(&self, machine: Machine, pinned: Option<Experiment>) {
         let mut inbox = self.shared.inbox();
         (inbox.machine, inbox.pin) = (Some(machine), pinned);

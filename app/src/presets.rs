@@ -8,7 +8,7 @@ use plimsoll_engine::{
 };
 use strum::VariantArray;
 
-/// Shipped presets that show a family of models; those of cards end in `-plan`, and the others teach one thing each.
+/// Shipped presets that show a family of models; the presets for cards end in `-plan`, and the others teach one thing each.
 const FAMILIES: [&str; 10] = [
     "sepcnn-shapes",
     "shapes-tensorflow-guide",
@@ -65,7 +65,7 @@ impl Group {
 /// A preset that ships with the program.
 #[derive(Debug, Clone)]
 pub(crate) struct Shipped {
-    /// Its short name, such as `mlp-digits`.
+    /// The preset's short name, such as `mlp-digits`.
     pub(crate) name: String,
     /// What it holds.
     pub(crate) experiment: Experiment,

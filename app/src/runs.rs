@@ -1,6 +1,6 @@
 //! The kept runs as the window knows them: a row each, which of them are picked, and in what order they are shown.
 //!
-//! Owns the rows of the store, of this sitting and of all before it. Always holds: the rows are as the store was last read;
+//! Owns the rows of the store, of this session and of all before it. Always holds: the rows are as the store was last read;
 //! what is picked is there. Nothing here reads a disk: the [`librarian`](crate::librarian) does.
 
 use std::{cmp::Ordering, collections::HashMap, path::PathBuf};
@@ -17,18 +17,18 @@ use crate::{
     view::{RunColumn, Sort},
 };
 
-/// Settings by which a row is told from others of its title.
+/// The most settings that distinguish a row from others of its title.
 const NAMED: usize = 4;
 
 /// A kept run.
 #[derive(Debug)]
 pub(crate) struct Row {
-    /// As the store has it.
+    /// The run as the store has it.
     pub(crate) run: StoredRun,
     /// What sets it apart from the other runs of its title, or from its preset: settings, and when it began where another has
     /// the same.
     pub(crate) differs: String,
-    /// When it began, as exactly as it takes to tell it from runs that have all else in common.
+    /// When it began, as exactly as needed to distinguish it from runs that have everything else in common.
     pub(crate) when: String,
     /// The settings alone that set it apart.
     by_settings: String,
@@ -119,8 +119,7 @@ fn known(value: Option<f64>) -> f64 {
     value.unwrap_or(f64::NEG_INFINITY)
 }
 
-/// The rows of some runs: what sets each apart is found among those of its title, or from its preset where it is the only
-/// one.
+/// The rows of some runs: each is distinguished from the other runs of its title, or from its preset if it is the only one.
 pub(crate) fn rows(runs: Vec<StoredRun>, saved: impl Fn(&StoredRun) -> Option<PathBuf>) -> Vec<Row> {
     let mut titles: HashMap<&str, Vec<usize>> = HashMap::new();
     for (i, run) in runs.iter().enumerate() {
@@ -150,7 +149,7 @@ pub(crate) fn rows(runs: Vec<StoredRun>, saved: impl Fn(&StoredRun) -> Option<Pa
     runs.into_iter().zip(differs).zip(moments).map(row).collect()
 }
 
-/// The settings of an experiment that are not at their defaults, as the store has those of a run.
+/// The settings of an experiment that are not at their defaults, as the store has a run's.
 fn settings(experiment: &Experiment) -> Vec<String> {
     preset::changes(&Experiment::default(), experiment)
 }
@@ -301,7 +300,7 @@ pub(crate) fn when(started: Timestamp) -> String {
     then.strftime(form).to_string()
 }
 
-/// The same to the second: `14:12:05`, `22 Nov, 14:12:05`.
+/// The time to the second: `14:12:05`, `22 Nov, 14:12:05`.
 fn at_the_second(started: Timestamp) -> String {
     let (then, now) = (started.to_zoned(TimeZone::system()), jiff::Zoned::now());
     let clock = then.strftime("%H:%M:%S").to_string();

@@ -6,14 +6,14 @@ use plimsoll_engine::{Bytes, memory::Category, plan::Plan};
 /// The checkpoints that a run will write, apart from those of the best tests, which are not known before.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Saves {
-    /// How many: one every so many steps or minutes, and one at the end.
+    /// How many: one after every so many steps or minutes, and one at the end.
     pub(crate) count: u64,
     /// About the size of one.
     pub(crate) each: Bytes,
 }
 
 impl Saves {
-    /// Those of a plan.
+    /// The checkpoints of a plan.
     pub(crate) fn of(plan: &Plan) -> Self {
         Self { count: count(plan), each: size(plan) }
     }

@@ -1,7 +1,7 @@
-//! The runs of this sitting, and those of others that are looked at: what each was, its curves and how it ended.
+//! The runs of this session, and those of other sessions that are looked at: what each was, its curves and how it ended.
 //!
-//! Owns every [`RunRecord`]. Always holds: figures called measured come from the events of the trainer, now or when the run
-//! was kept. Nothing here is on disk: the recorder keeps the runs of this sitting, the librarian reads those of others.
+//! Owns every [`RunRecord`]. Always holds: figures called measured come from the events of the trainer, now or when the run was
+//! kept. Nothing here is on disk: the recorder keeps the runs of this session, the librarian reads the others.
 
 mod record;
 
@@ -24,19 +24,19 @@ pub(crate) type RunKey = u64;
 
 /// Settings that a run's name lists at most.
 const NAMED: usize = 3;
-/// Kept runs of other sittings are numbered from here on.
+/// Kept runs of other sessions are numbered from here on.
 const OTHERS: RunKey = 1 << 32;
 
-/// Every run of this sitting, oldest first, and those of other sittings that are looked at.
+/// Every run of this session, oldest first, and the runs of other sessions that are looked at.
 #[derive(Debug, Default)]
 pub(crate) struct Session {
     runs: Vec<RunRecord>,
     looked: Vec<RunRecord>,
-    /// Runs of this sitting that were deleted, and can be brought back.
+    /// Runs of this session that were deleted, and can be brought back.
     put_away: Vec<RunRecord>,
     /// The run that the next one goes on with.
     earlier: Option<RunRecord>,
-    /// The numbers that runs of other sittings were given.
+    /// The numbers that runs of other sessions were given.
     numbers: HashMap<Kept, RunKey>,
 }
 
@@ -46,12 +46,12 @@ impl Session {
         &self.runs
     }
 
-    /// Every run of this sitting, and those of others that are looked at.
+    /// Every run of this session, and the runs of other sessions that are looked at.
     pub(crate) fn all(&self) -> impl DoubleEndedIterator<Item = &RunRecord> {
         self.looked.iter().chain(&self.runs)
     }
 
-    /// The same, to set how they are drawn.
+    /// The same runs, to set how they are drawn.
     pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut RunRecord> {
         self.looked.iter_mut().chain(&mut self.runs)
     }
@@ -61,7 +61,7 @@ impl Session {
         self.all().find(|run| run.key == key)
     }
 
-    /// The run of this sitting that is kept under this name.
+    /// The run of this session that is kept under this name.
     pub(crate) fn own(&self, kept: &Kept) -> Option<&RunRecord> {
         self.runs.iter().find(|run| run.kept.as_ref() == Some(kept))
     }
@@ -71,14 +71,14 @@ impl Session {
         self.all().find(|run| run.kept.as_ref() == Some(kept)).map(|run| run.key)
     }
 
-    /// Notes under which name a run of this sitting is kept.
+    /// Notes under which name a run of this session is kept.
     pub(crate) fn is_kept_as(&mut self, key: RunKey, kept: Kept) {
         if let Some(run) = self.runs.iter_mut().find(|run| run.key == key) {
             run.kept = Some(kept);
         }
     }
 
-    /// Looks at these runs of other sittings, in the place of those before; answers the number of the last.
+    /// Looks at these runs of other sessions, in place of the ones before; returns the number of the last.
     pub(crate) fn look(&mut self, records: Vec<RunRecord>) -> Option<RunKey> {
         self.looked = records;
         for run in &mut self.looked {
@@ -89,14 +89,14 @@ impl Session {
         self.looked.last().map(|run| run.key)
     }
 
-    /// Takes runs that were deleted out of the window, of this sitting and of others.
+    /// Takes runs that were deleted out of the window, of this session and of others.
     pub(crate) fn put_away(&mut self, deleted: &[Kept]) {
         let is_deleted = |run: &mut RunRecord| run.kept.as_ref().is_some_and(|kept| deleted.contains(kept));
         self.put_away.extend(self.runs.extract_if(.., is_deleted));
         self.looked.clear();
     }
 
-    /// Has runs of this sitting back at their places.
+    /// Has runs of this session back at their places.
     pub(crate) fn bring_back(&mut self, restored: &[Kept]) {
         let is_restored = |run: &mut RunRecord| run.kept.as_ref().is_some_and(|kept| restored.contains(kept));
         self.runs.extend(self.put_away.extract_if(.., is_restored));
@@ -119,7 +119,7 @@ impl Session {
         format!("{}: {}", run.label(), self.short_name(run))
     }
 
-    /// The same without its number.
+    /// The name without the number.
     pub(crate) fn short_name(&self, run: &RunRecord) -> String {
         if let Some(name) = run.own_name.as_ref().or(run.told.as_ref()) {
             return name.clone();

@@ -55,9 +55,9 @@ pub(crate) struct Prediction {
 pub(crate) struct Awaited {
     /// The generation it was asked in.
     pub(crate) generation: Generation,
-    /// It begins even if it does not fit.
+    /// Whether it begins even if it does not fit.
     pub(crate) anyway: bool,
-    /// It halts after every step.
+    /// Whether it halts after every step.
     pub(crate) paused: bool,
 }
 
@@ -166,7 +166,7 @@ pub(crate) enum Then {
 /// What a kept run is read for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// To be shown as it was.
+    /// To show it as it was.
     Shown,
     /// To make its settings the present ones.
     Loaded,
@@ -211,7 +211,7 @@ pub(crate) struct State {
     pub(crate) prediction: Prediction,
     /// The runs of this session.
     pub(crate) session: Session,
-    /// The kept runs, of this sitting and of those before it.
+    /// The kept runs, of this session and of those before it.
     pub(crate) runs: Runs,
     /// The kept run that is being read, and what for.
     pub(crate) wanted: Option<(Kept, Wanted)>,

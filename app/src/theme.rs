@@ -71,7 +71,7 @@ pub(crate) struct Palette {
     pub(crate) rule: Color32,
     /// A field that takes text.
     field: Color32,
-    /// Around it.
+    /// The border around a pane.
     border: Color32,
     /// Widgets at rest, under the pointer, pressed.
     widget: [Color32; 3],
@@ -85,7 +85,7 @@ pub(crate) struct Palette {
 
 /// The font of everything that is read.
 pub(crate) const ROBOTO: &[u8] = include_bytes!("../../assets/fonts/Roboto-Regular.ttf");
-/// The same, heavier.
+/// The same font, heavier.
 pub(crate) const ROBOTO_MEDIUM: &[u8] = include_bytes!("../../assets/fonts/Roboto-Medium.ttf");
 /// The font of the signs that it lacks.
 pub(crate) const DEJAVU: &[u8] = include_bytes!("../../assets/fonts/DejaVuSans.ttf");

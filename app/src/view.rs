@@ -41,11 +41,11 @@ pub(crate) enum LayerColumn {
 pub(crate) enum AliveColumn {
     /// What it is.
     Name,
-    /// Whose.
+    /// The owner.
     Layer,
-    /// What for.
+    /// The category.
     Category,
-    /// How large.
+    /// The size.
     #[default]
     Bytes,
 }
@@ -102,17 +102,17 @@ pub(crate) enum TryPart {
     Picture,
 }
 
-/// Which samples are leafed through.
+/// All samples, in their order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Leaf {
     /// All of them, in their order.
     All,
-    /// Those that were answered right, the surest first.
+    /// Samples that were answered right, the surest first.
     Right,
-    /// Those that were not, the surest first; of masks the worst.
+    /// Samples that were not, the surest first; for masks the worst.
     #[default]
     Wrong,
-    /// Those that the model was least sure of, the least sure first.
+    /// Samples that the model was least sure of, the least sure first.
     Unsure,
 }
 
@@ -123,7 +123,7 @@ pub(crate) struct TryOut {
     pub(crate) part: TryPart,
     /// Which samples.
     pub(crate) leaf: Leaf,
-    /// Only those of the first class that were answered as the second.
+    /// Only samples of the first class that were answered as the second.
     pub(crate) taken_for: Option<[usize; 2]>,
     /// The page of them.
     pub(crate) page: usize,
@@ -157,7 +157,7 @@ impl Default for TryOut {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Sort<C> {
-    /// By what.
+    /// The column to sort by.
     pub(crate) column: C,
     /// The largest first.
     pub(crate) falling: bool,
@@ -194,7 +194,7 @@ pub(crate) struct View {
     pub(crate) axis: Axis,
     /// Which curves of memory are shown: live, reserved, process, predicted, budget.
     pub(crate) memory: [bool; 5],
-    /// The same of a run on a GPU, where the budget counts the process.
+    /// The same for a run on a GPU, where the budget counts the process.
     pub(crate) memory_on_gpu: [bool; 5],
     /// The pass whose timeline is shown: first, steady or evaluate; `None` follows the peak.
     #[serde(skip)]

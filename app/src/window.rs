@@ -46,7 +46,7 @@ pub(crate) fn run(open: Option<PathBuf>, store: Result<PathBuf, String>) -> anyh
     })
 }
 
-/// What OpenGL calls the renderer; nothing where there is none.
+/// OpenGL's name of the renderer; empty if there is none.
 fn renderer(cc: &eframe::CreationContext<'_>) -> String {
     use eframe::glow::{HasContext, RENDERER};
     // SAFETY: the context is the window's and current while the window is made.

@@ -70,7 +70,7 @@ impl FromStr for Size {
 }
 
 impl Changes {
-    /// Makes the changes: `--set` in order, then `--device` and `--budget`. What is to be said of them.
+    /// Makes the changes: `--set` in order, then `--device` and `--budget`. Returns notes about them.
     ///
     /// # Errors
     /// A change that cannot be made.
@@ -189,7 +189,8 @@ impl Choice {
         }
     }
 
-    /// Holds the weights that the experiment begins with against its model, and those of a teacher against its own, and says what their user should know.
+    /// Compares the weights that the experiment begins with with its model, and a teacher's weights with the teacher's model,
+    /// and says what the user should know.
     ///
     /// # Errors
     /// Weights that cannot be read, or are of another model.

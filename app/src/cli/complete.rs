@@ -50,7 +50,7 @@ pub(super) fn answer(command: fn() -> Command) {
 /// What makes a shell ask this program.
 ///
 /// # Errors
-/// A shell that nothing is known of: none of [`Shell`].
+/// A shell that is not one of [`Shell`].
 pub(super) fn script(shell: Shell) -> io::Result<Vec<u8>> {
     let name = shell.to_string();
     let shells = Shells::builtins();
@@ -125,7 +125,7 @@ fn all<const N: usize>(lists: [Vec<CompletionCandidate>; N]) -> Vec<CompletionCa
     lists.into_iter().flatten().collect()
 }
 
-/// Those names that begin with what is typed, each with what it is.
+/// The names that begin with what is typed, each with what it is.
 fn offered(typed: &OsStr, names: impl Iterator<Item = (String, String)>) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
     let begun = names.filter(|(name, _)| name.starts_with(&*typed));

@@ -111,7 +111,7 @@ fn cards() -> String {
     format!("\n{table}* an estimate until it is measured on such a card\n")
 }
 
-/// With two decimals, so that a column of cards lines up.
+/// Formats with two decimals, so that a column of cards lines up.
 fn gib(bytes: Bytes) -> String {
     format!("{:.2} GiB", bytes.as_mib() / 1024.0)
 }

@@ -14,7 +14,7 @@ use plimsoll_engine::{
 
 use crate::cli::{Misuse, in_store::InStore};
 
-/// How long the first writing is waited for, so that a script finds the run as soon as it is told of it.
+/// How long the first writing is waited for, so that a script finds the run as soon as it reads its name.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What is kept of a run.

@@ -105,7 +105,7 @@ fn name_in(folder: &Path, preset: &Path) -> anyhow::Result<String> {
     Ok(relative(&from, &to).replace('\\', "/"))
 }
 
-/// The way from a folder to a file, both without `..` in them; the file itself where there is none.
+/// The way from a folder to a file, both without `..` in them; the file itself if there is none.
 fn relative(from: &Path, to: &Path) -> String {
     let (from, to_parts): (Vec<Component<'_>>, Vec<Component<'_>>) =
         (from.components().collect(), to.components().collect());
@@ -272,7 +272,7 @@ fn words(checked: &Checked) -> String {
     text
 }
 
-/// By how much: `+12.0 KiB (+3.1%)`.
+/// The rise in words: `+12.0 KiB (+3.1%)`.
 fn risen(change: &Change) -> String {
     let share = (change.bytes as f64 / change.locked_bytes.max(1) as f64 - 1.0) * 100.0;
     format!("{} ({share:+.1}%)", change.words())

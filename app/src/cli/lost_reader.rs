@@ -9,14 +9,14 @@ use plimsoll_engine::store::RunKey;
 
 use crate::cli::is_closed_pipe;
 
-/// The status where the reader has gone: that of SIGPIPE, by which other programs end then.
+/// The exit status if the reader has gone: that of SIGPIPE, by which other programs then end.
 const NO_READER: u8 = 128 + 13;
 
-/// Says that the run ended for `failure` after so many steps, and how the run that was `saved` goes on; the status to exit
-/// with.
+/// Says that the run ended for `failure` after this many steps, and how the run that was `saved` goes on; returns the exit
+/// status.
 ///
 /// # Errors
-/// Why the output could not be written, where it is not that its reader has gone.
+/// Why the output could not be written, unless its reader has gone.
 pub(super) fn tell(
     failure: anyhow::Error,
     steps: u64,

@@ -150,8 +150,8 @@ fn failed(error: &anyhow::Error) -> ExitCode {
     if error.is::<Misuse>() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
-/// What is said of a mistyped command, where that is why its arguments were not understood: it was read as a preset, which
-/// takes none of them.
+/// The message for a mistyped command, if that is why its arguments were not understood: it was read as a preset, which takes
+/// none of them.
 fn mistyped(error: &clap::Error) -> Option<anyhow::Error> {
     let first = std::env::args_os().nth(1)?;
     let is_option = first.to_string_lossy().starts_with('-');

@@ -1,7 +1,8 @@
-//! Text that others wrote, made safe to be shown on a terminal.
+//! Text from other sources, made safe to be shown on a terminal.
 //!
-//! Owns what is a control character: those that move the cursor, change colours or the title, ring, or turn the direction of
-//! writing. Always holds: what is shown has none of them, so that a name or a title can change nothing but its own place.
+//! Owns what counts as a control character: characters that move the cursor, change colours or the title, ring, or turn the
+//! direction of writing. Always holds: what is shown has none of them, so that a name or a title can change nothing but its own
+//! place.
 
 use std::borrow::Cow;
 

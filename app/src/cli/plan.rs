@@ -53,7 +53,7 @@ struct Host {
     factors_bytes: u64,
     total_bytes: u64,
     cache_bytes: u64,
-    /// Of a disk: none of the total.
+    /// Bytes on a disk; they do not count in the total.
     disk_bytes: u64,
     budget_bytes: Option<u64>,
     /// What would fit, where the data stand in the way.
@@ -119,7 +119,7 @@ struct Json<'a> {
     device: &'a str,
     /// What counts against the budget: the live bytes of the processor, the process on a GPU.
     load_bytes: u64,
-    /// Of the GPU.
+    /// The GPU's figures.
     card: Option<Card<'a>>,
     peak: Peak,
     /// The live peak until the first update, where f16 may skip updates.
@@ -129,16 +129,16 @@ struct Json<'a> {
     peak_pass: Pass,
     categories_at_peak: Categories,
     alive_at_peak: &'a [Alive],
-    /// Of the pass that reaches the peak.
+    /// The timeline of the pass that reaches the peak.
     timeline: Vec<Moment<'a>>,
-    /// Of the data set and its cache, outside the budget.
+    /// Bytes of the data set and its cache, outside the budget.
     host_data_bytes: u64,
     host: Host,
     /// What was recognised of the data that their settings do not say.
     data_notes: Vec<String>,
-    /// Of a table.
+    /// What was recognised in a table.
     table: Option<samples::TableJson<'a>>,
-    /// Of texts that become tokens.
+    /// What was recognised in texts that become tokens.
     text: Option<samples::Json<'a>>,
     /// How layers are products of smaller ones, where they are to be.
     low_rank: Option<LowRank<'a>>,
@@ -370,7 +370,7 @@ fn answer(plan: &plan::Plan) -> String {
     }
 }
 
-/// What is said of a card that was planned for; nothing of the processor.
+/// The note about a card that was planned for; empty for the processor.
 fn card(plan: &plan::Plan) -> String {
     let Some(card) = plan.target.profile() else { return String::new() };
     let mut text = format!(

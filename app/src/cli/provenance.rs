@@ -6,7 +6,7 @@ use serde::Serialize;
 /// Where and when figures were measured.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Provenance {
-    /// By the name that was asked for, such as `cuda:0`.
+    /// The name that was asked for, such as `cuda:0`.
     on: String,
     /// What its maker calls it.
     device: Option<String>,
@@ -40,7 +40,7 @@ impl Provenance {
         }
     }
 
-    /// The same for people: what each is called, and what it is.
+    /// The same for people: the name and the value of each.
     pub(super) fn rows(&self) -> Vec<(String, String)> {
         let threads = self.threads.map(|threads| threads.to_string());
         let rows = [

@@ -140,7 +140,7 @@ impl Resume {
     }
 }
 
-/// That another number of steps is another learning rate, where it is.
+/// A note that another number of steps means another learning rate, if it does.
 fn other_schedule(experiment: &Experiment, steps: u64) -> Option<String> {
     let schedule = experiment.optimizer.schedule;
     match schedule {

@@ -1,4 +1,4 @@
-//! `plimsoll runs`: the kept runs, what is said of them, and deleting them.
+//! `plimsoll runs`: the kept runs, notes about them, and deleting them.
 
 mod change;
 
@@ -165,7 +165,7 @@ pub(super) struct Row<'a> {
     test_loss: Option<f64>,
     test_accuracy: Option<f64>,
     best_test_accuracy: Option<f64>,
-    /// Of values, in the place of accuracies.
+    /// R² of values, in place of accuracies.
     test_r2: Option<f64>,
     best_test_r2: Option<f64>,
     bytes_on_disk: u64,

@@ -75,7 +75,7 @@ pub(super) fn can_be_folder(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes a folder, where there is none.
+/// Makes a folder, if there is none.
 ///
 /// # Errors
 /// A folder that cannot be made.
@@ -86,7 +86,7 @@ pub(super) fn make_folder(path: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(path).map_err(failed)
 }
 
-/// The file behind a place, for what goes to a file alone.
+/// The file behind a place, for what can only go to a file.
 ///
 /// # Errors
 /// A pipe or a device.

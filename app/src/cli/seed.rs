@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Another one at every call, and short enough to be typed again.
+/// A new seed at every call, short enough to be typed again.
 pub(super) fn fresh() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |t| t.as_micros() as u64 % 1_000_000)
 }

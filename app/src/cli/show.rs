@@ -15,7 +15,7 @@ use crate::{
     format,
 };
 
-/// Evaluations and events that are listed for people: so many of the first, and of the last.
+/// Evaluations and events that are listed for people: this many of the first, and of the last.
 const LISTED: [usize; 2] = [3, 9];
 
 /// Show a kept run: what was chosen, predicted and measured
@@ -47,7 +47,7 @@ pub(super) struct Show {
 struct Json<'a> {
     #[serde(flatten)]
     row: Row<'a>,
-    /// As it was run.
+    /// The preset as it was run.
     preset: &'a str,
     predicted: Predicted<'a>,
     measured: Measured<'a>,
@@ -202,7 +202,7 @@ fn evaluations(series: &Series, run: &StoredRun) -> String {
     format!("\n{table}")
 }
 
-/// What happened, a line each. Of saves that follow each other the first and the last are told, so that a run that saves at
+/// What happened, a line each. Of saves that follow each other the first and the last are listed, so that a run that saves at
 /// every step does not hide what else happened.
 fn happened(events: &[KeptEvent]) -> String {
     if events.is_empty() {
@@ -235,7 +235,7 @@ fn happened(events: &[KeptEvent]) -> String {
     text
 }
 
-/// Which of so many lines are left out.
+/// Which of this many lines are left out.
 fn left_out(count: usize) -> Range<usize> {
     let [first, last] = LISTED;
     if count > first + last + 1 { first..count - last } else { 0..0 }

@@ -17,7 +17,7 @@ use crate::{
     format, naming,
 };
 
-/// Settings by which a run is told from others of its name.
+/// The most settings that distinguish a run from others of its name.
 const NAMED: usize = 3;
 
 /// A preset or a run, to be compared or written.
@@ -94,7 +94,7 @@ fn named(name: &Path, device: Option<&str>, in_store: &InStore, machine: &Machin
     Ok(Named { subject, kept: Some(kept) })
 }
 
-/// The presets or runs of these names, as [`named`] finds each, called so that each can be told from the others.
+/// The presets or runs of these names, as [`named`] finds each, with names that distinguish them.
 ///
 /// # Errors
 /// Those of [`named`].
@@ -112,7 +112,7 @@ pub(super) fn all<'a>(
     Ok(named)
 }
 
-/// What a subject can be told by.
+/// What distinguishes a subject.
 struct Own<'a> {
     name: &'a str,
     experiment: &'a Experiment,

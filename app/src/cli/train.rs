@@ -124,9 +124,9 @@ impl Train {
 /// How a run is reported.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Manner {
-    /// As a line of JSON for each event.
+    /// Whether each event is a line of JSON.
     pub(super) json: bool,
-    /// Nothing but warnings and errors, and JSON where that is asked for.
+    /// Whether nothing is written but warnings and errors, and JSON if that is asked for.
     pub(super) is_quiet: bool,
 }
 
@@ -200,7 +200,7 @@ pub(super) fn follow(
 /// Writes the run's events: as lines of JSON, or as lines for people.
 struct Report {
     json: bool,
-    /// Nothing but warnings and errors, and JSON where that is asked for.
+    /// Whether nothing is written but warnings and errors, and JSON if that is asked for.
     is_quiet: bool,
     shows_progress: bool,
     plan: Option<Arc<Plan>>,

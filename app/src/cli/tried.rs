@@ -103,7 +103,7 @@ impl ModelChoice {
     }
 }
 
-/// Where weights came from, in words that stand after a name.
+/// Where weights came from, in words that follow a name.
 pub(super) fn weights_in_words(weights: &WeightsFrom) -> String {
     match weights {
         WeightsFrom::Checkpoint { path, step } => format!("after step {step} ({})", path.display()),

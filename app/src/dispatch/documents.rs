@@ -147,8 +147,7 @@ impl Dispatcher<'_> {
         self.load(Document { experiment, history, ..Document::of_shipped(shipped) });
     }
 
-    /// What is left of the document that another takes the place of: of a touched shipped preset a draft, whose title it
-    /// answers.
+    /// What remains of the document that another one replaces: for a changed shipped preset a draft, whose title it returns.
     fn leave(&mut self) -> Option<String> {
         let State { document, budgets, drafts, .. } = &mut *self.state;
         budgets.leaving(&document.experiment);
@@ -239,7 +238,7 @@ impl Dispatcher<'_> {
         self.state.notice = Some(notice(text));
     }
 
-    /// What was said of a file is out of date.
+    /// Drops the message about a file, which is out of date.
     fn file_trouble_is_over(&mut self) {
         self.state.notice.take_if(|notice| matches!(notice, Notice::File(_) | Notice::Unopened(_)));
     }
@@ -255,7 +254,7 @@ impl Dispatcher<'_> {
         self.changed();
     }
 
-    /// One step back from an opened document to the one that it was opened in the place of, or forth again.
+    /// One step back from an opened document to the one that it replaced, or forward again.
     pub(super) fn travel_between_documents(&mut self, back: bool) {
         let document = &self.state.document;
         if !(if back { document.can_undo() } else { document.can_redo() }) {

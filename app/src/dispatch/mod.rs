@@ -49,7 +49,7 @@ pub(crate) struct Services {
     pub(crate) watcher: Watcher,
     /// Reads and changes the kept runs.
     pub(crate) librarian: Librarian,
-    /// The folder of the kept runs; `None` where none are kept.
+    /// The folder of the kept runs; `None` if none are kept.
     pub(crate) store: Option<PathBuf>,
     /// Asks for paths.
     pub(crate) files: FileDialogs,
@@ -67,9 +67,9 @@ pub(crate) struct Dispatcher<'a> {
     pub(crate) state: &'a mut State,
     /// How it looks.
     pub(crate) view: &'a mut View,
-    /// Where its panes are.
+    /// Where the panes are.
     pub(crate) layout: &'a mut Layout,
-    /// Its threads.
+    /// The window's threads.
     pub(crate) services: &'a Services,
     /// What records its runs.
     pub(crate) recorders: &'a mut Recorders,
@@ -186,7 +186,7 @@ impl Dispatcher<'_> {
         self.changed();
     }
 
-    /// A model and its data go together, and a device and its budget: who changes the one and gets the other is told.
+    /// A model and its data go together, and a device and its budget: says so if a change of the one changed the other.
     fn say_what_followed(&mut self, control: &str, before: &Experiment) {
         let now = &self.state.document.experiment;
         let model = (control == "data.kind" && now.model.kind != before.model.kind).then_some("model");
@@ -210,7 +210,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// The same with the settings of a kept run, which are there as long as the run is.
+    /// Adopts the settings of a kept run in the same way; they are there as long as the run is.
     fn adopt_kept(&mut self, mut experiment: Experiment) {
         // A run of its own finds its ranks itself: its weights may be others by now.
         experiment.low_rank.ranks.clear();

@@ -1,4 +1,4 @@
-//! Runs: beginning and recording those of this window, and what is done with those that are kept.
+//! Runs: beginning and recording the runs of this window, and the actions on kept runs.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ use crate::{
     state::{Awaited, Level, State, Wanted},
 };
 
-/// Runs that are drawn as points at most, in addition to those of this window: of a larger selection the newest ones.
+/// Runs that are drawn as points at most, in addition to those of this window: for a larger selection, the newest ones.
 const MOST_LOOKED: usize = 200;
 
 impl Dispatcher<'_> {
@@ -52,7 +52,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Kept runs, each by what tells it from the others.
+    /// Kept runs, each with what distinguishes it from the others.
     fn kept(&self, keys: &[RunKey]) -> Vec<Compare> {
         let rows: Vec<_> = keys.iter().filter_map(|key| self.state.runs.get(key)).map(|row| &row.run).collect();
         let names = runs::names(&rows);
@@ -274,7 +274,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Looks at runs of other sittings; answers the number of the last.
+    /// Looks at runs of other sessions; answers the number of the last.
     fn look(&mut self, mut records: Vec<RunRecord>) -> Option<crate::state::RunKey> {
         for record in &mut records {
             let row = record.kept.as_ref().and_then(|key| self.state.runs.get(key));
@@ -325,7 +325,7 @@ impl Recorders {
         self.ending.extend(self.present.replace(recorder));
     }
 
-    /// Where the files of the run under way go, where it is kept.
+    /// Where the files of the present run go, if it is kept.
     pub(super) fn files(&self) -> Option<PathBuf> {
         self.present.as_ref().map(Recorder::files)
     }
@@ -367,7 +367,7 @@ impl Recorders {
     }
 }
 
-/// As many as `most`, and how many are left out: the last one, which is looked at, and of the others the newest.
+/// As many as `most`, and how many are left out: the last one, which is looked at, and the newest of the others.
 fn newest<T, W: Ord>(mut runs: Vec<T>, most: usize, when: impl Fn(&T) -> W) -> (Vec<T>, usize) {
     let left_out = runs.len().saturating_sub(most);
     if left_out > 0 {

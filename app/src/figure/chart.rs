@@ -14,9 +14,9 @@ use crate::{format, theme::print, widgets::axes::Round};
 pub(crate) struct Curve {
     pub(crate) name: String,
     pub(crate) color: Color32,
-    /// Its points, from left to right; not more than are seen.
+    /// The curve's points, from left to right; not more than are visible.
     pub(crate) points: Vec<[f64; 2]>,
-    /// As measured, behind the smoothed one; without an entry in the legend.
+    /// Whether it is the measured curve behind the smoothed one; it then has no entry in the legend.
     pub(crate) is_faint: bool,
     /// Each point is marked: for curves with few of them.
     pub(crate) is_marked: bool,

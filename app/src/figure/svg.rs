@@ -42,11 +42,11 @@ impl Pen {
 /// Which part of words stands at their place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Anchor {
-    /// Their beginning.
+    /// The text begins there.
     Start,
-    /// Their middle.
+    /// The text's middle is there.
     Middle,
-    /// Their end.
+    /// The text ends there.
     End,
 }
 
@@ -65,12 +65,12 @@ impl Words {
         Self { size, color, anchor: Anchor::Start, is_heavy: false }
     }
 
-    /// With another part at their place.
+    /// The same text, with another part at its place.
     pub(crate) fn at(self, anchor: Anchor) -> Self {
         Self { anchor, ..self }
     }
 
-    /// Heavier.
+    /// The same text, heavier.
     pub(crate) fn heavy(self) -> Self {
         Self { is_heavy: true, ..self }
     }
@@ -277,7 +277,7 @@ fn parts(color: Color32) -> ([u8; 3], f32) {
     ([red, green, blue], f32::from(alpha) / 255.0)
 }
 
-/// As style sheets write a colour, `#2f6fd6`, and how much it covers.
+/// A colour as style sheets write it, `#2f6fd6`, and its opacity.
 pub(crate) fn hex(color: Color32) -> (String, f32) {
     let ([red, green, blue], alpha) = parts(color);
     (format!("#{red:02x}{green:02x}{blue:02x}"), alpha)

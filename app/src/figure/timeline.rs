@@ -34,7 +34,7 @@ pub(crate) struct Step<'a> {
     /// The plan that it is a step of.
     pub(crate) plan: &'a Plan,
     pub(crate) pass: Pass,
-    /// The same pass of a plan that it is compared with, and what that is called.
+    /// The same pass of a plan that it is compared with, and that plan's name.
     pub(crate) outline: Option<(&'a str, &'a Plan)>,
     /// MiB that were measured during each op; none where none were.
     pub(crate) measured: &'a [f64],

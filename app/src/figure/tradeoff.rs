@@ -17,7 +17,7 @@ use crate::{
 /// A run that is drawn.
 #[derive(Debug, Clone)]
 pub(crate) struct Dot {
-    /// Its number among the runs, which the window shows as well; empty where it has none.
+    /// The run's number, which the window shows as well; empty if it has none.
     pub(crate) number: String,
     pub(crate) name: String,
     /// Measured peak in MiB, best accuracy.

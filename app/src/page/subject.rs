@@ -16,8 +16,8 @@ use crate::{
 /// Blocks that are listed of what is alive at the peak.
 const LISTED: usize = 16;
 
-/// The page of a subject: `figures` are those of its curves, `measured` its measured peak, `machine` where it was planned or
-/// ran, each a name and what it is.
+/// The page of a subject: `figures` draw its curves, `measured` is its measured peak, `machine` where it was planned or ran,
+/// each a name and what it is.
 pub(crate) fn subject(
     subject: &Subject,
     measured: Option<Peak>,

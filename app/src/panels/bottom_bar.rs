@@ -26,7 +26,7 @@ use crate::{
 
 /// In narrower bars the buttons other than *Train* are signs without words.
 const WORDS_FROM: f32 = 900.0;
-/// In narrower bars the lines stand below the buttons.
+/// In narrower bars the lines are below the buttons.
 const BESIDE_FROM: f32 = 560.0;
 /// Why a run cannot be paused, stopped or tested.
 const NO_RUN: &str = "No run is in progress: press Train to begin one.";
@@ -101,8 +101,8 @@ fn widest_pause(ui: &Ui) -> f32 {
     width + 2.0 * ui.spacing().button_padding.x
 }
 
-/// What a run would take, and how far one is: two lines of the same height in every state. Why none can begin stands in the
-/// second as long as there is no run, and then in the first.
+/// What a run would take, and how far one is: two lines of the same height in every state. The reason why none can begin is in
+/// the second line while there is no run, and otherwise in the first.
 fn lines(ui: &mut Ui, context: &PanelContext<'_>) {
     ui.spacing_mut().item_spacing.y = 0.0;
     let (reason, run) = (why_not(context), shown(context));
@@ -129,8 +129,8 @@ fn broken_off(runs: &Runs) -> Option<&Row> {
     })
 }
 
-/// Where the newest run was broken off, and the button that goes on with it where it saved a checkpoint. What run it was
-/// stands last: it is what is cut where there is no room.
+/// Where the newest run was interrupted, and the button that continues it if it saved a checkpoint. The name of the run comes
+/// last: it is cut if there is no room.
 fn may_go_on(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
     let run = &row.run;
     let can_go_on = row.checkpoint().is_some();
@@ -148,7 +148,7 @@ fn may_go_on(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
     text::cut(ui, RichText::new(&words).weak(), &words);
 }
 
-/// What keeps a run from beginning, while none is under way.
+/// What keeps a run from beginning, while none is active.
 fn why_not(context: &PanelContext<'_>) -> Option<String> {
     let state = context.state;
     state.why_no_training().filter(|_| state.session.active().is_none())
@@ -166,7 +166,7 @@ fn line(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
     contents(&mut ui.new_child(builder));
 }
 
-/// The run that the bar speaks of: the one under way, else the one whose curves are shown.
+/// The run that the bar describes: the active one, else the one whose curves are shown.
 fn shown<'a>(context: &PanelContext<'a>) -> Option<&'a RunRecord> {
     context.state.session.active().or_else(|| context.state.shown_run())
 }

@@ -132,7 +132,7 @@ fn estimated(plan: &Plan) -> String {
     text
 }
 
-/// Where the peak is, at the end of the line: the whole of it, or the layer alone, as there is room.
+/// Where the peak is, at the end of the line: the whole place, or only the layer, as there is room.
 fn peak_place(ui: &mut Ui, plan: &Plan) {
     let words = peak::place(plan);
     let layer = peak::layer(plan).unwrap_or_default();
@@ -220,7 +220,7 @@ fn bar(ui: &mut Ui, plan: &Plan, full: Bytes, pin: Option<&Plan>, stale: bool) {
     response.on_hover_text_at_pointer(hover);
 }
 
-/// Where the budget's name stands: before its line where there is room, else behind it.
+/// Where the budget's name is: before its line if there is room, else behind it.
 fn beside_line(bar: Rect, line: f32, words: Vec2) -> Rect {
     let size = words + 2.0 * CHIP_MARGIN;
     let left = if line - size.x - 6.0 > bar.left() { line - size.x - 5.0 } else { line + 5.0 };

@@ -69,7 +69,7 @@ fn empty(ui: &mut Ui, context: &PanelContext<'_>) {
     chip::empty(ui, "Pick one run in Runs, or up to six, and press Compare there: they are shown side by side here.");
 }
 
-/// What each is called, a run of this sitting by its number first: the other panes call it so.
+/// What each is called, a run of this session by its number first: the other panes call it so.
 fn called(context: &PanelContext<'_>, compared: &Compared) -> Vec<String> {
     let number = |run: &Option<RunRecord>| {
         let own = context.state.session.own(run.as_ref()?.kept.as_ref()?)?;

@@ -1,5 +1,5 @@
-//! The devices: what they say of themselves, what a run holds of them, why a figure is missing, and what is known of the
-//! card that is planned for.
+//! The devices: what they report, what a run holds of them, why a figure is missing, and what is known of the card that is
+//! planned for.
 
 use std::sync::Arc;
 

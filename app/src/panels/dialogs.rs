@@ -54,7 +54,7 @@ fn primary(ui: &mut Ui, text: &str, enabled: bool) -> bool {
     ui.add_enabled(enabled, button).clicked() || entered
 }
 
-/// A typed path, for where no desktop dialog answers.
+/// A typed path, if no desktop dialog answers.
 fn path(ui: &mut Ui, context: &PanelContext<'_>, purpose: Purpose, suggestion: &str, number: u64) {
     let (title, about, hint, button) = match purpose {
         Purpose::Open => (

@@ -1,7 +1,7 @@
-//! Lies over the panes, just above the bottom bar: what needs the eye until it is read: a file that could not be used;
-//! how the last run ended where it was refused or failed, and the changes that would mend it.
+//! Lies over the panes, just above the bottom bar: what must be read: a file that could not be used; how the last run ended if
+//! it was refused or failed, and the changes that would fix it.
 //!
-//! Always holds: the panes keep their places, and know what of them is covered. Escape closes the notice, where it closes
+//! Always holds: the panes keep their places, and know which part of them is covered. Escape closes the notice, where it closes
 //! nothing else, and leaves the keyboard's focus where it is.
 
 use eframe::egui::{self, Id, Key, Popup, Rect, RichText, Ui};

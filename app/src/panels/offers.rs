@@ -29,7 +29,7 @@ const SENTENCE_SHARE: f32 = 0.45;
 enum Part<'a> {
     /// What the offers after it are.
     Title(String),
-    /// A configuration, and what its button says in the place of its changes.
+    /// A configuration, and what its button says in place of its changes.
     Offer(&'a Advice, Option<String>),
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan) {
     }
 }
 
-/// An experiment that cannot be has no offers: those of the one before would be taken for its own.
+/// An impossible experiment has no offers: those of the previous one would be taken for its own.
 fn way_back(ui: &mut Ui, context: &PanelContext<'_>) {
     ui.label(RichText::new("This is for the last experiment that could be planned.").weak());
     let undo = Button::new("Undo the change");

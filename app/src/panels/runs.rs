@@ -1,4 +1,4 @@
-//! The kept runs: a table of all, of this sitting and of those before it; found by words, sorted by any column, and below it
+//! The kept runs: a table of all, of this session and of those before it; found by words, sorted by any column, and below it
 //! the run that was picked, with its name, its note and what can be done with it.
 //!
 //! Always holds: only rows in sight are drawn, and nothing is read here. A click and the arrow keys pick a run and show it;
@@ -152,7 +152,7 @@ fn head(ui: &mut Ui, context: &mut PanelContext<'_>, found: usize) {
     });
 }
 
-/// The number that a run has in this sitting, where it has one: `Run 4`.
+/// The number that a run has in this session, where it has one: `Run 4`.
 fn number(context: &PanelContext<'_>, row: &Row) -> Option<String> {
     context.state.session.own(&row.run.key).map(RunRecord::label)
 }

@@ -154,7 +154,7 @@ fn listed(ui: &mut Ui, view: &mut View, shown: &Shown<'_>) {
     list.response.accessible_name("Pass shown");
 }
 
-/// Says of a run of another sitting, whose step is shown, that it is planned otherwise now.
+/// Says of a run of another session, whose step is shown, that it is planned otherwise now.
 fn anew(state: &State, plan: &Plan) -> Option<String> {
     let is_of_plan = |run: &&RunRecord| run.plan.is_none() && *run.experiment() == *plan.experiment;
     let run = state.shown_run().filter(is_of_plan)?;

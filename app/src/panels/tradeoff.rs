@@ -1,6 +1,6 @@
-//! Memory against accuracy: every run of this sitting as a point, with those of others that are picked among the kept runs,
-//! and for each task the frontier of the runs that nothing beats. One task is in focus, the others are dimmed. A click on a
-//! point looks at its run; a button loads its settings, and the right button has a menu. Keys do the same.
+//! Memory against accuracy: every run of this session as a point, with the runs of other sessions that are picked among the
+//! kept runs, and for each task the frontier of the runs that nothing beats. One task is in focus, the others are dimmed. A
+//! click on a point looks at its run; a button loads its settings, and the right button has a menu. Keys do the same.
 
 mod about;
 mod at_point;
@@ -37,7 +37,7 @@ const DIMMED: f32 = 0.35;
 const BELOW_PLOT: f32 = 40.0;
 /// Whose budget the line is: the runs may have had others.
 pub(crate) const BUDGET_OF: &str = "budget of these settings";
-/// A budget is drawn up to so many times the most memory in view.
+/// A budget is drawn up to this many times the most memory in view.
 const NEAR: f64 = 1.75;
 /// The ring around the point of the run that is looked at.
 const RING: f32 = 4.0;
@@ -47,9 +47,9 @@ const RING: f32 = 4.0;
 struct Dot<'a> {
     run: &'a RunRecord,
     at: [f64; 2],
-    /// Nothing beats it in its task.
+    /// Whether nothing beats it in its task.
     is_best: bool,
-    /// Its task is the one in focus.
+    /// Whether its task is the one in focus.
     in_focus: bool,
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     });
 }
 
-/// Those in focus, and of other tasks those that lie inside the axes, which the ones in focus decide.
+/// The runs in focus, and the runs of other tasks that lie inside the axes, which the ones in focus decide.
 fn in_axes(mut dots: Vec<Dot<'_>>) -> Vec<Dot<'_>> {
     let points: Vec<[f64; 2]> = dots.iter().filter(|dot| dot.in_focus).map(|dot| dot.at).collect();
     let (widest, (low, high)) = (widest(&points), accuracies(&points));
@@ -199,7 +199,7 @@ fn mean_near(dots: &[Dot<'_>], transform: &PlotTransform, at: Pos2) -> Option<se
     seeds::groups(dots).into_iter().find(|seeds| distance(seeds.mean) <= REACH)
 }
 
-/// What the vertical axis shows, in words that are no longer than a plot of this height: they stand upright next to it.
+/// What the vertical axis shows, in words that are no longer than a plot of this height: they are upright next to it.
 fn measure(ui: &Ui, height: f32, is_of_values: bool) -> &'static str {
     let font = TextStyle::Small.resolve(ui.style());
     let room = height - BELOW_PLOT;

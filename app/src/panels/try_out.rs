@@ -101,7 +101,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
 }
 
 /// The button that asks for figures, whose model it is, and a line of figures, or of why there are none: what is below stays
-/// where it is. In a low pane the figures are in the line of the button, and the name is told with them on hover, unless there
+/// where it is. In a low pane the figures are in the line of the button, and the name is shown with them on hover, unless there
 /// are models to choose from.
 fn head(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>, task: Task) {
     let trial = &context.state.trial;

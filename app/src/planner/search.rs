@@ -53,7 +53,7 @@ pub(super) struct Searched {
 }
 
 impl Searched {
-    /// That of a plan.
+    /// The key of a plan.
     pub(super) fn of(generation: Generation, plan: &Plan) -> Self {
         Self { generation, verdict: plan.verdict(), step_secs: plan.step_secs }
     }
@@ -72,7 +72,7 @@ impl<'a> Turns<'a> {
         Self { shared, since: Cell::new(Instant::now()) }
     }
 
-    /// Rests where a run wants the cores, and tells whether something newer is asked for, which also ends the rest.
+    /// Rests if a run wants the cores, and returns whether something newer is asked for, which also ends the rest.
     pub(super) fn is_over(&self) -> bool {
         let inbox = self.shared.inbox();
         if inbox.is_training && !inbox.supersedes() {

@@ -1,6 +1,6 @@
 //! A run: what it was, its curves, its trail and how it ended.
 //!
-//! Owns [`RunRecord`]. Always holds: figures called measured come from the events of the trainer, in this sitting or in the
+//! Owns [`RunRecord`]. Always holds: figures called measured come from the events of the trainer, in this session or in the
 //! one that the run was kept in.
 
 mod going_on;
@@ -30,13 +30,13 @@ use crate::{
 /// The status of a run.
 #[derive(Debug, Clone)]
 pub(crate) enum Status {
-    /// It trains.
+    /// The run trains.
     Running,
-    /// It is paused.
+    /// The run is paused.
     Paused,
-    /// It is over.
+    /// The run is over.
     Ended(Outcome),
-    /// It is of another sitting, and came so far.
+    /// The run belongs to another session, and came this far.
     Kept(RunState),
 }
 
@@ -46,7 +46,7 @@ impl Status {
         matches!(self, Self::Running | Self::Paused)
     }
 
-    /// In a word.
+    /// The status in a word.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -105,19 +105,19 @@ pub(crate) struct RunRecord {
     pub(crate) key: RunKey,
     /// Under which name it is kept.
     pub(crate) kept: Option<Kept>,
-    /// Which run of this sitting it is for its user: a run that goes on keeps the number that it had.
+    /// Which run of this session it is for its user: a run that goes on keeps the number that it had.
     shown_as: RunKey,
-    /// When it began, of a run of another sitting.
+    /// When it began, of a run of another session.
     pub(crate) when: Option<String>,
-    /// What sets it apart from the other kept runs, of a run of another sitting.
+    /// What sets it apart from the other kept runs, of a run of another session.
     pub(crate) told: Option<String>,
     /// The name that its user gave it.
     pub(crate) own_name: Option<String>,
-    /// Its settings that are others in another run of the same title.
+    /// Its settings that differ in another run of the same title.
     pub(super) differing: Vec<Differing>,
     /// Its configuration.
     experiment: Arc<Experiment>,
-    /// The same in all runs that differ from it by their seed alone.
+    /// A number that is the same in all runs that differ from it only by their seed.
     pub(crate) kin: u64,
     /// The plan that it was started with.
     pub(crate) plan: Option<Arc<Plan>>,
@@ -139,7 +139,7 @@ pub(crate) struct RunRecord {
     pub(crate) test: TestCurves,
     /// Its point after each evaluation: measured peak in MiB, best accuracy.
     pub(crate) trail: Vec<[f64; 2]>,
-    /// It goes on from a checkpoint, and its first step has not come yet: of its curves some may lie after that.
+    /// Whether it goes on from a checkpoint and its first step has not come yet: some of its curves may lie after that.
     is_behind: bool,
     /// Measured op by op in one of its steps: which step, and the highest bytes.
     pub(crate) measured_step: Option<(u64, Arc<[Bytes]>)>,
@@ -147,7 +147,7 @@ pub(crate) struct RunRecord {
     pub(crate) last: Option<StepRecord>,
     /// Seconds of all its steps, without tests.
     steps_secs: f64,
-    /// The share of them in which it waited for batches, and how it is fed; of a run of another sitting nothing is known.
+    /// The share of them in which it waited for batches, and how it is fed; of a run of another session nothing is known.
     pub(crate) fed: Option<(f64, Feeding)>,
     /// Most measured bytes so far of what the budget counts.
     pub(crate) peak_load: Bytes,
@@ -242,7 +242,7 @@ impl RunRecord {
         self.when.clone().unwrap_or_else(|| format!("Run {}", self.shown_as))
     }
 
-    /// The same in a letter or two, next to its point.
+    /// The name in a letter or two, next to its point.
     pub(crate) fn short_label(&self) -> String {
         self.when.clone().unwrap_or_else(|| self.shown_as.to_string())
     }

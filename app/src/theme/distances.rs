@@ -118,5 +118,5 @@ pub(crate) const HOST_BAR: f32 = 12.0;
 pub(crate) const SAMPLE_SIDE: f32 = 56.0;
 /// Side of the square that is drawn in, at most.
 pub(crate) const DRAWING_SIDE: f32 = 170.0;
-/// The same in a low pane, at least.
+/// The least side in a low pane.
 pub(crate) const LEAST_DRAWING_SIDE: f32 = 64.0;

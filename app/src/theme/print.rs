@@ -1,6 +1,6 @@
 //! Distances of figures that leave the program, in points of 1/72 inch, and how fine their pictures are.
 
-/// The width of a figure: that of a page's text.
+/// The width of a figure: the width of a page's text.
 pub(crate) const PAGE: f32 = 468.0;
 /// The height of a chart with its axes.
 pub(crate) const CHART: f32 = 230.0;
@@ -36,7 +36,7 @@ pub(crate) const CURVE: f32 = 1.0;
 pub(crate) const BUDGET: f32 = 1.2;
 /// The width of a grid line.
 pub(crate) const HAIR: f32 = 0.5;
-/// Grid lines are at least this far apart: of the vertical axis, and of the horizontal one.
+/// Grid lines are at least this far apart: on the vertical axis, and on the horizontal one.
 pub(crate) const ROW: f32 = 22.0;
 /// Grid lines of the horizontal axis are at least this far apart.
 pub(crate) const COLUMN: f32 = 56.0;

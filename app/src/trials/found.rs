@@ -67,7 +67,7 @@ pub(crate) struct Trial {
     pub(crate) samples: HashMap<usize, Drawn>,
     /// Rows of it by number, with what was answered.
     pub(crate) rows: HashMap<usize, Box<Reply>>,
-    /// Those that were asked for.
+    /// The samples that were asked for.
     pub(crate) asked: HashSet<usize>,
     /// What was answered to a picture, and the picture.
     pub(crate) reply: Option<(Box<Reply>, Drawn)>,
@@ -86,7 +86,7 @@ impl Trial {
         *self = Self { of, alphabet, number: number + 1, shown, prefers_weights, ..Self::default() };
     }
 
-    /// What is to be said where the data are no longer those that the model learned from.
+    /// A warning if the data are no longer those that the model learned from.
     pub(crate) fn caution(&self) -> Option<&str> {
         let of_test = self.evaluation.as_ref().and_then(|evaluation| evaluation.caution.as_deref());
         of_test.or_else(|| self.reply.as_ref().and_then(|(reply, _)| reply.caution.as_deref()))

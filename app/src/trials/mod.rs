@@ -50,7 +50,7 @@ pub(crate) struct Model {
 pub(crate) struct Left {
     /// The folder of its checkpoints.
     pub(crate) folder: PathBuf,
-    /// It trains now: its last checkpoint counts, and not the best one.
+    /// Whether it trains now: its last checkpoint counts then, and not the best one.
     pub(crate) trains: bool,
 }
 
@@ -111,7 +111,7 @@ enum Wish {
 pub(crate) struct Found {
     /// The number.
     pub(crate) number: u64,
-    /// What.
+    /// What was asked.
     pub(crate) what: What,
 }
 

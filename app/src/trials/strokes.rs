@@ -8,7 +8,7 @@ pub(crate) type Stroke = Vec<[f32; 2]>;
 
 /// Width of the pen, of the height of a digit, in images without a border and with one.
 const PEN: [f32; 2] = [0.19, 0.13];
-/// Samples across and down a pixel: as many as made the digits that ship of their scans.
+/// Samples across and down a pixel: as many as made the shipped digits from their scans.
 const FINE: usize = 4;
 /// From this height on, digits have an empty border.
 const HAS_BORDER: usize = 16;
@@ -52,7 +52,7 @@ fn bounds(strokes: &[Stroke]) -> Option<([f32; 2], [f32; 2])> {
     )
 }
 
-/// From a point to the nearest of a line.
+/// The distance from a point to the nearest one of a line.
 fn distance(stroke: &[[f32; 2]], point: [f32; 2]) -> f32 {
     let to = |[x, y]: [f32; 2]| (x - point[0]).hypot(y - point[1]);
     let along = |pair: &[[f32; 2]]| {

@@ -1,7 +1,8 @@
-//! Whose model is tried: that of the run that is shown, or that of the weights which the present experiment begins with.
+//! Which model is tried: the model of the run that is shown, or the one with the weights that the present experiment begins
+//! with.
 //!
-//! Always holds: weights are one choice in addition to the run, and the one that is made where no run is shown. Settings that
-//! decide training alone make no other model of the same weights.
+//! Always holds: weights are one choice in addition to the run, and the one that is chosen if no run is shown. Settings that
+//! affect only training do not make another model of the same weights.
 
 use std::path::Path;
 
@@ -21,9 +22,9 @@ use crate::{
 /// Whose model is tried.
 #[derive(Clone, Copy)]
 pub(crate) enum Subject<'a> {
-    /// That of the run that is shown.
+    /// The model of the run that is shown.
     Run(&'a RunRecord),
-    /// That of the weights which the present experiment begins with.
+    /// The model with the weights that the present experiment begins with.
     Weights {
         /// The experiment.
         experiment: &'a Experiment,
@@ -39,7 +40,7 @@ pub(crate) enum Subject<'a> {
 pub(crate) enum Of {
     /// A kept run's.
     Run(Kept),
-    /// That of an experiment's weights, without what decides training alone.
+    /// The model with an experiment's weights, without settings that affect only training.
     Weights(Box<Experiment>),
 }
 
@@ -88,7 +89,7 @@ impl<'a> Subject<'a> {
         matches!(self, Self::Weights { .. })
     }
 
-    /// What is to be said of it before it answers: published weights open on generated data, which stand in for others.
+    /// A warning before it answers: published weights open on generated data, which stand in for others.
     pub(crate) fn caution(&self) -> Option<&'static str> {
         let Self::Weights { data, path, .. } = self else { return None };
         let is_of_a_run = path.file_name().is_some_and(|name| Checkpoint::NAMES.iter().any(|own| name == *own));

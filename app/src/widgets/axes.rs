@@ -9,7 +9,8 @@ use crate::theme;
 const ROW: f32 = 26.0;
 /// Grid lines of the horizontal axis are this many times as far apart: their labels are wide.
 const COLUMN: f64 = 3.0;
-/// So far from the right end of a plot the words of a line are whole: the margin of the pane has the rest of them.
+/// Up to this distance from the right end of a plot, the words of a line are complete: the margin of the pane has room for the
+/// rest.
 const END: f32 = 12.0;
 /// More lines than any screen has room for: bounds that are not yet settled may ask for any number.
 const MOST: f64 = 500.0;
@@ -19,7 +20,7 @@ const MOST: f64 = 500.0;
 pub(crate) enum Round {
     /// 1, 2, 5, 10, ...
     Decimal,
-    /// The same, but no fractions.
+    /// Rounds in the same way, without fractions.
     Whole,
     /// Powers of two: for amounts of memory.
     Binary,

@@ -21,7 +21,7 @@ pub(crate) fn stroke(ui: &mut Ui, color: Color32, dashed: bool, text: impl Into<
     stretch(ui, Sense::hover(), color, dashed, text.into())
 }
 
-/// The same to click on.
+/// The same chip, to click on.
 pub(crate) fn switch(ui: &mut Ui, color: Color32, dashed: bool, text: impl Into<RichText>) -> Response {
     stretch(ui, Sense::click(), color, dashed, text.into())
 }

@@ -65,7 +65,7 @@ impl<'a> Form<'a> {
         self.help_of(&hover, spec, &title, || neighbours_of(self.experiment(), spec, number));
     }
 
-    /// One of a few, in a drop-down list.
+    /// A choice among a few values, in a drop-down list.
     pub(crate) fn choice<T: Copy + PartialEq>(&self, ui: &mut Ui, spec: Spec, choice: &Choice<T>) {
         let present = choice.get(spec, self.experiment());
         let name = |value: T| choice.options.iter().find(|(v, _)| *v == value).map_or("other", |(_, name)| *name);
@@ -135,7 +135,7 @@ impl<'a> Form<'a> {
         self.help_of(row, spec, spec.name, neighbours);
     }
 
-    /// The same under a title that tells more than the control's name, such as a value that may be cut in the row.
+    /// The same help under a title that says more than the control's name, such as a value that may be cut in the row.
     pub(crate) fn help_of(
         &self,
         row: &Response,

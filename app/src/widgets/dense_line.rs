@@ -1,8 +1,8 @@
 //! A line of many points, drawn as the band of pixels that it covers.
 //!
-//! Owns the shape only: points, name, hover and bounds are those of the line. Always holds: the band covers what the line
-//! would cover, column by column, to within [`TOLERANCE`]. A band costs four corners a column however often the line goes up
-//! and down in it, and none where it is straight: a renderer on the processor takes most of a frame for such corners.
+//! Owns the shape only: points, name, hover and bounds belong to the line. Always holds: the band covers what the line would
+//! cover, column by column, to within [`TOLERANCE`]. A band costs four corners a column however often the line goes up and down
+//! in it, and none where it is straight: a renderer on the processor takes most of a frame for such corners.
 
 use std::ops::RangeInclusive;
 
@@ -14,7 +14,7 @@ use egui_plot::{ClosestElem, Line, PlotBounds, PlotGeometry, PlotItem, PlotItemB
 
 /// Corners that are off the straight line between their neighbours by fewer pixels are left out.
 const TOLERANCE: f32 = 0.1;
-/// Lines with fewer points than one in so many columns are drawn as lines.
+/// Lines with fewer points than one in this many columns are drawn as lines.
 const SPARSE: f32 = 2.0;
 
 /// A line that may have many points.
@@ -111,7 +111,7 @@ struct Slopes(Rangef);
 impl Slopes {
     const ALL: Self = Self(Rangef::EVERYTHING);
 
-    /// Those that also pass a corner which lies `across` further, `rise` higher.
+    /// The slopes that also pass a corner which lies `across` further, `rise` higher.
     fn narrowed(self, across: f32, rise: f32) -> Self {
         let (low, high) = ((rise - TOLERANCE) / across, (rise + TOLERANCE) / across);
         Self(Rangef::new(self.0.min.max(low), self.0.max.min(high)))

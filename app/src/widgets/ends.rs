@@ -8,7 +8,7 @@ use crate::theme;
 /// What room the right end is given.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Room {
-    /// As much as it takes.
+    /// As much as it takes now.
     Now,
     /// The same, and this much before it was drawn once. A width that is right from the start saves the second layout of
     /// the frame in which it comes.

@@ -36,7 +36,7 @@ pub(crate) struct Rule<'a> {
     pub(crate) color: Color32,
     /// Its height.
     pub(crate) y: f64,
-    /// It lies so far above all else that its height is said at the top of the picture and not drawn.
+    /// Whether it lies so far above everything else that its height is written at the top of the picture and not drawn.
     pub(crate) is_far: bool,
 }
 

@@ -66,7 +66,7 @@ impl Places {
         self.frame.contains_rect(rect) && self.points.iter().chain(&self.taken).all(|other| !other.intersects(rect))
     }
 
-    /// Whether a name there is read as that of its point: no other is as near.
+    /// Whether a name there reads as its own point's: no other is as near.
     fn is_own(&self, index: usize, rect: Rect) -> bool {
         let others = self.points.iter().enumerate().filter(|(other, _)| *other != index);
         others.into_iter().all(|(_, point)| !point.expand(AWAY + FARTHER).intersects(rect))

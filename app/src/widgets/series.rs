@@ -10,9 +10,9 @@ const FAN: usize = 8;
 /// The least and the greatest of a block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Range {
-    /// The least.
+    /// The least value.
     pub(crate) min: f32,
-    /// The greatest.
+    /// The greatest value.
     pub(crate) max: f32,
 }
 
@@ -84,7 +84,7 @@ impl Series {
         self.range(0, self.values.len()).map(|range| range.max)
     }
 
-    /// Least and greatest of `from..to`; `None` where there is no finite value.
+    /// Least and greatest of `from..to`; `None` if there is no finite value.
     pub(crate) fn range(&self, from: usize, to: usize) -> Option<Range> {
         let (mut from, mut to) = (from, to.min(self.values.len()));
         let mut found = Range::NONE;
@@ -183,7 +183,7 @@ impl Smoothed {
         }
     }
 
-    /// As measured.
+    /// The values as measured.
     pub(crate) fn raw(&self) -> &Series {
         &self.raw
     }

@@ -13,7 +13,7 @@ pub(crate) const SHARE: f32 = 26.0;
 /// Next to a heading.
 const BESIDE: f32 = 2.0;
 
-/// A column that is as wide as what it holds. Its cells are not cut off at its sides, and cells that are cut off nowhere are
+/// A column that is as wide as its contents. Its cells are not cut off at its sides, and cells that are cut off nowhere are
 /// painted at once.
 pub(crate) fn fitting(width: f32) -> Column {
     Column::exact(width).clip(false)

@@ -6,7 +6,7 @@ use eframe::egui::{self, FontId, Label, RectAlign, Response, RichText, Sense, Te
 
 use crate::theme;
 
-/// One line that is cut at its end where it has no room. `about` is shown on hover: the whole text, or more.
+/// One line that is cut at its end if it has no room. `about` is shown on hover: the whole text, or more.
 pub(crate) fn cut(ui: &mut Ui, text: RichText, about: &str) -> Response {
     // The label shows the whole text on hover by itself where it is cut; `about` has it too.
     let label = Label::new(text).truncate().show_tooltip_when_elided(false).sense(Sense::hover());

@@ -1,8 +1,8 @@
 //! Short messages that go by themselves, over the bar of the budget and its legend; where a dialog is open, above it.
 //!
-//! Always holds: a message lies neither over the verdict nor over a control. Of each kind there is one message at most, the
+//! Always holds: a message lies neither over the verdict nor over a control. There is one message of each kind at most, the
 //! newest; the newest of all is shown, and older ones as far as there is room. A message stays while the pointer is on it; a
-//! click takes it away and reaches nothing below it; a screen reader tells it as it comes.
+//! click takes it away and reaches nothing below it; a screen reader reads it as it comes.
 
 use std::{
     sync::Arc,
@@ -137,8 +137,8 @@ impl Toast {
         shown.response
     }
 
-    /// The words, as wide as is easy to read; where these lines have no room, as wide as the room is. What has none even so is
-    /// cut, and told on hover. Answers the width of the message, too.
+    /// The words, as wide as is easy to read; if these lines have no room, as wide as the room is. What still has no room is
+    /// cut, and shown on hover. Returns the width of the message, too.
     fn laid_out(&self, ctx: &egui::Context, room: Rect) -> (Arc<Galley>, f32) {
         let style = ctx.global_style();
         let painter = ctx.layer_painter(LayerId::background());

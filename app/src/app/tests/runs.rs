@@ -164,7 +164,7 @@ fn a_name_given_in_either_pane_is_the_name_in_all() {
     assert_eq!(session.name(session.latest().expect("a run")), "Run 1: thin");
     window.state_mut().as_mut().expect("drawn").sender.send(Action::NameRun(1, "thinner".to_owned()));
     until(&mut window, |app| app.state.runs.rows()[0].run.name.as_deref() == Some("thinner"));
-    // A run of another sitting follows as well.
+    // A run of another session follows as well.
     close(window);
     let mut window = on(&store, digits());
     let key = keys(&window)[0].clone();

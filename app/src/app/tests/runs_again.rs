@@ -255,7 +255,7 @@ fn runs_of_the_same_settings_are_told_apart_by_when_they_began() {
     until(&mut window, |app| app.state.compared.is_some());
     let compared = &app(&window).state.compared.as_ref().expect("there").comparison.subjects;
     assert_ne!(compared[0].name, compared[1].name);
-    // In another sitting both are points.
+    // In another session both are points.
     close(window);
     let mut window = on(&store, digits());
     ask(&mut window, RunsAction::Pick(all));

@@ -53,10 +53,10 @@ pub(in crate::cli) struct Row<'a> {
     name: &'static str,
     #[serde(flatten)]
     provenance: &'a Provenance,
-    /// Median.
+    /// The median.
     ms: f64,
     min_ms: f64,
-    /// By the time model, with the rates measured when the program starts.
+    /// Predicted by the time model, with the rates measured when the program starts.
     predicted_ms: f64,
     /// Measured: most bytes alive in a steady step.
     peak_bytes: u64,

@@ -1,7 +1,7 @@
 //! The workloads by name: each is an experiment that another library can run as well.
 //!
-//! Always holds: a name means the same experiment on every device, but for what only a device has. The large ones are those
-//! of `tests/peers/cuda.py`, PyTorch's side, under the same names and with the same settings.
+//! Always holds: a name means the same experiment on every device, except for settings that only a device has. The large ones
+//! are the workloads of `tests/peers/cuda.py`, PyTorch's side, under the same names and with the same settings.
 
 use plimsoll_engine::{
     Bytes, Experiment,
@@ -15,11 +15,11 @@ use plimsoll_engine::{
 pub(in crate::cli) struct Workload {
     pub(in crate::cli) name: &'static str,
     change: fn(&mut Experiment),
-    /// At the size of a card.
+    /// Whether it has the size of a card.
     is_large: bool,
 }
 
-/// Those for a desk: shapes stand for CIFAR-10, images of 32 x 32 x 3 in ten classes.
+/// The workloads for a desk: shapes stand for CIFAR-10, images of 32 x 32 x 3 in ten classes.
 const SMALL: [Workload; 5] = [
     small("mlp-digits-b64", |e| (e.model.width, e.model.depth) = (256, 2)),
     small("cnn-digits-b64", |e| (e.model.kind, e.model.width) = (ModelKind::Cnn, 32)),
@@ -39,7 +39,7 @@ const SMALL: [Workload; 5] = [
     }),
 ];
 
-/// Those for a card, each in three kinds of arithmetic.
+/// The workloads for a card, each in three kinds of arithmetic.
 const LARGE: [Workload; 12] = [
     large("gpt2-small-b8-t1024-f32", gpt2_small),
     large("gpt2-small-b8-t1024-tf32", |e| tf32(e, gpt2_small)),
@@ -102,12 +102,12 @@ fn photographs(e: &mut Experiment, micro: usize) {
 }
 
 impl Workload {
-    /// All of them: those for a desk, then those for a card.
+    /// All workloads: first those for a desk, then those for a card.
     pub(in crate::cli) fn all() -> impl Iterator<Item = Self> {
         SMALL.into_iter().chain(LARGE)
     }
 
-    /// Those that run where none is named.
+    /// The workloads that run if none is named.
     pub(in crate::cli) fn usual() -> Vec<Self> {
         SMALL.to_vec()
     }
@@ -123,7 +123,7 @@ impl Workload {
         self.name.strip_prefix(group).is_some_and(|rest| rest.starts_with('-'))
     }
 
-    /// The experiment, of so many steps on `device`. AdamW has a learning rate of 0.001 and a weight decay of 0.01. The data
+    /// The experiment, of this many steps on `device`. AdamW has a learning rate of 0.001 and a weight decay of 0.01. The data
     /// of a large one wait on the device, as a batch does that PyTorch is timed with.
     pub(in crate::cli) fn experiment(&self, device: &str, steps: u64) -> Experiment {
         let mut experiment = Experiment {

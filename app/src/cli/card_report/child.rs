@@ -63,7 +63,7 @@ impl Child {
         Ok(Self { process, rows, said: Some(said) })
     }
 
-    /// Its next row, or how it ended once there are no more.
+    /// The process's next row, or how it ended once there are no more.
     pub(super) fn next(&mut self) -> Next {
         match self.rows.recv_timeout(GLANCE) {
             Ok(row) => Next::Row(row),
@@ -79,7 +79,7 @@ impl Child {
         }
     }
 
-    /// Ends it, for this reason.
+    /// Ends the process, for this reason.
     pub(super) fn stop(&mut self, why: Ended) -> Ended {
         self.end();
         why

@@ -190,7 +190,7 @@ impl Progress {
         self.show_again();
     }
 
-    /// On a line that the next one replaces; on a terminal only.
+    /// Shows progress on a line that the next one replaces; on a terminal only.
     fn show_again(&self) {
         let mut stderr = io::stderr();
         if stderr.is_terminal() {

@@ -171,7 +171,7 @@ fn pool(answer: &Value) -> String {
     }
 }
 
-/// Of checks, those that failed.
+/// The checks that failed.
 fn failed(rows: &[Value]) -> String {
     let count = rows.iter().filter(|row| row["ok"].is_boolean()).count();
     let failed = rows.iter().filter(|row| row["ok"] == false);

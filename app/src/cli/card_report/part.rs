@@ -17,7 +17,7 @@ pub(super) struct Part {
     /// The part's share of the time, relative to the others.
     pub(super) share: u32,
     command: &'static [&'static str],
-    /// The same for a card that is simulated.
+    /// The arguments for a simulated card.
     quick: &'static [&'static str],
 }
 
@@ -99,7 +99,7 @@ const PARTS: [Part; 9] = [
 ];
 
 impl Part {
-    /// All of them, in the order in which they are asked.
+    /// All parts, in the order in which they are asked.
     pub(super) fn all() -> [Self; 9] {
         PARTS
     }

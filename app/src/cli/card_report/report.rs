@@ -11,7 +11,7 @@ use crate::cli::provenance::Provenance;
 /// The version of the file's form.
 const FORM: u32 = 1;
 
-/// All of it.
+/// A whole report.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     card_report: u32,
@@ -20,7 +20,7 @@ pub(super) struct Report {
     /// The operating system and the processor's kind.
     system: String,
     minutes: u64,
-    /// Less of everything: for a simulated card.
+    /// Whether it has less of everything: for a simulated card.
     quick: bool,
     /// What the parts come to.
     summary: Summary,
@@ -28,7 +28,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Of no part yet.
+    /// A report without parts yet.
     pub(super) fn new(provenance: Provenance, minutes: u64, quick: bool) -> Self {
         let system = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
         let summary = Summary::default();

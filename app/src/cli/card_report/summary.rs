@@ -44,7 +44,7 @@ struct Compared {
     runs: usize,
     /// How many were below the measurement.
     below: usize,
-    /// By how much one was above at the most.
+    /// How far the highest prediction was above its measurement.
     above_percent: f64,
 }
 
@@ -58,7 +58,7 @@ struct Assumption {
 }
 
 impl Summary {
-    /// Of the parts that were asked so far.
+    /// Summarises the parts that were asked so far.
     pub(super) fn of(parts: &[PartReport]) -> Self {
         let rows = |name: &str| parts.iter().find(|part| part.name == name).map(|part| part.rows.as_slice());
         let steps = ["bench", "small steps"].into_iter().filter_map(rows).flatten();

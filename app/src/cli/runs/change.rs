@@ -1,4 +1,4 @@
-//! What `plimsoll runs` changes of kept runs; each change is told in a line.
+//! What `plimsoll runs` changes in kept runs; each change is reported in a line.
 
 use clap::Subcommand;
 use plimsoll_engine::{

@@ -10,16 +10,16 @@ use plimsoll_engine::{
 /// What a prediction may be above its measurement.
 #[derive(Debug, Clone, Copy)]
 struct Bound {
-    /// Of what was measured.
+    /// The allowed share of what was measured.
     share: f64,
     /// Allowed on top of the share.
     extra: Bytes,
 }
 
 impl Bound {
-    /// Of the bytes alive: 1%, and room for what happens inside one op.
+    /// The allowance for the bytes alive: 1%, and room for what happens inside one op.
     const LIVE: Self = Self { share: 0.01, extra: Bytes::kib(128) };
-    /// Of what a GPU's pool holds from the device, and of the process there.
+    /// The allowance for what a GPU's pool holds from the device, and for the process there.
     const HELD: Self = Self { share: 0.03, extra: Bytes::ZERO };
     const ANYTHING: Self = Self { share: f64::INFINITY, extra: Bytes::ZERO };
 
@@ -41,8 +41,8 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// That of a plan. On the processor it is the bytes alive that are judged. A GPU's figures are the driver's, and all are;
-    /// but a pool that is given back after each step is empty whenever the driver can be asked about the process.
+    /// The bounds for a plan. On the processor the bytes alive are judged. A GPU's figures are the driver's, and all are; but a
+    /// pool that is given back after each step is empty whenever the driver can be asked about the process.
     pub(super) fn of(plan: &Plan) -> Self {
         if !plan.target.is_gpu() {
             return Self { live: Bound::LIVE, reserved: None, process: None, line: None };
@@ -52,8 +52,8 @@ impl Rule {
         Self { live: Bound::LIVE, reserved: Some(Bound::HELD), process: Some(process), line: None }
     }
 
-    /// That of an experiment which may be of any size, however small: the engine's bookkeeping, which is a stated bound,
-    /// and scratch that was not used may show.
+    /// The bounds for an experiment of any size, however small: the engine's bookkeeping, which is a stated bound, and scratch
+    /// that was not used may show.
     pub(super) fn of_any_size(plan: &Plan) -> Self {
         let rule = Self::of(plan);
         if plan.target.is_gpu() {
@@ -63,13 +63,13 @@ impl Rule {
         Self { live: Bound { extra, ..rule.live }, ..rule }
     }
 
-    /// The same where the run may have done less than was planned.
+    /// The same bounds for a run that may have done less than was planned.
     pub(super) fn at_the_most(self) -> Self {
         let any = |bound: Option<Bound>| bound.map(|_| Bound::ANYTHING);
         Self { live: Bound::ANYTHING, reserved: any(self.reserved), process: any(self.process), line: self.line }
     }
 
-    /// The same, and what counts against a line is never past it.
+    /// The same bounds, where in addition what counts against a line is never past it.
     pub(super) fn inside(self, line: Option<Bytes>) -> Self {
         Self { line, ..self }
     }

@@ -64,7 +64,7 @@ pub(crate) fn length(plan: &Plan) -> String {
     whole
 }
 
-/// The same, then in fewer and fewer words: how quickly it trains is what stays.
+/// The text, then in fewer and fewer words: the pace stays longest.
 fn lengths(plan: &Plan) -> [String; 3] {
     let experiment = &plan.experiment;
     let (unit, each) = format::throughput(&experiment.data);

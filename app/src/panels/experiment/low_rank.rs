@@ -8,7 +8,7 @@ use crate::widgets::control::{Form, Spec};
 /// The settings of the group.
 pub(super) const PARTS: [Spec; 3] = [controls::LOW_RANK.0, controls::ENERGY.0, controls::SIZE.0];
 
-/// Draws the group: of three ways to choose ranks the one that is chosen, or all of them.
+/// Draws the group: the chosen way to choose ranks, or all three.
 pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     let experiment = form.experiment();
     let low_rank = &experiment.low_rank;

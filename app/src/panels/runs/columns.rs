@@ -34,11 +34,11 @@ const LEFT_OUT: [RunColumn; 7] = [
     RunColumn::Differs,
     RunColumn::Accuracy,
 ];
-/// So many of them go before a text is narrower than [`ROOMY`].
+/// This many of them are dropped before a text is narrower than [`ROOMY`].
 const FOR_TEXTS: usize = 3;
 /// Names and differences of these widths tell most runs apart.
 const ROOMY: [f32; 2] = [150.0, 180.0];
-/// They are not narrower than this, but for what needs less.
+/// They are not narrower than this, except for texts that need less.
 const TIGHT: [f32; 2] = [84.0, 96.0];
 /// The widest name of a device.
 const DEVICE: f32 = 110.0;
@@ -57,11 +57,11 @@ pub(crate) struct Widths {
 }
 
 impl Widths {
-    /// Of the rows that are shown. Few texts are laid out: a wide one is long.
+    /// The widths for the rows that are shown. Few texts are laid out: a wide one is long.
     pub(super) fn of(ui: &Ui, state: &State, order: &[usize]) -> Self {
         let rows = || order.iter().map(|i| &state.runs.rows()[*i]);
         let width = |text: &str| table::text_width(ui, text);
-        // Those of this sitting stand after their numbers.
+        // Those of this session stand after their numbers.
         let numbered = state.session.runs().iter().map(|run| width(&format!("{}:", run.label())) + BETWEEN / 2.0);
         let numbers = numbered.fold(0.0, f32::max);
         let sign = |row: &Row| mark(row.run.state).map_or(0.0, |sign| width(sign) + BETWEEN / 2.0);
@@ -170,7 +170,7 @@ mod tests {
 
     const ROOM: f32 = 700.0;
 
-    /// Columns of 50 points, and their names and widths in a room where the texts need so much.
+    /// Columns of 50 points, with their names and widths in a room where the texts need this much.
     fn widths(needs: [f32; 2], room: f32) -> Vec<(RunColumn, f32)> {
         let columns = COLUMNS.into_iter().map(|column| (column, 50.0)).collect();
         shared_out(columns, needs, room).into_iter().map(|((column, ..), width)| (column, width)).collect()

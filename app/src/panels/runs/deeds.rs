@@ -13,7 +13,7 @@ use crate::{command::RunsAction, runs::Row};
 
 /// Something that can be done.
 pub(super) struct Deed {
-    /// Its name.
+    /// The name of the action.
     pub(super) words: String,
     hover: &'static str,
     /// Why it cannot be done; empty where it can.

@@ -1,5 +1,4 @@
-//! Below the table: the run that was picked last by its name, with what its user says of it, and what can be done with all
-//! that are picked.
+//! Below the table: the run that was picked last, with its name, its user's notes, and the actions on all that are picked.
 //!
 //! Always holds: the lines take the same room for one run, for several and for none. What is typed is sent when the field is
 //! left, so that a letter costs no writing.

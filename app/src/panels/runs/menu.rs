@@ -12,7 +12,7 @@ use plimsoll_engine::store::RunKey;
 use super::{PanelContext, deeds};
 use crate::{runs::Row, theme, widgets::draft};
 
-/// Where a menu was opened, and of what.
+/// Where a menu was opened, and for what.
 #[derive(Debug, Clone)]
 struct Opened<T> {
     at: Pos2,
@@ -20,14 +20,14 @@ struct Opened<T> {
     by: By,
 }
 
-/// By what a menu was opened.
+/// How a menu was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     /// The right button.
     Pointer,
     /// A key, when this had the focus; it was not drawn yet.
     Key(Id),
-    /// The same, and it was.
+    /// The same, once it was drawn.
     KeyBefore(Id),
 }
 

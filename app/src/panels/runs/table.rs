@@ -209,8 +209,8 @@ pub(super) fn mark(state: RunState) -> Option<&'static str> {
     }
 }
 
-/// The number of this sitting and the name, after the sign of its state: the row says on hover what that is. Where there is no
-/// column for it, what sets a run apart stands before its title.
+/// The number in this session and the name, after the sign of its state: the row says on hover what that is. If there is no
+/// column for it, what distinguishes a run comes before its title.
 fn named(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, is_picked: bool, has_differs: bool) {
     ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
         ui.spacing_mut().item_spacing.x = BETWEEN / 2.0;
@@ -233,7 +233,7 @@ fn named(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, is_picked: bool, ha
     });
 }
 
-/// A name without its middle where it has no room: beginning and end tell names apart. The row shows the whole text on hover.
+/// A name without its middle where it has no room: beginning and end distinguish names. The row shows the whole text on hover.
 fn shortened(ui: &mut Ui, whole: &str) {
     let (font, room) = (TextStyle::Body.resolve(ui.style()), ui.available_width());
     let short = text::shortened(whole, |part| text::width(ui, part, &font) <= room);

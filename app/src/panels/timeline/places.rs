@@ -1,7 +1,7 @@
-//! Where the words of a timeline stand: those at the peak, those at the budget's line, and the names of the phases.
+//! Where the words of a timeline are: at the peak, at the budget's line, and the names of the phases.
 //!
 //! Always holds: words lie neither over other words nor over a level line, and inside the picture. What has no such place is
-//! left out; but the words at the peak, which are what the picture is looked at for, then stand where they would alone.
+//! left out; but the words at the peak, which are the point of the picture, are then where they would be alone.
 
 use eframe::egui::{Pos2, Rect, Vec2, pos2, vec2};
 
@@ -25,7 +25,7 @@ pub(super) struct Words {
     pub(super) peak: Option<(Pos2, Vec2)>,
     /// The size of the words at the budget's line, which is the first of the lines.
     pub(super) budget: Option<Vec2>,
-    /// Of each phase that has room for its name, the middle, and the size of the name.
+    /// For each phase that has room for its name, the middle, and the size of the name.
     pub(super) phases: Vec<(f32, Vec2)>,
 }
 

@@ -37,7 +37,7 @@ pub(super) fn run(ui: &mut Ui, session: &Session, run: &RunRecord) {
     );
 }
 
-/// The sizes that tell two models of a family apart, such as `vit, patch 4, width 64, depth 2, 4 heads`.
+/// The sizes that distinguish two models of a family, such as `vit, patch 4, width 64, depth 2, 4 heads`.
 fn model_of(model: &Model) -> String {
     let size = |setting: &ModelSetting| match setting {
         ModelSetting::Width(_) => Some(format!("width {}", model.width)),

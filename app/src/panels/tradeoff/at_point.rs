@@ -1,4 +1,4 @@
-//! The menu of the run at a point, on the right button: that of a kept run, where it is one.
+//! The menu of the run at a point, on the right button: the menu of a kept run, if it is one.
 
 use eframe::egui::{Context, Id, Popup, Pos2, Ui};
 

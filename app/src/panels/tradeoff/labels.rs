@@ -16,8 +16,8 @@ const NAMES: usize = 40;
 /// Letters of a whole name, and of a short one.
 const LETTERS: [usize; 2] = [64, 26];
 
-/// Draws them: the run that is looked at first, then those that nothing beats. `lines` are those of the picture that no name
-/// may touch.
+/// Draws them: the run that is looked at first, then those that nothing beats. `lines` are the lines of the picture that no
+/// name may touch.
 pub(super) fn draw(
     ui: &Ui,
     session: &Session,

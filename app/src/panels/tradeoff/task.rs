@@ -15,7 +15,7 @@ pub(super) struct Task {
     is_gpu: bool,
     /// What it is called: `shapes, 32 x 32, 10 classes`.
     pub(super) name: String,
-    /// Its runs that have a point, oldest first.
+    /// The task's runs that have a point, oldest first.
     pub(super) runs: Vec<RunKey>,
 }
 
@@ -36,7 +36,7 @@ impl Task {
         self.data.labelled() == Labelled::Value
     }
 
-    /// Its points.
+    /// The task's points.
     pub(super) fn dots<'a>(&self, session: &'a Session, in_focus: bool) -> Vec<Dot<'a>> {
         let runs = self.runs.iter().filter_map(|key| session.get(*key));
         let points: Vec<(&RunRecord, [f64; 2])> = runs.filter_map(|run| Some((run, run.point()?))).collect();

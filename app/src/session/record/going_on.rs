@@ -17,7 +17,7 @@ impl RunRecord {
         self.is_behind = true;
     }
 
-    /// It is called as that run of this sitting.
+    /// Gives it the name of that run of this session.
     pub(in crate::session) fn is_called_as(&mut self, own: &Self) {
         (self.shown_as, self.when, self.told) = (own.shown_as, own.when.clone(), own.told.clone());
         self.own_name.clone_from(&own.own_name);

@@ -22,7 +22,7 @@ pub(crate) struct Number {
     pub(crate) stops: &'static [f64],
     /// The word for zero, where zero means something else than a number.
     pub(crate) zero: Option<&'static str>,
-    /// Where it lies.
+    /// Where the value lies.
     pub(crate) place: Place<f64>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Number {
 pub(crate) struct Choice<T: 'static> {
     /// The choices with their names, from the least memory to the most where there is such an order.
     pub(crate) options: &'static [(T, &'static str)],
-    /// Where it lies.
+    /// Where the value lies.
     pub(crate) place: Place<T>,
 }
 

@@ -1,4 +1,4 @@
-//! An experiment as another program's file holds it, such as the window's memory of its last sitting: the text of a preset
+//! An experiment as another program's file holds it, such as the window's memory of its last session: the text of a preset
 //! with every setting, used or not, and possible or not.
 //!
 //! Always holds: what is remembered comes back equal. Refuses nothing: what cannot be read keeps its default. The form of

@@ -90,7 +90,7 @@ fn a_run_that_goes_on_behind_a_hole_says_so() {
     assert!(events.iter().any(|event| event.kind == EventKind::Warning && event.text == said), "{events:?}");
 }
 
-/// A peak is measured once; what knows of it may be the checkpoint alone, or the end of an earlier sitting.
+/// A peak is measured once; what knows of it may be the checkpoint alone, or the end of an earlier session.
 #[test]
 fn a_run_that_goes_on_forgets_no_peak() {
     let folder = folder();

@@ -216,9 +216,9 @@ pub(in crate::panels::experiment) const PLACEMENT: (Spec, Choice<Placement>) = (
 /// What is kept of streamed images, without its number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::panels::experiment) enum CacheMode {
-    /// Nothing.
+    /// Nothing is kept.
     None,
-    /// Each sample.
+    /// Each sample is kept.
     Decoded,
     /// Some variants of each training sample.
     Augmented,

@@ -5,7 +5,7 @@ use plimsoll_engine::experiment::EvaluationBatch;
 use super::Numeric;
 use crate::widgets::control::{Choice, Number, Place, Spec};
 
-/// In what the length of a run is counted.
+/// The unit of the length of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::panels::experiment) enum Length {
     /// Optimizer steps.
@@ -88,11 +88,11 @@ pub(in crate::panels::experiment) const THREADS: Numeric = (
 /// The evaluation batch, without its number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::panels::experiment) enum EvaluationMode {
-    /// So many samples.
+    /// This many samples.
     Samples,
-    /// As many as in training.
+    /// As many samples as in training.
     Micro,
-    /// All that are held out.
+    /// All samples that are held out.
     Whole,
 }
 

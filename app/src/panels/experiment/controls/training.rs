@@ -22,7 +22,7 @@ pub(in crate::panels::experiment) const RETAIN_GRAPH: (Spec, Choice<bool>) = (
 /// What is frozen, without its number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::panels::experiment) enum FreezeMode {
-    /// Everything.
+    /// Every layer.
     All,
     /// All but the head.
     AllButHead,
