@@ -141,7 +141,7 @@ impl Choice {
     /// ones.
     ///
     /// # Errors
-    /// Those of [`Choice::resolve`], and weights that are pickled.
+    /// The errors of [`Choice::resolve`], and weights that are pickled.
     pub(super) fn resolve_to_run(
         &self,
         machine: &Machine,

@@ -70,7 +70,7 @@ impl InStore {
     /// The store, and the runs of these names in it, one for each.
     ///
     /// # Errors
-    /// Those of [`InStore::run`].
+    /// The errors of [`InStore::run`].
     pub(super) fn runs(&self, names: &[String]) -> anyhow::Result<(Store, Vec<RunKey>)> {
         let folder = self.folder()?;
         let Some(store) = self.existing()? else {

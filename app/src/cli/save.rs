@@ -102,7 +102,7 @@ pub(super) fn file(path: &Path) -> anyhow::Result<PathBuf> {
 /// Writes a file, or to standard output where the path is `-`.
 ///
 /// # Errors
-/// Those of [`can_be_written`] and [`has_folder`], and a place that cannot be written.
+/// The errors of [`can_be_written`] and [`has_folder`], and a place that cannot be written.
 pub(super) fn write(path: &Path, bytes: &[u8], force: bool) -> anyhow::Result<()> {
     if is_stdout(path) {
         return out::bytes(bytes);

@@ -55,7 +55,7 @@ pub(super) fn run_of(name: &Path, in_store: &InStore) -> anyhow::Result<Option<(
 /// The name of a file for what a word names: the key of a run, the name of a preset without its folder and ending.
 ///
 /// # Errors
-/// Those of [`named`].
+/// The errors of [`named`].
 pub(super) fn file_name(name: &Path, in_store: &InStore) -> anyhow::Result<String> {
     Ok(match run_of(name, in_store)? {
         Some((_, key)) => key.to_string(),
@@ -97,7 +97,7 @@ fn named(name: &Path, device: Option<&str>, in_store: &InStore, machine: &Machin
 /// The presets or runs of these names, as [`named`] finds each, with names that distinguish them.
 ///
 /// # Errors
-/// Those of [`named`].
+/// The errors of [`named`].
 pub(super) fn all<'a>(
     names: impl IntoIterator<Item = &'a Path>,
     device: Option<&str>,

@@ -125,7 +125,7 @@ impl<B: Backend> Executor<B> {
     /// A tensor with a copy of numbers of the host.
     ///
     /// # Errors
-    /// Those of [`Executor::allocate`], and [`Error::Kernel`] when `source` has another type than `dtype` takes, or
+    /// The errors of [`Executor::allocate`], and [`Error::Kernel`] when `source` has another type than `dtype` takes, or
     /// another number of elements than `shape`. A GPU adds the failures of its driver, [`Error::Device`] and
     /// [`Error::DeviceLost`].
     pub fn upload(
@@ -145,7 +145,7 @@ impl<B: Backend> Executor<B> {
     /// A tensor for numbers of the host that come part by part, by [`Backend::write`] to views of its rows.
     ///
     /// # Errors
-    /// Those of [`Executor::allocate`].
+    /// The errors of [`Executor::allocate`].
     pub fn reserve(&self, shape: impl Into<Shape>, dtype: DType, label: &'static str) -> Result<Tensor<B>> {
         self.ledger().set_op("upload");
         let tensor = self.allocate(shape, dtype, Category::Batch, label)?;
@@ -186,7 +186,7 @@ impl<B: Backend> Executor<B> {
     /// Hands the elements of a tensor to `take` as bytes, and closes a point of the timeline.
     ///
     /// # Errors
-    /// Those of [`Executor::read`], and of `take`.
+    /// The errors of [`Executor::read`], and of `take`.
     pub fn save(&self, tensor: &Tensor<B>, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         self.ledger().set_op("save");
         self.backend().read_bytes(tensor, take).map_err(|error| self.placed(error, "elements"))?;
@@ -230,7 +230,7 @@ impl<B: Backend> Executor<B> {
     /// Starts to bring the elements of a tensor to the host.
     ///
     /// # Errors
-    /// Those of [`Executor::read`]. A failure of a kernel that still runs is an error of [`Readback::wait`].
+    /// The errors of [`Executor::read`]. A failure of a kernel that still runs is an error of [`Readback::wait`].
     pub fn fetch(&self, tensor: &Tensor<B>) -> Result<Readback> {
         self.backend().fetch(tensor)
     }

@@ -32,7 +32,7 @@ impl ThreadPool {
     /// A pool of [`cpu_threads`].
     ///
     /// # Errors
-    /// Those of [`ThreadPool::of`].
+    /// The errors of [`ThreadPool::of`].
     pub fn new(priority: ThreadPriority) -> Result<Self> {
         Self::of(cpu_threads(), priority)
     }

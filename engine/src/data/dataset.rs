@@ -74,7 +74,7 @@ impl Dataset {
     /// Opens the data set after a look at the data; what has changed since is looked at again.
     ///
     /// # Errors
-    /// Those of [`Dataset::open`].
+    /// The errors of [`Dataset::open`].
     pub fn open_inspected(data: &Data, run: &Run, known: &Inspection) -> Result<Self> {
         Self::read(data, run.seed, Some(known))
     }

@@ -122,7 +122,7 @@ impl ImageSet {
         }
     }
 
-    /// Its images, where they are files.
+    /// The set's images, if they are files.
     fn files(&self) -> Option<&Images> {
         match &self.source {
             ImageStore::Held { .. } | ImageStore::Streamed(_) => None,
@@ -150,7 +150,7 @@ impl ImageSet {
         self.files().and_then(|images| images.class_name(class))
     }
 
-    /// An image of the set's extents as a batch has it, `[height, width, channel]`.
+    /// An image of the set's extents as it is in a batch, `[height, width, channel]`.
     pub(super) fn as_input(&self, pixels: &[u8]) -> Vec<f32> {
         let mut image = vec![0.0; pixels.len()];
         self.scaled(pixels, &mut image);

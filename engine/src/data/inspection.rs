@@ -67,12 +67,12 @@ impl Inspection {
         }
     }
 
-    /// The same, with the files of `listing`.
+    /// The same findings, with the files of `listing`.
     pub(super) fn with_listing(self, listing: Arc<Listing>) -> Self {
         Self { listing: Some(listing), ..self }
     }
 
-    /// The same, with files of labels.
+    /// The same findings, with files of labels.
     pub(super) fn with_labelled(self, labelled: Arc<Labelled>) -> Self {
         Self { labelled: Some(labelled), ..self }
     }
@@ -82,7 +82,7 @@ impl Inspection {
         self.labelled.as_ref()
     }
 
-    /// The same, with more notes.
+    /// The same findings, with more notes.
     pub(super) fn with_notes(mut self, notes: impl IntoIterator<Item = String>) -> Self {
         self.notes.extend(notes);
         self
@@ -93,7 +93,7 @@ impl Inspection {
         &self.notes
     }
 
-    /// The same, with text files.
+    /// The same findings, with text files.
     pub(super) fn with_texts(self, found: Arc<Found>, facts: TextFacts) -> Self {
         Self { texts: Some((found, Arc::new(facts))), ..self }
     }
@@ -108,7 +108,7 @@ impl Inspection {
         self.texts.as_ref().map(|(_, facts)| &**facts)
     }
 
-    /// The same, with a table.
+    /// The same findings, with a table.
     pub(super) fn with_table(self, found: Arc<table::Found>, facts: TableFacts) -> Self {
         Self { table: Some((found, Arc::new(facts))), ..self }
     }

@@ -54,12 +54,12 @@ pub(super) struct Kept {
 
 #[derive(Debug)]
 enum Place {
-    /// By sample, training samples first.
+    /// Samples in memory, by number, training samples first.
     Memory(Vec<OnceLock<Box<[u8]>>>),
     File {
         folder: PathBuf,
         file: Mutex<File>,
-        /// By sample, whether it is filled, as in memory.
+        /// Whether each sample is filled, by number as in memory.
         is_filled: Vec<AtomicBool>,
     },
 }

@@ -90,7 +90,7 @@ struct Queue {
     /// Bytes of files that had been read when it began.
     read_before: Bytes,
     meter: &'static Meter,
-    /// Its disconnection is the signal to stop. Nothing is ever sent.
+    /// A sender whose disconnection is the signal to stop. Nothing is ever sent.
     stop: Option<Sender<Infallible>>,
     /// Tells a batch that is being filled to stop as well.
     over: Arc<AtomicBool>,
@@ -171,7 +171,7 @@ impl Loader {
     /// Starts the same loader, with batches made as `feed` says.
     ///
     /// # Errors
-    /// Those of [`Loader::test`].
+    /// The errors of [`Loader::test`].
     pub fn test_fed(dataset: Arc<Dataset>, micro: usize, feed: Feed) -> Result<Self> {
         if micro == 0 {
             return Err(Problem::new("batch.micro", "a batch of no samples", "use at least 1").into());

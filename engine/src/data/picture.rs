@@ -17,7 +17,7 @@ const BRIGHTEST_DIGIT: u8 = 16;
 /// What a pixel's red, green and blue weigh in its lightness, of 1000 (ITU-R BT.601).
 const LIGHTNESS: [u32; 3] = [299, 587, 114];
 
-/// An image as a source has it: bytes, before they are scaled.
+/// An image as a source has it: bytes that are not scaled yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picture {
     /// Pixels down.

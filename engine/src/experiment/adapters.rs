@@ -163,7 +163,7 @@ impl Lora {
 }
 
 impl ModelKind {
-    /// The projections of its blocks; none of a model without them.
+    /// The projections of its blocks; empty for a model without them.
     pub fn projections(self) -> &'static [Projection] {
         use Projection::{Down, Gate, K, O, Q, Up, V};
         match self {
@@ -175,7 +175,7 @@ impl ModelKind {
 }
 
 impl Model {
-    /// The projections that the rows of the dense layer `layer` are, in order, each with its rows; none of other layers. The
+    /// The projections that the rows of the dense layer `layer` are, in order, each with its rows; empty for other layers. The
     /// layer is named by the end of its path, such as `attention/qkv`, or of its name in files, `attention.qkv`.
     pub(crate) fn projections(&self, layer: &str) -> Vec<(Projection, usize)> {
         let is_llama = self.kind == ModelKind::Llama;

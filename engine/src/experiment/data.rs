@@ -225,7 +225,7 @@ impl Data {
         }
     }
 
-    /// Settings that decide how samples come to the model, and nothing about them.
+    /// Settings that decide how samples get to the model, and not what they are.
     pub(crate) const HOW_FED: [&str; 6] =
         ["data.placement", "data.workers", "data.prefetch", "data.cache_in", "data.cache_folder", "data.host_budget"];
 

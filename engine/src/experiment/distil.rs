@@ -12,8 +12,8 @@ settings! {
     /// A trained model whose answers teach in addition to the labels. It is frozen: it takes its weights and a forward pass.
     pub struct Distil in distil {
         /// The folder of a kept run, a file of weights (.safetensors), or a folder with a `config.json` and
-        /// `model.safetensors`; or a preset, by its file (.toml) or its shipped name, which is trained first as a run of its own.
-        /// Without one the labels teach alone.
+        /// `model.safetensors`; or a preset, by its file (.toml) or its shipped name, which is trained first as a run of its
+        /// own. Without a teacher only the labels teach.
         pub teacher: Option<PathBuf> = None, KERNELS.quiet();
         /// The divisor of the logits of both models before they are compared.
         pub temperature: f64 = 4.0, NOTHING.when(distils).numbers(0.1, 100.0, "a temperature");

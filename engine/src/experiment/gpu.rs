@@ -11,7 +11,7 @@ use crate::{
 };
 
 settings! {
-    /// How a GPU is used. On the processor none of it matters.
+    /// How a GPU is used. On the processor these settings have no effect.
     pub struct Gpu in gpu {
         /// What the pool does with empty memory.
         pub pool: PoolPolicy = PoolPolicy::Grow, KERNELS.when(on_gpu).words_were(&[("give-back", "release")]);

@@ -357,7 +357,7 @@ fn most(field: &str) -> String {
     }
 }
 
-/// A value as the file has it, in at most about forty characters.
+/// A value as it is in the file, in at most about forty characters.
 fn shortened(value: &Value) -> String {
     let text = value.to_string();
     let short: String = text.chars().take(40).collect();

@@ -17,8 +17,8 @@ words! {
         /// `depth` blocks of convolution, activation and 2 x 2 max-pool (width doubles from block to block), then a
         /// hidden dense layer.
         Cnn = "cnn",
-        /// The same with depthwise-separable convolutions and no pool after the last block (MobileNet's block, Howard
-        /// et al. 2017).
+        /// A CNN with depthwise-separable convolutions and no pool after the last block (MobileNet's block, Howard et al.
+        /// 2017).
         Sepcnn = "sepcnn",
         /// Residual networks of 18 to 101 layers (He et al. 2015).
         Resnet = "resnet",

@@ -52,14 +52,14 @@ fn outside_of_containers() -> Option<u32> {
     (!in_namespace()).then(std::process::id)
 }
 
-/// Whether this process has a number of its own, another than the host's.
+/// Whether this process has a number of its own that differs from the host's.
 #[cfg(target_os = "linux")]
 pub(super) fn in_namespace() -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self/ns/pid").is_ok_and(|namespace| namespace.ino() != INITIAL_NAMESPACE)
 }
 
-/// Whether this process has a number of its own, another than the host's.
+/// Whether this process has a number of its own that differs from the host's.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn in_namespace() -> bool {
     false

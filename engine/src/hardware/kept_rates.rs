@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::cpu;
 use crate::{backend::Rates, cache, device::cpu_threads};
 
-/// For so long they count.
+/// How long kept rates count.
 const LASTS: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Rates, and what they are rates of.

@@ -16,7 +16,7 @@ pub(super) enum Layout {
     Convolution,
     /// `[height, width, channels]` here, `[channels, 1, height, width]` there.
     Depthwise,
-    /// With extents of 1 before those here, as a learned row or table of a vision transformer has it: three in all.
+    /// With extents of 1 before the extents here, as a vision transformer stores a learned row or table: three in all.
     Led,
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Naming {
     /// Whose models have it.
     pub(super) is_of: fn(&Model) -> bool,
     pub(super) rows: &'static [Row],
-    /// What a block of this number, from 1, is called; `None` for one with rows of its own.
+    /// The name of a block with this number, counted from 1; `None` for one with rows of its own.
     pub(super) block: fn(&Model, usize) -> Option<String>,
     /// What stands before names, and is missing in files of the model without its head.
     pub(super) prefix: &'static str,

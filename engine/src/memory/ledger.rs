@@ -132,7 +132,7 @@ impl Ledger {
         ledger
     }
 
-    /// The recordings that were taken of a [`Ledger::logging`], the bookkeeping counted; none of another account.
+    /// The recordings of a [`Ledger::logging`], with the bookkeeping counted; empty for another account.
     pub fn replayed(&self) -> Vec<Recording> {
         match (&*self.0.record.borrow(), self.0.books.get()) {
             (Record::Log(log), Books::Gathering(books)) => log.replayed(&self.0.layers.borrow_mut().shared(), books),

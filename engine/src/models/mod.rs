@@ -71,7 +71,7 @@ impl<B: Backend> Model<B> {
     /// Builds the same model, with other values for some parameters from the start: no numbers are drawn for these.
     ///
     /// # Errors
-    /// Those of [`Model::build`].
+    /// The errors of [`Model::build`].
     pub fn replaced(
         executor: &Executor<B>,
         experiment: &Experiment,
@@ -84,7 +84,7 @@ impl<B: Backend> Model<B> {
     /// The model after channels were taken out of it, its parameters zeros.
     ///
     /// # Errors
-    /// Those of [`Model::build`].
+    /// The errors of [`Model::build`].
     pub fn thinned(executor: &Executor<B>, experiment: &Experiment, info: &DatasetInfo) -> Result<Self> {
         Self::built(executor, experiment, info, Some(&|_, _| true), Some(experiment.prune))
     }
@@ -122,7 +122,7 @@ impl<B: Backend> Model<B> {
     /// Logits `[batch * labels, classes]` of images `[batch, height, width, channels]` or tokens `[batch, length]`.
     ///
     /// # Errors
-    /// Those of the layers: [`Error::Budget`](crate::error::Error::Budget), or a launch that fails.
+    /// The errors of the layers: [`Error::Budget`](crate::error::Error::Budget), or a launch that fails.
     pub fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, inputs: Tensor<B>) -> Result<Value<B>> {
         let features = self.features(tape, inputs)?;
         let _layer = tape.executor().enter(self.parts.classes.layer());

@@ -1,7 +1,7 @@
 //! Which blocks are computed again: a choice of checkpointing, worked out for one model.
 //!
-//! The answer depends on the experiment and its data alone, never on measured rates: the planner and the trainer must
-//! come to the same one.
+//! The answer depends on the experiment and its data alone, never on measured rates: the planner and the trainer must get the
+//! same one.
 
 use std::ops::Range;
 

@@ -34,7 +34,7 @@ impl<B: Backend> BatchNorm<B> {
     /// A layer at `path` over `channels`.
     ///
     /// # Errors
-    /// Those of [`Init::constant`]: a parameter or a running statistic crosses the budget, or the device fails.
+    /// The errors of [`Init::constant`]: a parameter or a running statistic crosses the budget, or the device fails.
     pub fn new(init: &mut Init<'_, B>, path: &str, channels: usize) -> Result<Self> {
         let executor = init.executor();
         let layer = executor.ledger().layer_id(path);

@@ -70,7 +70,7 @@ impl<B: Backend> Conv2d<B> {
     /// A layer at `path` from `channels` to `filters`, with a kernel of side `size`, that keeps height and width.
     ///
     /// # Errors
-    /// Those of [`Init::uniform`]: a parameter crosses the budget, or the device fails.
+    /// The errors of [`Init::uniform`]: a parameter crosses the budget, or the device fails.
     pub fn new(init: &mut Init<'_, B>, path: &str, channels: usize, filters: usize, size: usize) -> Result<Self> {
         Self::with(init, path, ConvShape::same(channels, filters, size))
     }
@@ -80,7 +80,7 @@ impl<B: Backend> Depthwise<B> {
     /// A layer at `path` over `channels`, with kernels of side `size`, that keeps height and width; without bias.
     ///
     /// # Errors
-    /// Those of [`Init::uniform`]: a parameter crosses the budget, or the device fails.
+    /// The errors of [`Init::uniform`]: a parameter crosses the budget, or the device fails.
     pub fn new(init: &mut Init<'_, B>, path: &str, channels: usize, size: usize) -> Result<Self> {
         Self::with(init, path, ConvShape { bias: false, ..ConvShape::same(channels, channels, size) })
     }
@@ -90,7 +90,7 @@ impl<B: Backend, const DEPTHWISE: bool> Convolution<B, DEPTHWISE> {
     /// Makes a layer at `path`; a depthwise layer has as many filters as channels.
     ///
     /// # Errors
-    /// Those of [`Init::uniform`]: a parameter crosses the budget, or the device fails.
+    /// The errors of [`Init::uniform`]: a parameter crosses the budget, or the device fails.
     pub fn with(init: &mut Init<'_, B>, path: &str, shape: ConvShape) -> Result<Self> {
         let layer = init.executor().ledger().layer_id(path);
         let ConvShape { channels, filters, size, .. } = shape;

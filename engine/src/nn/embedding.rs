@@ -20,7 +20,7 @@ impl<B: Backend> Embedding<B> {
     /// A layer at `path` for tokens below `vocabulary`.
     ///
     /// # Errors
-    /// Those of [`Init::param`]: a parameter crosses the budget, or the device fails.
+    /// The errors of [`Init::param`]: a parameter crosses the budget, or the device fails.
     pub fn new(init: &mut Init<'_, B>, path: &str, vocabulary: usize, width: usize, start: Start) -> Result<Self> {
         let layer = init.executor().ledger().layer_id(path);
         Ok(Self { layer, table: Rc::new(init.param(layer, ParamRole::Weight, [vocabulary, width], start)?) })

@@ -109,7 +109,7 @@ impl<B: Backend> Linear<B> {
     /// [`Linear::new`], as one layer or as two of a low rank.
     ///
     /// # Errors
-    /// Those of [`Init::param`]: a parameter crosses the budget, or the device fails.
+    /// The errors of [`Init::param`]: a parameter crosses the budget, or the device fails.
     pub fn layers(init: &mut Init<'_, B>, path: &str, inner: usize, out: usize) -> Result<Layers<B>> {
         let start = Start::Uniform { fan_in: inner };
         Self::as_layers(init, path, [inner, out], start, Some(start), &[])
@@ -118,7 +118,7 @@ impl<B: Backend> Linear<B> {
     /// [`Linear::of_projections`], as one layer or as two of a low rank.
     ///
     /// # Errors
-    /// Those of [`Init::param`]: a parameter crosses the budget, or the device fails.
+    /// The errors of [`Init::param`]: a parameter crosses the budget, or the device fails.
     pub fn layers_of_projections(
         init: &mut Init<'_, B>,
         path: &str,
@@ -154,7 +154,7 @@ impl<B: Backend> Conv2d<B> {
     /// [`Conv2d::new`], as one layer or as up to three of low ranks.
     ///
     /// # Errors
-    /// Those of [`Init::uniform`]: a parameter crosses the budget, or the device fails.
+    /// The errors of [`Init::uniform`]: a parameter crosses the budget, or the device fails.
     pub fn layers(
         init: &mut Init<'_, B>,
         path: &str,
@@ -169,7 +169,7 @@ impl<B: Backend> Conv2d<B> {
     /// mixed without a bias, so that the kernel may pad after the first factor.
     ///
     /// # Errors
-    /// Those of [`Init::uniform`]: a parameter crosses the budget, or the device fails.
+    /// The errors of [`Init::uniform`]: a parameter crosses the budget, or the device fails.
     pub fn layers_with(init: &mut Init<'_, B>, path: &str, shape: ConvShape) -> Result<Layers<B>> {
         let whole = WholeLayer { inner: shape.channels, out: shape.filters, size: shape.size };
         let Some(ranks) = init.ranks(path, whole) else {

@@ -29,7 +29,7 @@ impl<B: Backend> LayerNorm<B> {
     /// A layer at `path` over rows of `columns`.
     ///
     /// # Errors
-    /// Those of [`Init::constant`]: a parameter crosses the budget, or the device fails.
+    /// The errors of [`Init::constant`]: a parameter crosses the budget, or the device fails.
     pub fn new(init: &mut Init<'_, B>, path: &str, columns: usize, epsilon: f64) -> Result<Self> {
         let layer = init.executor().ledger().layer_id(path);
         let weight = init.constant(layer, ParamRole::Weight, [columns], 1.0)?;
@@ -42,7 +42,7 @@ impl<B: Backend> RmsNorm<B> {
     /// A layer at `path` over rows of `columns`.
     ///
     /// # Errors
-    /// Those of [`Init::constant`]: a parameter crosses the budget, or the device fails.
+    /// The errors of [`Init::constant`]: a parameter crosses the budget, or the device fails.
     pub fn new(init: &mut Init<'_, B>, path: &str, columns: usize, epsilon: f64) -> Result<Self> {
         let layer = init.executor().ledger().layer_id(path);
         Ok(Self { layer, epsilon, weight: init.constant(layer, ParamRole::Weight, [columns], 1.0)? })

@@ -78,7 +78,7 @@ impl<B: Backend> Linear<B> {
     /// A layer at `path` from `inner` features to `out`, with bias, both uniform in ±1/sqrt(inner).
     ///
     /// # Errors
-    /// Those of [`Init::param`]: a parameter crosses the budget, or the device fails.
+    /// The errors of [`Init::param`]: a parameter crosses the budget, or the device fails.
     pub fn new(init: &mut Init<'_, B>, path: &str, inner: usize, out: usize) -> Result<Self> {
         let start = Start::Uniform { fan_in: inner };
         Self::starting(init, path, [inner, out], start, Some(start), &[])
@@ -87,7 +87,7 @@ impl<B: Backend> Linear<B> {
     /// A layer at `path` whose weight `[out, in]` starts as `start`; with `has_bias`, a bias that starts as zero.
     ///
     /// # Errors
-    /// Those of [`Init::param`]: a parameter crosses the budget, or the device fails.
+    /// The errors of [`Init::param`]: a parameter crosses the budget, or the device fails.
     pub fn with(init: &mut Init<'_, B>, path: &str, sizes: [usize; 2], start: Start, has_bias: bool) -> Result<Self> {
         Self::of_projections(init, path, sizes, start, has_bias, &[])
     }
@@ -95,7 +95,7 @@ impl<B: Backend> Linear<B> {
     /// [`Linear::with`] of a layer whose rows are the projections `parts`, one after another.
     ///
     /// # Errors
-    /// Those of [`Init::param`]: a parameter crosses the budget, or the device fails.
+    /// The errors of [`Init::param`]: a parameter crosses the budget, or the device fails.
     pub fn of_projections(
         init: &mut Init<'_, B>,
         path: &str,
@@ -166,7 +166,7 @@ impl<B: Backend> Linear<B> {
     /// The output for `x [rows, in]`: `[rows, out]`. No adapter drops inputs.
     ///
     /// # Errors
-    /// Those of [`Executor::linear`]: `x` has not `in` columns, the output crosses the budget, or the device fails.
+    /// The errors of [`Executor::linear`]: `x` does not have `in` columns, the output crosses the budget, or the device fails.
     pub fn output(&self, executor: &Executor<B>, x: &Tensor<B>) -> Result<Tensor<B>> {
         self.output_dropping(executor, x, None)
     }
@@ -191,7 +191,7 @@ impl<B: Backend> Linear<B> {
     /// Adds the gradients of the parameters, for inputs `x [rows, in]` and output gradients `dy [rows, out]`.
     ///
     /// # Errors
-    /// Those of [`Param::accumulate`] and [`Executor::linear_weight_grad`]: the shapes do not fit, a gradient's buffer
+    /// The errors of [`Param::accumulate`] and [`Executor::linear_weight_grad`]: the shapes do not fit, a gradient's buffer
     /// crosses the budget, or the device fails.
     pub fn accumulate(&self, executor: &Executor<B>, x: &Tensor<B>, dy: &Tensor<B>) -> Result<()> {
         self.accumulate_dropping(executor, x, dy, None)
@@ -210,7 +210,7 @@ impl<B: Backend> Linear<B> {
     /// Writes the input gradient, for output gradients `dy [rows, out]`, to `dx [rows, in]`.
     ///
     /// # Errors
-    /// Those of [`Executor::linear_input_grad_into`]: the shapes do not fit, an adapter's temporary tensor crosses the
+    /// The errors of [`Executor::linear_input_grad_into`]: the shapes do not fit, an adapter's temporary tensor crosses the
     /// budget, or the device fails.
     pub fn input_gradient_into(&self, executor: &Executor<B>, dy: &Tensor<B>, dx: &Tensor<B>) -> Result<()> {
         self.weight.input_gradient_into(executor, dy, dx)?;

@@ -68,7 +68,7 @@ pub trait Layer<B: Backend> {
     /// Runs the forward pass and leaves the gradient rule on the tape.
     ///
     /// # Errors
-    /// Those of the executor's ops: the input has a shape that the layer does not take, an output or its scratch crosses the
+    /// The errors of the executor's ops: the input has a shape that the layer does not take, an output or its scratch crosses the
     /// budget, or the device fails.
     fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>>;
 

@@ -19,7 +19,7 @@ impl<B: Backend> Positions<B> {
     /// A layer at `path` for sequences of `length`.
     ///
     /// # Errors
-    /// Those of [`Init::param`]: a parameter crosses the budget, or the device fails.
+    /// The errors of [`Init::param`]: a parameter crosses the budget, or the device fails.
     pub fn new(init: &mut Init<'_, B>, path: &str, length: usize, width: usize, start: Start) -> Result<Self> {
         let layer = init.executor().ledger().layer_id(path);
         Ok(Self { layer, weight: init.param(layer, ParamRole::Weight, [length, width], start)? })

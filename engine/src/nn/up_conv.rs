@@ -21,7 +21,7 @@ impl<B: Backend> UpConv2d<B> {
     /// A layer at `path` from `channels` to `filters`.
     ///
     /// # Errors
-    /// Those of [`Init::uniform`]: a parameter crosses the budget, or the device fails.
+    /// The errors of [`Init::uniform`]: a parameter crosses the budget, or the device fails.
     pub fn new(init: &mut Init<'_, B>, path: &str, channels: usize, filters: usize) -> Result<Self> {
         let layer = init.executor().ledger().layer_id(path);
         // Windows do not overlap: each output reads one pixel.

@@ -150,7 +150,7 @@ impl<B: Backend> Pruning<B> {
         })
     }
 
-    /// How many weights of each of `params` the masks let go, and the bytes of its mask.
+    /// How many weights of each of `params` the masks set to zero, and the bytes of its mask.
     ///
     /// # Errors
     /// Fails when the device does.

@@ -176,8 +176,8 @@ pub(crate) fn answering(experiment: &Experiment) -> Cow<'_, Experiment> {
     Cow::Owned(own)
 }
 
-/// Places for the blocks of `passes`, and what growing would come to; `None` where blocks are placed as they come, or are
-/// better so.
+/// Places for the blocks of `passes`, and the memory that growing would take; `None` if blocks are placed as they come, or if
+/// that is better.
 fn found(
     resolved: &Resolved,
     machine: &Machine,

@@ -1,4 +1,4 @@
-//! What would fit although it changes the training itself: for a plan that no batch, precision or checkpointing mends.
+//! What would fit although it changes the training itself: for a plan that no batch, precision or checkpointing makes fit.
 
 use crate::{
     device::{Target, profile},
@@ -27,8 +27,8 @@ type Candidates = fn(&Plan) -> Vec<Experiment>;
 const SETTINGS: [Candidates; 6] = [loss_chunks, optimizers, adapters, frozen, lengths, cards];
 
 /// Changes of what is trained with which the plan fits, at most `count`, each with the batch and the checkpointing it needs:
-/// chunks of the loss, another optimizer, adapters, frozen layers, shorter sequences, a larger card. Where none of them is
-/// enough alone, all of them together.
+/// chunks of the loss, another optimizer, adapters, frozen layers, shorter sequences, a larger card. If none of them is enough
+/// alone, all of them together.
 ///
 /// # Errors
 /// Fails where [`predict`](crate::plan::predict()) does.

@@ -169,14 +169,14 @@ pub(super) fn evaluation(plan: &Plan) -> Bytes {
         + plan.target.profile().map(|profile| profile.context).unwrap_or_default()
 }
 
-/// The same peak by fewer micro-batches: each after the second repeats the second to the byte.
+/// The same experiment with fewer micro-batches and the same peak: each micro-batch after the second repeats it to the byte.
 fn shortened(experiment: &Experiment) -> Experiment {
     let mut short = experiment.clone();
     short.batch.accumulation = short.batch.accumulation.min(2);
     short
 }
 
-/// Fastest first. Of configurations that come to the very same memory and time one stands for all.
+/// Sorts the fastest first. Of several configurations with the same memory and time, one is kept.
 pub(super) fn ranked(mut found: Vec<Advice>) -> Vec<Advice> {
     found.sort_by(|a, b| a.step_secs.total_cmp(&b.step_secs).then(a.peak.cmp(&b.peak)));
     found.dedup_by(|b, a| (a.peak, a.step_secs) == (b.peak, b.step_secs));

@@ -81,7 +81,7 @@ pub struct Group {
     pub curves: Vec<Curve>,
 }
 
-/// The curves of one run: those of each step, those of each test.
+/// The curves of one run: one point a step, and one point a test.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Curves {
     /// The groups.

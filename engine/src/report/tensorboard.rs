@@ -160,7 +160,7 @@ fn masked(sum: u32) -> u32 {
     sum.rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// CRC-32C (Castagnoli), as RFC 3720 has it.
+/// CRC-32C (Castagnoli), as RFC 3720 defines it.
 fn crc32c(bytes: &[u8]) -> u32 {
     let step = |sum: u32, byte: &u8| (sum >> 8) ^ TABLE[((sum ^ u32::from(*byte)) & 0xff) as usize];
     !bytes.iter().fold(!0, step)

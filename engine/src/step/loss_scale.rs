@@ -40,7 +40,7 @@ impl LossScale {
         self.scale
     }
 
-    /// Whether it changes with what steps come to.
+    /// Whether it changes with the results of steps.
     pub(super) fn is_dynamic(&self) -> bool {
         self.is_dynamic
     }

@@ -9,7 +9,7 @@ pub trait MicroBatch {
     /// Images `[samples, height, width, channels]` or tokens `[samples, length]`; of a training set that lies on the device,
     /// the places of the samples in it.
     fn inputs(&self) -> HostSlice<'_>;
-    /// `[samples * labels of a sample]`, values by their bits in f32; none of a training set on the device.
+    /// The labels `[samples * labels of a sample]`, values by their bits in f32; empty for a training set on the device.
     fn labels(&self) -> &[u32];
 }
 

@@ -19,7 +19,7 @@ pub trait Source {
     /// Goes to the beginning of the tensor `name`.
     ///
     /// # Errors
-    /// Fails when there is none of this shape and type.
+    /// Fails when there is no tensor of this name, shape and type.
     fn find(&mut self, name: &str, shape: Shape, dtype: DType) -> Result<()>;
 
     /// Reads the next bytes of the tensor.

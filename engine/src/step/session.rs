@@ -70,7 +70,7 @@ impl<B: Backend> Session<B> {
     /// that loads them saves that time.
     ///
     /// # Errors
-    /// Those of [`Session::new`].
+    /// The errors of [`Session::new`].
     pub fn replaced(
         executor: Executor<B>,
         experiment: &Experiment,

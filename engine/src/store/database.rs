@@ -32,7 +32,7 @@ pub(super) const BESIDE: [&str; 4] = [FILE, LOG, INDEX, "runs.db-journal"];
 
 /// How long another program's writing is waited for.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// A file that another program makes at this moment has its first bytes after so long.
+/// How long it takes at most until a file that another program is making has its first bytes.
 const MAKING: Duration = Duration::from_millis(200);
 
 /// An open database.
@@ -170,7 +170,7 @@ impl Database {
         Ok(result)
     }
 
-    /// Does `work`, in which other programs are waited for so long.
+    /// Does `work`, and waits for other programs for this long.
     pub(super) fn patiently<T>(
         &self,
         patience: Duration,

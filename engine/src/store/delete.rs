@@ -27,7 +27,7 @@ use crate::{
 
 /// How the name of a folder begins whose run is being deleted. No key has such a beginning.
 pub(super) const AWAY: char = '~';
-/// Giving room back waits so long for other programs.
+/// How long giving room back waits for other programs.
 const HASTE: Duration = Duration::from_millis(100);
 
 impl Store {
@@ -51,7 +51,7 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes for good the runs that were put away at least so long ago. Returns how many those were.
+    /// Deletes for good the runs that were put away at least this long ago. Returns how many there were.
     ///
     /// # Errors
     /// Fails where [`Store::delete`] does.

@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// What to do where a store cannot be mended.
+/// What to do if a store cannot be repaired.
 const OTHER: &str = "name another folder with --store or PLIMSOLL_STORE";
 /// The words for a full disk.
 pub(super) const FULL: &str = "cannot be written: the disk is full; make room on it";

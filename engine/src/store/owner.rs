@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 /// A sign of life is written this often at least.
 pub(super) const PULSE: std::time::Duration = std::time::Duration::from_secs(10);
-/// A process that cannot be asked for counts as gone after so long without a sign of life.
+/// A process that cannot be asked for counts as gone after this long without a sign of life.
 const SILENCE: SignedDuration = SignedDuration::from_secs(60);
 
 /// A process that records a run.

@@ -24,14 +24,14 @@ use crate::{
 
 /// The op that cuDNN is for, by its name in timelines.
 const CONVOLUTION: &str = "convolution";
-/// How often it is said that kernels are being compiled.
+/// The interval at which the compiling of kernels is reported.
 const COMPILING_EVERY: Duration = Duration::from_secs(5);
 
 /// A GPU, open and warmed up.
 pub(crate) struct Gpu {
     device: Rc<Device>,
     process: Process,
-    /// Whether attention may go by tensor cores.
+    /// Whether attention may use tensor cores.
     tensor_cores: Cell<bool>,
 }
 

@@ -13,7 +13,7 @@ use crossbeam_channel::Receiver;
 
 use crate::{error::Result, words::words};
 
-/// A checkpoint that is written waits so long at most for the record of the steps before it.
+/// The longest that a written checkpoint waits for the record of the steps before it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Where the checkpoints of a run go.

@@ -106,7 +106,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         run
     }
 
-    /// Takes over what a run had come to.
+    /// Takes over the progress of an earlier run.
     fn go_on_from(&mut self, progress: &Progress) {
         let SoFar { train_loss, tested, test_loss, test_accuracy, best_test_accuracy, .. } = progress.so_far;
         (self.step, self.tested, self.before_secs) = (progress.step, tested, progress.secs);
@@ -416,7 +416,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         }
     }
 
-    /// Says what of the data could not be read, when it is more than was said before.
+    /// Reports which data could not be read, when it is more than was reported before.
     fn report_skipped(&mut self) {
         uncounted(|| {
             if let Some(skipped) = self.spec.dataset.skipped().filter(|skipped| skipped.count > self.skipped) {

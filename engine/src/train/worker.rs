@@ -147,7 +147,7 @@ impl Worker {
         self.threads = ThreadPool::of(count, self.priority);
     }
 
-    /// Finds out, once for each card, whether attention may go by its tensor cores.
+    /// Finds out, once for each card, whether attention may use its tensor cores.
     #[cfg(feature = "cuda")]
     fn check(&mut self, experiment: &Experiment, events: &EventSink) {
         let is_narrow = matches!(experiment.precision.compute(), DType::Bf16 | DType::F16);

@@ -60,7 +60,7 @@ fn copy<T: Float, U: Float>([rows, columns]: [usize; 2], x: &[T], from: Strided,
 /// Columns turned at a time.
 const STRIP: usize = 32;
 
-/// Runs [`Layout::Transpose`](crate::backend::ops::Layout::Transpose), of matrices of so many rows and columns.
+/// Runs [`Layout::Transpose`](crate::backend::ops::Layout::Transpose), of matrices of this many rows and columns.
 fn transpose<T: Float>([rows, columns]: [usize; 2], x: &[T], y: &mut [T]) {
     // Strips of columns, which become whole rows.
     let (matrix, strips) = (rows * columns, columns.div_ceil(STRIP));

@@ -102,8 +102,8 @@ fn is_lost(error: CUresult) -> bool {
     )
 }
 
-/// Ends a context that is lost, so that the next one is another. The libraries retain it too and never let go, so that a
-/// release alone does not end it. What it left in pools goes back by a context made for that.
+/// Ends a context that is lost, so that the next one is another. The libraries retain it too and never release it, so that a
+/// release alone does not end it. What it left in pools is returned by a context made for that.
 pub(super) fn renew(handle: sys::CUdevice, left: Left) {
     // SAFETY: nothing of this process uses the context any more.
     let _ = unsafe { sys::cuDevicePrimaryCtxReset_v2(handle) };

@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 /// Set to 1, every run on a GPU is guarded.
 const VARIABLE: &str = "PLIMSOLL_GUARD";
 
-/// Bytes behind a block at the least: what an index that is off by a vector or a row of few elements comes to.
+/// The least number of bytes behind a block: as far as an index reaches that is off by a vector or by a row of few elements.
 const GAP: u64 = 512;
 /// What stands in them.
 const MARK: u8 = 0xA5;

@@ -257,7 +257,7 @@ mod tests {
         optimizer::gradient_norm,
     };
 
-    /// From Turing to Blackwell.
+    /// Compute capabilities from Turing to Blackwell.
     const CAPABILITIES: [(i32, i32); 5] = [(7, 5), (8, 0), (8, 9), (9, 0), (12, 0)];
 
     fn takes(source: &Source, types: [DType; 2], capability: (i32, i32), more: &[String]) {

@@ -62,9 +62,9 @@ pub enum Did {
     },
     /// What a pool grew by for a block that two free chunks together would hold.
     Joined {
-        /// By how much the pool grew for neighbouring chunks.
+        /// How much the pool grew for neighbouring chunks.
         neighbours_grew_bytes: u64,
-        /// By how much the pool grew for chunks that are apart.
+        /// How much the pool grew for chunks that are apart.
         apart_grew_bytes: u64,
     },
     /// What pools of these limits give.
@@ -73,7 +73,7 @@ pub enum Did {
     Followed {
         /// What the pool reserved.
         reserved_bytes: u64,
-        /// By how much the free memory fell.
+        /// How far the free memory fell.
         fell_bytes: i64,
         /// What is still gone after the pool is.
         kept_bytes: i64,

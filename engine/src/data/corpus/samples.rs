@@ -109,7 +109,7 @@ impl Samples {
     /// Samples as tokens, on all cores, in their order.
     ///
     /// # Errors
-    /// Those of [`Samples::encoded`].
+    /// The errors of [`Samples::encoded`].
     pub(super) fn all_encoded(&self, samples: &[u32]) -> Result<Vec<Encoded>> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let share = samples.len().div_ceil(threads).max(1);

@@ -160,7 +160,7 @@ fn strftime_now(format: &str) -> Result<String, Failure> {
     written.map_err(|error| Failure::new(ErrorKind::InvalidOperation, error.to_string()))
 }
 
-/// As Python's `json.dumps` writes it: a space after each comma and colon, and nothing escaped for a web page.
+/// Writes JSON as Python's `json.dumps` does: a space after each comma and colon, and nothing escaped for a web page.
 fn to_json(value: Value, options: Kwargs) -> Result<Value, Failure> {
     let indent: Option<usize> = options.get("indent")?;
     let failed = |error: serde_json::Error| Failure::new(ErrorKind::InvalidOperation, error.to_string());

@@ -152,7 +152,7 @@ impl Categories {
         self.counts.len()
     }
 
-    /// How many share the last feature; 0 where each has one of its own.
+    /// How many categories share the last feature; 0 if each has one of its own.
     pub(super) fn shared(&self) -> usize {
         if self.len() > MOST_SLOTS { self.len() + 1 - MOST_SLOTS } else { 0 }
     }

@@ -31,7 +31,7 @@ pub enum ColumnUse {
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnFacts {
-    /// Its name.
+    /// The column's name.
     pub name: String,
     /// What it is used as.
     pub used: ColumnUse,
@@ -44,7 +44,7 @@ pub struct ColumnFacts {
 /// What was found out about a table before a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableFacts {
-    /// Its file.
+    /// The table's file.
     pub path: PathBuf,
     /// Bytes of it, unpacked.
     pub bytes: Bytes,
@@ -62,7 +62,7 @@ pub struct TableFacts {
     pub label: String,
     /// What is learned of it.
     pub task: TableTask,
-    /// What its classes are called; none of a regression.
+    /// The names of its classes; empty for a regression.
     pub classes: Vec<String>,
     /// Rows that were left out because they cannot be read.
     pub left_out_count: usize,

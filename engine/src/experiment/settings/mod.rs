@@ -295,8 +295,7 @@ impl Setting {
         })
     }
 
-    /// The value as TOML; `None` where it is used by none of the chosen kinds, is left out, or is at a default that needs no
-    /// line.
+    /// The value as TOML; `None` if none of the chosen kinds uses it, is left out, or is at a default that needs no line.
     pub(crate) fn line(&self, e: &Experiment) -> Option<String> {
         if !self.is_used(e) {
             return None;

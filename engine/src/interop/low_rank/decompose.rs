@@ -1,6 +1,6 @@
 //! From a layer's weight to its factors, and back.
 //!
-//! Of a matrix they are its truncated singular value decomposition, with the root of each value on either side. Of a larger
+//! For a matrix they are its truncated singular value decomposition, with the root of each value on either side. For a larger
 //! kernel they are a Tucker-2 decomposition (Kim et al. 2016): bases of the inputs and of the outputs and the kernel between
 //! them, by higher-order orthogonal iteration (De Lathauwer et al. 2000).
 

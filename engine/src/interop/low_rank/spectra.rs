@@ -87,7 +87,7 @@ impl Spectra {
     /// The ranks of a model of `choice`, by the names of its layers.
     ///
     /// # Errors
-    /// The problem of a size that no ranks come to, and of a file whose factors were made by another share.
+    /// The problem of a size that no ranks reach, and of a file whose factors were made by another share.
     pub fn ranks(&self, choice: &LowRank) -> Result<RankTable, Problem> {
         match &self.found {
             Found::Factors(own) if (own.energy, own.size) == (choice.energy, choice.size) => Ok(own.table()),

@@ -64,8 +64,8 @@ pub(super) fn svd_bytes(extents: [usize; 2], vectors: Vectors) -> usize {
     numbers * size_of::<f64>() + workspace(extents, vectors).unaligned_bytes_required()
 }
 
-/// The singular values of a matrix `[rows, columns]`, which lies row by row, and the vectors that are wanted. `None` where
-/// the iteration comes to no end, as for numbers that are not finite.
+/// The singular values of a matrix `[rows, columns]`, which lies row by row, and the vectors that are wanted. `None` if the
+/// iteration does not end, as for numbers that are not finite.
 pub(super) fn svd(matrix: &[f64], extents: [usize; 2], vectors: Vectors) -> Option<Svd> {
     let [rows, columns] = extents;
     let least = rows.min(columns);

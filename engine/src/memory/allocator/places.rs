@@ -47,7 +47,7 @@ type Turn = (u64, usize);
 const CLOSE: u64 = 500;
 
 impl Places {
-    /// The best that were found for these requests, in a segment of a pool as `profile` has it.
+    /// The best places that were found for these requests, in a segment of a pool with this `profile`.
     pub fn of(requests: &Requests, profile: &PoolProfile) -> Self {
         let mut bottom = 0;
         let turns = taking_turns(requests, &mut bottom);

@@ -241,7 +241,7 @@ impl Pool {
         hasher.finish()
     }
 
-    /// A step is over: a pool that gives back lets go of the segments that nothing lies in.
+    /// Marks the end of a step: a pool that gives back releases the segments that nothing lies in.
     pub fn step_ended(&mut self) {
         if self.policy != PoolPolicy::Release {
             return;

@@ -6,7 +6,7 @@ use crate::{error::Result, memory::tally};
 /// The most steps and evaluations that are run until the pool is as it was before.
 const PASSES: u64 = 16;
 
-/// The recordings of a run's passes, by number; that of the first step is 0.
+/// The recordings of a run's passes, by number; the first step has number 0.
 pub(super) struct Passes {
     /// The passes of the model as it is built, after the first step.
     pub(super) whole: OfModel,

@@ -1,7 +1,7 @@
 //! Places for the blocks of a run on a GPU, by a dry run that asks a pool which grows.
 //!
 //! Always holds: what is found is a function of the resolved experiment and the machine, so that a run is placed as its plan
-//! was; and it is never more than what the pool would come to by growing.
+//! was; and it is never more than what the pool would take by growing.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{
     plan::Resolved,
 };
 
-/// What a run of `resolved` asks a pool for that grows, and what that comes to.
+/// What a run of `resolved` requests from a pool that grows, and what that takes.
 ///
 /// # Errors
 /// Fails when the model cannot be built.
@@ -27,7 +27,7 @@ pub fn requests(resolved: &Resolved, machine: &Machine) -> Result<(Requests, Byt
     Ok((ledger.take_requests(), ledger.reserved()))
 }
 
-/// The places, and what growing would come to; `None` where blocks are placed as they come, or are better so.
+/// The places, and the memory that growing would take; `None` if blocks are placed as they come, or if that is better.
 pub(super) fn found(resolved: &Resolved, machine: &Machine) -> Result<Option<(Arc<Places>, Bytes)>> {
     let Target::Gpu(profile) = resolved.target() else { return Ok(None) };
     if resolved.experiment().gpu.pool != PoolPolicy::Planned {

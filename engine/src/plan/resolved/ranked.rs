@@ -15,7 +15,7 @@ use crate::{
 /// The experiment with its ranks, and what they were found from; `known` is what was found from the weights of another one.
 ///
 /// # Errors
-/// The problem of weights that cannot be read, and of a share that no ranks come to.
+/// The problem of weights that cannot be read, and of a share that no ranks reach.
 pub(super) fn found(
     experiment: Experiment,
     info: &DatasetInfo,

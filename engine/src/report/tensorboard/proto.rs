@@ -20,7 +20,7 @@ impl Message {
         &self.0
     }
 
-    /// A whole number; zero is left out, as the format has it.
+    /// Adds a whole number; zero is left out, as in the format.
     pub(super) fn number(self, field: u64, value: u64) -> Self {
         if value == 0 { self } else { self.number_or_zero(field, value) }
     }

@@ -96,7 +96,7 @@ fn case(draw: &mut Draw, (weight, grad, copy): Types, rule: UpdateRule, shape: S
     Case::new(ops::Optimizer::Update(update), inputs, outputs, terms)
 }
 
-/// A state that the rule can have come to.
+/// A state that the rule can have reached.
 fn values(draw: &mut Draw, spec: &StateSpec) -> Vec<f64> {
     let count = spec.shape.elements();
     let mut above = |least: f64| draw.numbers(count).iter().map(|v| v.abs() + least).collect();

@@ -71,8 +71,8 @@ impl Checkpoint {
         Err(Problem::new("data.path", message, "bring back that table, or train on this one").into())
     }
 
-    /// What is to be said where the data are not those that the model learned from, with which a run would not go on. Of data
-    /// that were chosen otherwise, their number says nothing.
+    /// The warning if the data are not those that the model learned from, with which a run would not go on. For data that were
+    /// chosen otherwise, their number means nothing.
     pub(in crate::train) fn caution(&self, dataset: &Dataset, experiment: &Experiment) -> Option<String> {
         let Progress { samples, .. } = &self.progress;
         let found = dataset.facts().train;

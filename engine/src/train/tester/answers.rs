@@ -1,7 +1,7 @@
 //! What a model answers, counted: by class, by sample, and which class was taken for which.
 //!
-//! Always holds: an answer is the first of the largest logits, and right where the loss counts it as right, so that the
-//! right answers are the accuracy's. What is kept is memory of the host, and none of the pass that is measured.
+//! Always holds: an answer is the first of the largest logits, and right where the loss counts it as right, so that the right
+//! answers are the accuracy's. What is kept is host memory, and does not count in the pass that is measured.
 
 use super::rows::Rows;
 use crate::{experiment::Task, tensor::DType};
@@ -75,7 +75,7 @@ impl Answer {
         likeliest: [Likely { class: 0, probability: -1.0 }; LIKELIEST],
     };
 
-    /// The likeliest classes of a sample that has one class, likeliest first; none of a mask.
+    /// The likeliest classes of a sample that has one class, likeliest first; empty for a mask.
     pub fn likeliest(&self) -> &[Likely] {
         let count = self.likeliest.iter().take_while(|likely| likely.probability >= 0.0).count();
         &self.likeliest[..count]

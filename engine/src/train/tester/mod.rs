@@ -102,7 +102,7 @@ pub struct Reply {
     pub label: Option<u32>,
     /// The value that was answered, in the label's units; `None` for classes.
     pub value: Option<f64>,
-    /// The probability of each class; none of a value; of a mask, the share of the pixels that were answered so.
+    /// The probability of each class; empty for a value; for a mask, the share of the pixels that were answered so.
     pub shares: Vec<f32>,
     /// The class of each pixel, `[height * width]`; empty for a class.
     pub mask: Vec<u32>,
@@ -155,7 +155,7 @@ impl Default for Tester {
 }
 
 impl Tester {
-    /// Threads of its own, and the machine as it is measured now.
+    /// A tester with threads of its own, and the machine as it is measured now.
     pub fn new() -> Self {
         Self::of(Worker::new(ThreadPriority::Normal))
     }
@@ -226,7 +226,7 @@ impl Tester {
     /// Shows a picture, or a row of a table, to a model.
     ///
     /// # Errors
-    /// Those of [`Tester::evaluate`]; a picture that cannot be read, or data without pictures.
+    /// The errors of [`Tester::evaluate`]; a picture that cannot be read, or data without pictures.
     pub fn show(&mut self, tried: &Tried, shown: Shown<'_>) -> Result<Reply> {
         let ready = self.ready(tried, Trying::Sample)?;
         let dataset = self.dataset(&ready.resolved)?;

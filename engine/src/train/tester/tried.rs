@@ -100,7 +100,7 @@ impl Weights {
         }
     }
 
-    /// What is to be said where they did not learn from these data, or lack a part of the model.
+    /// The warning if they did not learn from these data, or lack a part of the model.
     pub(super) fn caution(&self, dataset: &Dataset, resolved: &Resolved) -> Option<String> {
         match self {
             Self::Checkpoint(checkpoint) => checkpoint.caution(dataset, resolved.experiment()),

@@ -113,11 +113,11 @@ pub struct Written {
 }
 
 impl Tester {
-    /// Writes on after `prompt`, or answers it where the model learned conversations. `say` gets the text as it comes, an
-    /// answer on a line of its own, and may break off.
+    /// Continues `prompt`, or answers it if the model learned conversations. `say` gets the text as it comes, an answer on a
+    /// line of its own, and may stop it.
     ///
     /// # Errors
-    /// Those of [`Tester::evaluate`]; a prompt that the data have no tokens for, and settings that cannot be drawn by.
+    /// The errors of [`Tester::evaluate`]; a prompt that the data have no tokens for, and settings by which nothing can be drawn.
     pub fn write(
         &mut self,
         tried: &Tried,

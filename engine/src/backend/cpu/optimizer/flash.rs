@@ -196,7 +196,7 @@ mod tests {
 
     use super::*;
 
-    /// Of every weight of 16 bits, and of what lies between it and its neighbours.
+    /// For every weight of 16 bits, and for what lies between it and its neighbours.
     #[test]
     fn half_a_gap_is_what_rounding_takes_at_the_most() {
         let bf16s = |bits: u16| (bf16::from_bits(bits).to_f32(), bf16::from_bits(bits + 1).to_f32());

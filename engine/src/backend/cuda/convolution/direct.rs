@@ -57,7 +57,7 @@ pub(in crate::backend::cuda) fn launch(kernel: &Convolution, o: &Operands<'_>) -
     }
 }
 
-/// How many squares a result of so many rows and columns has.
+/// How many squares a result of this many rows and columns has.
 fn squares(rows: usize, columns: usize) -> usize {
     rows.div_ceil(SIDE) * columns.div_ceil(SIDE)
 }

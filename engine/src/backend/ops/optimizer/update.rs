@@ -91,11 +91,11 @@ pub enum UpdateRule {
         /// The type of a weight that has corrections.
         narrow: Option<NarrowWeight>,
     },
-    /// APOLLO-Mini of a matrix (Zhu et al. 2024, "APOLLO: SGD-like memory, AdamW-level performance", with tensor-wise scaling and
-    /// rank 1). With `p` normal, of the shorter side, `r = p^T g`, or `g p` of a matrix with more rows than columns: AdamW's
-    /// moments of `r` make `u` of it; `s = |u| / (|r| + 1e-8)`; the norm `s |g|` is at most 1.01 times that of the update
-    /// before, where that was not zero; and `w -= rate * sqrt(128) * s g`. One departure: the norm that is limited is that of
-    /// moments whose bias is corrected. Keeps `m`, `v` of the longer side and that norm, in f32 (f64 for f64).
+    /// APOLLO-Mini of a matrix (Zhu et al. 2024, "APOLLO: SGD-like memory, AdamW-level performance", with tensor-wise scaling
+    /// and rank 1). With `p` normal, of the shorter side, `r = p^T g`, or `g p` of a matrix with more rows than columns:
+    /// AdamW's moments of `r` make `u` of it; `s = |u| / (|r| + 1e-8)`; the norm `s |g|` is at most 1.01 times the norm of the
+    /// update before, if that was not zero; and `w -= rate * sqrt(128) * s g`. One departure: the norm that is limited is that
+    /// of moments whose bias is corrected. Keeps `m`, `v` of the longer side and that norm, in f32 (f64 for f64).
     ApolloMini {
         /// The constants.
         moments: Moments,
@@ -157,8 +157,8 @@ pub(crate) struct AdamConstants {
 }
 
 impl Update {
-    /// Of [`UpdateRule::Adam`], or with decoupled decay of [`UpdateRule::AdamW`] and its narrower forms:
-    /// `rate * (m / c1) / (sqrt(v / c2) + e) = (rate * sqrt(c2) / c1) * m / (sqrt(v) + e * sqrt(c2))`.
+    /// The constants of [`UpdateRule::Adam`], or, with decoupled decay, of [`UpdateRule::AdamW`] and its narrower forms: `rate
+    /// * (m / c1) / (sqrt(v / c2) + e) = (rate * sqrt(c2) / c1) * m / (sqrt(v) + e * sqrt(c2))`.
     pub(crate) fn adam(&self, moments: &Moments, is_decoupled: bool) -> AdamConstants {
         let Moments { beta1, beta2, epsilon, step } = *moments;
         let step = i32::try_from(step).unwrap_or(i32::MAX);
