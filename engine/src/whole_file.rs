@@ -164,7 +164,7 @@ pub fn reason(error: &io::Error) -> String {
             "the system allows no such name: it is too long, or has a sign that may not be in one; choose another"
                 .to_owned()
         }
-        io::ErrorKind::NotADirectory => "a file stands where a folder is to be".to_owned(),
+        io::ErrorKind::NotADirectory => "there is a file where a folder is needed".to_owned(),
         io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only".to_owned(),
         _ => error.to_string(),
     }

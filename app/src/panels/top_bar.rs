@@ -102,7 +102,7 @@ fn title(ui: &mut Ui, context: &PanelContext<'_>) {
         None if document.shipped.is_some() => {
             "A preset that ships with the program. Your changes to it are kept as a draft among the presets.".to_owned()
         }
-        None => "Not saved to a file yet; it is kept for the next session all the same.".to_owned(),
+        None => "Not saved to a file yet; it is kept for the next session anyway.".to_owned(),
     };
     let text = RichText::new(format!("{}{changed}", document.name())).color(theme::palette(ui).strong());
     ui.add(egui::Label::new(text).truncate().sense(egui::Sense::hover())).on_hover_text(hover);

@@ -94,7 +94,7 @@ impl<'a> Subject<'a> {
         let Self::Weights { data, path, .. } = self else { return None };
         let is_of_a_run = path.file_name().is_some_and(|name| Checkpoint::NAMES.iter().any(|own| name == *own));
         let is_stand_in = matches!(data.kind, DataKind::Shapes | DataKind::Tokens);
-        (is_stand_in && !is_of_a_run).then_some("generated data stand in for its own: choose those under Data")
+        (is_stand_in && !is_of_a_run).then_some("generated data replace its own: choose those under Data")
     }
 
     /// What is known is known of this; `None` of a run that is not kept.

@@ -177,7 +177,7 @@ fn a_store_is_opened_by_its_path_and_nothing_else() {
 fn what_is_no_store_is_said_and_stays() {
     let place = Place::new();
     fs::write(&place.store, "a file").expect("written");
-    assert!(place.refused(&["runs"]).contains("a file stands in its place"));
+    assert!(place.refused(&["runs"]).contains("there is a file in its place"));
     fs::remove_file(&place.store).expect("removed");
     fs::create_dir(&place.store).expect("made");
     let database = place.store.join("runs.db");

@@ -59,7 +59,7 @@ impl<B: Backend> Cache<B> {
     /// What a layer keeps, made by `make` in its first pass.
     ///
     /// # Errors
-    /// Those of `make`.
+    /// The errors of `make`.
     pub fn of(&self, layer: LayerId, make: impl FnOnce() -> Result<Tensor<B>>) -> Result<Tensor<B>> {
         if let Some((_, kept)) = self.layers.borrow().iter().find(|(of, _)| *of == layer) {
             return Ok(kept.clone());

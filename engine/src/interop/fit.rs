@@ -35,7 +35,7 @@ pub use teaching::teaching;
 /// How many tensors a message names.
 const NAMED: usize = 3;
 /// What notes say of a part that is not there.
-const AFRESH: &str = "begins afresh";
+const AFRESH: &str = "begins with new values";
 
 /// Where some elements of a tensor come from.
 struct Piece {
@@ -144,7 +144,7 @@ impl Fitted {
         Ok(Self { mapped, naming, tensors, factors: None, notes, now: Now::default() })
     }
 
-    /// What its user should know: what begins afresh, what was left out.
+    /// What its user should know: what begins with new values, what was left out.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -272,7 +272,7 @@ impl Mapped {
         self.tensors.get_key_value(name).or_else(|| self.tensors.get_key_value(bare()?))
     }
 
-    /// What begins afresh because it is not there, and what is wrong: missing, misshapen, mistyped or left over.
+    /// What begins with new values because it is not there, and what is wrong: missing, misshapen, mistyped or left over.
     fn wrongs(
         &self,
         found: &Match,

@@ -22,8 +22,8 @@ impl Concat {
     /// Joins two values. This is not a [`Layer`](crate::nn::Layer), because a layer has one input.
     ///
     /// # Errors
-    /// The errors of [`Executor::concat`](crate::backend::Executor::concat): the values have different numbers of rows, the output
-    /// crosses the budget, or the device fails.
+    /// The errors of [`Executor::concat`](crate::backend::Executor::concat): the values have different numbers of rows, the
+    /// output crosses the budget, or the device fails.
     pub fn forward<'m, B: Backend>(&self, tape: &mut Tape<'m, B>, a: Value<B>, b: Value<B>) -> Result<Value<B>> {
         let _layer = tape.executor().enter(self.layer);
         let y = tape.executor().concat(&a.tensor, &b.tensor)?;

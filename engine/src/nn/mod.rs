@@ -68,8 +68,8 @@ pub trait Layer<B: Backend> {
     /// Runs the forward pass and leaves the gradient rule on the tape.
     ///
     /// # Errors
-    /// The errors of the executor's ops: the input has a shape that the layer does not take, an output or its scratch crosses the
-    /// budget, or the device fails.
+    /// The errors of the executor's ops: the input has a shape that the layer does not take, an output or its scratch crosses
+    /// the budget, or the device fails.
     fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>>;
 
     /// The layer under which its memory is booked.

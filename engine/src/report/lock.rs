@@ -128,7 +128,7 @@ impl Lock {
         for (i, peak) in lock.peaks.iter().enumerate() {
             let is_same = |other: &LockedPeak| (&other.preset, &other.device) == (&peak.preset, &peak.device);
             let checked = match lock.peaks[..i].iter().any(is_same) {
-                true => Err("stands there twice; take one out, and correct the count at the end".to_owned()),
+                true => Err("is there twice; take one out, and correct the count at the end".to_owned()),
                 false => peak.check(),
             };
             checked.map_err(|message| Error::File {
@@ -233,7 +233,7 @@ impl LockedPeak {
                 return Err(format!("`{name}` is not a phase; the phases are {}", names.join(", ")));
             }
             if self.phases[..i].iter().any(|other| other.name == *name) {
-                return Err(format!("the phase {name} stands there twice"));
+                return Err(format!("the phase {name} is there twice"));
             }
             are_of(name, *bytes, categories)?;
             if *bytes > self.bytes {

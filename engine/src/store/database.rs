@@ -132,7 +132,7 @@ impl Database {
         let has_changes = self.is_frozen && fs::metadata(&log).is_ok_and(|log| log.len() > 0);
         has_changes.then(|| {
             format!(
-                "{}: the last changes of the store stand in this file and are not shown, because nothing can be written next \
+                "{}: the last changes of the store are in this file and are not shown, because nothing can be written next \
                  to it; make room or give rights there, or copy the folder and name the copy with --store",
                 log.display()
             )

@@ -220,7 +220,7 @@ pub(super) fn no_folder(folder: &Path, error: &io::Error) -> Error {
 fn folder_words(error: &io::Error) -> String {
     let why = match error.kind() {
         io::ErrorKind::PermissionDenied => "this user has no rights to it".to_owned(),
-        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => "a file stands in its place".to_owned(),
+        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => "there is a file in its place".to_owned(),
         io::ErrorKind::StorageFull => "the disk is full".to_owned(),
         io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only".to_owned(),
         _ => error.to_string(),

@@ -285,7 +285,7 @@ fn what_cannot_be_written_is_held_back_until_it_can() {
     (1..=500).for_each(|step| recorder.take(&Event::Step(some_step(step))));
     assert!(!recorder.wait_until_kept(std::time::Duration::from_secs(20)));
     let warning = recorder.warning().expect("something is wrong");
-    assert!(warning.contains("the run goes on") && warning.contains("a file stands in its place"), "{warning}");
+    assert!(warning.contains("the run goes on") && warning.contains("there is a file in its place"), "{warning}");
     assert_eq!(recorder.warning(), None, "once is enough");
     fs::remove_file(&place).expect("removed");
     recorder.take(&Event::Step(some_step(501)));

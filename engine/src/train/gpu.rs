@@ -154,9 +154,7 @@ impl Gpu {
             "the run ends where the card is full"
         };
         (needed > free).then(|| {
-            format!(
-                "{free} of the card are free, and this run comes to {needed}: {follows}; close other programs on it"
-            )
+            format!("{free} of the card are free, and this run needs {needed}: {follows}; close other programs on it")
         })
     }
 

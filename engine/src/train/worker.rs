@@ -242,7 +242,7 @@ impl Worker {
     /// alive meanwhile.
     ///
     /// # Errors
-    /// Those of `work`.
+    /// The errors of `work`.
     pub(super) fn answer<U: Use + Send>(
         &self,
         work: U,

@@ -43,7 +43,7 @@ Examples:
   plimsoll card-report --device cuda:0 -o my-card.json
   plimsoll card-report --device cuda:1 --minutes 20 -o second.json
 
-Exit status 1 when a part found something wrong; the file is written all the same.")]
+Exit status 1 when a part found something wrong; the file is written anyway.")]
 pub(super) struct CardReport {
     /// The card, by its number
     #[arg(long, value_name = "D", default_value = "cuda:0")]

@@ -50,7 +50,7 @@ pub(super) fn ui(ui: &mut Ui, dots: &[Dot<'_>], budget: Option<f64>) {
     }
     if dots.iter().any(|dot| !dot.in_focus) {
         let hover =
-            "Runs on other data or another kind of device, as far as they lie in these axes. They do not compare.";
+            "Runs on other data or another kind of device, as far as they lie in these axes. They cannot be compared.";
         entries.push(entry(Some(palette.process.gamma_multiply(DIMMED)), "other data".to_owned(), hover));
     }
     let mut kinds: Vec<ModelKind> =

@@ -224,7 +224,7 @@ impl Index {
         let Wrong { column, message } = wrong;
         let place = column.map_or(format!("line {number}"), |column| format!("line {number}, column {column}"));
         if !self.skips {
-            let message = format!("{message}; mend the line, or write data.skip_broken = true to leave such lines out");
+            let message = format!("{message}; fix the line, or write data.skip_broken = true to leave such lines out");
             return Err(Error::file_at(path, place, message));
         }
         let error = || Error::file_at(path, place, message).to_string();

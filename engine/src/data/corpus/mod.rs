@@ -116,7 +116,7 @@ fn is_packed(data: &Data) -> bool {
 fn check(data: &Data) -> Result<()> {
     within("data.length", data.length, 1, MAX_LENGTH, "a length")?;
     if data.placement == Placement::Device {
-        let message = "samples of text have labels of their own, which the training set on a device has not";
+        let message = "samples of text have labels of their own, which the training set on a device does not have";
         return Err(Problem::new("data.placement", message, "write \"streamed\" or \"host\"").into());
     }
     Ok(())

@@ -227,7 +227,7 @@ fn a_broken_line_is_named_and_left_out_where_that_is_asked() {
     let message = said(&data);
     let place = format!("{} (line 48213, column 20): is not JSON: EOF while parsing a string", path.display());
     assert!(message.starts_with(&place), "{message}");
-    assert!(message.ends_with("mend the line, or write data.skip_broken = true to leave such lines out"), "{message}");
+    assert!(message.ends_with("fix the line, or write data.skip_broken = true to leave such lines out"), "{message}");
     let skipping = Data { skip_broken: true, ..data };
     let facts = facts(&skipping);
     assert_eq!((facts.samples, facts.left_out_count), (48_223, 2));

@@ -157,8 +157,8 @@ fn value_of(values: &[f64], ends: &Ends) -> Result<Goal, String> {
     if !square.is_normal() {
         let how = if square.is_finite() { "near to" } else { "far from" };
         return Err(format!(
-            "has values from {least:e} (line {of_least}) to {most:e} (line {of_most}), too {how} each other to be told apart; mend \
-             them, write the column in another unit, or choose another data.label"
+            "has values from {least:e} (line {of_least}) to {most:e} (line {of_most}), too {how} each other to be told apart; \
+             fix them, write the column in another unit, or choose another data.label"
         ));
     }
     Ok(Goal::Value)

@@ -191,7 +191,7 @@ impl Wrong {
         let largest = if is_first { first } else { number };
         let message = format!(
             "{largest:e} is too far from the other numbers of its column, which is held in 32 bits: its numbers differ by {:.1e} at \
-             most; mend the field, leave it empty where it is not known, or write the column in another unit",
+             most; fix the field, leave it empty if it is not known, or write the column in another unit",
             f32::MAX
         );
         Self { line: is_first.then_some(line), ..Self::of(column, message) }
@@ -263,7 +263,7 @@ impl<'a> Filling<'a> {
         let Columns { names, columns, label_at, label, .. } = &mut self.plan;
         if record.len() != names.len() {
             let (count, fields) = (record.len(), if record.len() == 1 { "field" } else { "fields" });
-            let message = format!("{count} {fields}, and the first line names {} columns; mend the row", names.len());
+            let message = format!("{count} {fields}, and the first line names {} columns; fix the row", names.len());
             return Err(Wrong { column: None, line: None, message });
         }
         let comma_free = self.dialect.separator != b',';
@@ -377,7 +377,7 @@ fn check_label(name: &str, bytes: &[u8], field: Field, label: &Label, rows: usiz
 }
 
 fn endless(bytes: &[u8]) -> String {
-    format!("{} is not finite; write a finite number, or leave the field empty where it is not known", quoted(bytes))
+    format!("{} is not finite; write a finite number, or leave the field empty if it is not known", quoted(bytes))
 }
 
 fn no_number(name: &str, bytes: &[u8], rows: usize) -> String {
@@ -387,7 +387,7 @@ fn no_number(name: &str, bytes: &[u8], rows: usize) -> String {
         rows => format!("the {rows} rows before it have numbers"),
     };
     format!(
-        "{} is not a number, and {before}; mend the field, leave it empty where it is not known, write data.categorical = \
+        "{} is not a number, and {before}; fix the field, leave it empty if it is not known, write data.categorical = \
          \"{name}\" where the column holds categories",
         quoted(bytes)
     )

@@ -142,7 +142,7 @@ pub(super) fn broken(error: &TomlError, text: &str, path: &Path) -> Error {
         _ if said.contains("duplicate") => format!("{found} is given twice; take one of the two out"),
         (Some(key), Some((message, mend))) => format!("{key}: {message}; {mend}"),
         _ => {
-            format!("{said}; a line is `key = value`, text stands in double quotes, and a group begins with [its name]")
+            format!("{said}; a line is `key = value`, text is in double quotes, and a group begins with [its name]")
         }
     };
     Error::file_at(path, place(text, span.start), message)

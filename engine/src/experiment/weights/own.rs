@@ -38,7 +38,7 @@ impl Own {
         Some(Self { experiment, facts })
     }
 
-    /// How the pixels of its images were scaled; `None` where they had no colours, and where it is not known.
+    /// How the pixels of its images were scaled; `None` if they had no colours, and if it is not known.
     pub(crate) fn normalise(&self) -> Option<Normalise> {
         let mut before: Option<Self> = None;
         for _ in 0..MOST_RUNS {

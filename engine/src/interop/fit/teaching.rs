@@ -1,6 +1,6 @@
 //! The weights of a model that teaches.
 //!
-//! Refuses those that lack a part of it: what begins afresh has learned nothing that could be taught.
+//! Refuses those that lack a part of it: what begins with new values has learned nothing that could be taught.
 
 use super::{AFRESH, Fitted, slots};
 use crate::{

@@ -145,7 +145,7 @@ fn what_does_not_add_up_is_refused_by_its_name() {
     assert!(said(&|peaks| peaks[0].phases[0].name = "nirst step".to_owned()).contains("`nirst step` is not a phase"));
     assert!(said(&|peaks| peaks[0].phases[0].bytes -= 1).contains("add up to"));
     assert!(said(&|peaks| peaks[1].bytes += 1).contains("peak 2"));
-    assert!(said(&|peaks| peaks[1] = peaks[0].clone()).contains("stands there twice"));
+    assert!(said(&|peaks| peaks[1] = peaks[0].clone()).contains("is there twice"));
     let misspelt = |peaks: &mut Vec<LockedPeak>| {
         let bytes = peaks[0].categories.remove("activations").expect("some");
         peaks[0].categories.insert("activavions".to_owned(), bytes);

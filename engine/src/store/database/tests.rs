@@ -156,7 +156,7 @@ fn what_is_no_store_to_be_read_is_told_apart_and_left() {
     assert!(!text.contains("there is nothing to do") && text.contains("is kept in this file"), "{text}");
     fs::remove_dir_all(files).expect("removed");
     let under = Database::open_existing(&place).expect_err("a file").to_string();
-    assert!(under.contains("a file stands in its place"), "{under}");
+    assert!(under.contains("there is a file in its place"), "{under}");
     assert_eq!(contents(folder.path()), [(place.clone(), Vec::new())]);
     // A database of another program that has no tables yet.
     let other = Connection::open(&place).expect("a file");

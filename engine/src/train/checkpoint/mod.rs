@@ -373,7 +373,7 @@ pub(super) fn prepare(folder: &Path) -> Result<Claim> {
     let claim = claim.map_err(|refused| match refused {
         Refused::System(error) => closed(error),
         Refused::NoFile(lock) => {
-            let message = "is a link or a folder, where the file is to stand that says which process trains the run; remove it";
+            let message = "is a link or a folder in place of the file that says which process trains the run; remove it";
             Error::file(lock, message)
         }
         Refused::Held(pid) => {

@@ -182,8 +182,8 @@ impl Tester {
     /// Tests a model on its test set.
     ///
     /// # Errors
-    /// [`crate::Error::Budget`] where it would cross the budget or what the machine has free; weights of another model; data that
-    /// cannot be read.
+    /// [`crate::Error::Budget`] where it would cross the budget or what the machine has free; weights of another model; data
+    /// that cannot be read.
     pub fn evaluate(&mut self, tried: &Tried) -> Result<Evaluation> {
         let ready = self.ready(tried, Trying::TestSet)?;
         let (dataset, samples) = (self.dataset(&ready.resolved)?, ready.resolved.evaluation_batch());

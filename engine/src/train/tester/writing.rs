@@ -117,7 +117,8 @@ impl Tester {
     /// line of its own, and may stop it.
     ///
     /// # Errors
-    /// The errors of [`Tester::evaluate`]; a prompt that the data have no tokens for, and settings by which nothing can be drawn.
+    /// The errors of [`Tester::evaluate`]; a prompt that the data have no tokens for, and settings by which nothing can be
+    /// drawn.
     pub fn write(
         &mut self,
         tried: &Tried,

@@ -150,7 +150,7 @@ fn a_head_for_other_classes_begins_afresh_and_is_said() {
     experiment.data.classes = 6;
     let next = trained(&beginning_with(&experiment, at("out")), &at("next"));
     let said = next.warnings.join("\n");
-    assert!(said.contains("head.classes.weight begins afresh: classifier.weight is [4, 16]"), "{said}");
+    assert!(said.contains("head.classes.weight begins with new values: classifier.weight is [4, 16]"), "{said}");
     let (first, loaded) = (tensors(&at("first/last.safetensors")), tensors(&at("next/last.safetensors")));
     assert_eq!(first["patches.weight"], loaded["patches.weight"]);
     // Vision transformers begin with a head of zeros.
@@ -160,7 +160,9 @@ fn a_head_for_other_classes_begins_afresh_and_is_said() {
         let tried = Tried::begun(beginning_with(experiment, at("out")));
         Tester::new().evaluate(&tried).unwrap_or_else(|error| panic!("{error}")).caution
     };
-    assert!(caution(&experiment).is_some_and(|said| said.contains("by chance: head.classes.weight begins afresh")));
+    assert!(
+        caution(&experiment).is_some_and(|said| said.contains("by chance: head.classes.weight begins with new values"))
+    );
     experiment.data.classes = 4;
     assert_eq!(caution(&experiment), None);
 }
@@ -245,7 +247,7 @@ fn a_decoder_without_its_head_gets_one_and_it_is_said() {
     safetensors::save(&whole, &file).expect("written");
     let next = trained(&beginning_with(&experiment, at("out")), &at("next"));
     let said = next.warnings.join("\n");
-    assert!(said.contains("the head begins afresh: the file has none"), "{said}");
+    assert!(said.contains("the head begins with new values: the file has none"), "{said}");
 }
 
 #[test]

@@ -157,7 +157,7 @@ fn what_is_missing_of_weights_is_said() {
     app(&window).sender.send(Action::UsePath(Purpose::Weights, gone));
     until(&mut window, |app| app.state.prediction.obstacle.is_some());
     window.run_steps(2);
-    assert!(window.query_by_label_contains("Mend what the Experiment pane shows in red, and how these").is_some());
+    assert!(window.query_by_label_contains("Fix what the Experiment pane shows in red, and how these").is_some());
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_prompt_for_published_weights_is_text_where_their_tokenizer_is_there() {
     let (mut experiment, _, kept) = trained(decoder());
     let (mut window, _store) = opened_on_weights(&experiment);
     assert!(window.query_by_label_contains("There is no tokenizer next to these weights").is_some());
-    assert!(window.query_by_label_contains("generated data stand in").is_none(), "a run learned from them");
+    assert!(window.query_by_label_contains("generated data replace").is_none(), "a run learned from them");
     let write = |window: &mut Window, prompt: &str| {
         window.get_by_role_and_label(Role::MultilineTextInput, "Prompt").focus();
         window.run_steps(2);
@@ -188,14 +188,14 @@ fn a_prompt_for_published_weights_is_text_where_their_tokenizer_is_there() {
     experiment.weights.path = Some(published);
     let (mut window, _store) = opened_on_weights(&experiment);
     assert!(window.query_by_label_contains("There is no tokenizer next to").is_none());
-    assert!(window.query_by_label_contains("generated data stand in").is_none(), "a prompt is the model's own");
+    assert!(window.query_by_label_contains("generated data replace").is_none(), "a prompt is the model's own");
     write(&mut window, "w3 w1");
     until(&mut window, |app| app.state.trial.wrote.is_some());
     let written = &app(&window).state.trial.written;
     assert!(written.starts_with("w3 w1") && written.matches('w').count() > 2, "{written}");
     tested(&mut window);
     window.run_steps(2);
-    assert!(window.query_by_label_contains("generated data stand in for its own").is_some());
+    assert!(window.query_by_label_contains("generated data replace its own").is_some());
 }
 
 #[test]

@@ -105,8 +105,8 @@ pub(in crate::panels::experiment) const PRUNE_END: Numeric = (
     Spec {
         key: "prune.end_step",
         name: "End after",
-        help: "The update after which weights are pruned last; the steps that are left mend what was lost. It changes neither \
-                memory nor time.",
+        help: "The update after which weights are pruned last; the steps that are left repair what was lost. It changes \
+                neither memory nor time.",
     },
     Number {
         stops: &[0., 50., 100., 200., 500., 1000., 2000., 5000.],
