@@ -99,7 +99,7 @@ fn known(ui: &mut Ui, Card { profile, kernels }: &Card) {
     row(ui, "memory", &Ok(format!("{}, {} for a process", profile.capacity, profile.usable_memory())));
     row(ui, "context", &Ok(format!("{} ({source})", profile.context)));
     if *kernels > Bytes::ZERO {
-        row(ui, "kernels of the run", &Ok(format!("at most {kernels}, in addition to the context")));
+        row(ui, "kernels of the run", &Ok(format!("at most {kernels}, plus the context")));
     }
     row(ui, "pool", &Ok(format!("grows by {} and more, blocks of {}", profile.pool.segment, profile.pool.granule)));
     row(ui, "f32 at most", &Ok(tera(profile.rates.f32)));
