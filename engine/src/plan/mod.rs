@@ -254,7 +254,7 @@ impl Plan {
     /// card is short of.
     pub fn load(&self) -> Bytes {
         match self.target {
-            Target::Cpu { .. } => self.peak.live,
+            Target::Cpu(_) => self.peak.live,
             Target::Gpu(_) => self.peak.process,
         }
     }
