@@ -19,6 +19,8 @@ pub struct Rates {
     pub depthwise_flops: f64,
     /// What share of the arithmetic of products convolutions reach, which gather what they multiply.
     pub convolutions: f64,
+    /// What share of it attention reaches, which takes exponentials between its products.
+    pub attention: f64,
     /// Operand bytes that streaming kernels move in a second, by dtype: narrow types are converted on their way.
     pub bytes: [f64; 4],
     /// Seconds of a launch that does nothing, with what surrounds one: its result is allocated, booked and dropped.
@@ -33,14 +35,15 @@ impl Rates {
         flops: [6e10, 1.5e11, 1e11, 1e11],
         depthwise_flops: 1e10,
         convolutions: 0.7,
+        attention: 0.3,
         bytes: [1e10, 1e10, 5e9, 3e9],
         launch_secs: 3e-6,
     };
 
     /// Whether each is a rate: a figure above zero.
     pub(crate) fn is_sane(&self) -> bool {
-        let Self { flops, depthwise_flops, convolutions, bytes, launch_secs } = self;
-        let rates = flops.iter().chain(bytes).chain([depthwise_flops, convolutions, launch_secs]);
+        let Self { flops, depthwise_flops, convolutions, attention, bytes, launch_secs } = self;
+        let rates = flops.iter().chain(bytes).chain([depthwise_flops, convolutions, attention, launch_secs]);
         rates.into_iter().all(|rate| rate.is_finite() && *rate > 0.0)
     }
 
@@ -50,10 +53,10 @@ impl Rates {
             return self;
         }
         let share = threads.max(1) as f64 / all as f64;
-        let Self { flops, depthwise_flops, convolutions, bytes, launch_secs } = self;
+        let Self { flops, depthwise_flops, convolutions, attention, bytes, launch_secs } = self;
         let part = |rates: [f64; 4]| rates.map(|rate| rate * share);
         let depthwise_flops = depthwise_flops * share;
-        Self { flops: part(flops), depthwise_flops, convolutions, bytes: part(bytes), launch_secs }
+        Self { flops: part(flops), depthwise_flops, convolutions, attention, bytes: part(bytes), launch_secs }
     }
 
     /// A card's at its peak; with `tf32`, products of f32 at that rate.
@@ -66,6 +69,7 @@ impl Rates {
             flops: [peak.f64, f32, bf16, peak.half],
             depthwise_flops: peak.f32,
             convolutions: 1.0,
+            attention: 1.0,
             bytes: [peak.bytes; 4],
             launch_secs: peak.launch_secs,
         }
@@ -78,6 +82,7 @@ impl Rates {
         let rate = match kernel {
             Kernel::Depthwise(_) => self.depthwise_flops,
             Kernel::Convolution(_) => self.flops[at] * self.convolutions,
+            Kernel::Attention(_) => self.flops[at] * self.attention,
             _ => self.flops[at],
         };
         let arithmetic = kernel.flops() as f64 / rate;

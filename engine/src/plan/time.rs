@@ -10,7 +10,7 @@ use std::time::Instant;
 use crate::{
     backend::{
         Cpu, DType, Executor, FLOATS, Kernel, Rates, Window,
-        ops::{Convolution, Depthwise, Elementwise, Linear, MatMul},
+        ops::{Attention, AttentionShape, Convolution, Depthwise, Elementwise, Linear, MatMul},
         thread_pool::{ThreadPool, ThreadPriority},
     },
     device::cpu_threads,
@@ -93,8 +93,9 @@ fn round(executor: &Executor<Cpu>) -> Result<Rates> {
     let kernel = Kernel::from(Depthwise::Forward(window));
     let depthwise_flops = kernel.flops() as f64 / fastest(2, || executor.launch(kernel, &[&x, &weight], &[&y]))?;
     let convolutions = (convolution_flops(executor)? / flops[1]).min(1.0);
+    let attention = (attention_flops(executor)? / flops[1]).min(1.0);
     let launch_secs = launch_secs(executor)?;
-    Ok(Rates { flops, depthwise_flops, convolutions, bytes, launch_secs })
+    Ok(Rates { flops, depthwise_flops, convolutions, attention, bytes, launch_secs })
 }
 
 /// Flops a second of a convolution with both of its gradients, at a size that many small networks have.
@@ -114,6 +115,19 @@ fn convolution_flops(executor: &Executor<Cpu>) -> Result<f64> {
         rates.1 += fastest(2, || executor.launch(kernel, &[a, b], &[to]))?;
     }
     Ok(rates.0 / rates.1)
+}
+
+/// Flops a second of attention with its gradient, of short sequences.
+fn attention_flops(executor: &Executor<Cpu>) -> Result<f64> {
+    let heads = 4;
+    let s = AttentionShape { batch: 8, length: 64, heads, kv_heads: heads, head_dim: 32, is_causal: true, window: 0 };
+    let tensor = |elements: usize| executor.filled(0.5, [elements], DType::F32, Category::Scratch, "calibration");
+    let (qkv, gradient) = (tensor(s.rows() * s.packed())?, tensor(s.rows() * s.packed())?);
+    let (y, sums) = (tensor(s.rows() * s.width())?, tensor(s.rows() * heads)?);
+    let (forward, backward) = (Attention::Efficient(s), Attention::EfficientGrad(s));
+    let secs = fastest(2, || executor.launch(forward, &[&qkv], &[&y, &sums]))?
+        + fastest(2, || executor.launch(backward, &[&qkv, &y, &sums, &y], &[&gradient]))?;
+    Ok((Kernel::from(forward).flops() + Kernel::from(backward).flops()) as f64 / secs)
 }
 
 /// Seconds of a launch that does next to nothing, with its result.
@@ -137,6 +151,7 @@ fn fastest_of(a: Rates, b: Rates) -> Rates {
         flops: most(a.flops, b.flops),
         depthwise_flops: a.depthwise_flops.max(b.depthwise_flops),
         convolutions: a.convolutions.max(b.convolutions),
+        attention: a.attention.max(b.attention),
         bytes: most(a.bytes, b.bytes),
         launch_secs: a.launch_secs.min(b.launch_secs),
     }
