@@ -211,7 +211,7 @@ impl Session {
             }
             Event::Paused(paused) => record.status = if *paused { Status::Paused } else { Status::Running },
             // A start that was refused has no run.
-            Event::Ended { run, outcome, summary } if record.key == *run => record.ended(outcome, *summary),
+            Event::Ended { run, outcome, summary } if record.key == *run => record.ended(outcome, **summary),
             Event::Machine(_)
             | Event::Started { .. }
             | Event::Thinned { .. }

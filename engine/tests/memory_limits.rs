@@ -42,7 +42,7 @@ fn run(trainer: &Trainer, experiment: &Experiment, anyway: bool) -> (Outcome, Su
     loop {
         let event = trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on");
         if let Event::Ended { outcome, summary, .. } = event {
-            return (outcome, summary);
+            return (outcome, *summary);
         }
     }
 }

@@ -54,7 +54,7 @@ fn train(trainer: &Trainer, experiment: Experiment) -> (Option<Arc<Plan>>, Outco
     for event in trainer.events() {
         match event {
             Event::Started { plan, .. } => planned = Some(plan),
-            Event::Ended { outcome, summary, .. } => return (planned, outcome, summary),
+            Event::Ended { outcome, summary, .. } => return (planned, outcome, *summary),
             _ => {}
         }
     }

@@ -40,7 +40,7 @@ pub(super) fn run(
         };
         has_broken |= watch(&event).is_break();
         if let Event::Ended { outcome, summary, .. } = event {
-            return Ok((outcome, summary));
+            return Ok((outcome, *summary));
         }
     }
 }

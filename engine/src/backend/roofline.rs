@@ -17,9 +17,13 @@ pub struct Rates {
     pub flops: [f64; 4],
     /// Arithmetic of depthwise convolutions, which reuse little of what they read.
     pub depthwise_flops: f64,
+    /// What share of the arithmetic of products convolutions reach, which gather what they multiply.
+    pub convolutions: f64,
+    /// What share of it attention reaches, which takes exponentials between its products.
+    pub attention: f64,
     /// Operand bytes that streaming kernels move in a second, by dtype: narrow types are converted on their way.
     pub bytes: [f64; 4],
-    /// Seconds of a launch that does nothing.
+    /// Seconds of a launch that does nothing, with what surrounds one: its result is allocated, booked and dropped.
     pub launch_secs: f64,
 }
 
@@ -30,14 +34,16 @@ impl Rates {
     pub const NOMINAL: Self = Self {
         flops: [6e10, 1.5e11, 1e11, 1e11],
         depthwise_flops: 1e10,
+        convolutions: 0.7,
+        attention: 0.3,
         bytes: [1e10, 1e10, 5e9, 3e9],
         launch_secs: 3e-6,
     };
 
     /// Whether each is a rate: a figure above zero.
     pub(crate) fn is_sane(&self) -> bool {
-        let Self { flops, depthwise_flops, bytes, launch_secs } = self;
-        let rates = flops.iter().chain(bytes).chain([depthwise_flops, launch_secs]);
+        let Self { flops, depthwise_flops, convolutions, attention, bytes, launch_secs } = self;
+        let rates = flops.iter().chain(bytes).chain([depthwise_flops, convolutions, attention, launch_secs]);
         rates.into_iter().all(|rate| rate.is_finite() && *rate > 0.0)
     }
 
@@ -47,9 +53,10 @@ impl Rates {
             return self;
         }
         let share = threads.max(1) as f64 / all as f64;
-        let Self { flops, depthwise_flops, bytes, launch_secs } = self;
+        let Self { flops, depthwise_flops, convolutions, attention, bytes, launch_secs } = self;
         let part = |rates: [f64; 4]| rates.map(|rate| rate * share);
-        Self { flops: part(flops), depthwise_flops: depthwise_flops * share, bytes: part(bytes), launch_secs }
+        let depthwise_flops = depthwise_flops * share;
+        Self { flops: part(flops), depthwise_flops, convolutions, attention, bytes: part(bytes), launch_secs }
     }
 
     /// A card's at its peak; with `tf32`, products of f32 at that rate.
@@ -61,6 +68,8 @@ impl Rates {
         Self {
             flops: [peak.f64, f32, bf16, peak.half],
             depthwise_flops: peak.f32,
+            convolutions: 1.0,
+            attention: 1.0,
             bytes: [peak.bytes; 4],
             launch_secs: peak.launch_secs,
         }
@@ -70,7 +79,12 @@ impl Rates {
     pub fn secs(&self, kernel: &Kernel, dtype: DType, operand_bytes: u64) -> f64 {
         // Other types than floating-point types count as f32.
         let at = FLOATS.iter().position(|d| *d == dtype).unwrap_or(1);
-        let rate = if matches!(kernel, Kernel::Depthwise(_)) { self.depthwise_flops } else { self.flops[at] };
+        let rate = match kernel {
+            Kernel::Depthwise(_) => self.depthwise_flops,
+            Kernel::Convolution(_) => self.flops[at] * self.convolutions,
+            Kernel::Attention(_) => self.flops[at] * self.attention,
+            _ => self.flops[at],
+        };
         let arithmetic = kernel.flops() as f64 / rate;
         let traffic = operand_bytes as f64 / self.bytes[at];
         arithmetic.max(traffic) + self.launch_secs

@@ -1,14 +1,16 @@
 //! What is known of devices that need not be here: cards, and what a run is planned for.
 //!
-//! Owns the [`Profile`] of a card, those that ship, and the [`Target`] of a run. What is in this machine is for
+//! Owns the [`Profile`] of a card, those that ship, the [`Processor`] as far as memory depends on it, and the [`Target`] of a run. What is in this machine is for
 //! [`hardware`](crate::hardware) to find out.
 
 mod description;
 mod pool_policy;
+mod processor;
 pub mod profile;
 pub mod target;
 
 pub use description::Description;
 pub use pool_policy::PoolPolicy;
+pub use processor::{Instructions, Processor, cpu_threads};
 pub use profile::Profile;
-pub use target::{Target, cpu_threads};
+pub use target::Target;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::{
     device::{
-        Profile,
+        Processor, Profile,
         profile::{named, shipped},
     },
     error::Problem,
@@ -16,11 +16,8 @@ use crate::{
 /// What a run is planned for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Target {
-    /// The processor of this machine.
-    Cpu {
-        /// Threads that a kernel runs on.
-        threads: usize,
-    },
+    /// The processor.
+    Cpu(Processor),
     /// An NVIDIA GPU.
     Gpu(Arc<Profile>),
 }
@@ -34,15 +31,10 @@ impl Target {
     /// What is known of the GPU.
     pub fn profile(&self) -> Option<&Profile> {
         match self {
-            Self::Cpu { .. } => None,
+            Self::Cpu(_) => None,
             Self::Gpu(profile) => Some(profile),
         }
     }
-}
-
-/// How many threads the processor's kernels run on.
-pub fn cpu_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// The number in `cuda:N`.

@@ -15,7 +15,7 @@ use crate::{
     backend::Rates,
     bytes::Bytes,
     device::{
-        Description, Profile, Target, cpu_threads,
+        Description, Instructions, Processor, Profile, Target,
         profile::{self, PoolProfile},
         target::{cuda_index, problem},
     },
@@ -47,7 +47,7 @@ pub struct Machine(Arc<Known>);
 #[derive(Debug, Clone, PartialEq)]
 struct Known {
     version: u64,
-    threads: usize,
+    processor: Processor,
     rates: Rates,
     process_base: Bytes,
     /// The free memory; `None` if the system does not report it, and for a nominal machine.
@@ -60,13 +60,13 @@ struct Known {
 }
 
 impl Machine {
-    /// A machine without measurements: nominal rates, a process of no size, memory without limit, no GPU. Reads nothing but the
-    /// number of threads, so it is the same on every call.
+    /// A machine of which nothing is measured: nominal rates, a process of no size, memory without limit, no GPU. Reads
+    /// nothing but what the processor is, so it is the same on every call.
     pub fn nominal() -> Self {
-        let (threads, rates) = (cpu_threads(), Rates::NOMINAL);
+        let (processor, rates) = (Processor::detect(), Rates::NOMINAL);
         let known = Known {
             version: 0,
-            threads,
+            processor,
             rates,
             process_base: Bytes::ZERO,
             free_memory: None,
@@ -98,7 +98,7 @@ impl Machine {
     /// Rates of the kernels on `target`; with `tf32`, products of f32 are rounded to TF32.
     pub fn rates(&self, target: &Target, tf32: bool) -> Rates {
         match target {
-            Target::Cpu { threads } => self.0.rates.of_threads(*threads, self.0.threads),
+            Target::Cpu(processor) => self.0.rates.of_threads(processor.threads, self.0.processor.threads),
             Target::Gpu(profile) => Rates::of_card(profile, tf32),
         }
     }
@@ -144,7 +144,7 @@ impl Machine {
             return Err(problem.into());
         }
         if device == "cpu" {
-            return Ok(Target::Cpu { threads: self.0.threads });
+            return Ok(Target::Cpu(self.0.processor));
         }
         self.profile(device).map(Target::Gpu).ok_or_else(|| {
             let why = self.known_gpus().err().map(|why| format!(" ({why})")).unwrap_or_default();
@@ -161,7 +161,9 @@ impl Machine {
     /// Fails where [`target`](Self::target) does.
     pub fn target_of(&self, experiment: &Experiment) -> Result<Target> {
         let target = match self.target(&experiment.device)? {
-            Target::Cpu { .. } if experiment.run.threads > 0 => Target::Cpu { threads: experiment.run.threads },
+            Target::Cpu(processor) if experiment.run.threads > 0 => {
+                Target::Cpu(Processor { threads: experiment.run.threads, ..processor })
+            }
             target => target,
         };
         let gpu = cuda_index(&experiment.device).and_then(|index| self.gpu(index as usize));
@@ -194,7 +196,13 @@ impl Machine {
     /// The same machine with another number of threads of the processor.
     #[must_use]
     pub fn with_threads(&self, threads: usize) -> Self {
-        self.changed(|known| known.threads = threads)
+        self.changed(|known| known.processor.threads = threads)
+    }
+
+    /// The same with a processor that has these instructions.
+    #[must_use]
+    pub fn with_instructions(&self, instructions: Instructions) -> Self {
+        self.changed(|known| known.processor.instructions = instructions)
     }
 
     /// The same machine with measured rates of the processor.
@@ -348,7 +356,7 @@ mod tests {
     #[test]
     fn names_mean_the_processor_a_gpu_by_number_or_a_card() {
         let machine = Machine::nominal();
-        assert!(matches!(machine.target("cpu"), Ok(Target::Cpu { threads: 1.. })));
+        assert!(matches!(machine.target("cpu"), Ok(Target::Cpu(Processor { threads: 1.., .. }))));
         let card = machine.target("rtx4060-8g").expect("ships");
         assert_eq!(card.profile().map(|p| p.slug.as_str()), Some("rtx4060-8g"));
     }

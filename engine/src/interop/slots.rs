@@ -2,7 +2,7 @@
 
 use crate::{
     backend::{DryRun, Executor, Rates, Shape},
-    device::Target,
+    device::{Processor, Target},
     error::Result,
     experiment::{DatasetInfo, Experiment},
     memory::{Bookkeeping, Ledger},
@@ -56,6 +56,6 @@ pub(super) fn dry(experiment: &Experiment, info: &DatasetInfo) -> Result<Session
     let ledger = Ledger::new(None, false);
     // What else a run of it would hold is not computed.
     ledger.keep_books(Bookkeeping::default());
-    let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, Rates::NOMINAL), ledger);
+    let executor = Executor::new(DryRun::new(Target::Cpu(Processor::with_threads(1)), Rates::NOMINAL), ledger);
     Session::new(executor, experiment, info)
 }

@@ -10,7 +10,7 @@ use crate::{
     autograd::{Tape, Value},
     backend::{DryRun, Executor, Rates},
     data::DatasetInfo,
-    device::Target,
+    device::{Processor, Target},
     error::Result,
     experiment::{Checkpointing, Execution, Experiment},
     memory::{Category, Ledger, Phase},
@@ -60,7 +60,8 @@ struct Cost {
 
 /// Each block's costs, by a dry run of the forward pass.
 fn costs(experiment: &Experiment, info: &DatasetInfo) -> Result<Vec<Cost>> {
-    let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, Rates::NOMINAL), Ledger::new(None, false));
+    let executor =
+        Executor::new(DryRun::new(Target::Cpu(Processor::with_threads(1)), Rates::NOMINAL), Ledger::new(None, false));
     executor.set_eager(experiment.execution == Execution::Eager);
     let kept = Experiment { checkpointing: Checkpointing::None, ..experiment.clone() };
     let model = Model::build(&executor, &kept, info)?;

@@ -106,7 +106,7 @@ impl Forward {
         let is_gpu = target.is_gpu();
         let of_target = || -> Result<_> {
             let ledger = match target {
-                Target::Cpu { .. } => Ledger::logging(),
+                Target::Cpu(_) => Ledger::logging(),
                 Target::Gpu(_) => Ledger::for_target(target, experiment.gpu.pool, resolved.line(), false, true),
             };
             ledger.follow(places.as_ref());
@@ -160,7 +160,7 @@ impl Forward {
     /// What counts against the budget at the peak: the bytes alive, or on a GPU the whole process.
     pub fn load(&self) -> Bytes {
         match &self.target {
-            Target::Cpu { .. } => self.live,
+            Target::Cpu(_) => self.live,
             Target::Gpu(profile) => profile.context + self.reserved,
         }
     }

@@ -255,7 +255,7 @@ impl Plan {
     /// card runs out of.
     pub fn load(&self) -> Bytes {
         match self.target {
-            Target::Cpu { .. } => self.peak.live,
+            Target::Cpu(_) => self.peak.live,
             Target::Gpu(_) => self.peak.process,
         }
     }

@@ -168,7 +168,7 @@ impl<'a> Dry<'a> {
             Ledger::for_target(&target, experiment.gpu.pool, resolved.line(), is_strict, recording)
         };
         let ledger = match (purpose, &target) {
-            (Purpose::Record, Target::Cpu { .. }) => Ledger::logging(),
+            (Purpose::Record, Target::Cpu(_)) => Ledger::logging(),
             (Purpose::Record, Target::Gpu(_)) => of_target(false, true),
             (Purpose::Refuse, _) => of_target(true, false),
             (Purpose::Ask, _) => of_target(false, false),
@@ -323,7 +323,7 @@ fn dry_run(resolved: &Resolved, machine: &Machine, places: Option<Arc<Places>>) 
 pub fn process(resolved: &Resolved, machine: &Machine, reserved: Bytes) -> Bytes {
     match resolved.target() {
         // The data themselves are part of the base, once they are open.
-        Target::Cpu { .. } => machine.process_base() + resolved.host().fed() + Bytes(heap::grows(reserved.0)),
+        Target::Cpu(_) => machine.process_base() + resolved.host().fed() + Bytes(heap::grows(reserved.0)),
         Target::Gpu(profile) => profile.context + reserved,
     }
 }

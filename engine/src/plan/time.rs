@@ -9,7 +9,7 @@ use std::time::Instant;
 use crate::{
     backend::{
         Cpu, DType, Executor, FLOATS, Kernel, Rates, Window,
-        ops::{Activation, Depthwise, Elementwise, Linear, MatMul},
+        ops::{Attention, AttentionShape, Convolution, Depthwise, Elementwise, Linear, MatMul},
         thread_pool::{ThreadPool, ThreadPriority},
     },
     device::cpu_threads,
@@ -91,9 +91,56 @@ fn round(executor: &Executor<Cpu>) -> Result<Rates> {
     let weight = executor.filled(0.5, [size, size, 64], DType::F32, Category::Scratch, "calibration")?;
     let kernel = Kernel::from(Depthwise::Forward(window));
     let depthwise_flops = kernel.flops() as f64 / fastest(2, || executor.launch(kernel, &[&x, &weight], &[&y]))?;
-    let small = tensor(4, DType::F32)?;
-    let launch_secs = fastest(20, || executor.launch(Activation::Relu, &[], &[&small]))?;
-    Ok(Rates { flops, depthwise_flops, bytes, launch_secs })
+    let convolutions = (convolution_flops(executor)? / flops[1]).min(1.0);
+    let attention = (attention_flops(executor)? / flops[1]).min(1.0);
+    let launch_secs = launch_secs(executor)?;
+    Ok(Rates { flops, depthwise_flops, convolutions, attention, bytes, launch_secs })
+}
+
+/// Flops a second of a convolution with both of its gradients, at a size that many small networks have.
+fn convolution_flops(executor: &Executor<Cpu>) -> Result<f64> {
+    let window = Window { batch: 32, height: 8, width: 8, channels: 32, filters: 64, size: 3, stride: 1, padding: 1 };
+    let tensor = |elements: usize| executor.filled(0.5, [elements], DType::F32, Category::Scratch, "calibration");
+    let (x, y) = (tensor(window.elements())?, tensor(window.out_elements())?);
+    let (weight, gradient) = (tensor(window.filters * window.taps())?, tensor(window.filters * window.taps())?);
+    let kernels = [
+        (Convolution::Forward(window), [&x, &weight, &y]),
+        (Convolution::InputGrad(window), [&y, &weight, &x]),
+        (Convolution::WeightGrad { window, accumulate: false }, [&x, &y, &gradient]),
+    ];
+    let mut rates = (0.0, 0.0);
+    for (kernel, [a, b, to]) in kernels {
+        rates.0 += Kernel::from(kernel).flops() as f64;
+        rates.1 += fastest(2, || executor.launch(kernel, &[a, b], &[to]))?;
+    }
+    Ok(rates.0 / rates.1)
+}
+
+/// Flops a second of attention with its gradient, of short sequences.
+fn attention_flops(executor: &Executor<Cpu>) -> Result<f64> {
+    let heads = 4;
+    let s = AttentionShape { batch: 8, length: 64, heads, kv_heads: heads, head_dim: 32, is_causal: true, window: 0 };
+    let tensor = |elements: usize| executor.filled(0.5, [elements], DType::F32, Category::Scratch, "calibration");
+    let (qkv, gradient) = (tensor(s.rows() * s.packed())?, tensor(s.rows() * s.packed())?);
+    let (y, sums) = (tensor(s.rows() * s.width())?, tensor(s.rows() * heads)?);
+    let (forward, backward) = (Attention::Efficient(s), Attention::EfficientGrad(s));
+    let secs = fastest(2, || executor.launch(forward, &[&qkv], &[&y, &sums]))?
+        + fastest(2, || executor.launch(backward, &[&qkv, &y, &sums, &y], &[&gradient]))?;
+    Ok((Kernel::from(forward).flops() + Kernel::from(backward).flops()) as f64 / secs)
+}
+
+/// Seconds of a launch that does next to nothing, with its result.
+fn launch_secs(executor: &Executor<Cpu>) -> Result<f64> {
+    const LAUNCHES: usize = 100;
+    let x = executor.filled(0.5, [16], DType::F32, Category::Scratch, "calibration")?;
+    let secs = fastest(5, || {
+        for _ in 0..LAUNCHES {
+            let y = executor.allocate([16], DType::F32, Category::Activations, "calibration")?;
+            executor.launch(Elementwise::Add, &[&x], &[&y])?;
+        }
+        Ok(())
+    })?;
+    Ok(secs / LAUNCHES as f64)
 }
 
 /// The best of two measurements, figure by figure: what else the machine did only makes a kernel slower.
@@ -102,6 +149,8 @@ fn fastest_of(a: Rates, b: Rates) -> Rates {
     Rates {
         flops: most(a.flops, b.flops),
         depthwise_flops: a.depthwise_flops.max(b.depthwise_flops),
+        convolutions: a.convolutions.max(b.convolutions),
+        attention: a.attention.max(b.attention),
         bytes: most(a.bytes, b.bytes),
         launch_secs: a.launch_secs.min(b.launch_secs),
     }

@@ -189,7 +189,7 @@ mod tests {
         recorder.take(&Event::Evaluated { step: 3, at_secs: 3.5, loss: 0.25, accuracy: 0.75, errors: None });
         let measured = Peak { live: Bytes(3000), ..Peak::default() };
         let summary = Summary { steps: 3, measured, ..Summary::default() };
-        recorder.take(&Event::Ended { run: 1, outcome: Outcome::Finished, summary });
+        recorder.take(&Event::Ended { run: 1, outcome: Outcome::Finished, summary: Box::new(summary) });
         let key = recorder.key().clone();
         assert_eq!(recorder.finish(), None);
         let store = Store::open(folder.path()).expect("a store");

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     bytes::Bytes,
-    device::{cpu_threads, target::cuda_index},
+    device::{Instructions, cpu_threads, target::cuda_index},
     error::{Error, Problem, Result},
     experiment::Experiment,
     hardware::Machine,
@@ -92,7 +92,7 @@ impl Lock {
 
     /// The machine that its peaks are of: nothing of the one that it runs on but what the file says.
     pub fn machine(&self) -> Machine {
-        Machine::nominal().with_threads(self.threads)
+        Machine::nominal().with_threads(self.threads).with_instructions(Instructions::Basic)
     }
 
     /// The version of the program that wrote it.

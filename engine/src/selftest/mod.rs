@@ -30,7 +30,7 @@ use serde::Serialize;
 use crate::{
     backend::{Backend, Cpu, DryRun, Executor, Rates},
     bytes::Bytes,
-    device::{Target, cpu_threads},
+    device::{Processor, Target, cpu_threads},
     error::{Error, Result, panic_text},
     experiment::{Experiment, limits::MAX_BUDGET},
     memory::{Ledger, probe::Meter},
@@ -63,7 +63,7 @@ impl Bench<Cpu> {
 }
 
 fn cpu() -> Target {
-    Target::Cpu { threads: cpu_threads() }
+    Target::Cpu(Processor::detect())
 }
 
 impl<B: Backend> Bench<B> {

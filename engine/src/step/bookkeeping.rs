@@ -3,7 +3,7 @@
 use crate::{
     backend::{DryRun, Executor, Rates},
     data::DatasetInfo,
-    device::Target,
+    device::{Processor, Target},
     error::Result,
     experiment::{Experiment, PruneKind},
     memory::{Bookkeeping, Ledger, tally},
@@ -23,7 +23,8 @@ pub fn bookkeeping(experiment: &Experiment, teacher: Option<&Experiment>, info: 
     shortened.quantise.calibration = experiment.quantise.calibration.min(2);
     tally::counted(|| {
         let ledger = Ledger::gathering();
-        let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, Rates::NOMINAL), ledger.clone());
+        let executor =
+            Executor::new(DryRun::new(Target::Cpu(Processor::with_threads(1)), Rates::NOMINAL), ledger.clone());
         let mut session = Session::new(executor, &shortened, info)?;
         if experiment.weights.chosen().is_some() {
             session.load(&mut Anything)?;

@@ -35,7 +35,7 @@ fn evaluated(step: u64, accuracy: f64) -> Event {
 
 fn ended(outcome: Outcome, steps: u64) -> Event {
     let measured = Peak { live: Bytes(1_300_000), reserved: Bytes(2_000_001), process: Bytes::mib(50) };
-    Event::Ended { run: 1, outcome, summary: Summary { steps, measured, secs: 3.5, ..Summary::default() } }
+    Event::Ended { run: 1, outcome, summary: Box::new(Summary { steps, measured, secs: 3.5, ..Summary::default() }) }
 }
 
 /// Records a run of so many steps from `first` on, which ends with `outcome`; an evaluation every 100 steps.

@@ -145,7 +145,6 @@ pub enum Outcome {
 
 /// What happens in a run, in order.
 #[derive(Debug, Clone)]
-#[expect(clippy::large_enum_variant, reason = "few events wait at a time, and one of a run is its end")]
 pub enum Event {
     /// More is known about the machine than before: rates, the size of the process, the memory of a GPU.
     Machine(Machine),
@@ -208,8 +207,8 @@ pub enum Event {
         run: RunId,
         /// How the run ended.
         outcome: Outcome,
-        /// What the run came to.
-        summary: Summary,
+        /// With what. Boxed, because room for thousands of events is made at once.
+        summary: Box<Summary>,
     },
 }
 

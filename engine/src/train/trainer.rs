@@ -204,7 +204,7 @@ fn serve(inbox: &Receiver<Command>, events: &EventSink, priority: ThreadPriority
         next = inbox.into_next();
         worker.measure_memory(datasets.bytes());
         events.set_machine(worker.machine());
-        events.send(Event::Ended { run: id, outcome, summary: run.summary });
+        events.send(Event::Ended { run: id, outcome, summary: Box::new(run.summary) });
     }
 }
 

@@ -4,7 +4,7 @@ use plimsoll_engine::{
     Experiment,
     backend::{DryRun, Executor, Rates},
     data::{DatasetInfo, Input},
-    device::Target,
+    device::{Processor, Target},
     experiment::{DataKind, Model, ModelKind, Stem},
     hardware::Machine,
     memory::Ledger,
@@ -17,7 +17,8 @@ const IMAGENET: DatasetInfo =
     DatasetInfo::one_label(Input::Image { height: 224, width: 224, channels: 3 }, 1000, 1000, 100);
 
 fn parameters(model: Model) -> u64 {
-    let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, Rates::NOMINAL), Ledger::new(None, false));
+    let executor =
+        Executor::new(DryRun::new(Target::Cpu(Processor::with_threads(1)), Rates::NOMINAL), Ledger::new(None, false));
     let experiment = Experiment { model, ..Experiment::default() };
     models::Model::build(&executor, &experiment, &IMAGENET).expect("no budget").parameters()
 }
@@ -46,7 +47,8 @@ fn small(kind: ModelKind) -> Experiment {
 
 #[test]
 fn the_small_stem_has_the_parameters_of_the_benchmark() {
-    let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, Rates::NOMINAL), Ledger::new(None, false));
+    let executor =
+        Executor::new(DryRun::new(Target::Cpu(Processor::with_threads(1)), Rates::NOMINAL), Ledger::new(None, false));
     let facts = DatasetInfo::one_label(Input::Image { height: 32, width: 32, channels: 3 }, 10, 100, 10);
     let model = models::Model::build(&executor, &small(ModelKind::Resnet), &facts).expect("no budget");
     assert_eq!(model.parameters(), 11_173_962);

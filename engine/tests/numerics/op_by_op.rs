@@ -9,7 +9,7 @@ use plimsoll_engine::{
         thread_pool::{ThreadPool, ThreadPriority},
     },
     data::DatasetInfo,
-    device::{Target, cpu_threads},
+    device::{Processor, Target, cpu_threads},
     memory::{Category, Ledger, Point, ledger::Recording, probe::uncounted},
     selftest::steps::{Noise, cases, passes},
     step::{Blank, Session},
@@ -17,7 +17,7 @@ use plimsoll_engine::{
 
 fn dry(experiment: &Experiment, facts: &DatasetInfo) -> [Recording; 3] {
     let executor =
-        Executor::new(DryRun::new(Target::Cpu { threads: cpu_threads() }, Rates::NOMINAL), Ledger::new(None, true));
+        Executor::new(DryRun::new(Target::Cpu(Processor::detect()), Rates::NOMINAL), Ledger::new(None, true));
     let mut session = Session::new(executor, experiment, facts).expect("no budget");
     passes(&mut session, || Blank(experiment.batch.micro)).expect("a dry run")
 }

@@ -4,7 +4,7 @@ use plimsoll_engine::{
     Experiment,
     backend::{DryRun, Executor, Rates},
     data::{DatasetInfo, Input},
-    device::Target,
+    device::{Processor, Target},
     experiment::{Data, DataKind, Model, ModelKind, Precision},
     hardware::Machine,
     memory::{Category, Ledger, Phase, Point},
@@ -17,7 +17,8 @@ fn tokens(length: usize, vocabulary: usize) -> DatasetInfo {
 }
 
 fn parameters(model: Model, facts: &DatasetInfo) -> u64 {
-    let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, Rates::NOMINAL), Ledger::new(None, false));
+    let executor =
+        Executor::new(DryRun::new(Target::Cpu(Processor::with_threads(1)), Rates::NOMINAL), Ledger::new(None, false));
     let experiment = Experiment { model, ..Experiment::default() };
     models::Model::build(&executor, &experiment, facts).expect("no budget").parameters()
 }

@@ -28,7 +28,7 @@ fn run(experiment: &Experiment, keep: Keep) -> Seen {
             Event::Thinned { step, .. } => thinned_at = Some(step),
             Event::Ended { outcome, summary, .. } => {
                 assert!(matches!(outcome, Outcome::Finished), "{outcome:?}");
-                return Seen { losses, thinned_at, summary };
+                return Seen { losses, thinned_at, summary: *summary };
             }
             _ => {}
         }

@@ -29,7 +29,7 @@ fn run(trainer: &Trainer, start: Start) -> Run {
         match trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on") {
             Event::Step(record) => losses.push(record.loss.to_bits()),
             Event::Evaluated { loss, accuracy, .. } => tests.push((loss, accuracy)),
-            Event::Ended { outcome, summary, .. } => return Run { losses, tests, outcome, summary },
+            Event::Ended { outcome, summary, .. } => return Run { losses, tests, outcome, summary: *summary },
             _ => {}
         }
     }

@@ -23,7 +23,7 @@ fn run(trainer: &Trainer, experiment: &Experiment) -> (Vec<u64>, Outcome, Summar
         match trainer.events().recv_timeout(std::time::Duration::from_secs(300)).expect("the trainer goes on") {
             Event::Step(step) => losses.push(step.loss.to_bits()),
             Event::Evaluated { loss, .. } => losses.push(loss.to_bits()),
-            Event::Ended { outcome, summary, .. } => return (losses, outcome, summary),
+            Event::Ended { outcome, summary, .. } => return (losses, outcome, *summary),
             _ => {}
         }
     }

@@ -31,7 +31,7 @@ fn run(start: Start) -> (Summary, Outcome) {
     loop {
         let event = trainer.events().recv_timeout(Duration::from_secs(300)).expect("the trainer goes on");
         if let Event::Ended { outcome, summary, .. } = event {
-            return (summary, outcome);
+            return (*summary, outcome);
         }
     }
 }

@@ -27,7 +27,7 @@ fn run(trainer: &Trainer, experiment: &Experiment) -> Run {
             Event::Evaluated { loss, accuracy, .. } => tests.push([loss, accuracy]),
             Event::Ended { outcome, summary, .. } => {
                 assert!(matches!(outcome, Outcome::Finished), "{outcome:?}: {experiment:?}");
-                return Run { losses, tests, summary };
+                return Run { losses, tests, summary: *summary };
             }
             _ => {}
         }

@@ -21,7 +21,7 @@ fn run(experiment: Experiment, folder: &Path) -> Summary {
         let event = trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on");
         if let Event::Ended { outcome, summary, .. } = event {
             assert!(matches!(outcome, Outcome::Finished), "{outcome:?}");
-            return summary;
+            return *summary;
         }
     }
 }

@@ -44,7 +44,7 @@ fn run(start: Start, stop_after: Option<usize>) -> Run {
                 }
             }
             Event::Compressed(compressed) => told = Some(compressed),
-            Event::Ended { outcome, summary, .. } => return Run { outcome, summary, losses, told },
+            Event::Ended { outcome, summary, .. } => return Run { outcome, summary: *summary, losses, told },
             _ => {}
         }
     }

@@ -90,7 +90,7 @@ impl Card {
         loop {
             match self.next() {
                 Event::Step(record) => losses.push(record.loss),
-                Event::Ended { outcome, summary, .. } => return Run { losses, outcome, summary },
+                Event::Ended { outcome, summary, .. } => return Run { losses, outcome, summary: *summary },
                 _ => {}
             }
         }

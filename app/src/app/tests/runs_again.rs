@@ -55,7 +55,7 @@ fn a_run_that_is_planned_otherwise_now_says_so() {
         recorder.take(&Event::Started { run: 1, plan: Arc::new(plan) });
         recorder.take(&Event::Evaluating { step: 0 });
         let (outcome, summary) = (Outcome::Stopped, Summary::default());
-        recorder.take(&Event::Ended { run: 1, outcome, summary });
+        recorder.take(&Event::Ended { run: 1, outcome, summary: Box::new(summary) });
         let key = recorder.key().clone();
         assert_eq!(recorder.finish(), None);
         key

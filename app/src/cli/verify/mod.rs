@@ -145,7 +145,7 @@ impl Verify {
             None => self.with_data(self.open()?)?,
         };
         let free = match &target {
-            Target::Cpu { .. } => hardware::list().cpu.available,
+            Target::Cpu(_) => hardware::list().cpu.available,
             Target::Gpu(profile) => Ok(profile.capacity),
         };
         let provenance = Provenance::now(&self.device);

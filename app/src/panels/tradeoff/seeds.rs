@@ -69,12 +69,7 @@ fn is_finished(status: &Status) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use plimsoll_engine::{
-        Experiment,
-        hardware::Machine,
-        plan::Plan,
-        train::{Event, Summary},
-    };
+    use plimsoll_engine::{Experiment, hardware::Machine, plan::Plan, train::Event};
 
     use super::*;
     use crate::session::Session;
@@ -88,7 +83,7 @@ mod tests {
             experiment.run.seed = run;
             let plan = Plan::of(&experiment, &Machine::nominal()).expect("a plan");
             session.receive(&Event::Started { run, plan: Arc::new(plan) });
-            session.receive(&Event::Ended { run, outcome, summary: Summary::default() });
+            session.receive(&Event::Ended { run, outcome, summary: Box::default() });
         }
         let dot = |run| Dot { run, at: [1.0, 0.5], is_best: false, in_focus: true };
         let dots: Vec<Dot<'_>> = session.runs().iter().map(dot).collect();

@@ -151,7 +151,8 @@ fn with_codes(o: &Operands<'_>, first: usize, code: Code, read: impl FnOnce(Code
 pub(in crate::backend) fn plan(p: &CodedProduct, width: usize, narrow: bool) -> GemmTiling {
     let [k, n] = p.columns();
     let b = if p.by_input { Layout::CopiedRows } else { Layout::CopiedColumns };
-    let product = Product { m: p.rows, n, k, width, a: Layout::of(!narrow, false), b, staged: narrow };
+    let a = Layout::of(!narrow, false);
+    let product = Product { m: p.rows, n, k, width, a, b, staged: narrow, paired: false };
     let depth = if width == 8 { 128 } else { 256 };
     GemmTiling::new(product, TileLimits { rows: if narrow { 192 } else { 480 }, columns: 64, depth })
 }

@@ -12,11 +12,13 @@ use crate::backend::ops::Convolution;
 use crate::error::Result;
 use std::ops::Range;
 
+use half::bf16;
+
 use super::{
     convert::{turn, up},
     float::Float,
     gemm::{
-        self, Matrix, Operand, Target,
+        self, Arithmetic, Matrix, Operand, Target,
         tiling::{GemmTiling, Layout, Product, TileLimits},
     },
     matrix::{MatMut, MatRef, Spread},
@@ -64,8 +66,8 @@ struct Patches<'a, T> {
 }
 
 impl<T: Float> Patches<'_, T> {
-    /// Writes the elements `columns` of the patch of `pixel` to `to`.
-    fn gather(&self, pixel: usize, columns: Range<usize>, to: &mut [T::Acc]) {
+    /// Writes the elements `columns` of the patch of `pixel` to `to`, as `copy` does it.
+    fn gather<E: Float>(&self, pixel: usize, columns: Range<usize>, copy: impl Fn(&[T], &mut [E]), to: &mut [E]) {
         let PatchGeometry { height, width, channels, rows, columns: across, taps, step, origin } = self.geometry;
         let (image, place) = (pixel / (rows * across), pixel % (rows * across));
         let top = (place / across * step) as isize + origin[0];
@@ -81,23 +83,35 @@ impl<T: Float> Patches<'_, T> {
             rest = after;
             let y = top + tap as isize;
             if y < 0 || y >= height as isize {
-                to.fill(T::Acc::ZERO);
+                to.fill(E::ZERO);
                 continue;
             }
             // The part of the run inside the line.
             let low = (-left).clamp(from as isize, until as isize) as usize;
             let high = (line as isize - left).clamp(low as isize, until as isize) as usize;
-            to[..low - from].fill(T::Acc::ZERO);
-            to[high - from..].fill(T::Acc::ZERO);
+            to[..low - from].fill(E::ZERO);
+            to[high - from..].fill(E::ZERO);
             if low < high {
                 let start = ((image * height + y as usize) * line) as isize + left;
                 let seen = &self.image[(start + low as isize) as usize..(start + high as isize) as usize];
-                match T::direct(seen) {
-                    Some(seen) => to[low - from..high - from].copy_from_slice(seen),
-                    None => up(seen, &mut to[low - from..high - from]),
-                }
+                copy(seen, &mut to[low - from..high - from]);
             }
         }
+    }
+
+    /// Gathers the patches of `pixels` one after another.
+    fn gather_all<'s, E: Float>(
+        &self,
+        pixels: Range<usize>,
+        columns: Range<usize>,
+        copy: impl Fn(&[T], &mut [E]) + Copy,
+        room: &'s mut [E],
+    ) -> MatRef<'s, E> {
+        let extents = [pixels.len(), columns.len()];
+        for (to, pixel) in room.chunks_exact_mut(columns.len()).zip(pixels) {
+            self.gather(pixel, columns.clone(), copy, to);
+        }
+        gemm::copied(room, extents)
     }
 }
 
@@ -107,11 +121,21 @@ impl<T: Float> Operand<T::Acc> for Patches<'_, T> {
     }
 
     fn block<'s>(&'s self, rows: Range<usize>, columns: Range<usize>, room: &'s mut [T::Acc]) -> MatRef<'s, T::Acc> {
-        let extents = [rows.len(), columns.len()];
-        for (to, pixel) in room.chunks_exact_mut(columns.len()).zip(rows) {
-            self.gather(pixel, columns.clone(), to);
-        }
-        gemm::copied(room, extents)
+        let copy = |seen: &[T], to: &mut [T::Acc]| match T::direct(seen) {
+            Some(seen) => to.copy_from_slice(seen),
+            None => up(seen, to),
+        };
+        self.gather_all(rows, columns, copy, room)
+    }
+}
+
+impl Operand<bf16> for Patches<'_, bf16> {
+    fn layout(&self) -> Layout {
+        Layout::CopiedRows
+    }
+
+    fn block<'s>(&'s self, rows: Range<usize>, columns: Range<usize>, room: &'s mut [bf16]) -> MatRef<'s, bf16> {
+        self.gather_all(rows, columns, |seen: &[bf16], to: &mut [bf16]| to.copy_from_slice(seen), room)
     }
 }
 
@@ -122,12 +146,15 @@ struct FlippedWeights<'a, T> {
     residue: Residue,
 }
 
-impl<T: Float> Operand<T::Acc> for FlippedWeights<'_, T> {
-    fn layout(&self) -> Layout {
-        Layout::CopiedRows
-    }
-
-    fn block<'s>(&'s self, rows: Range<usize>, columns: Range<usize>, room: &'s mut [T::Acc]) -> MatRef<'s, T::Acc> {
+impl<T: Float> FlippedWeights<'_, T> {
+    /// Copies a block, as `copy` does it.
+    fn copied<'s, E: Float>(
+        &self,
+        rows: Range<usize>,
+        columns: Range<usize>,
+        copy: impl Fn(&[T], &mut [E]),
+        room: &'s mut [E],
+    ) -> MatRef<'s, E> {
         let extents = [rows.len(), columns.len()];
         let (w, r) = (&self.window, &self.residue);
         for (to, row) in room.chunks_exact_mut(columns.len()).zip(rows) {
@@ -135,9 +162,29 @@ impl<T: Float> Operand<T::Acc> for FlippedWeights<'_, T> {
             let y = r.first[0] + (r.taps[0] - 1 - tap / r.taps[1]) * w.stride;
             let x = r.first[1] + (r.taps[1] - 1 - tap % r.taps[1]) * w.stride;
             let start = ((filter * w.size + y) * w.size + x) * w.channels;
-            up(&self.weights[start + columns.start..start + columns.end], to);
+            copy(&self.weights[start + columns.start..start + columns.end], to);
         }
         gemm::copied(room, extents)
+    }
+}
+
+impl<T: Float> Operand<T::Acc> for FlippedWeights<'_, T> {
+    fn layout(&self) -> Layout {
+        Layout::CopiedRows
+    }
+
+    fn block<'s>(&'s self, rows: Range<usize>, columns: Range<usize>, room: &'s mut [T::Acc]) -> MatRef<'s, T::Acc> {
+        self.copied(rows, columns, up, room)
+    }
+}
+
+impl Operand<bf16> for FlippedWeights<'_, bf16> {
+    fn layout(&self) -> Layout {
+        Layout::CopiedRows
+    }
+
+    fn block<'s>(&'s self, rows: Range<usize>, columns: Range<usize>, room: &'s mut [bf16]) -> MatRef<'s, bf16> {
+        self.copied(rows, columns, |from: &[bf16], to: &mut [bf16]| to.copy_from_slice(from), room)
     }
 }
 
@@ -187,37 +234,43 @@ pub(in crate::backend) fn is_pointwise(w: &Window) -> bool {
 }
 
 /// Tiling of a product of patches and weights, and whether the weights are laid out once.
-fn patches_plan(m: usize, n: usize, k: usize, width: usize, staged: bool, unshared: Layout) -> (GemmTiling, bool) {
-    let shared = shares_weights(k, n, width);
+fn patches_plan([m, n, k]: [usize; 3], arithmetic: Arithmetic, staged: bool, unshared: Layout) -> (GemmTiling, bool) {
+    let (width, paired) = (arithmetic.width(), arithmetic == Arithmetic::Paired);
+    // Pairs are laid out a tile at a time.
+    let shared = !paired && shares_weights(k, n, width);
     let b = if shared { Layout::Rows } else { unshared };
-    let product = Product { m, n, k, width, a: Layout::CopiedRows, b, staged };
+    let product = Product { m, n, k, width, a: Layout::CopiedRows, b, staged, paired };
     let depth = if shared { 384 } else { 256 } * 4 / width;
     let wide = width == 4 && !b.copied() && (n.is_multiple_of(VECTOR) || !shared);
-    (GemmTiling::new(product, TileLimits { rows: 96, columns: if wide { 256 } else { 128 }, depth }), shared)
+    let rows = if paired { 144 } else { 96 };
+    let columns = if wide || paired { 256 } else { 128 };
+    (GemmTiling::new(product, TileLimits { rows, columns, depth }), shared)
 }
 
 /// Tiling of [`forward`].
-pub(in crate::backend) fn forward_plan(w: &Window, width: usize, narrow: bool) -> (GemmTiling, bool) {
-    patches_plan(w.out_pixels(), w.filters, w.taps(), width, narrow, Layout::of(!narrow, true))
+pub(in crate::backend) fn forward_plan(w: &Window, arithmetic: Arithmetic) -> (GemmTiling, bool) {
+    let extents = [w.out_pixels(), w.filters, w.taps()];
+    patches_plan(extents, arithmetic, arithmetic.is_narrow(), arithmetic.layout(true))
 }
 
 /// Tiling of one residue of [`input_gradient`].
-pub(in crate::backend) fn input_gradient_plan(
-    w: &Window,
-    r: &Residue,
-    width: usize,
-    narrow: bool,
-) -> (GemmTiling, bool) {
+pub(in crate::backend) fn input_gradient_plan(w: &Window, r: &Residue, arithmetic: Arithmetic) -> (GemmTiling, bool) {
     let (pixels, taps) = (w.batch * r.pixels[0] * r.pixels[1], r.taps[0] * r.taps[1]);
-    patches_plan(pixels, w.channels, taps * w.filters, width, narrow || w.stride > 1, Layout::CopiedRows)
+    let staged = arithmetic.is_narrow() || w.stride > 1;
+    patches_plan([pixels, w.channels, taps * w.filters], arithmetic, staged, Layout::CopiedRows)
 }
 
-/// Tiling of [`weight_gradient`] from operands that are `narrow` into a result that is `staged`.
-pub(in crate::backend) fn weight_gradient_plan(w: &Window, width: usize, narrow: bool, staged: bool) -> GemmTiling {
-    let b = if is_pointwise(w) { Layout::of(!narrow, false) } else { Layout::CopiedRows };
-    let product =
-        Product { m: w.filters, n: w.taps(), k: w.out_pixels(), width, a: Layout::of(!narrow, true), b, staged };
-    GemmTiling::new(product, TileLimits { rows: 252, columns: 96, depth: 512 / width })
+/// Tiling of [`weight_gradient`] into a result that is `staged`.
+pub(in crate::backend) fn weight_gradient_plan(w: &Window, arithmetic: Arithmetic, staged: bool) -> GemmTiling {
+    let (width, paired) = (arithmetic.width(), arithmetic == Arithmetic::Paired);
+    let b = if is_pointwise(w) { arithmetic.layout(false) } else { Layout::CopiedRows };
+    let (m, n, k) = (w.filters, w.taps(), w.out_pixels());
+    let product = Product { m, n, k, width, a: arithmetic.layout(true), b, staged, paired };
+    let limits = match paired {
+        true => TileLimits { rows: 144, columns: 192, depth: 256 },
+        false => TileLimits { rows: 252, columns: 96, depth: 512 / width },
+    };
+    GemmTiling::new(product, limits)
 }
 
 /// Runs [`Convolution::Forward`](crate::backend::ops::Convolution::Forward).
@@ -236,7 +289,11 @@ fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T]) {
         step: w.stride,
         origin: [-(w.padding as isize); 2],
     };
-    let (plan, shared) = forward_plan(w, size_of::<T::Acc>(), !T::DIRECT);
+    let (plan, shared) = forward_plan(w, Arithmetic::of_type::<T>());
+    if let Some([image, weights]) = gemm::paired(x, weights) {
+        let patches = Patches { image, geometry };
+        return gemm::run_paired(&plan, &patches, &Matrix::new(weights, w.taps(), true), target);
+    }
     let patches = Patches { image: x, geometry };
     if shared {
         let mut room = Scratch::<T::Acc>::new(w.taps() * w.filters);
@@ -304,13 +361,17 @@ fn residue_gradient<T: Float>(w: &Window, residue: Residue, dy: &[T], weights: &
         step: 1,
         origin: [origin(0), origin(1)],
     };
-    let (plan, shared) = input_gradient_plan(w, &residue, size_of::<T::Acc>(), !T::DIRECT);
+    let (plan, shared) = input_gradient_plan(w, &residue, Arithmetic::of_type::<T>());
+    if let Some([image, weights]) = gemm::paired(dy, weights) {
+        let flipped = FlippedWeights { weights, window: *w, residue };
+        return gemm::run_paired(&plan, &Patches { image, geometry }, &flipped, target);
+    }
     let patches = Patches { image: dy, geometry };
     let flipped = FlippedWeights { weights, window: *w, residue };
     if shared {
         let rows = plan.product.k;
         let mut room = Scratch::new(rows * w.channels);
-        flipped.block(0..rows, 0..w.channels, room.elements());
+        flipped.copied(0..rows, 0..w.channels, up, room.elements());
         let laid_out = &*room.elements();
         return gemm::run(&plan, &patches, &Matrix::new(laid_out, w.channels, false), target);
     }
@@ -319,12 +380,8 @@ fn residue_gradient<T: Float>(w: &Window, residue: Residue, dy: &[T], weights: &
 
 /// Runs [`Convolution::WeightGrad`](crate::backend::ops::Convolution::WeightGrad).
 fn weight_gradient<T: Float, W: Float<Acc = T::Acc>>(w: &Window, accumulate: bool, x: &[T], dy: &[T], dw: &mut [W]) {
-    let plan = weight_gradient_plan(w, size_of::<T::Acc>(), !T::DIRECT, !W::DIRECT);
-    let outputs = Matrix::new(dy, w.filters, true);
+    let plan = weight_gradient_plan(w, Arithmetic::of_type::<T>(), !W::DIRECT);
     let target = Target::new(dw, [w.filters, w.taps()], accumulate);
-    if is_pointwise(w) {
-        return gemm::run(&plan, &outputs, &Matrix::new(x, w.channels, false), target);
-    }
     let geometry = PatchGeometry {
         height: w.height,
         width: w.width,
@@ -335,5 +392,16 @@ fn weight_gradient<T: Float, W: Float<Acc = T::Acc>>(w: &Window, accumulate: boo
         step: w.stride,
         origin: [-(w.padding as isize); 2],
     };
-    gemm::run(&plan, &outputs, &Patches { image: x, geometry }, target);
+    if let Some([image, dy]) = gemm::paired(x, dy) {
+        let outputs = Matrix::new(dy, w.filters, true);
+        return match is_pointwise(w) {
+            true => gemm::run_paired(&plan, &outputs, &Matrix::new(image, w.channels, false), target),
+            false => gemm::run_paired(&plan, &outputs, &Patches { image, geometry }, target),
+        };
+    }
+    let outputs = Matrix::new(dy, w.filters, true);
+    match is_pointwise(w) {
+        true => gemm::run(&plan, &outputs, &Matrix::new(x, w.channels, false), target),
+        false => gemm::run(&plan, &outputs, &Patches { image: x, geometry }, target),
+    }
 }

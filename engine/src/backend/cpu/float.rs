@@ -25,6 +25,8 @@ pub(in crate::backend) trait Accumulator:
 {
     /// The number 1.
     const ONE: Self;
+    /// The numbers themselves, if they are f32.
+    fn singles(elements: &mut [Self]) -> Option<&mut [f32]>;
     /// The square root.
     fn sqrt(self) -> Self;
     /// The exponential; without branches for f32, so that loops over it become vector code, within 2 units in the
@@ -58,12 +60,19 @@ pub(in crate::backend) trait Float: Copy + Send + Sync + 'static {
     fn direct_mut(elements: &mut [Self]) -> Option<&mut [Self::Acc]>;
     /// Whether [`Float::direct`] is `Some`.
     const DIRECT: bool;
+    /// The elements themselves, where processors have instructions that multiply pairs of them.
+    fn paired(_: &[Self]) -> Option<&[bf16]> {
+        None
+    }
 }
 
 macro_rules! accumulator {
-    ($type:ty, $variant:ident, $exp:path, $erf:path) => {
+    ($type:ty, $variant:ident, $exp:path, $erf:path, $singles:expr) => {
         impl Accumulator for $type {
             const ONE: Self = 1.0;
+            fn singles(elements: &mut [Self]) -> Option<&mut [f32]> {
+                $singles(elements)
+            }
             #[inline(always)]
             fn sqrt(self) -> Self {
                 <$type>::sqrt(self)
@@ -115,8 +124,8 @@ macro_rules! accumulator {
         }
     };
 }
-accumulator!(f64, F64, f64::exp, candle_core::cpu::erf::erf_f64);
-accumulator!(f32, F32, exp_f32, erf_f32);
+accumulator!(f64, F64, f64::exp, candle_core::cpu::erf::erf_f64, |_| None);
+accumulator!(f32, F32, exp_f32, erf_f32, Some);
 
 /// The exponential of Cephes (Moshier 1989, `expf`): a power of two times a polynomial on [-ln 2 / 2, ln 2 / 2]. Zero
 /// below the smallest normal number, infinite above the largest.
@@ -156,8 +165,9 @@ fn erf_f32(x: f32) -> f32 {
 }
 
 macro_rules! narrow {
-    ($type:ty, $variant:ident, $up:ident, $down:ident) => {
+    ($type:ty, $variant:ident, $up:ident, $down:ident, $($paired:item)?) => {
         impl Float for $type {
+            $($paired)?
             type Acc = f32;
             const ZERO: Self = <$type>::ZERO;
             const DIRECT: bool = false;
@@ -194,8 +204,16 @@ macro_rules! narrow {
         }
     };
 }
-narrow!(bf16, BF16, bf16_up, bf16_down);
-narrow!(f16, F16, f16_up, f16_down);
+narrow!(
+    bf16,
+    BF16,
+    bf16_up,
+    bf16_down,
+    fn paired(elements: &[bf16]) -> Option<&[bf16]> {
+        Some(elements)
+    }
+);
+narrow!(f16, F16, f16_up, f16_down,);
 
 #[inline(always)]
 fn bf16_up(bits: u16) -> f32 {

@@ -1,16 +1,23 @@
 //! Matrix products, tiled here and multiplied by the gemm crate, in scratch that is bounded by the plan.
 //!
 //! The crate packs operands into buffers that it allocates for each call, as large as the call. A call is one tile, so the
-//! buffers are small. Narrow operands are converted a block at a time, and sums are rounded once, on store.
+//! buffers are small. Narrow operands are converted a block at a time, and sums are rounded once, on store. Where the processor
+//! multiplies bf16, those operands are not converted, and a tile is multiplied here.
 
+mod paired;
 mod row;
 pub(in crate::backend) mod tiling;
 
 use std::ops::Range;
 
+use half::bf16;
+
 pub(in crate::backend) use self::row::is_row;
-use self::row::row_product;
-use self::tiling::{GemmTiling, Layout, Product, TileLimits};
+use self::{
+    paired::Paired,
+    row::row_product,
+    tiling::{GemmTiling, Layout, Product, TileLimits},
+};
 use super::{
     convert::{add_down, down, turn, up},
     float::{Accumulator, Float},
@@ -18,7 +25,72 @@ use super::{
     parallel,
     scratch::Scratch,
 };
-use crate::backend::ops::MatMul;
+use crate::{
+    backend::{DType, ops::MatMul},
+    device::Instructions,
+};
+
+/// How products of a type are computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::backend) enum Arithmetic {
+    /// In the type itself, which has so many bytes.
+    Own(usize),
+    /// In f32, to which operands are converted a block at a time.
+    Converted,
+    /// In f32, by an instruction that takes pairs of bf16.
+    Paired,
+}
+
+impl Arithmetic {
+    /// That of plain products and convolutions, on a processor that has these instructions.
+    pub(in crate::backend) fn of(dtype: DType, instructions: Instructions) -> Self {
+        match dtype.is_half() {
+            true if dtype == DType::Bf16 && instructions >= Instructions::Avx512Bf16 => Self::Paired,
+            true => Self::Converted,
+            false => Self::Own(dtype.size()),
+        }
+    }
+
+    /// The same of a kernel's type on this processor.
+    pub(super) fn of_type<T: Float>() -> Self {
+        match T::paired(&[]) {
+            Some(_) if are_pairs_multiplied() => Self::Paired,
+            Some(_) | None if !T::DIRECT => Self::Converted,
+            Some(_) | None => Self::Own(size_of::<T>()),
+        }
+    }
+
+    /// Bytes of a number that sums are carried in.
+    pub(super) fn width(self) -> usize {
+        match self {
+            Self::Own(bytes) => bytes,
+            Self::Converted | Self::Paired => 4,
+        }
+    }
+
+    /// Whether operands are narrower than the sums.
+    pub(super) fn is_narrow(self) -> bool {
+        match self {
+            Self::Own(_) => false,
+            Self::Converted | Self::Paired => true,
+        }
+    }
+
+    /// The layout of a matrix in memory.
+    pub(super) fn layout(self, transposed: bool) -> Layout {
+        Layout::of(self != Self::Converted, transposed)
+    }
+}
+
+/// Whether this processor multiplies pairs of bf16.
+fn are_pairs_multiplied() -> bool {
+    Instructions::detect() >= Instructions::Avx512Bf16
+}
+
+/// The elements of operands that are multiplied in pairs on this processor.
+pub(super) fn paired<'a, T: Float>(a: &'a [T], b: &'a [T]) -> Option<[&'a [bf16]; 2]> {
+    T::paired(a).zip(T::paired(b)).filter(|_| are_pairs_multiplied()).map(<[_; 2]>::from)
+}
 
 /// One side of a product: gives blocks, in place or copied into `room`, always in the same layout.
 pub(super) trait Operand<A>: Sync {
@@ -41,6 +113,14 @@ impl<'a, T> Matrix<'a, T> {
     pub(super) fn new(elements: &'a [T], stride: usize, transposed: bool) -> Self {
         Self { elements, stride, transposed }
     }
+
+    /// The block of some rows and columns, where it lies.
+    fn in_place(self, rows: Range<usize>, columns: Range<usize>) -> MatRef<'a, T> {
+        let (outer, inner) = if self.transposed { (columns, rows) } else { (rows, columns) };
+        let from = (outer.start * self.stride + inner.start).min(self.elements.len());
+        let stored = MatRef::new(&self.elements[from..], [outer.len(), inner.len()], self.stride);
+        if self.transposed { stored.transposed() } else { stored }
+    }
 }
 
 impl<'a, T: Float> Matrix<'a, T> {
@@ -54,18 +134,16 @@ impl<'a, T: Float> Matrix<'a, T> {
     where
         'a: 's,
     {
+        if let Some(elements) = T::direct(self.elements) {
+            return Matrix::new(elements, self.stride, self.transposed).in_place(rows, columns);
+        }
         let (outer, inner) = if self.transposed { (columns, rows) } else { (rows, columns) };
         let extents = [outer.len(), inner.len()];
-        let stored = match T::direct(self.elements) {
-            Some(elements) => MatRef::new(&elements[outer.start * self.stride + inner.start..], extents, self.stride),
-            None => {
-                for (to, i) in room.chunks_exact_mut(inner.len()).zip(outer) {
-                    let start = i * self.stride + inner.start;
-                    up(&self.elements[start..start + inner.len()], to);
-                }
-                MatRef::new(room, extents, extents[1])
-            }
-        };
+        for (to, i) in room.chunks_exact_mut(inner.len()).zip(outer) {
+            let start = i * self.stride + inner.start;
+            up(&self.elements[start..start + inner.len()], to);
+        }
+        let stored = MatRef::new(room, extents, extents[1]);
         if self.transposed { stored.transposed() } else { stored }
     }
 }
@@ -77,6 +155,16 @@ impl<T: Float> Operand<T::Acc> for Matrix<'_, T> {
 
     fn block<'s>(&'s self, rows: Range<usize>, columns: Range<usize>, room: &'s mut [T::Acc]) -> MatRef<'s, T::Acc> {
         self.view(rows, columns, room)
+    }
+}
+
+impl Operand<bf16> for Matrix<'_, bf16> {
+    fn layout(&self) -> Layout {
+        Layout::of(true, self.transposed)
+    }
+
+    fn block<'s>(&'s self, rows: Range<usize>, columns: Range<usize>, _: &'s mut [bf16]) -> MatRef<'s, bf16> {
+        self.in_place(rows, columns)
     }
 }
 
@@ -122,27 +210,31 @@ impl<'a, W: Float> Target<'a, W> {
 
 /// Whether the right side is turned here, before the crate sees it: where its columns fill vectors, so that the crate
 /// does not pack it again.
-fn turns(p: &MatMul, narrow: bool) -> bool {
-    !narrow && p.transpose_b && p.n.is_multiple_of(16)
+fn turns(p: &MatMul, arithmetic: Arithmetic) -> bool {
+    !arithmetic.is_narrow() && p.transpose_b && p.n.is_multiple_of(16)
 }
 
-/// Tiling of a plain matrix product: operands of `narrow` types are converted a block at a time.
-pub(in crate::backend) fn matmul_plan(p: &MatMul, width: usize, narrow: bool, staged: bool) -> GemmTiling {
+/// Tiling of a plain matrix product.
+pub(in crate::backend) fn matmul_plan(p: &MatMul, arithmetic: Arithmetic, staged: bool) -> GemmTiling {
+    let turned = turns(p, arithmetic);
     let product = Product {
         m: p.m,
         n: p.n,
         k: p.k,
-        width,
-        a: Layout::of(!narrow, p.transpose_a),
-        b: if turns(p, narrow) { Layout::CopiedRows } else { Layout::of(!narrow, p.transpose_b) },
+        width: arithmetic.width(),
+        a: arithmetic.layout(p.transpose_a),
+        b: if turned { Layout::CopiedRows } else { arithmetic.layout(p.transpose_b) },
         staged,
+        paired: arithmetic == Arithmetic::Paired,
     };
-    let depth = if width == 8 { 128 } else { 256 };
-    let limits = match (narrow, p.transpose_a) {
-        (true, _) => TileLimits { rows: 96, columns: 128, depth },
-        (false, true) => TileLimits { rows: 240, columns: 256, depth },
+    let depth = if product.width == 8 { 128 } else { 256 };
+    let limits = match (arithmetic, p.transpose_a) {
+        (Arithmetic::Converted, _) => TileLimits { rows: 96, columns: 128, depth },
+        (Arithmetic::Paired, true) => TileLimits { rows: 144, columns: 256, depth },
+        (Arithmetic::Paired, false) => TileLimits { rows: 192, columns: 256, depth },
+        (Arithmetic::Own(_), true) => TileLimits { rows: 240, columns: 256, depth },
         // Rows in place take no room, and the more of them, the less often a block of `b` is laid out.
-        (false, false) => TileLimits { rows: 480, columns: 256, depth },
+        (Arithmetic::Own(_), false) => TileLimits { rows: 480, columns: 256, depth },
     };
     GemmTiling::new(product, limits)
 }
@@ -152,16 +244,35 @@ pub(super) fn matmul<T: Float, W: Float<Acc = T::Acc>>(p: &MatMul, a: &[T], b: &
     if is_row(p) {
         return row_product(p, a, b, c);
     }
-    let plan = matmul_plan(p, size_of::<T::Acc>(), !T::DIRECT, !W::DIRECT);
-    let a = Matrix::new(a, if p.transpose_a { p.m } else { p.k }, p.transpose_a);
-    let b = Matrix::new(b, if p.transpose_b { p.k } else { p.n }, p.transpose_b);
+    let arithmetic = Arithmetic::of_type::<T>();
+    let plan = matmul_plan(p, arithmetic, !W::DIRECT);
     let target = Target::new(c, [p.m, p.n], p.accumulate);
+    let (a_stride, b_stride) = (if p.transpose_a { p.m } else { p.k }, if p.transpose_b { p.k } else { p.n });
+    if let Some([a, b]) = paired(a, b) {
+        let (a, b) = (Matrix::new(a, a_stride, p.transpose_a), Matrix::new(b, b_stride, p.transpose_b));
+        return run_paired(&plan, &a, &b, target);
+    }
+    let (a, b) = (Matrix::new(a, a_stride, p.transpose_a), Matrix::new(b, b_stride, p.transpose_b));
     match T::direct(b.elements) {
-        Some(elements) if turns(p, !T::DIRECT) => {
+        Some(elements) if turns(p, arithmetic) => {
             run(&plan, &a, &TransposedOperand(Matrix::new(elements, b.stride, true)), target);
         }
         _ => run(&plan, &a, &b, target),
     }
+}
+
+/// How a tile of a product is computed.
+trait Tile<A>: Sync {
+    /// The layouts of both operands.
+    fn layouts(&self) -> [Layout; 2];
+    /// Computes the tile that begins at a place, over `depth`.
+    fn compute<W: Float<Acc = A>>(
+        &self,
+        plan: &GemmTiling,
+        place: [usize; 2],
+        depth: Range<usize>,
+        target: Target<'_, W>,
+    );
 }
 
 /// Computes a product as planned.
@@ -171,22 +282,37 @@ pub(super) fn run<A: Accumulator, W: Float<Acc = A>>(
     b: &impl Operand<A>,
     target: Target<'_, W>,
 ) {
+    tiled(plan, &ByCrate { a, b }, target);
+}
+
+/// The same of operands that are multiplied in pairs.
+pub(super) fn run_paired<A: Accumulator, W: Float<Acc = A>>(
+    plan: &GemmTiling,
+    a: &impl Operand<bf16>,
+    b: &impl Operand<bf16>,
+    target: Target<'_, W>,
+) {
+    assert!(plan.product.paired, "the plan is this product's");
+    tiled(plan, &Paired { a, b }, target);
+}
+
+fn tiled<A: Accumulator, W: Float<Acc = A>>(plan: &GemmTiling, tile: &impl Tile<A>, target: Target<'_, W>) {
     let Product { m, n, k, .. } = plan.product;
-    assert!(plan.product.a == a.layout() && plan.product.b == b.layout(), "the plan is this product's");
+    assert!([plan.product.a, plan.product.b] == tile.layouts(), "the plan is this product's");
     assert!(target.matrix.extents() == [m, n], "the plan is this target's");
     if m == 0 || n == 0 {
         return;
     }
     let Target { mut matrix, accumulate } = target;
     if plan.segments == 1 {
-        return tiles(plan, matrix, &|place, matrix| tile(plan, place, 0..k, a, b, Target { matrix, accumulate }));
+        return tiles(plan, matrix, &|place, matrix| tile.compute(plan, place, 0..k, Target { matrix, accumulate }));
     }
     let mut sums = Scratch::<A>::new(plan.segments * m * n);
     let segments = parallel::rows(sums.elements(), m * n);
     parallel::pieces(plan.segments, plan.parallel, segments, |segment, part| {
         let depth = (segment * plan.segment()).min(k)..((segment + 1) * plan.segment()).min(k);
         tiles(plan, MatMut::new(part, [m, n], n), &|place, matrix| {
-            tile(plan, place, depth.clone(), a, b, Target { matrix, accumulate: false });
+            tile.compute(plan, place, depth.clone(), Target { matrix, accumulate: false });
         });
     });
     let sums = &*sums.elements();
@@ -208,44 +334,61 @@ fn tiles<W: Float>(plan: &GemmTiling, matrix: MatMut<'_, W>, tile: &(dyn Fn([usi
     });
 }
 
-/// One tile over `depth`.
-fn tile<A: Accumulator, W: Float<Acc = A>>(
-    plan: &GemmTiling,
-    [row, column]: [usize; 2],
-    depth: Range<usize>,
-    a: &impl Operand<A>,
-    b: &impl Operand<A>,
-    target: Target<'_, W>,
-) {
+/// Rows of sums that go to a target.
+fn store<W: Float>(sums: &[W::Acc], stride: usize, target: Target<'_, W>) {
     let Target { mut matrix, accumulate } = target;
-    let extents = matrix.extents();
-    let (rows, columns) = (row..row + extents[0], column..column + extents[1]);
-    let [room_a, room_b, room_c] = plan.block_elements();
-    let mut scratch = Scratch::<A>::new(room_a + room_b + room_c);
-    let (in_a, rest) = scratch.elements().split_at_mut(room_a);
-    let (in_b, in_c) = rest.split_at_mut(room_b);
-    let is_staged = plan.staged();
-    let mut from = depth.start;
-    loop {
-        let step = from..(from + plan.depth).min(depth.end);
-        let view_a = a.block(rows.clone(), step.clone(), in_a);
-        let view_b = b.block(step.clone(), columns.clone(), in_b);
-        let is_later = from > depth.start;
-        if is_staged {
-            multiply(view_a, view_b, MatMut::new(in_c, extents, extents[1]), is_later);
-        } else {
-            let c = matrix.direct().expect("a product that is not staged is stored as it is computed");
-            multiply(view_a, view_b, c, accumulate || is_later);
-        }
-        from = step.end;
-        if from >= depth.end {
-            break;
-        }
+    let [rows, columns] = matrix.extents();
+    for (row, from) in sums.chunks_exact(stride).take(rows).enumerate() {
+        let to = matrix.row(row);
+        if accumulate { add_down(&from[..columns], to) } else { down(&from[..columns], to) }
     }
-    if is_staged {
-        for (row, from) in in_c.chunks_exact(extents[1]).take(extents[0]).enumerate() {
-            let to = matrix.row(row);
-            if accumulate { add_down(from, to) } else { down(from, to) }
+}
+
+/// Tiles that the gemm crate multiplies.
+struct ByCrate<'a, L, R> {
+    a: &'a L,
+    b: &'a R,
+}
+
+impl<A: Accumulator, L: Operand<A>, R: Operand<A>> Tile<A> for ByCrate<'_, L, R> {
+    fn layouts(&self) -> [Layout; 2] {
+        [self.a.layout(), self.b.layout()]
+    }
+
+    fn compute<W: Float<Acc = A>>(
+        &self,
+        plan: &GemmTiling,
+        [row, column]: [usize; 2],
+        depth: Range<usize>,
+        target: Target<'_, W>,
+    ) {
+        let Target { mut matrix, accumulate } = target;
+        let extents = matrix.extents();
+        let (rows, columns) = (row..row + extents[0], column..column + extents[1]);
+        let [room_a, room_b, room_c] = plan.block_elements();
+        let mut scratch = Scratch::<A>::new(room_a + room_b + room_c);
+        let (in_a, rest) = scratch.elements().split_at_mut(room_a);
+        let (in_b, in_c) = rest.split_at_mut(room_b);
+        let is_staged = plan.staged();
+        let mut from = depth.start;
+        loop {
+            let step = from..(from + plan.depth).min(depth.end);
+            let view_a = self.a.block(rows.clone(), step.clone(), in_a);
+            let view_b = self.b.block(step.clone(), columns.clone(), in_b);
+            let is_later = from > depth.start;
+            if is_staged {
+                multiply(view_a, view_b, MatMut::new(in_c, extents, extents[1]), is_later);
+            } else {
+                let c = matrix.direct().expect("a product that is not staged is stored as it is computed");
+                multiply(view_a, view_b, c, accumulate || is_later);
+            }
+            from = step.end;
+            if from >= depth.end {
+                break;
+            }
+        }
+        if is_staged {
+            store(in_c, extents[1], Target { matrix, accumulate });
         }
     }
 }

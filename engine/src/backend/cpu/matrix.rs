@@ -38,6 +38,11 @@ impl<'a, A> MatRef<'a, A> {
         }
     }
 
+    /// The elements from the first one on, and how far apart rows and columns are.
+    pub(super) fn parts(self) -> (&'a [A], [usize; 2]) {
+        (self.elements, [self.row_stride, self.column_stride])
+    }
+
     /// Some of the rows.
     pub(super) fn rows(self, rows: Range<usize>) -> Self {
         assert!(rows.start <= rows.end && rows.end <= self.rows, "rows of the matrix");

@@ -47,7 +47,7 @@ use self::{float::Float, operands::Operands};
 use crate::{
     backend::{Backend, DType, HostSlice, Kernel, Tensor},
     bytes::Bytes,
-    device::Target,
+    device::{Processor, Target},
     error::{Error, MemoryRefused, Result},
     memory::allocator::Place,
 };
@@ -61,7 +61,7 @@ pub struct Cpu {
 impl Cpu {
     /// A backend whose kernels run on `threads` threads of the surrounding rayon pool.
     pub fn new(threads: usize) -> Self {
-        Self { target: Target::Cpu { threads } }
+        Self { target: Target::Cpu(Processor::with_threads(threads)) }
     }
 }
 

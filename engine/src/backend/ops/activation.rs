@@ -3,6 +3,7 @@
 use super::{Contract, OperandBytes, Rows};
 use crate::{
     backend::{Backend, DType, Executor, Tensor},
+    device::Processor,
     error::Result,
 };
 
@@ -89,7 +90,7 @@ impl Contract for Activation {
         operands.all()
     }
 
-    fn cpu_scratch_bytes(&self, _dtype: DType, _threads: usize) -> usize {
+    fn cpu_scratch_bytes(&self, _dtype: DType, _: Processor) -> usize {
         0
     }
 

@@ -7,6 +7,7 @@ pub use self::{cached::CachedAttention, shape::AttentionShape};
 use super::{Contract, OperandBytes, products};
 use crate::{
     backend::{Backend, DType, Executor, Tensor, cpu, scratch::gemm},
+    device::Processor,
     error::Result,
     memory::Category,
 };
@@ -83,15 +84,17 @@ impl Contract for Attention {
         operands.all()
     }
 
-    fn cpu_scratch_bytes(&self, dtype: DType, threads: usize) -> usize {
+    fn cpu_scratch_bytes(&self, dtype: DType, processor: Processor) -> usize {
         match self {
-            Self::Efficient(s) => gemm::attention(s, false, dtype, threads),
-            Self::Plain(s) => gemm::attention(s, true, dtype, threads),
+            Self::Efficient(s) => gemm::attention(s, false, dtype, processor),
+            Self::Plain(s) => gemm::attention(s, true, dtype, processor),
             // Also the means of each row of each head.
             Self::EfficientGrad(s) | Self::PlainGrad(s) => {
-                s.batch * s.heads * s.length * dtype.accumulator().size() + gemm::attention_grad(s, dtype, threads)
+                s.batch * s.heads * s.length * dtype.accumulator().size() + gemm::attention_grad(s, dtype, processor)
             }
-            Self::Cached(cached) => cpu::attention::cached_elements(cached, threads) * dtype.accumulator().size(),
+            Self::Cached(cached) => {
+                cpu::attention::cached_elements(cached, processor.threads) * dtype.accumulator().size()
+            }
         }
     }
 

@@ -8,6 +8,7 @@
 use super::{Contract, OperandBytes, products};
 use crate::{
     backend::{Backend, DType, Executor, Tensor, scratch::gemm},
+    device::Processor,
     error::Result,
     memory::Category,
 };
@@ -155,9 +156,9 @@ impl Contract for Coded {
         }
     }
 
-    fn cpu_scratch_bytes(&self, dtype: DType, threads: usize) -> usize {
+    fn cpu_scratch_bytes(&self, dtype: DType, processor: Processor) -> usize {
         match self {
-            Self::Product(p) => gemm::coded(p, dtype, threads),
+            Self::Product(p) => gemm::coded(p, dtype, processor),
             Self::Encode(_) | Self::EncodeScales | Self::Decode(_) => 0,
         }
     }

@@ -3,6 +3,7 @@
 use super::{Contract, GradInto, OperandBytes, Window, products};
 use crate::{
     backend::{Backend, DType, Executor, Tensor, scratch::gemm},
+    device::Processor,
     error::Result,
 };
 
@@ -61,11 +62,11 @@ impl Contract for Convolution {
         operands.all()
     }
 
-    fn cpu_scratch_bytes(&self, dtype: DType, threads: usize) -> usize {
+    fn cpu_scratch_bytes(&self, dtype: DType, processor: Processor) -> usize {
         match self {
-            Self::Forward(w) => gemm::convolution(w, dtype, threads),
-            Self::InputGrad(w) => gemm::convolution_input_grad(w, dtype, threads),
-            Self::WeightGrad { window, .. } => gemm::convolution_weight_grad(window, dtype, threads),
+            Self::Forward(w) => gemm::convolution(w, dtype, processor),
+            Self::InputGrad(w) => gemm::convolution_input_grad(w, dtype, processor),
+            Self::WeightGrad { window, .. } => gemm::convolution_weight_grad(window, dtype, processor),
         }
     }
 

@@ -3,6 +3,7 @@
 use super::{Contract, GradInto, OperandBytes, Window, products};
 use crate::{
     backend::{Backend, DType, Executor, Tensor, cpu, scratch::split_reduction},
+    device::Processor,
     error::Result,
 };
 
@@ -61,7 +62,7 @@ impl Contract for Depthwise {
         operands.all()
     }
 
-    fn cpu_scratch_bytes(&self, dtype: DType, _threads: usize) -> usize {
+    fn cpu_scratch_bytes(&self, dtype: DType, _: Processor) -> usize {
         match self {
             Self::Forward(_) | Self::InputGrad(_) => 0,
             Self::WeightGrad { window: w, .. } => cpu::depthwise::segments(w) * w.taps() * dtype.accumulator().size(),

@@ -3,6 +3,7 @@
 use super::{Contract, OperandBytes};
 use crate::{
     backend::{Backend, DType, Executor, Shape, Tensor},
+    device::Processor,
     error::Result,
     memory::Category,
 };
@@ -59,7 +60,7 @@ impl Contract for Elementwise {
         operands.all()
     }
 
-    fn cpu_scratch_bytes(&self, _dtype: DType, _threads: usize) -> usize {
+    fn cpu_scratch_bytes(&self, _dtype: DType, _: Processor) -> usize {
         0
     }
 

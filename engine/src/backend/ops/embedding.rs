@@ -3,6 +3,7 @@
 use super::{Contract, GradInto, Linear, OperandBytes};
 use crate::{
     backend::{Backend, DType, Executor, Tensor},
+    device::Processor,
     error::Result,
 };
 
@@ -55,7 +56,7 @@ impl Contract for Embedding {
         }
     }
 
-    fn cpu_scratch_bytes(&self, _dtype: DType, _threads: usize) -> usize {
+    fn cpu_scratch_bytes(&self, _dtype: DType, _: Processor) -> usize {
         self.order_bytes()
     }
 

@@ -3,6 +3,7 @@
 use super::{Contract, OperandBytes};
 use crate::{
     backend::{Backend, DType, Executor, Tensor},
+    device::Processor,
     error::Result,
     memory::Category,
 };
@@ -60,7 +61,7 @@ impl Contract for Gather {
         2 * operands.written
     }
 
-    fn cpu_scratch_bytes(&self, _dtype: DType, _threads: usize) -> usize {
+    fn cpu_scratch_bytes(&self, _dtype: DType, _: Processor) -> usize {
         0
     }
 

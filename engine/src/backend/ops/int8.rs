@@ -14,6 +14,7 @@
 use super::{Contract, OperandBytes, Window, products};
 use crate::{
     backend::{Backend, DType, Executor, Tensor, scratch::int8},
+    device::Processor,
     error::Result,
     memory::Category,
 };
@@ -109,9 +110,9 @@ impl Contract for Int8 {
         operands.all()
     }
 
-    fn cpu_scratch_bytes(&self, _dtype: DType, threads: usize) -> usize {
+    fn cpu_scratch_bytes(&self, _dtype: DType, processor: Processor) -> usize {
         match self {
-            Self::Product(w) => int8::product(w, threads),
+            Self::Product(w) => int8::product(w, processor.threads),
             Self::Encode | Self::Observe(_) | Self::Code | Self::FakeWeight { .. } | Self::Fake | Self::FakeGrad => 0,
         }
     }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     backend::{DType, Shape},
-    device::Target,
+    device::{Processor, Target},
 };
 
 /// What is known about a kernel without running it, on any backend.
@@ -25,8 +25,8 @@ pub(in crate::backend) trait Contract {
     /// Bytes that a launch reads and writes.
     fn traffic_bytes(&self, operands: &OperandBytes) -> u64;
 
-    /// Upper bound of the bytes that a launch allocates on a CPU's `threads`, with operands of `dtype`.
-    fn cpu_scratch_bytes(&self, dtype: DType, threads: usize) -> usize;
+    /// Upper bound of the bytes that a launch allocates on a `processor`, with operands of `dtype`.
+    fn cpu_scratch_bytes(&self, dtype: DType, processor: Processor) -> usize;
 
     /// Bytes that a launch takes from a GPU's pool and gives back when it is over, with operands of `dtype`.
     fn cuda_scratch_bytes(&self, dtype: DType) -> usize;
@@ -147,7 +147,7 @@ impl Kernel {
     /// GPU plans for one.
     pub fn scratch_bytes(&self, dtype: DType, target: &Target) -> u64 {
         let bytes = match target {
-            Target::Cpu { threads } => self.contract().cpu_scratch_bytes(dtype, *threads),
+            Target::Cpu(processor) => self.contract().cpu_scratch_bytes(dtype, *processor),
             Target::Gpu(_) => self.contract().cuda_scratch_bytes(dtype),
         };
         bytes as u64

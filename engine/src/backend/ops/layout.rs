@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::{Contract, Elementwise, OperandBytes};
 use crate::{
     backend::{Backend, DType, Executor, Shape, Tensor},
+    device::Processor,
     error::Result,
 };
 
@@ -84,7 +85,7 @@ impl Contract for Layout {
         }
     }
 
-    fn cpu_scratch_bytes(&self, _dtype: DType, _threads: usize) -> usize {
+    fn cpu_scratch_bytes(&self, _dtype: DType, _: Processor) -> usize {
         0
     }
 

@@ -6,6 +6,7 @@ use crate::{
         Backend, DType, Executor, Tensor,
         scratch::{gemm, split_reduction},
     },
+    device::Processor,
     error::Result,
 };
 
@@ -72,9 +73,9 @@ impl Contract for Linear {
         operands.all()
     }
 
-    fn cpu_scratch_bytes(&self, dtype: DType, threads: usize) -> usize {
+    fn cpu_scratch_bytes(&self, dtype: DType, processor: Processor) -> usize {
         match self {
-            Self::MatMul(p) => gemm::matmul(p, dtype, threads),
+            Self::MatMul(p) => gemm::matmul(p, dtype, processor),
             // Sums are in registers and on the stack.
             Self::AddBias | Self::BiasGrad { .. } => 0,
         }

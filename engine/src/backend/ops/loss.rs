@@ -3,6 +3,7 @@
 use super::{Contract, OperandBytes};
 use crate::{
     backend::{Backend, DType, Executor, Tensor},
+    device::Processor,
     error::Result,
 };
 
@@ -102,7 +103,7 @@ impl Contract for Loss {
         operands.all()
     }
 
-    fn cpu_scratch_bytes(&self, _dtype: DType, _threads: usize) -> usize {
+    fn cpu_scratch_bytes(&self, _dtype: DType, _: Processor) -> usize {
         0
     }
 

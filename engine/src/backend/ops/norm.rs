@@ -3,6 +3,7 @@
 use super::{Contract, GradInto, OperandBytes, Rows};
 use crate::{
     backend::{Backend, DType, Executor, Tensor, cpu, scratch::split_reduction},
+    device::Processor,
     error::Result,
     memory::Category,
 };
@@ -152,7 +153,7 @@ impl Contract for Norm {
         operands.all()
     }
 
-    fn cpu_scratch_bytes(&self, _dtype: DType, _threads: usize) -> usize {
+    fn cpu_scratch_bytes(&self, _dtype: DType, _: Processor) -> usize {
         self.summed_over_rows().map_or(0, |extents| cpu::norm::batch::scratch_elements(extents) * size_of::<f64>())
     }
 

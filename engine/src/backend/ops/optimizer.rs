@@ -11,6 +11,7 @@ pub use self::{
 use super::{Contract, OperandBytes, Rows};
 use crate::{
     backend::{Backend, DType, Executor, Tensor, cpu, scratch::split_reduction},
+    device::Processor,
     error::Result,
     memory::Category,
 };
@@ -72,7 +73,7 @@ impl Contract for Optimizer {
         operands.all()
     }
 
-    fn cpu_scratch_bytes(&self, dtype: DType, _threads: usize) -> usize {
+    fn cpu_scratch_bytes(&self, dtype: DType, _: Processor) -> usize {
         match self {
             Self::SumSquares | Self::Clip { .. } | Self::Normalise { .. } => 0,
             Self::Update(update) => match update.rule {

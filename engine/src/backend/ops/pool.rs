@@ -3,6 +3,7 @@
 use super::{Contract, OperandBytes, Window};
 use crate::{
     backend::{Backend, DType, Executor, Shape, Tensor},
+    device::Processor,
     error::Result,
     memory::Category,
 };
@@ -83,7 +84,7 @@ impl Contract for Pool {
         operands.all()
     }
 
-    fn cpu_scratch_bytes(&self, _dtype: DType, _threads: usize) -> usize {
+    fn cpu_scratch_bytes(&self, _dtype: DType, _: Processor) -> usize {
         0
     }
 

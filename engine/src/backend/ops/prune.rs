@@ -7,6 +7,7 @@
 use super::{Contract, OperandBytes};
 use crate::{
     backend::{Backend, DType, Executor, Tensor},
+    device::Processor,
     error::Result,
 };
 
@@ -118,7 +119,7 @@ impl Contract for Prune {
         operands.all()
     }
 
-    fn cpu_scratch_bytes(&self, _dtype: DType, _threads: usize) -> usize {
+    fn cpu_scratch_bytes(&self, _dtype: DType, _: Processor) -> usize {
         0
     }
 

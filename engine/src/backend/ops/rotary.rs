@@ -3,6 +3,7 @@
 use super::{AttentionShape, Contract, OperandBytes};
 use crate::{
     backend::{Backend, DType, Executor, Tensor, cpu},
+    device::Processor,
     error::Result,
 };
 
@@ -38,9 +39,11 @@ impl Contract for Rotary {
         operands.all()
     }
 
-    fn cpu_scratch_bytes(&self, _dtype: DType, threads: usize) -> usize {
+    fn cpu_scratch_bytes(&self, _dtype: DType, processor: Processor) -> usize {
         // A position's angles on each thread.
-        threads.clamp(1, self.shape.length.max(1)) * cpu::rotary::scratch_elements(&self.shape) * size_of::<f64>()
+        processor.threads.clamp(1, self.shape.length.max(1))
+            * cpu::rotary::scratch_elements(&self.shape)
+            * size_of::<f64>()
     }
 
     fn cuda_scratch_bytes(&self, _dtype: DType) -> usize {

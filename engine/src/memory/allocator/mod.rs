@@ -40,7 +40,7 @@ impl Allocator {
     /// The allocator of `target`.
     pub fn of(target: &Target, policy: PoolPolicy, budget: Bytes) -> Self {
         match target {
-            Target::Cpu { .. } => Self::heap(),
+            Target::Cpu(_) => Self::heap(),
             Target::Gpu(profile) => Self::pool(profile, policy, budget),
         }
     }

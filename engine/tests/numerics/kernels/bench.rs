@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use plimsoll_engine::{
     backend::{Backend, Cpu, DType, DryRun, Executor, HostSlice, Kernel, Tensor, Window, cpu, ops::MatMul},
-    device::Target,
+    device::{Processor, Target},
     memory::{
         Category, Ledger,
         probe::{Meter, meter_this_thread, uncounted},
@@ -140,7 +140,7 @@ fn values(executor: &Executor<Cpu>, tensor: &Tensor<Cpu>) -> Vec<f64> {
 /// What a dry run books for the same launch.
 pub(crate) fn dry(threads: usize, kernel: Kernel, inputs: &[Operand], outputs: &[Operand]) -> u64 {
     let executor = Executor::new(
-        DryRun::new(Target::Cpu { threads }, plimsoll_engine::backend::Rates::NOMINAL),
+        DryRun::new(Target::Cpu(Processor::with_threads(threads)), plimsoll_engine::backend::Rates::NOMINAL),
         Ledger::new(None, false),
     );
     let make = |o: &Operand| executor.allocate([o.0.len()], o.1, Category::Batch, "operand").expect("no budget");

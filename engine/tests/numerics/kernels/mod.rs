@@ -23,7 +23,7 @@ use plimsoll_engine::{
         AttentionShape, DType, Kernel, Window,
         ops::{Rows, Update, UpdateRule},
     },
-    device::Target,
+    device::{Processor, Target},
     selftest::{
         Outcome,
         cases::{Case, FLOATS, Operand},
@@ -127,7 +127,7 @@ fn the_rule_stays_within_a_mebibyte_on_two_threads_at_every_size() {
             Kernel::from(Attention::Plain(s)),
             Kernel::from(Rotary { shape: s, first: 0, base: 1e4, is_inverse: false }),
         ] {
-            let bytes = kernel.scratch_bytes(dtype, &Target::Cpu { threads: 2 });
+            let bytes = kernel.scratch_bytes(dtype, &Target::Cpu(Processor::with_threads(2)));
             assert!(bytes <= 1 << 20, "seed {seed}: {bytes} for {dtype:?} {kernel:?}");
         }
     }

@@ -64,7 +64,7 @@ fn run(start: Start) -> Run {
             Event::Step(record) => losses.push(record.loss.to_bits()),
             Event::Warning(text) => warnings.push(text),
             Event::Ended { outcome, summary, .. } => {
-                return Run { plan: plan.expect("it was planned"), losses, warnings, outcome, summary };
+                return Run { plan: plan.expect("it was planned"), losses, warnings, outcome, summary: *summary };
             }
             _ => {}
         }

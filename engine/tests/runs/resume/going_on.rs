@@ -63,7 +63,7 @@ pub(crate) fn run(start: Start, stop_after: Option<u64>) -> Run {
                     (Outcome::Finished, None) | (Outcome::Stopped, Some(_)) => {}
                     _ => panic!("{outcome:?}"),
                 }
-                return Run { plan: plan.expect("it began"), steps, tests, saving, summary };
+                return Run { plan: plan.expect("it began"), steps, tests, saving, summary: *summary };
             }
             _ => {}
         }

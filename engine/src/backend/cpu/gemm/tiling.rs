@@ -54,7 +54,14 @@ pub(in crate::backend) struct Product {
     /// Whether a tile of `c` is computed in scratch and then stored, because `c` is narrower than the arithmetic or
     /// irregular.
     pub(in crate::backend) staged: bool,
+    /// Whether pairs of bf16 are multiplied, by an instruction.
+    pub(in crate::backend) paired: bool,
 }
+
+/// Rows whose sums are in registers at once, where pairs are multiplied.
+pub(super) const PAIRED_ROWS: usize = 12;
+/// Columns whose sums are.
+pub(super) const PAIRED_COLUMNS: usize = 32;
 
 /// The largest tile.
 #[derive(Debug, Clone, Copy)]
@@ -92,9 +99,10 @@ impl GemmTiling {
     /// Cuts a product into tiles of at most `limits`.
     pub(in crate::backend) fn new(product: Product, limits: TileLimits) -> Self {
         let Product { m, n, k, width, .. } = product;
+        let group = if product.paired { PAIRED_ROWS } else { 6 };
         let mut plan = Self {
             product,
-            rows: balanced(m, limits.rows, 6),
+            rows: balanced(m, limits.rows, group),
             columns: balanced(n, limits.columns, 16),
             depth: balanced(k, limits.depth, 16),
             segments: 1,
@@ -113,7 +121,7 @@ impl GemmTiling {
         }
         // Last, for every row of tiles copies the same blocks of `b`.
         while plan.pieces() < WANTED_PIECES && plan.rows >= 48 {
-            plan.rows = plan.rows.div_ceil(2).next_multiple_of(6);
+            plan.rows = plan.rows.div_ceil(2).next_multiple_of(group);
         }
         plan
     }
@@ -140,12 +148,33 @@ impl GemmTiling {
 
     /// Elements of a block of `a`, of `b` and of a tile of `c` that a piece makes room for.
     pub(in crate::backend) fn block_elements(&self) -> [usize; 3] {
+        if self.product.paired {
+            return self.paired_elements();
+        }
         let (a, b) = (self.product.a.copied(), self.product.b.copied());
         [
             if a { self.rows * self.depth } else { 0 },
             if b { self.depth * self.columns } else { 0 },
             if self.staged() { self.rows * self.columns } else { 0 },
         ]
+    }
+}
+
+impl GemmTiling {
+    /// The same where pairs are multiplied, each as large as a sum: the left operand's where it is copied or its columns lie
+    /// together, the right one's in panels with two rows of it where those are copied, and all sums.
+    fn paired_elements(&self) -> [usize; 3] {
+        let (pairs, wide) = (self.depth.div_ceil(2), self.columns.next_multiple_of(PAIRED_COLUMNS));
+        let a = match self.product.a {
+            Layout::Rows => 0,
+            Layout::CopiedRows => self.rows * pairs,
+            Layout::Columns | Layout::CopiedColumns => self.rows.next_multiple_of(PAIRED_ROWS) * pairs,
+        };
+        let b = match self.product.b {
+            Layout::CopiedRows => self.columns,
+            Layout::Rows | Layout::Columns | Layout::CopiedColumns => 0,
+        };
+        [a, wide * pairs + b, self.rows * wide]
     }
 }
 
