@@ -131,6 +131,11 @@ settings! {
 pub const DEFAULT_EPOCHS: u64 = 10;
 
 impl Experiment {
+    /// Whether it runs on the processor, and not on a GPU or a card to plan for.
+    pub fn is_on_cpu(&self) -> bool {
+        self.device == "cpu"
+    }
+
     /// Optimizer steps of one epoch and of the whole run, over data of these facts.
     pub fn steps(&self, info: &DatasetInfo) -> (u64, u64) {
         let per_epoch = info.steps_per_epoch(self.batch.effective());
@@ -160,7 +165,7 @@ settings! {
         pub seed: u64 = 1, NOTHING.counts(0, i64::MAX as u64, "a seed");
         /// Threads of the processor that kernels run on; 0: as many as it has. The losses are the same to the last bit whatever
         /// their number.
-        pub threads: usize = 0, SIZES.quiet().counts(0, MAX_THREADS, "a number of threads").when(|e| e.device == "cpu");
+        pub threads: usize = 0, SIZES.quiet().counts(0, MAX_THREADS, "a number of threads").when(Experiment::is_on_cpu);
         /// Steps between evaluations on the test data; 0 evaluates at the end of each epoch.
         pub evaluate_every: u64 = 0, NOTHING.counts(0, MAX_STEPS, "a number of steps");
         /// Steps between checkpoints; 0 does not count steps. Without either of the two, a run is saved when it is stopped

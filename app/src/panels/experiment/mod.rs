@@ -49,7 +49,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         group(ui, "Memory", |ui| memory(ui, &form));
         let rest = [controls::RECOMPUTE.0, controls::RETAIN_GRAPH.0, controls::EXECUTION.0, controls::LOSS_CHUNK.0];
         more(ui, &form, "More about memory", &rest, |ui| memory_rest(ui, &form));
-        if form.experiment().device != "cpu" {
+        if !form.experiment().is_on_cpu() {
             group(ui, "GPU", |ui| gpu(ui, &form));
         }
         group(ui, "Model", |ui| {

@@ -56,7 +56,7 @@ pub(super) fn run(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
         form.number(ui, spec, number);
     }
     form.choice(ui, controls::SAVE_BEST.0, &controls::SAVE_BEST.1);
-    if form.experiment().device == "cpu" {
+    if form.experiment().is_on_cpu() {
         form.number(ui, controls::THREADS.0, controls::THREADS.1);
     }
 }
