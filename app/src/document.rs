@@ -157,8 +157,7 @@ impl Document {
 
     /// The card that an experiment opened after this one is offered.
     pub(crate) fn planned_for(&self) -> Option<String> {
-        let device = &self.experiment.device;
-        if device == "cpu" { self.offered.clone() } else { Some(device.clone()) }
+        if self.experiment.is_on_cpu() { self.offered.clone() } else { Some(self.experiment.device.clone()) }
     }
 
     /// The name for the title: the preset's own, else the file's.

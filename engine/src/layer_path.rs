@@ -18,6 +18,8 @@ pub enum Scope {
 
 const HEAD: &str = "head";
 const BLOCK: &str = "block";
+const CLASSES: &str = "classes";
+const EMBEDDING: &str = "embedding";
 
 impl Scope {
     /// The path of the layer `name` in this scope.
@@ -45,6 +47,37 @@ impl Scope {
     }
 }
 
+/// What a layer is to the data that its model learns from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LayerRole {
+    /// The last layer: a row for each class.
+    Classes,
+    /// The first layer of a model that reads tokens: a row for each token.
+    Embedding,
+    /// Its extents do not follow from classes and tokens.
+    Inner,
+}
+
+impl LayerRole {
+    /// Of the layer of a tensor, by the tensor's name in a file, such as `head.classes.weight`.
+    pub fn of_tensor(name: &str) -> Self {
+        let mut parts = name.split('.');
+        match [parts.next(), parts.next(), parts.next()] {
+            [Some(HEAD), Some(CLASSES), Some(_)] => Self::Classes,
+            [Some(EMBEDDING), Some(_), _] => Self::Embedding,
+            _ => Self::Inner,
+        }
+    }
+
+    /// Whether other data give its layer another number of rows.
+    pub fn has_rows_of_data(self) -> bool {
+        match self {
+            Self::Classes | Self::Embedding => true,
+            Self::Inner => false,
+        }
+    }
+}
+
 /// What the paths of a teacher's layers begin with.
 pub const TEACHER: &str = "teacher/";
 
@@ -58,6 +91,16 @@ pub fn in_teacher(path: &str) -> Option<&str> {
 pub struct LayerPath(String);
 
 impl LayerPath {
+    /// The path of the last layer, which makes classes of features.
+    pub fn classes() -> Self {
+        Scope::Head.at(CLASSES)
+    }
+
+    /// The path of the layer that makes rows of tokens.
+    pub fn embedding() -> Self {
+        Scope::Stem.at(EMBEDDING)
+    }
+
     /// The path of `name` below this one.
     #[must_use]
     pub fn join(&self, name: &str) -> Self {
@@ -82,6 +125,19 @@ impl fmt::Display for LayerPath {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tensors_name_says_whether_its_rows_follow_from_the_data() {
+        let role = |path: LayerPath| LayerRole::of_tensor(&format!("{}.weight", path.replace('/', ".")));
+        assert_eq!(role(LayerPath::classes()), LayerRole::Classes);
+        assert_eq!(role(LayerPath::embedding()), LayerRole::Embedding);
+        assert_eq!(LayerRole::of_tensor("head.classes.adapter.up"), LayerRole::Classes);
+        for inner in
+            ["head.norm.weight", "head.classes", "embedding", "embeddings.weight", "block1.head.classes.weight"]
+        {
+            assert_eq!(LayerRole::of_tensor(inner), LayerRole::Inner, "{inner}");
+        }
+    }
 
     #[test]
     fn a_path_says_where_its_layer_stands() {

@@ -220,7 +220,7 @@ impl Dispatcher<'_> {
     /// A model's configuration on the device that is chosen; said where that is another than the processor.
     fn on_chosen_device(&mut self, experiment: Experiment) -> Experiment {
         let chosen = &self.state.document.experiment;
-        if chosen.device == "cpu" {
+        if chosen.is_on_cpu() {
             return experiment;
         }
         let budget = budgets::of_configuration(&experiment, chosen, &self.state.machine);

@@ -143,9 +143,8 @@ fn head(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>, task: Task)
         let words = format!("⚠ {caution}");
         text::cut(ui, RichText::new(&words).color(palette.warn), caution);
     }
-    if tried.experiment().device != "cpu" {
-        let text = "It is tried on the processor: the graphics card is left to runs. Its figures may differ in their last \
-            digits.";
+    if !tried.experiment().is_on_cpu() {
+        let text = "It is tried on the processor: the graphics card stays with runs. Its figures may differ in their last digits.";
         ui.add(egui::Label::new(RichText::new(text).small().weak()).wrap());
     }
 }

@@ -20,6 +20,35 @@ use crate::{
     widgets::{covered, text},
 };
 
+/// A control of a setting: a number, or one of a few.
+pub(crate) trait Control {
+    /// What it is.
+    fn spec(&self) -> Spec;
+
+    /// Draws it.
+    fn ui(&self, ui: &mut Ui, form: &Form<'_>);
+}
+
+impl Control for (Spec, Number) {
+    fn spec(&self) -> Spec {
+        self.0
+    }
+
+    fn ui(&self, ui: &mut Ui, form: &Form<'_>) {
+        form.number(ui, self.0, self.1);
+    }
+}
+
+impl<T: Copy + PartialEq> Control for (Spec, Choice<T>) {
+    fn spec(&self) -> Spec {
+        self.0
+    }
+
+    fn ui(&self, ui: &mut Ui, form: &Form<'_>) {
+        form.choice(ui, self.0, &self.1);
+    }
+}
+
 /// The controls of one frame: reads the state, sends the changes.
 pub(crate) struct Form<'a> {
     state: &'a State,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::{
     data::corpus::{Tokenizer, is_of_conversations},
     error::{Problem, Result},
-    experiment::{Data, DataKind},
+    experiment::{Asked, Data, Prompt},
 };
 
 /// The brackets by token, with the question and its answers behind them.
@@ -20,8 +20,8 @@ const QUESTION: u32 = 4;
 /// The alphabet of a choice of data.
 #[derive(Debug, Clone)]
 pub struct Alphabet {
-    /// The data that a prompt is written for; generated tokens with a tokenizer count as text.
-    kind: DataKind,
+    /// What a prompt is written in: of generated tokens with a tokenizer, text.
+    prompt: Prompt,
     /// Numbers there are, where the tokens are numbers.
     numbers: usize,
     /// Tokens of a question, where the data ask one.
@@ -65,47 +65,43 @@ impl Alphabet {
     /// # Errors
     /// Fails for data of images.
     pub fn of(data: &Data) -> Result<Self> {
-        let (numbers, question) = match data.kind {
-            DataKind::Text | DataKind::Jsonl => (0, 0),
-            DataKind::Brackets => (0, data.length),
-            DataKind::Modular => (data.modulus, 2),
-            DataKind::Sort => (data.vocabulary, data.length),
-            DataKind::Tokens => (data.vocabulary, 0),
-            DataKind::Digits
-            | DataKind::Shapes
-            | DataKind::Spirals
-            | DataKind::Idx
-            | DataKind::Cifar10
-            | DataKind::Cifar100
-            | DataKind::Images
-            | DataKind::Masks => {
+        let prompt = match data.kind.traits().asked {
+            Asked::Prompt(prompt) => prompt,
+            Asked::Image => {
                 let mend = "show it an image (--image FILE), or a sample of its test set (--sample N)";
                 return Err(Problem::new("data.kind", "a model of images takes no prompt", mend).into());
             }
-            DataKind::Table => {
+            Asked::Row => {
                 let mend = "show it a row of its test set (--sample N)";
                 return Err(Problem::new("data.kind", "a model of a table takes no prompt", mend).into());
             }
         };
-        let kind = if numbers_are_text(data) { DataKind::Text } else { data.kind };
-        Ok(Self { kind, numbers, question, tokenizer: None, is_conversation: false, ends: [None; 2] })
+        let (numbers, question) = match prompt {
+            Prompt::Text => (0, 0),
+            Prompt::Brackets => (0, data.length),
+            Prompt::Terms => (data.modulus, 2),
+            Prompt::Unsorted => (data.vocabulary, data.length),
+            Prompt::Numbers => (data.vocabulary, 0),
+        };
+        let prompt = if numbers_are_text(data) { Prompt::Text } else { prompt };
+        Ok(Self { prompt, numbers, question, tokenizer: None, is_conversation: false, ends: [None; 2] })
     }
 
     /// Whether a prompt is any text.
     pub fn is_text(&self) -> bool {
-        matches!(self.kind, DataKind::Text | DataKind::Jsonl)
+        self.prompt == Prompt::Text
     }
 
     /// What a prompt is written in, with an example.
     pub fn hint(&self) -> String {
-        match self.kind {
-            DataKind::Text | DataKind::Jsonl => "any text".to_owned(),
-            DataKind::Brackets => format!("{} brackets of ( ) [ ], such as {}", self.question, self.example()),
-            DataKind::Modular => format!("two numbers below {}, such as {}", self.numbers, self.example()),
-            DataKind::Sort => {
+        match self.prompt {
+            Prompt::Text => "any text".to_owned(),
+            Prompt::Brackets => format!("{} brackets of ( ) [ ], such as {}", self.question, self.example()),
+            Prompt::Terms => format!("two numbers below {}, such as {}", self.numbers, self.example()),
+            Prompt::Unsorted => {
                 format!("{} numbers below {}, such as {}", self.question, self.numbers, self.example())
             }
-            _ => format!("numbers below {}, such as {}", self.numbers, self.example()),
+            Prompt::Numbers => format!("numbers below {}, such as {}", self.numbers, self.example()),
         }
     }
 
@@ -115,21 +111,21 @@ impl Alphabet {
             let all = (0..count).map(|i| ((7 * i + 3) % self.numbers.max(1)).to_string());
             all.collect::<Vec<_>>().join(" ")
         };
-        match self.kind {
-            DataKind::Text | DataKind::Jsonl => "The ".to_owned(),
-            DataKind::Brackets => "()".repeat(self.question / 2),
-            DataKind::Modular | DataKind::Sort => numbers(self.question),
-            _ => numbers(4),
+        match self.prompt {
+            Prompt::Text => "The ".to_owned(),
+            Prompt::Brackets => "()".repeat(self.question / 2),
+            Prompt::Terms | Prompt::Unsorted => numbers(self.question),
+            Prompt::Numbers => numbers(4),
         }
     }
 
     /// Tokens that answer a prompt if no number is given.
     pub fn usual_tokens(&self) -> usize {
-        match self.kind {
-            DataKind::Text | DataKind::Jsonl => 200,
-            DataKind::Brackets | DataKind::Modular => 1,
-            DataKind::Sort => self.question,
-            _ => 32,
+        match self.prompt {
+            Prompt::Text => 200,
+            Prompt::Brackets | Prompt::Terms => 1,
+            Prompt::Unsorted => self.question,
+            Prompt::Numbers => 32,
         }
     }
 
@@ -138,10 +134,10 @@ impl Alphabet {
     /// # Errors
     /// Fails for a prompt that the data could not have written, with what they could.
     pub fn tokens(&self, prompt: &str) -> Result<Vec<u32>> {
-        // A published model opens on generated tokens, regardless of what it was trained to write.
-        let of_text = match self.kind {
-            DataKind::Tokens => "; for text, give the model data of text (--set data.kind=text --set data.path=FILE)",
-            _ => "",
+        // A published model opens on generated tokens, whatever it was trained to write.
+        let of_text = match self.prompt {
+            Prompt::Numbers => "; for text, give the model data of text (--set data.kind=text --set data.path=FILE)",
+            Prompt::Text | Prompt::Brackets | Prompt::Terms | Prompt::Unsorted => "",
         };
         let refused = |what: String| Problem::new("prompt", what, format!("write {}{of_text}", self.hint()));
         if let Some(tokenizer) = &self.tokenizer {
@@ -159,9 +155,9 @@ impl Alphabet {
             }
             return Ok(tokens);
         }
-        let mut tokens = match self.kind {
-            DataKind::Text | DataKind::Jsonl => prompt.bytes().map(u32::from).collect::<Vec<_>>(),
-            DataKind::Brackets => {
+        let mut tokens = match self.prompt {
+            Prompt::Text => prompt.bytes().map(u32::from).collect::<Vec<_>>(),
+            Prompt::Brackets => {
                 let signs = prompt.trim_end_matches('?').chars().filter(|sign| !sign.is_whitespace());
                 let token = |sign: char| match BRACKETS[..4].iter().position(|known| known.starts_with(sign)) {
                     Some(token) => Ok(token as u32),
@@ -169,7 +165,7 @@ impl Alphabet {
                 };
                 signs.map(token).collect::<Result<_, _>>()?
             }
-            _ => {
+            Prompt::Terms | Prompt::Unsorted | Prompt::Numbers => {
                 let words = prompt.split(|sign: char| sign.is_whitespace() || matches!(sign, ',' | '+' | '='));
                 let token = |word: &str| match word.parse::<u32>() {
                     Ok(number) if (number as usize) < self.numbers => Ok(number),
@@ -185,10 +181,10 @@ impl Alphabet {
             let what = format!("{} are written, and these data have {} before the answer", tokens.len(), self.question);
             return Err(refused(what).into());
         }
-        match self.kind {
-            DataKind::Brackets => tokens.push(QUESTION),
-            DataKind::Modular => tokens.push(self.numbers as u32),
-            _ => {}
+        match self.prompt {
+            Prompt::Brackets => tokens.push(QUESTION),
+            Prompt::Terms => tokens.push(self.numbers as u32),
+            Prompt::Text | Prompt::Unsorted | Prompt::Numbers => {}
         }
         Ok(tokens)
     }
@@ -205,18 +201,18 @@ impl Alphabet {
 
     /// The bytes by which a token that is not a tokenizer's is written after others.
     pub fn text(&self, token: u32) -> Vec<u8> {
-        match self.kind {
-            DataKind::Text | DataKind::Jsonl => vec![token as u8],
-            DataKind::Brackets => BRACKETS.get(token as usize).copied().unwrap_or_default().as_bytes().to_vec(),
-            DataKind::Modular if token as usize == self.numbers => b" =".to_vec(),
-            _ => format!(" {token}").into_bytes(),
+        match self.prompt {
+            Prompt::Text => vec![token as u8],
+            Prompt::Brackets => BRACKETS.get(token as usize).copied().unwrap_or_default().as_bytes().to_vec(),
+            Prompt::Terms if token as usize == self.numbers => b" =".to_vec(),
+            Prompt::Terms | Prompt::Unsorted | Prompt::Numbers => format!(" {token}").into_bytes(),
         }
     }
 }
 
 /// Whether the numbers of generated tokens belong to a tokenizer.
 fn numbers_are_text(data: &Data) -> bool {
-    data.kind == DataKind::Tokens && data.chosen_tokenizer().is_some()
+    data.kind.traits().asked == Asked::Prompt(Prompt::Numbers) && data.chosen_tokenizer().is_some()
 }
 
 #[cfg(test)]
@@ -224,6 +220,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::experiment::DataKind;
 
     fn of(kind: DataKind, length: usize) -> Alphabet {
         Alphabet::of(&Data { kind, length, vocabulary: 10, modulus: 97, ..Data::default() }).expect("sequences")

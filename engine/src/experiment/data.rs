@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::{
     bytes::Bytes,
     experiment::{
-        CachePlace, DataCache, Normalise,
+        CachePlace, DataCache, DataKind, ImageExtents, Normalise,
+        data_kind::USUAL_TOKENS,
         limits::{MAX_BUDGET, MAX_PREFETCH, MAX_SAMPLES, MAX_SIDE, MAX_WORKERS, MIN_SIDE},
         settings::{KERNELS, Limits, NOTHING, Number, SIZES, settings},
     },
@@ -14,43 +15,6 @@ use crate::{
 
 /// The vocabulary if none is chosen. No tokenizer has so few tokens.
 const UNCHOSEN: usize = 10;
-
-words! {
-    /// Where samples come from.
-    pub enum DataKind {
-        /// The 1797 hand-written digits that ship with the program, 8 x 8 x 1, ten classes.
-        Digits = "digits",
-        /// Generated coloured shapes, three channels, any size.
-        Shapes = "shapes",
-        /// Generated points of a plane along arms that wind about its centre; the class of a point is its arm.
-        Spirals = "spirals",
-        /// A folder with MNIST-format IDX files, plain or gzip.
-        Idx = "idx",
-        /// A folder with CIFAR-10 binary batches.
-        Cifar10 = "cifar10",
-        /// A folder with CIFAR-100 in its binary version, by fine label.
-        Cifar100 = "cifar100",
-        /// A folder of JPEG, PNG and WebP images, one sub-folder a class, three channels, any size; or one with such folders
-        /// `train` and `val`.
-        Images = "images",
-        /// Generated coloured shapes, several an image, with a class for each pixel; the background is class 0.
-        Masks = "masks",
-        /// Every sum a + b modulo `modulus`; scored is the sum.
-        Modular = "modular",
-        /// Digits, then the same digits sorted; scored is the sorted half.
-        Sort = "sort",
-        /// Brackets of two kinds; scored is the last answer, whether they are balanced.
-        Brackets = "brackets",
-        /// A file of text; every next token is scored, or every next byte if there is no tokenizer.
-        Text = "text",
-        /// JSON lines, each a text, a prompt with its completion, or messages; a file or a folder of them.
-        Jsonl = "jsonl",
-        /// A generated Markov chain over `vocabulary` tokens; every next token is scored.
-        Tokens = "tokens",
-        /// A file of comma-separated values, a row a sample; one column is the label, a class or a value.
-        Table = "table",
-    }
-}
 
 words! {
     /// What is learned from a table.
@@ -154,49 +118,13 @@ words! {
     }
 }
 
-/// What the length of a sequence counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LengthUnit {
-    Digits,
-    Brackets,
-    Tokens,
-}
-
-impl DataKind {
-    /// What its sequences are counted in, and how many of those one usually has; `None` where their length is not chosen.
-    fn usual_length(self) -> Option<(LengthUnit, usize)> {
-        match self {
-            Self::Sort => Some((LengthUnit::Digits, 8)),
-            Self::Brackets => Some((LengthUnit::Brackets, 10)),
-            Self::Text | Self::Jsonl | Self::Tokens => Some((LengthUnit::Tokens, Data::default().length)),
-            Self::Digits
-            | Self::Shapes
-            | Self::Spirals
-            | Self::Idx
-            | Self::Cifar10
-            | Self::Cifar100
-            | Self::Images
-            | Self::Masks
-            | Self::Modular
-            | Self::Table => None,
-        }
-    }
-}
-
-impl DataKind {
-    /// Whether its samples are pictures that are read or generated one by one, so that a stream of them can be kept.
-    pub fn can_keep(self) -> bool {
-        self.traits().has_pictures && self.traits().is_streamable
-    }
-}
-
 impl Data {
     /// Chooses a source. A length that counts something else than the new source's was not chosen for it, and becomes the
     /// usual one there.
     pub fn choose(&mut self, kind: DataKind) {
         let before = std::mem::replace(&mut self.kind, kind);
-        if let Some((unit, usual)) = kind.usual_length()
-            && before.usual_length().is_none_or(|(own, _)| own != unit)
+        if let Some((unit, usual)) = kind.traits().usual_length
+            && before.traits().usual_length.is_none_or(|(own, _)| own != unit)
         {
             self.length = usual;
         }
@@ -252,8 +180,8 @@ impl Data {
 
     /// Whether samples are decoded or generated as they are needed, which several threads do in less time.
     pub fn is_work(&self) -> bool {
-        let is_generated = matches!(self.kind, DataKind::Shapes | DataKind::Masks);
-        self.kind == DataKind::Images || is_generated && self.placement != Placement::Host
+        self.kind.traits().image == ImageExtents::OfSide
+            && (self.kind.is_on_disk() || self.placement != Placement::Host)
     }
 
     /// Whether both choices have the same samples: how they are fed to the model may differ.
@@ -312,10 +240,9 @@ settings! {
             .counts(10, MAX_SAMPLES as u64, "a number of samples")
             .when(|e| e.data.kind.uses(DataSetting::Samples));
         /// Digits to sort (sort), brackets (brackets), tokens of a sequence (text, jsonl, tokens).
-        pub length: usize = 64, SIZES.when(|e| e.data.kind.uses(DataSetting::Length));
-        /// The number of different digits (sort) or of different tokens (tokens). For a model that reads text (text, jsonl),
-        /// the rows of its embedding: as many as the tokenizer has tokens, or more. There 0 to 10 stand for the tokenizer's
-        /// number.
+        pub length: usize = USUAL_TOKENS, SIZES.when(|e| e.data.kind.uses(DataSetting::Length));
+        /// Different digits (sort), different tokens (tokens). Of a model that reads text (text, jsonl) the rows of its
+        /// embedding: as many as the tokenizer has tokens or more. There 0 to 10 stand for the tokenizer's number.
         pub vocabulary: usize = UNCHOSEN, SIZES.when(|e| e.data.uses_vocabulary());
         /// The column of the label (table); without a name the last one.
         pub label: String = String::new(), SIZES.quiet().when(|e| e.data.kind.uses(DataSetting::Label));

@@ -27,5 +27,5 @@ settings! {
 }
 
 fn on_gpu(e: &Experiment) -> bool {
-    e.device != "cpu"
+    !e.is_on_cpu()
 }

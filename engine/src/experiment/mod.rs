@@ -9,6 +9,7 @@ mod cache;
 pub mod check;
 mod checkpointing;
 mod data;
+mod data_kind;
 mod dataset_info;
 mod distil;
 mod gpu;
@@ -25,7 +26,6 @@ mod quantise;
 mod saving;
 mod settings;
 pub mod shipped;
-mod source_traits;
 mod teacher;
 pub mod weights;
 
@@ -34,7 +34,8 @@ pub use adapters::{Lora, Projection, Targets};
 pub use batch::{Batch, EvaluationBatch};
 pub use cache::{CachePlace, DataCache};
 pub use checkpointing::{BlockSet, Checkpointing};
-pub use data::{Data, DataKind, DataSetting, Labelled, Placement, TableTask, Task};
+pub use data::{Data, DataSetting, Labelled, Placement, TableTask, Task};
+pub use data_kind::{Asked, DataKind, ImageExtents, PathUse, Prompt, SourceTraits};
 pub use dataset_info::{DatasetInfo, Input, LabelKind};
 pub use distil::Distil;
 pub use gpu::Gpu;
@@ -50,7 +51,6 @@ pub use prune::{Prune, PruneKind, PruneSchedule, PruneScope};
 pub use quantise::{BaseWeights, CodedWeights, Quantise, QuantiseKind};
 pub use saving::{Execution, Frozen, Recompute};
 pub use settings::Setting;
-pub use source_traits::{PathUse, SourceTraits};
 pub use teacher::Teacher;
 pub use weights::Weights;
 
@@ -131,6 +131,11 @@ settings! {
 pub const DEFAULT_EPOCHS: u64 = 10;
 
 impl Experiment {
+    /// Whether it runs on the processor, and not on a GPU or a card to plan for.
+    pub fn is_on_cpu(&self) -> bool {
+        self.device == "cpu"
+    }
+
     /// Optimizer steps of one epoch and of the whole run, over data of these facts.
     pub fn steps(&self, info: &DatasetInfo) -> (u64, u64) {
         let per_epoch = info.steps_per_epoch(self.batch.effective());
@@ -158,9 +163,9 @@ settings! {
         pub epochs: Option<u64> = None, NOTHING.counts(1, 1_000_000, "a number of epochs");
         /// Decides the split, the order, the weights and generated data.
         pub seed: u64 = 1, NOTHING.counts(0, i64::MAX as u64, "a seed");
-        /// Threads of the processor that kernels run on; 0: as many as it has. The losses are the same to the last bit for any
-        /// number.
-        pub threads: usize = 0, SIZES.quiet().counts(0, MAX_THREADS, "a number of threads").when(|e| e.device == "cpu");
+        /// Threads of the processor that kernels run on; 0: as many as it has. The losses are the same to the last bit whatever
+        /// their number.
+        pub threads: usize = 0, SIZES.quiet().counts(0, MAX_THREADS, "a number of threads").when(Experiment::is_on_cpu);
         /// Steps between evaluations on the test data; 0 evaluates at the end of each epoch.
         pub evaluate_every: u64 = 0, NOTHING.counts(0, MAX_STEPS, "a number of steps");
         /// Steps between checkpoints; 0 does not count steps. Without either of the two, a run is saved when it is stopped

@@ -27,6 +27,7 @@ use crate::{
     error::{Error, Result},
     experiment::{DatasetInfo, Experiment},
     header::{Element, Place},
+    layer_path::LayerRole,
     tensor::DType,
 };
 
@@ -231,7 +232,7 @@ impl Mapped {
         let there: Vec<Option<(&String, &Place)>> = parts.iter().map(|part| self.named(&part.name, naming)).collect();
         let is_head = match naming {
             Some(naming) => naming.is_head(&slot.name),
-            None => slot.name.starts_with("head.classes.") || slot.name.starts_with("embedding."),
+            None => LayerRole::of_tensor(&slot.name).has_rows_of_data(),
         };
         let mut pieces = Vec::with_capacity(parts.len());
         for (part, place) in parts.iter().zip(&there) {

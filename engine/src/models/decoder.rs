@@ -13,14 +13,14 @@ use crate::{
     data::DatasetInfo,
     error::Result,
     experiment::{Model, ModelKind},
-    layer_path::Scope,
+    layer_path::{LayerPath, Scope},
     nn::{Embedding, Init, Linear, Positions},
 };
 
 pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &DatasetInfo) -> Result<Parts<B>> {
     let [length, vocabulary] = info.tokens()?;
     let style = Style { model, length };
-    let embedding = Embedding::new(init, "embedding", vocabulary, model.width, NORMAL)?;
+    let embedding = Embedding::new(init, &LayerPath::embedding(), vocabulary, model.width, NORMAL)?;
     let table = embedding.table().clone();
     let mut layers: Layers<B> = vec![Box::new(embedding)]; // [batch * length, width]
     if model.kind == ModelKind::Gpt2 {
@@ -34,9 +34,9 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &Da
     }
     let head = style.norm(init, &Scope::Head.at("norm"))?;
     let classes = if model.tied {
-        Linear::tied(init.executor(), &Scope::Head.at("classes"), &table)
+        Linear::tied(init.executor(), &LayerPath::classes(), &table)
     } else {
-        Linear::with(init, &Scope::Head.at("classes"), [model.width, info.classes], NORMAL, false)?
+        Linear::with(init, &LayerPath::classes(), [model.width, info.classes], NORMAL, false)?
     }; // [batch * length, vocabulary]
     Ok(Parts { blocks, head, classes })
 }

@@ -43,7 +43,7 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &Da
     let mut head = style.norm(init, &Scope::Head.at("norm"))?;
     head.push(Box::new(Sequences::new(executor, &Scope::Head.at("sequences"), length))); // [batch, length, width]
     head.push(Box::new(GlobalPool::new(executor, &Scope::Head.at("pool")))); // [batch, width]
-    let classes = Linear::with(init, &Scope::Head.at("classes"), [width, info.classes], Start::Zero, true)?;
+    let classes = Linear::with(init, &LayerPath::classes(), [width, info.classes], Start::Zero, true)?;
     Ok(Parts { blocks, head, classes })
 }
 

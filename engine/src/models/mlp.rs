@@ -6,7 +6,7 @@ use crate::{
     data::DatasetInfo,
     error::Result,
     experiment::Model,
-    layer_path::Scope,
+    layer_path::{LayerPath, Scope},
     nn::{Flatten, Init, Linear},
 };
 
@@ -25,6 +25,6 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &Da
         features = width;
         blocks.push(Block::new(layers));
     }
-    let classes = Linear::new(init, &Scope::Head.at("classes"), features, info.classes)?;
+    let classes = Linear::new(init, &LayerPath::classes(), features, info.classes)?;
     Ok(Parts { blocks, head: Vec::new(), classes })
 }

@@ -136,7 +136,7 @@ fn parts<B: Backend>(
     info: &DatasetInfo,
 ) -> Result<Parts<B>> {
     let head: Layers<B> = vec![Box::new(GlobalPool::new(init.executor(), &Scope::Head.at("pool")))];
-    let classes = Linear::new(init, &Scope::Head.at("classes"), channels, info.classes)?;
+    let classes = Linear::new(init, &LayerPath::classes(), channels, info.classes)?;
     Ok(Parts { blocks, head, classes })
 }
 

@@ -50,7 +50,7 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &Da
     }
     let executor = init.executor();
     let head: Layers<B> = vec![Box::new(GlobalPool::new(executor, &Scope::Head.at("pool")))];
-    let classes = Linear::new(init, &Scope::Head.at("classes"), channels, info.classes)?;
+    let classes = Linear::new(init, &LayerPath::classes(), channels, info.classes)?;
     Ok(Parts { blocks, head, classes })
 }
 

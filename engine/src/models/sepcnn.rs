@@ -7,7 +7,7 @@ use crate::{
     data::DatasetInfo,
     error::Result,
     experiment::Model,
-    layer_path::Scope,
+    layer_path::{LayerPath, Scope},
     nn::{Conv2d, Depthwise, Init, Linear, MaxPool},
 };
 
@@ -32,6 +32,6 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &Da
     }
     let head = head(init, height * width * channels, model)?;
     let features = init.channels(model.dense);
-    let classes = Linear::new(init, &Scope::Head.at("classes"), features, info.classes)?;
+    let classes = Linear::new(init, &LayerPath::classes(), features, info.classes)?;
     Ok(Parts { blocks, head, classes })
 }

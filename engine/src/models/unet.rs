@@ -38,7 +38,7 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &Da
         channels = filters;
     }
     // A 1 x 1 convolution is a dense layer over pixels: [batch * height * width, classes].
-    let classes = Linear::new(init, &Scope::Head.at("classes"), channels, info.classes)?;
+    let classes = Linear::new(init, &LayerPath::classes(), channels, info.classes)?;
     Ok(Parts { blocks, head: Vec::new(), classes })
 }
 

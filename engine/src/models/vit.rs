@@ -12,7 +12,7 @@ use crate::{
     data::DatasetInfo,
     error::Result,
     experiment::Model,
-    layer_path::Scope,
+    layer_path::{LayerPath, Scope},
     nn::{ClassToken, Conv2d, ConvShape, Init, Linear, Positions, Start, TakeFirst},
 };
 
@@ -36,7 +36,7 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &Da
     // The norm works row by row, so only the rows that are read need it.
     let mut head: Layers<B> = vec![Box::new(TakeFirst::new(executor, &Scope::Head.at("first"), length))]; // [batch, width]
     head.extend(style.norm(init, &Scope::Head.at("norm"))?);
-    let classes = Linear::with(init, &Scope::Head.at("classes"), [model.width, info.classes], Start::Zero, true)?;
+    let classes = Linear::with(init, &LayerPath::classes(), [model.width, info.classes], Start::Zero, true)?;
     Ok(Parts { blocks, head, classes })
 }
 

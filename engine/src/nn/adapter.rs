@@ -60,7 +60,7 @@ impl Part {
 
 /// Which inputs are dropped: a key decides, so that nothing is saved for it.
 struct Dropped {
-    share: f64,
+    probability: f64,
     stream: u64,
     passes: Cell<u64>,
 }
@@ -85,7 +85,7 @@ impl<B: Backend> Adapter<B> {
         let [down, up] = [down, up].map(|matrix| matrix.used(ParamUse::HiddenMatrix));
         let part = (adapted != out).then_some(Part { rows, out });
         let dropout = (dropout > 0.0).then(|| Dropped {
-            share: dropout,
+            probability: dropout,
             stream: init.stream(Stream::Dropout),
             passes: Cell::new(0),
         });
@@ -115,7 +115,7 @@ impl<B: Backend> Adapter<B> {
 
     fn dropped(&self, executor: &Executor<B>, x: Tensor<B>, key: Key) -> Result<Tensor<B>> {
         match (&self.dropout, key) {
-            (Some(Dropped { share, .. }), Some(key)) => executor.dropout(x, *share, key),
+            (Some(Dropped { probability, .. }), Some(key)) => executor.dropout(x, *probability, key),
             _ => Ok(x),
         }
     }

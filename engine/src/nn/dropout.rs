@@ -16,38 +16,38 @@ use crate::{
 /// room of a mask, a byte an element, which nothing reads.
 pub struct Dropout {
     layer: LayerId,
-    share: f64,
+    probability: f64,
     stream: u64,
     passes: Cell<u64>,
 }
 
 impl Dropout {
-    /// A layer at `path` that drops `share`, in [0, 1).
-    pub fn new<B: Backend>(init: &mut Init<'_, B>, path: &str, share: f64) -> Self {
+    /// A layer at `path` that drops each element with `probability`, in [0, 1).
+    pub fn new<B: Backend>(init: &mut Init<'_, B>, path: &str, probability: f64) -> Self {
         let layer = init.executor().ledger().layer_id(path);
-        Self { layer, share, stream: init.stream(Stream::Dropout), passes: Cell::new(0) }
+        Self { layer, probability, stream: init.stream(Stream::Dropout), passes: Cell::new(0) }
     }
 }
 
 impl<B: Backend> Layer<B> for Dropout {
     fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
-        if tape.pass() == Pass::Evaluation || self.share == 0.0 {
+        if tape.pass() == Pass::Evaluation || self.probability == 0.0 {
             return Ok(x);
         }
         if tape.pass() == Pass::Training {
             self.passes.set(self.passes.get() + 1);
         }
-        let (share, key) = (self.share, Rng::new(self.stream, Stream::Dropout, self.passes.get()).key());
+        let (probability, key) = (self.probability, Rng::new(self.stream, Stream::Dropout, self.passes.get()).key());
         let x_id = x.id();
         let executor = tape.executor();
-        let y = executor.dropout(x.tensor, share, key)?;
+        let y = executor.dropout(x.tensor, probability, key)?;
         let mask = if executor.is_eager() {
             Some(executor.filled(1.0, y.shape(), DType::U8, Category::Activations, "mask")?)
         } else {
             None
         };
         Ok(tape.record_keeping(self.layer, x_id.is_some(), y, mask, move |back, dy| {
-            let dx = back.executor().dropout(dy, share, key)?;
+            let dx = back.executor().dropout(dy, probability, key)?;
             match x_id {
                 Some(id) => back.accumulate_grad(id, dx),
                 None => Ok(()),

@@ -3,59 +3,16 @@
 
 use std::path::{Path, PathBuf};
 
+use super::families::{FAMILIES, Family};
 use crate::{
     bytes::Bytes,
     device::target,
     experiment::{
-        ActivationKind, AttentionKind, BaseWeights, Batch, CachePlace, Checkpointing, CodedWeights, DataCache,
-        DataKind, EvaluationBatch, Execution, Experiment, Frozen, Gpu, Model, ModelKind, OptimizerKind, Placement,
-        PoolPolicy, Precision, Projection, Prune, PruneKind, PruneSchedule, PruneScope, QuantiseKind, Recompute,
-        Targets, UpdateTime,
+        BaseWeights, Batch, CachePlace, Checkpointing, CodedWeights, DataCache, DataKind, EvaluationBatch, Execution,
+        Experiment, Frozen, Gpu, OptimizerKind, Placement, PoolPolicy, Precision, Projection, Prune, PruneKind,
+        PruneSchedule, PruneScope, QuantiseKind, Recompute, Targets, UpdateTime,
     },
     rng::{Rng, Stream},
-};
-
-/// A kind of model and of data, and how its sizes are drawn.
-struct Family {
-    name: &'static str,
-    kind: ModelKind,
-    sizes: fn(&mut Experiment, Dice),
-}
-
-/// Every family, drawn in turn.
-const FAMILIES: &[Family] = &[
-    Family { name: "mlp", kind: ModelKind::Mlp, sizes: mlp },
-    Family { name: "mlp, deep and narrow", kind: ModelKind::Mlp, sizes: deep_mlp },
-    Family { name: "cnn", kind: ModelKind::Cnn, sizes: cnn },
-    Family { name: "sepcnn", kind: ModelKind::Sepcnn, sizes: cnn },
-    Family { name: "resnet-18", kind: ModelKind::Resnet, sizes: resnet },
-    Family { name: "mobilenetv1", kind: ModelKind::Mobilenetv1, sizes: mobilenet },
-    Family { name: "mobilenetv2", kind: ModelKind::Mobilenetv2, sizes: mobilenet },
-    Family { name: "vit", kind: ModelKind::Vit, sizes: patches },
-    Family { name: "mixer", kind: ModelKind::Mixer, sizes: patches },
-    Family { name: "gpt2", kind: ModelKind::Gpt2, sizes: decoder },
-    Family { name: "llama", kind: ModelKind::Llama, sizes: decoder },
-    Family { name: "unet", kind: ModelKind::Unet, sizes: unet },
-    Family { name: "cnn, deep and narrow", kind: ModelKind::Cnn, sizes: deep_cnn },
-    Family { name: "sepcnn, deep and narrow", kind: ModelKind::Sepcnn, sizes: deep_cnn },
-    Family { name: "vit, deep and narrow", kind: ModelKind::Vit, sizes: |e, dice| deep(e, dice, patches) },
-    Family { name: "mixer, deep and narrow", kind: ModelKind::Mixer, sizes: |e, dice| deep(e, dice, patches) },
-    Family { name: "gpt2, deep and narrow", kind: ModelKind::Gpt2, sizes: |e, dice| deep(e, dice, decoder) },
-    Family { name: "llama, deep and narrow", kind: ModelKind::Llama, sizes: |e, dice| deep(e, dice, decoder) },
-    Family { name: "unet, deep and narrow", kind: ModelKind::Unet, sizes: deep_unet },
-];
-
-/// Every kind of model is drawn.
-const _: () = {
-    let mut kind = 0;
-    while kind < ModelKind::ALL.len() {
-        let mut family = 0;
-        while FAMILIES[family].kind as usize != ModelKind::ALL[kind] as usize {
-            family += 1;
-            assert!(family < FAMILIES.len(), "a kind of model is not drawn");
-        }
-        kind += 1;
-    }
 };
 
 /// The names of the families, in the order in which they are drawn.
@@ -117,20 +74,24 @@ impl Iterator for Experiments {
 
 /// Numbers of one experiment: each throw has a place of its own, so that a new one changes none of the others.
 #[derive(Clone, Copy)]
-struct Dice(Rng);
+pub(super) struct Dice(Rng);
 
 impl Dice {
-    /// Draws a number from 0 to `n - 1`.
-    fn below(self, place: u64, n: usize) -> usize {
+    /// From 0 to `n - 1`.
+    pub(super) fn below(self, place: u64, n: usize) -> usize {
         self.0.below(place, n)
     }
 
-    fn one<T: Copy>(self, place: u64, of: &[T]) -> T {
+    pub(super) fn range(self, place: u64, low: f64, high: f64) -> f64 {
+        self.0.range(place, low, high)
+    }
+
+    pub(super) fn one<T: Copy>(self, place: u64, of: &[T]) -> T {
         of[self.below(place, of.len())]
     }
 
     /// Whether one of `n` comes out.
-    fn rarely(self, place: u64, n: usize) -> bool {
+    pub(super) fn rarely(self, place: u64, n: usize) -> bool {
         self.below(place, n) == 0
     }
 }
@@ -262,118 +223,4 @@ fn gpu(dice: Dice) -> Gpu {
         tf32: dice.rarely(72, 3),
         deterministic: !dice.rarely(73, 4),
     }
-}
-
-/// Draws an activation, mostly ReLU.
-fn activation(dice: Dice) -> ActivationKind {
-    if dice.rarely(90, 3) { dice.one(91, &ActivationKind::ALL) } else { ActivationKind::Relu }
-}
-
-fn mlp(e: &mut Experiment, dice: Dice) {
-    e.model = Model {
-        width: 1 + dice.below(1, 300),
-        depth: 1 + dice.below(2, 6),
-        activation: activation(dice),
-        ..Model::default()
-    };
-    if dice.rarely(92, 3) {
-        // Classes and values.
-        (e.data.kind, e.data.path) = (DataKind::Table, Some(PathBuf::from("shipped:ships.csv")));
-        dice.one(93, &["type", "port", "built", "deadweight_t"]).clone_into(&mut e.data.label);
-    }
-}
-
-/// A deep MLP that consists mostly of bookkeeping.
-fn deep_mlp(e: &mut Experiment, dice: Dice) {
-    e.model = Model { width: 2, depth: 300 + dice.below(15, 500), ..Model::default() };
-}
-
-fn cnn(e: &mut Experiment, dice: Dice) {
-    e.model = Model {
-        kind: e.model.kind,
-        width: 1 + dice.below(1, 24),
-        depth: 1 + dice.below(2, 3),
-        kernel: dice.one(3, &[1, 3, 5, 7]),
-        dense: 1 + dice.below(4, 100),
-        activation: activation(dice),
-        ..Model::default()
-    };
-}
-
-fn resnet(e: &mut Experiment, dice: Dice) {
-    e.model = Model { kind: e.model.kind, ..Model::default() };
-    e.batch = Batch { micro: 2 + dice.below(7, 6), accumulation: 1 + dice.below(8, 2), ..Batch::default() };
-    e.data.side = 12 + dice.below(1, 9);
-}
-
-fn mobilenet(e: &mut Experiment, dice: Dice) {
-    e.model = Model { kind: e.model.kind, multiplier: dice.0.range(18, 0.1, 0.4), ..Model::default() };
-    e.batch.micro = 2 + dice.below(7, 20);
-    if dice.rarely(19, 2) {
-        e.data.side = 12 + dice.below(1, 21);
-    }
-}
-
-/// Draws heads of 4 to 16 numbers, and as many of them as `width` then has.
-fn attention(e: &mut Experiment, dice: Dice) {
-    let heads = dice.one(40, &[1, 2, 4]);
-    e.model.heads = heads;
-    e.model.width = heads * dice.one(41, &[4, 6, 16]);
-    e.model.attention = dice.one(42, &[AttentionKind::Plain, AttentionKind::Efficient]);
-    e.model.hidden = 1 + dice.below(43, 100);
-    e.model.depth = 1 + dice.below(2, 4);
-    e.model.dropout = dice.one(44, &[0.0, 0.1]);
-}
-
-fn patches(e: &mut Experiment, dice: Dice) {
-    attention(e, dice);
-    e.model.patch = dice.one(45, &[2, 4]);
-    (e.data.kind, e.data.side) = (dice.one(11, &[DataKind::Digits, DataKind::Shapes]), 12 + 4 * dice.below(46, 3));
-    e.batch.micro = 2 + dice.below(7, 30);
-}
-
-fn decoder(e: &mut Experiment, dice: Dice) {
-    attention(e, dice);
-    e.model.kv_heads = dice.one(47, &[1, e.model.heads]);
-    e.model.window = dice.one(48, &[0, 0, 3]);
-    e.model.tied = dice.rarely(49, 2);
-    e.data.kind =
-        dice.one(50, &[DataKind::Modular, DataKind::Sort, DataKind::Brackets, DataKind::Tokens, DataKind::Text]);
-    // Even, for brackets.
-    e.data.length = 10 + 2 * dice.below(51, 12);
-    e.data.vocabulary = dice.one(52, &[10, 300, 5000]);
-    e.data.modulus = 30 + dice.below(53, 30);
-    e.batch.micro = 2 + dice.below(7, 30);
-}
-
-/// A CNN as deep as the side of its images allows.
-fn deep_cnn(e: &mut Experiment, dice: Dice) {
-    cnn(e, dice);
-    (e.model.width, e.model.depth, e.model.dense) = (1, 6, 1 + dice.below(4, 4));
-    (e.data.kind, e.data.side) = (DataKind::Shapes, 64 + dice.below(46, 9));
-    e.batch.micro = 2;
-}
-
-/// Mostly bookkeeping: many blocks of small tensors.
-fn deep(e: &mut Experiment, dice: Dice, family: fn(&mut Experiment, Dice)) {
-    family(e, dice);
-    let model = &mut e.model;
-    model.width = model.heads * 4;
-    (model.hidden, model.depth) = (1 + dice.below(43, 8), 24 + dice.below(15, 80));
-    e.data.length = 10;
-    e.data.vocabulary = e.data.vocabulary.min(300);
-    e.batch.micro = 1 + dice.below(7, 2);
-}
-
-fn deep_unet(e: &mut Experiment, dice: Dice) {
-    unet(e, dice);
-    (e.model.width, e.model.depth, e.data.side) = (1, 4, 32);
-    e.batch.micro = 2;
-}
-
-fn unet(e: &mut Experiment, dice: Dice) {
-    let depth = 1 + dice.below(2, 3);
-    e.model = Model { kind: e.model.kind, width: 1 + dice.below(1, 8), depth, ..Model::default() };
-    (e.data.kind, e.data.side) = (DataKind::Masks, 16 + 8 * dice.below(46, 2));
-    e.batch.micro = 2 + dice.below(7, 8);
 }

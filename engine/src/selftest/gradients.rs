@@ -3,7 +3,7 @@
 //! A [`Probe`] holds a small model and a batch of noise. Along a random direction of one parameter, the summed loss must
 //! change as the gradient says.
 
-use super::{Bench, Choice, Fault, Found, Runner, cases::Extent, compare::Worst};
+use super::{Bench, Choice, Fault, Found, Runner, cases::Extent, compare::Worst, families::sloped};
 use crate::backend::ops::{Elementwise, Optimizer};
 use crate::{
     autograd::Tape,
@@ -13,10 +13,7 @@ use crate::{
     },
     data::{DatasetInfo, Input},
     error::Result,
-    experiment::{
-        AttentionKind, BaseWeights, Checkpointing, Experiment, Frozen, LabelKind, Lora, Model as ModelChoice,
-        ModelKind, Precision, Projection, Quantise, Targets,
-    },
+    experiment::{Checkpointing, Experiment, LabelKind, ModelKind, Precision, Quantise},
     memory::{Category, Phase},
     models::Model,
     nn::Param,
@@ -208,90 +205,10 @@ pub const CHECKPOINTINGS: [Checkpointing; 5] = [
     Checkpointing::Percent(60),
 ];
 
-/// A model with its data, and what of it is trained.
-type Case = (ModelChoice, DatasetInfo, Frozen, Lora, BaseWeights);
-
-/// Models of a family: whole, frozen in part, with adapters, with other choices. Every family is named, so that a new one
-/// cannot be forgotten.
-fn of_kind(kind: ModelKind) -> Vec<Case> {
-    let adapters = Lora { rank: 2, alpha: 3.0, ..Lora::default() };
-    let network = || ModelChoice { kind, width: 5, depth: 3, dense: 6, multiplier: 0.1, ..ModelChoice::default() };
-    let case = |info, frozen, lora| (network(), info, frozen, lora, BaseWeights::None);
-    let whole = |model, info| (model, info, Frozen::None, Lora::default(), BaseWeights::None);
-    let with = |attention| attending(kind, attention);
-    let (plain, efficient) = (AttentionKind::Plain, AttentionKind::Efficient);
-    let patches = image(4, 6, 2);
-    match kind {
-        ModelKind::Mlp => vec![
-            whole(network(), image(3, 3, 2)),
-            case(image(3, 3, 2), Frozen::None, adapters),
-            case(image(3, 3, 2), Frozen::All, adapters),
-            whole(network(), DatasetInfo { label: LabelKind::Value, classes: 1, ..image(1, 1, 7) }),
-        ],
-        ModelKind::Cnn => {
-            vec![whole(network(), image(9, 9, 2)), case(image(9, 9, 2), Frozen::AllButHead, adapters)]
-        }
-        ModelKind::Sepcnn => vec![whole(network(), image(7, 7, 3))],
-        // Its layers are those of a CNN and of the second MobileNet.
-        ModelKind::Resnet => Vec::new(),
-        ModelKind::Mobilenetv1 => {
-            vec![whole(network(), image(9, 9, 2)), case(image(9, 9, 2), Frozen::Blocks(12), Lora::default())]
-        }
-        ModelKind::Mobilenetv2 => vec![whole(network(), image(9, 9, 2))],
-        ModelKind::Vit => vec![whole(with(efficient), patches), whole(with(plain), patches)],
-        ModelKind::Mixer => vec![whole(with(plain), patches)],
-        ModelKind::Gpt2 => {
-            vec![whole(with(plain), tokens()), whole(ModelChoice { tied: true, ..with(efficient) }, tokens())]
-        }
-        ModelKind::Llama => vec![
-            whole(ModelChoice { window: 2, tied: true, ..with(efficient) }, tokens()),
-            whole(ModelChoice { qkv_bias: true, ..with(plain) }, tokens()),
-            whole(ModelChoice { qk_norm: true, head_dim: 6, ..with(efficient) }, tokens()),
-            (
-                with(efficient),
-                tokens(),
-                Frozen::All,
-                Lora { targets: Targets::of(&[Projection::Q, Projection::V, Projection::Up]), ..adapters },
-                BaseWeights::Nf4Double,
-            ),
-        ],
-        ModelKind::Unet => {
-            let masks = DatasetInfo { labels_per_sample: 32, scored_labels: 32, classes: 3, ..image(4, 8, 2) };
-            vec![whole(ModelChoice { kind, width: 3, depth: 2, ..ModelChoice::default() }, masks)]
-        }
-    }
-}
-
-/// Images with one label.
-fn image(height: usize, width: usize, channels: usize) -> DatasetInfo {
-    DatasetInfo::one_label(Input::Image { height, width, channels }, 4, 8, 4)
-}
-
-/// Sequences with a label a token.
-fn tokens() -> DatasetInfo {
-    DatasetInfo::label_each_token(5, 7, 8, 4)
-}
-
-/// A transformer or a mixer.
-fn attending(kind: ModelKind, attention: AttentionKind) -> ModelChoice {
-    ModelChoice {
-        kind,
-        attention,
-        width: 8,
-        depth: 3,
-        heads: 2,
-        kv_heads: 1,
-        hidden: 6,
-        patch: 2,
-        tied: false,
-        ..ModelChoice::default()
-    }
-}
-
-/// Every model with every kind of checkpointing: one experiment after another for each kind.
+/// Every model with every way to checkpoint: as many experiments, one after another, as there are ways.
 pub fn cases() -> Vec<(Experiment, DatasetInfo)> {
     let mut cases = Vec::new();
-    for (model, info, frozen, lora, base) in ModelKind::ALL.into_iter().flat_map(of_kind) {
+    for (model, info, frozen, lora, base) in ModelKind::ALL.into_iter().flat_map(sloped) {
         for checkpointing in CHECKPOINTINGS {
             let model = model.clone();
             let precision = Precision::F64;

@@ -4,7 +4,8 @@
 use super::{
     Bench, Choice, Fault, Found, Runner,
     compare::Worst,
-    steps::{KINDS, Noise, passes, small},
+    families::{KINDS, small},
+    steps::{Noise, passes},
 };
 use crate::{
     backend::{Backend, Executor},

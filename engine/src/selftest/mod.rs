@@ -9,6 +9,7 @@ pub mod compare;
 mod device;
 pub mod draw;
 pub mod experiments;
+mod families;
 pub mod gradients;
 mod kernels;
 mod memory;

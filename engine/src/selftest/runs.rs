@@ -4,8 +4,9 @@
 use super::{
     Bench, Choice, Fault, Found, Runner,
     compare::Worst,
+    families::{KINDS, small},
     kernels::values,
-    steps::{KINDS, Noise, small},
+    steps::Noise,
 };
 use crate::{
     backend::{Backend, Cpu, Executor},

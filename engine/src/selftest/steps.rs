@@ -6,39 +6,24 @@
 
 use std::{cell::RefCell, rc::Rc};
 
-use super::{Bench, Choice, Fault, Found, Runner, compare::Worst};
+use super::{
+    Bench, Choice, Fault, Found, Runner,
+    compare::Worst,
+    families::{KINDS, small},
+};
 use crate::{
     backend::{Backend, DType, Executor, HostSlice, Launched, Shape, Watched},
     bytes::Bytes,
     data::{DatasetInfo, Input},
     error::Result,
     experiment::{
-        AttentionKind, BaseWeights, Batch, Checkpointing, CodedWeights, Experiment, Frozen, ModelKind, OptimizerKind,
-        Precision, Projection, QuantiseKind, Recompute, Targets,
+        AttentionKind, BaseWeights, Checkpointing, CodedWeights, Experiment, Frozen, OptimizerKind, Precision,
+        Projection, QuantiseKind, Recompute, Targets,
     },
     memory::{Ledger, ledger::Recording, probe::uncounted},
     rng::{Rng, Stream},
     step::{Blank, MicroBatch, Session, bookkeeping},
 };
-
-const IMAGES: DatasetInfo = DatasetInfo::one_label(Input::Image { height: 12, width: 12, channels: 3 }, 5, 100, 20);
-const TOKENS: DatasetInfo = DatasetInfo::label_each_token(20, 50, 100, 20);
-const MASKS: DatasetInfo = DatasetInfo { labels_per_sample: 144, scored_labels: 144, ..IMAGES };
-
-/// Every family with small data.
-pub const KINDS: [(ModelKind, DatasetInfo); 11] = [
-    (ModelKind::Mlp, IMAGES),
-    (ModelKind::Cnn, IMAGES),
-    (ModelKind::Sepcnn, IMAGES),
-    (ModelKind::Mobilenetv2, IMAGES),
-    (ModelKind::Vit, IMAGES),
-    (ModelKind::Mixer, IMAGES),
-    (ModelKind::Gpt2, TOKENS),
-    (ModelKind::Llama, TOKENS),
-    (ModelKind::Unet, MASKS),
-    (ModelKind::Mobilenetv1, IMAGES),
-    (ModelKind::Resnet, IMAGES),
-];
 
 /// Noise with labels.
 #[derive(Debug)]
@@ -75,18 +60,6 @@ impl MicroBatch for &Noise {
     fn labels(&self) -> &[u32] {
         &self.labels
     }
-}
-
-/// A small experiment of a family.
-pub(super) fn small(kind: ModelKind) -> Experiment {
-    let mut experiment = Experiment::default();
-    let model = &mut experiment.model;
-    (model.kind, model.width, model.multiplier, model.patch) = (kind, 24, 0.25, 4);
-    (model.hidden, model.heads, model.kv_heads) = (40, 6, 2);
-    // The largest of all has few samples.
-    let micro = if kind == ModelKind::Resnet { 3 } else { 10 };
-    experiment.batch = Batch { micro, accumulation: 2, ..Batch::default() };
-    experiment
 }
 
 /// Every model with every precision, each with another checkpointing, optimizer, attention and size of chunks.

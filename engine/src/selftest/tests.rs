@@ -114,7 +114,7 @@ fn memory_that_is_not_what_it_should_be_is_told() {
 #[test]
 fn every_family_is_trained() {
     for kind in ModelKind::ALL {
-        assert!(steps::KINDS.iter().any(|(tried, _)| *tried == kind), "{}", kind.key());
+        assert!(families::KINDS.iter().any(|(tried, _)| *tried == kind), "{}", kind.key());
     }
 }
 

@@ -1,24 +1,12 @@
-//! What is trained: which layers are frozen and how they are held, and their adapters.
+//! The layers that adapters are for.
 
 use eframe::egui::Ui;
-use plimsoll_engine::experiment::{Frozen, Projection, Targets};
+use plimsoll_engine::experiment::{Projection, Targets};
 
-use super::controls;
 use crate::widgets::control::{Form, Spec, follow};
 
-/// The settings of the group.
-pub(super) const PARTS: [Spec; 8] = [
-    controls::FROZEN.0,
-    controls::FROZEN_BLOCKS.0,
-    controls::LORA_RANK.0,
-    controls::LORA_ALPHA.0,
-    TARGETS,
-    controls::LORA_DROPOUT.0,
-    controls::LORA_RSLORA.0,
-    controls::BASE.0,
-];
-
-const TARGETS: Spec = Spec {
+/// The layers that adapters are for.
+pub(super) const TARGETS: Spec = Spec {
     key: "lora.targets",
     name: "Targets",
     help: "The dense layers that get adapters: queries, keys, values and output of the attention; gate, up and down of \
@@ -26,28 +14,8 @@ const TARGETS: Spec = Spec {
             saved. A layer without an adapter learns whole, unless it is frozen.",
 };
 
-/// Draws the group.
-pub(super) fn ui(ui: &mut Ui, form: &Form<'_>) {
-    form.choice(ui, controls::FROZEN.0, &controls::FROZEN.1);
-    if matches!(form.experiment().frozen, Frozen::Blocks(_)) {
-        form.number(ui, controls::FROZEN_BLOCKS.0, controls::FROZEN_BLOCKS.1);
-    }
-    form.number(ui, controls::LORA_RANK.0, controls::LORA_RANK.1);
-    if form.experiment().lora.rank > 0 {
-        form.number(ui, controls::LORA_ALPHA.0, controls::LORA_ALPHA.1);
-        targets(ui, form);
-        form.number(ui, controls::LORA_DROPOUT.0, controls::LORA_DROPOUT.1);
-        form.choice(ui, controls::LORA_RSLORA.0, &controls::LORA_RSLORA.1);
-    }
-    let experiment = form.experiment();
-    let is_offered = experiment.lora.rank > 0 && experiment.model.kind.is_decoder();
-    if is_offered || !experiment.quantise.base.is_none() {
-        form.choice(ui, controls::BASE.0, &controls::BASE.1);
-    }
-}
-
 /// A box for every projection of the model.
-fn targets(ui: &mut Ui, form: &Form<'_>) {
+pub(super) fn targets(ui: &mut Ui, form: &Form<'_>) {
     let experiment = form.experiment();
     let (there, targets) = (experiment.model.kind.projections(), experiment.lora.targets);
     if there.is_empty() && targets.is_all() {

@@ -3,7 +3,7 @@
 use eframe::egui::Ui;
 use plimsoll_engine::experiment::{DataKind, DataSetting, PathUse, Placement};
 
-use super::{PanelContext, controls, fact, host, path, path::PathRow, table};
+use super::{PanelContext, controls, fact, host, path, path::PathRow};
 use crate::{
     command::Action,
     samples,
@@ -39,7 +39,7 @@ const TABLE: Spec = Spec {
             many rows there are.",
 };
 
-const CACHE_FOLDER: Spec = Spec {
+pub(super) const CACHE_FOLDER: Spec = Spec {
     key: "data.cache_folder",
     name: "Cache folder",
     help: "Where the file of kept samples lies. Empty, it is the program's own folder of what can be made again. A quick disk with \
@@ -69,7 +69,8 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
         path::ui(ui, form, context, row, |experiment| &mut experiment.data.path);
         fact(ui, holds);
     }
-    source.settings.iter().for_each(|one| setting(ui, form, context, *one));
+    let row = |setting: &DataSetting| controls::source_row(*setting, &form.experiment().data);
+    source.settings.iter().map(row).for_each(|row| row.ui(ui, form, context));
     let notes = context.state.newest_plan().map(|plan| plan.resolved.notes());
     notes.into_iter().flatten().for_each(|line| fact(ui, &line));
     let table = context.state.newest_plan().and_then(|plan| plan.resolved.data().table_facts());
@@ -82,7 +83,7 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
 }
 
 /// Draws what is kept of streamed images. It stays in sight where it is chosen and cannot be, so that it can be mended.
-fn kept(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
+pub(super) fn kept(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     let data = &form.experiment().data;
     let is_streamed = data.kind.can_keep() && data.placement == Placement::Streamed;
     if !is_streamed && data.cache.is_none() {
@@ -107,72 +108,13 @@ fn kept(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     }
 }
 
-/// Draws one setting of the source.
-fn setting(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>, setting: DataSetting) {
-    let data = &form.experiment().data;
-    let (spec, number) = match setting {
-        DataSetting::Tokenizer => {
-            let row = PathRow {
-                spec: TOKENIZER,
-                hint: "that of the weights",
-                browse: Action::BrowseTokenizer,
-                offered: ("", Vec::new()),
-            };
-            return path::ui(ui, form, context, row, |experiment| &mut experiment.data.tokenizer);
-        }
-        DataSetting::Label => return table::label(ui, form, context),
-        DataSetting::TableTask => return form.choice(ui, controls::TABLE_TASK.0, &controls::TABLE_TASK.1),
-        DataSetting::Categorical => return table::names(ui, form, table::CATEGORICAL, |data| &mut data.categorical),
-        DataSetting::LeaveOut => return table::names(ui, form, table::LEAVE_OUT, |data| &mut data.leave_out),
-        DataSetting::Packing => return form.choice(ui, controls::PACKING.0, &controls::PACKING.1),
-        DataSetting::CompletionOnly => {
-            return form.choice(ui, controls::COMPLETION_ONLY.0, &controls::COMPLETION_ONLY.1);
-        }
-        DataSetting::SkipBroken => return form.choice(ui, controls::SKIP_BROKEN.0, &controls::SKIP_BROKEN.1),
-        // Bytes have a number of their own.
-        DataSetting::Vocabulary if data.kind == DataKind::Text && !data.is_tokenized() => return,
-        DataSetting::Vocabulary if data.kind.is_on_disk() => controls::EMBEDDING_ROWS,
-        DataSetting::Vocabulary => controls::VOCABULARY,
-        DataSetting::Side => controls::SIDE,
-        DataSetting::Classes => controls::CLASSES,
-        DataSetting::Samples => controls::SAMPLES,
-        DataSetting::Length => controls::SAMPLE_LENGTH,
-        DataSetting::Modulus => controls::MODULUS,
-        DataSetting::TestFraction => controls::TEST_FRACTION,
+/// Draws the tokenizer's row.
+pub(super) fn tokenizer(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
+    let row = PathRow {
+        spec: TOKENIZER,
+        hint: "that of the weights",
+        browse: Action::BrowseTokenizer,
+        offered: ("", Vec::new()),
     };
-    form.number(ui, spec, number);
-}
-
-/// Settings that few users change; the heading names them.
-pub(super) const REST: [Spec; 10] = [
-    controls::PLACEMENT.0,
-    controls::CACHE.0,
-    controls::CACHE_PLACE.0,
-    CACHE_FOLDER,
-    controls::PREFETCH.0,
-    controls::WORKERS.0,
-    controls::HOST_BUDGET.0,
-    controls::FLIP.0,
-    controls::CROP.0,
-    controls::COLOUR.0,
-];
-
-/// Draws what few change: where the data lie, and what is done to training images of any source.
-pub(super) fn rest(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
-    form.choice(ui, controls::PLACEMENT.0, &controls::PLACEMENT.1);
-    kept(ui, form, context);
-    form.number(ui, controls::HOST_BUDGET.0, controls::HOST_BUDGET.1);
-    form.number(ui, controls::PREFETCH.0, controls::PREFETCH.1);
-    if form.experiment().data.is_work() {
-        form.number(ui, controls::WORKERS.0, controls::WORKERS.1);
-    }
-    if form.experiment().data.kind.has_colours() {
-        form.choice(ui, controls::NORMALISE.0, &controls::NORMALISE.1);
-    }
-    if !form.experiment().data.kind.traits().has_pictures {
-        return;
-    }
-    form.choice(ui, controls::FLIP.0, &controls::FLIP.1);
-    form.number(ui, controls::CROP.0, controls::CROP.1);
-    form.number(ui, controls::COLOUR.0, controls::COLOUR.1);
+    path::ui(ui, form, context, row, |experiment| &mut experiment.data.tokenizer);
 }

@@ -1,19 +1,20 @@
 //! A trained model that teaches this one: which, and how much it counts.
 
-use std::path::PathBuf;
-
 use eframe::egui::Ui;
+use plimsoll_engine::experiment::ModelKind;
 
 use super::{
-    PanelContext, controls,
+    PanelContext,
     path::{self, PathRow},
+    runs_that,
 };
 use crate::{
     command::Action,
+    runs::Row,
     widgets::control::{Form, Spec},
 };
 
-const TEACHER: Spec = Spec {
+pub(super) const TEACHER: Spec = Spec {
     key: "distil.teacher",
     name: "Teacher",
     help: "A trained model whose answers teach in addition to the labels: it says for each sample how likely it finds every \
@@ -25,20 +26,15 @@ const TEACHER: Spec = Spec {
             saved and tested is this model alone.",
 };
 
-/// The settings of the group.
-pub(super) const PARTS: [Spec; 3] = [TEACHER, controls::TEMPERATURE.0, controls::TEACHER_SHARE.0];
-
-/// Draws the group; `offered` are runs that may teach.
-pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>, offered: Vec<(String, PathBuf)>) {
+/// Draws its row, with the runs that may teach.
+pub(super) fn chosen(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
+    let task = form.experiment().model.kind.task();
+    let teaches = |row: &Row| ModelKind::ALL.into_iter().any(|kind| kind.task() == task && row.is_of(kind));
     let row = PathRow {
         spec: TEACHER,
         hint: "none: labels alone",
         browse: Action::BrowseTeacher,
-        offered: ("Runs that may teach", offered),
+        offered: ("Runs that may teach", runs_that(context, teaches)),
     };
     path::ui(ui, form, context, row, |experiment| &mut experiment.distil.teacher);
-    if form.experiment().distil.chosen().is_some() {
-        form.number(ui, controls::TEMPERATURE.0, controls::TEMPERATURE.1);
-        form.number(ui, controls::TEACHER_SHARE.0, controls::TEACHER_SHARE.1);
-    }
 }

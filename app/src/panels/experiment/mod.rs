@@ -6,30 +6,26 @@ mod data;
 mod description;
 mod distil;
 mod host;
+mod length;
 mod low_rank;
-mod optimizer;
 mod path;
-mod prune;
-mod quantise;
+mod rows;
 mod table;
 
 use std::path::PathBuf;
 
 use eframe::egui::{self, Align, Button, CollapsingHeader, Layout, Rect, RichText, ScrollArea, Ui, UiBuilder, vec2};
 use plimsoll_engine::Experiment;
-use plimsoll_engine::experiment::{
-    BlockSet, Checkpointing, DepthUnit, ModelKind, ModelSetting, WidthUnit, check, preset,
-};
+use plimsoll_engine::experiment::{BlockSet, Checkpointing, check, preset};
 
-use self::path::PathRow;
+use self::{path::PathRow, rows::Row};
 use super::PanelContext;
 use crate::{
     command::Action,
     format,
     naming::listed,
     planner::Obstacle,
-    runs::{self, Row},
-    theme,
+    runs, theme,
     widgets::{
         control::{Form, Spec, follow, name_width},
         covered, text,
@@ -46,33 +42,28 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         let grown = description::shown(ui, context);
         failure(ui, context);
         offered_card(ui, &form, context);
-        group(ui, "Memory", |ui| memory(ui, &form));
-        let rest = [controls::RECOMPUTE.0, controls::RETAIN_GRAPH.0, controls::EXECUTION.0, controls::LOSS_CHUNK.0];
-        more(ui, &form, "More about memory", &rest, |ui| memory_rest(ui, &form));
-        if form.experiment().device != "cpu" {
-            group(ui, "GPU", |ui| gpu(ui, &form));
+        group(ui, "Memory", |ui| rows::ui(ui, &form, context, controls::MEMORY));
+        more(ui, &form, context, "More about memory", controls::MEMORY_REST);
+        if !form.experiment().is_on_cpu() {
+            group(ui, "GPU", |ui| rows::ui(ui, &form, context, controls::GPU));
         }
         group(ui, "Model", |ui| {
-            model(ui, &form);
+            model(ui, &form, context);
             let kind = form.experiment().model.kind;
             let offered = ("Runs to take the weights of", runs_that(context, |row| row.is_of(kind)));
             let row = PathRow { spec: WEIGHTS, hint: "drawn at random", browse: Action::BrowseWeights, offered };
             path::ui(ui, &form, context, row, |experiment| &mut experiment.weights.path);
         });
-        more(ui, &form, "Trained parameters", &adapters::PARTS, |ui| adapters::ui(ui, &form));
-        more(ui, &form, "Low rank", &low_rank::PARTS, |ui| low_rank::ui(ui, &form, context));
-        more(ui, &form, "Pruning", &prune::PARTS, |ui| prune::ui(ui, &form));
-        more(ui, &form, "Integers", &quantise::PARTS, |ui| quantise::ui(ui, &form));
-        more(ui, &form, "Distillation", &distil::PARTS, |ui| {
-            let task = form.experiment().model.kind.task();
-            let teaches = |row: &Row| ModelKind::ALL.into_iter().any(|kind| kind.task() == task && row.is_of(kind));
-            distil::ui(ui, &form, context, runs_that(context, teaches));
-        });
+        more(ui, &form, context, "Trained parameters", controls::TRAINED);
+        more(ui, &form, context, "Low rank", controls::RANKS);
+        more(ui, &form, context, "Pruning", controls::PRUNING);
+        more(ui, &form, context, "Integers", controls::INTEGERS);
+        more(ui, &form, context, "Distillation", controls::DISTILLATION);
         group(ui, "Data", |ui| data::ui(ui, &form, context));
-        more(ui, &form, "More about the data", &data::REST, |ui| data::rest(ui, &form, context));
-        group(ui, "Optimizer", |ui| optimizer::ui(ui, &form));
-        more(ui, &form, "More about the optimizer", &optimizer::REST, |ui| optimizer::rest(ui, &form));
-        group(ui, "Run", |ui| optimizer::run(ui, &form, context));
+        more(ui, &form, context, "More about the data", controls::DATA_REST);
+        group(ui, "Optimizer", |ui| rows::ui(ui, &form, context, controls::RULE));
+        more(ui, &form, context, "More about the optimizer", controls::RULE_REST);
+        group(ui, "Run", |ui| rows::ui(ui, &form, context, controls::RUN));
         group(ui, "Title and description", |ui| description::edited(ui, &form));
         uncover(ui, covered);
         grown
@@ -99,13 +90,13 @@ fn uncover(ui: &mut Ui, covered: f32) {
 }
 
 /// The latest kept runs that `suit` and whose weights are there, by what they are called.
-fn runs_that(context: &PanelContext<'_>, suit: impl Fn(&Row) -> bool) -> Vec<(String, PathBuf)> {
+fn runs_that(context: &PanelContext<'_>, suit: impl Fn(&runs::Row) -> bool) -> Vec<(String, PathBuf)> {
     const OFFERED: usize = 12;
-    let is_one = |row: &&Row| row.saved.is_some() && suit(row);
-    let mut found: Vec<&Row> = context.state.runs.rows().iter().filter(is_one).collect();
+    let is_one = |row: &&runs::Row| row.saved.is_some() && suit(row);
+    let mut found: Vec<&runs::Row> = context.state.runs.rows().iter().filter(is_one).collect();
     found.sort_by_key(|row| std::cmp::Reverse(row.run.started));
     found.truncate(OFFERED);
-    let named = |row: &Row| format!("{}, {}", row.called(), runs::when(row.run.started));
+    let named = |row: &runs::Row| format!("{}, {}", row.called(), runs::when(row.run.started));
     found.into_iter().filter_map(|row| Some((named(row), row.saved.clone()?))).collect()
 }
 
@@ -124,16 +115,16 @@ const NAMED: usize = 2;
 
 /// Settings that few change, folded away. Closed, the heading names those that are not at their default; one that stands in
 /// the way of a plan opens it.
-fn more(ui: &mut Ui, form: &Form<'_>, name: &str, specs: &[Spec], contents: impl FnOnce(&mut Ui)) {
-    let keys: Vec<&str> = specs.iter().map(|spec| spec.key).collect();
+fn more(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>, name: &str, rows: &[Row]) {
+    let keys: Vec<&str> = rows::specs(rows).iter().map(|spec| spec.key).collect();
     let changes = preset::changes(&Experiment::default(), form.experiment());
     let is_set = |spec: &&Spec| changes.iter().any(|change| change.split('=').next() == Some(spec.key));
-    let set: Vec<String> = specs.iter().filter(is_set).map(|spec| spec.name.to_lowercase()).collect();
+    let set: Vec<String> = rows::named(rows).iter().filter(is_set).map(|spec| spec.name.to_lowercase()).collect();
     let title = heading(ui, name, &set);
     let open = form.has_problem(&keys).then_some(true);
     let header = CollapsingHeader::new(RichText::new(title).color(theme::palette(ui).weak())).id_salt(name).open(open);
     let header = header.show_unindented(ui, |ui| {
-        contents(ui);
+        rows::ui(ui, form, context, rows);
         ui.add_space(theme::GAP);
     });
     follow(&header.header_response);
@@ -190,38 +181,12 @@ fn failure(ui: &mut Ui, context: &PanelContext<'_>) {
     }
 }
 
-fn memory(ui: &mut Ui, form: &Form<'_>) {
+/// Always there, so that nothing moves while the accumulation is dragged.
+fn samples_an_update(ui: &mut Ui, form: &Form<'_>) {
     let batch = &form.experiment().batch;
-    form.number(ui, controls::MICRO.0, controls::MICRO.1);
-    form.number(ui, controls::ACCUMULATION.0, controls::ACCUMULATION.1);
-    // Always there, so that nothing moves while the accumulation is dragged.
     let samples = batch.micro.saturating_mul(batch.accumulation);
     let unit = if samples == 1 { "sample" } else { "samples" };
     fact(ui, &format!("{} {unit} an update", format::count(samples as u64)));
-    form.choice(ui, controls::PRECISION.0, &controls::PRECISION.1);
-    form.choice(ui, controls::CHECKPOINTING.0, &controls::CHECKPOINTING.1);
-    match form.experiment().checkpointing {
-        Checkpointing::Every(_) => form.number(ui, controls::SEGMENT.0, controls::SEGMENT.1),
-        Checkpointing::Percent(_) => form.number(ui, controls::SHARE.0, controls::SHARE.1),
-        Checkpointing::Pick(set) => picked(ui, form, set),
-        Checkpointing::None | Checkpointing::Blocks | Checkpointing::Sqrt => {}
-    }
-}
-
-fn memory_rest(ui: &mut Ui, form: &Form<'_>) {
-    form.choice(ui, controls::RECOMPUTE.0, &controls::RECOMPUTE.1);
-    form.choice(ui, controls::RETAIN_GRAPH.0, &controls::RETAIN_GRAPH.1);
-    form.choice(ui, controls::EXECUTION.0, &controls::EXECUTION.1);
-    if form.experiment().model.kind.is_decoder() {
-        form.number(ui, controls::LOSS_CHUNK.0, controls::LOSS_CHUNK.1);
-    }
-}
-
-fn gpu(ui: &mut Ui, form: &Form<'_>) {
-    form.choice(ui, controls::POOL.0, &controls::POOL.1);
-    form.number(ui, controls::WORKSPACE.0, controls::WORKSPACE.1);
-    form.choice(ui, controls::TF32.0, &controls::TF32.1);
-    form.choice(ui, controls::DETERMINISTIC.0, &controls::DETERMINISTIC.1);
 }
 
 const WEIGHTS: Spec = Spec {
@@ -240,8 +205,9 @@ const PICKED: Spec = Spec {
             costs the time of its forward pass once more.",
 };
 
-/// A box for every block.
-fn picked(ui: &mut Ui, form: &Form<'_>, set: BlockSet) {
+/// A box for every block, where blocks are picked.
+fn picked(ui: &mut Ui, form: &Form<'_>) {
+    let Checkpointing::Pick(set) = form.experiment().checkpointing else { return };
     let blocks = form.experiment().model.blocks().min(BlockSet::MOST);
     let hover = form.row(ui, PICKED, |ui| {
         ui.horizontal_wrapped(|ui| {
@@ -263,66 +229,13 @@ fn picked(ui: &mut Ui, form: &Form<'_>, set: BlockSet) {
     form.help(&hover, PICKED, Vec::new);
 }
 
-fn model(ui: &mut Ui, form: &Form<'_>) {
+fn model(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     form.choice(ui, controls::MODEL.0, &controls::MODEL.1);
     let model = &form.experiment().model;
     if let Some((spec, sizes)) = controls::published(model.kind) {
         form.choice(ui, spec, sizes);
     }
-    for setting in model.kind.traits().settings {
-        let (spec, number) = match setting {
-            ModelSetting::Width(WidthUnit::Units) => controls::WIDTH,
-            ModelSetting::Width(WidthUnit::Filters) => controls::FILTERS,
-            ModelSetting::Width(WidthUnit::LevelFilters) => controls::LEVEL_FILTERS,
-            ModelSetting::Width(WidthUnit::Embedding) => controls::TOKEN_WIDTH,
-            ModelSetting::Depth(DepthUnit::HiddenLayers) => controls::DEPTH,
-            ModelSetting::Depth(DepthUnit::Blocks) => controls::BLOCKS,
-            ModelSetting::Depth(DepthUnit::SameBlocks) => controls::SAME_BLOCKS,
-            ModelSetting::Depth(DepthUnit::Levels) => controls::LEVELS,
-            ModelSetting::Kernel => controls::KERNEL,
-            ModelSetting::Dense => controls::DENSE,
-            ModelSetting::Multiplier => controls::MULTIPLIER,
-            ModelSetting::Heads => controls::HEADS,
-            ModelSetting::KvHeads => controls::KV_HEADS,
-            ModelSetting::HeadDim => controls::HEAD_DIM,
-            ModelSetting::Hidden => controls::HIDDEN,
-            ModelSetting::Patch => controls::PATCH,
-            ModelSetting::Window => controls::WINDOW,
-            ModelSetting::RotaryBase => controls::ROTARY_BASE,
-            ModelSetting::NormEpsilon => controls::NORM_EPSILON,
-            ModelSetting::Dropout => controls::DROPOUT,
-            ModelSetting::Activation => {
-                form.choice(ui, controls::ACTIVATION.0, &controls::ACTIVATION.1);
-                continue;
-            }
-            ModelSetting::Layers => {
-                form.choice(ui, controls::LAYERS.0, &controls::LAYERS.1);
-                continue;
-            }
-            ModelSetting::Stem => {
-                form.choice(ui, controls::STEM.0, &controls::STEM.1);
-                hint(ui, form, controls::STEM.0.key);
-                continue;
-            }
-            ModelSetting::Attention => {
-                form.choice(ui, controls::ATTENTION.0, &controls::ATTENTION.1);
-                continue;
-            }
-            ModelSetting::Tied => {
-                form.choice(ui, controls::TIED.0, &controls::TIED.1);
-                continue;
-            }
-            ModelSetting::QkvBias => {
-                form.choice(ui, controls::QKV_BIAS.0, &controls::QKV_BIAS.1);
-                continue;
-            }
-            ModelSetting::QkNorm => {
-                form.choice(ui, controls::QK_NORM.0, &controls::QK_NORM.1);
-                continue;
-            }
-        };
-        form.number(ui, spec, number);
-    }
+    model.kind.traits().settings.iter().for_each(|setting| controls::model_row(*setting).ui(ui, form, context));
 }
 
 /// The area that scrolls: from its top whenever another document was opened, so that what it says of itself is seen; and to

@@ -1,12 +1,15 @@
 //! Rows of the settings of a table: its columns by their names, as the file has them.
 
 use eframe::egui::{ComboBox, TextEdit, Ui};
-use plimsoll_engine::{data::TableFacts, experiment::Data};
+use plimsoll_engine::{
+    data::TableFacts,
+    experiment::{Data, TableTask},
+};
 
 use super::PanelContext;
 use crate::{
     theme,
-    widgets::control::{Form, Spec, follow},
+    widgets::control::{Choice, Form, Place, Spec, follow},
 };
 
 const LABEL: Spec = Spec {
@@ -16,19 +19,48 @@ const LABEL: Spec = Spec {
             different label is an output of the last layer, so many classes make it larger and slower; a value is one output.",
 };
 
-pub(super) const CATEGORICAL: Spec = Spec {
+const CATEGORICAL: Spec = Spec {
     key: "data.categorical",
     name: "Categories",
     help: "Columns of numbers that stand for categories, such as codes, by their names with commas between them. Each of up to 64 \
             categories becomes an input of its own, so the first layer grows in memory and time.",
 };
 
-pub(super) const LEAVE_OUT: Spec = Spec {
+const LEAVE_OUT: Spec = Spec {
     key: "data.leave_out",
     name: "Left out",
     help: "Columns that nothing is learned from, such as numbers of rows, by their names with commas between them. Fewer inputs make \
             the first layer smaller, in memory and in time.",
 };
+
+/// What is learned of the label.
+pub(super) const TASK: (Spec, Choice<TableTask>) = (
+    Spec {
+        key: "data.task",
+        name: "Learned",
+        help: "A class, judged by the share that is answered right, or a value, judged by its squared error. By default texts and \
+                few whole numbers are classes, and other numbers values. Classes have an output each, a value has one: memory and \
+                time of the last layer follow.",
+    },
+    Choice {
+        options: &[
+            (TableTask::Auto, "by the label"),
+            (TableTask::Classification, "a class"),
+            (TableTask::Regression, "a value"),
+        ],
+        place: Place::Setting,
+    },
+);
+
+/// Draws the columns that are categories.
+pub(super) fn categorical(ui: &mut Ui, form: &Form<'_>, _: &PanelContext<'_>) {
+    names(ui, form, CATEGORICAL, |data| &mut data.categorical);
+}
+
+/// Draws the columns that are left out.
+pub(super) fn left_out(ui: &mut Ui, form: &Form<'_>, _: &PanelContext<'_>) {
+    names(ui, form, LEAVE_OUT, |data| &mut data.leave_out);
+}
 
 /// Draws the label as a list of the file's columns; a field for its name where the file is not read.
 pub(super) fn label(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
@@ -52,7 +84,7 @@ pub(super) fn label(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
 }
 
 /// Draws a field for names of columns.
-pub(super) fn names(ui: &mut Ui, form: &Form<'_>, spec: Spec, field: fn(&mut Data) -> &mut String) {
+fn names(ui: &mut Ui, form: &Form<'_>, spec: Spec, field: fn(&mut Data) -> &mut String) {
     let before = field(&mut form.experiment().data.clone()).clone();
     let mut text = before.clone();
     let hover = form.row(ui, spec, |ui| {

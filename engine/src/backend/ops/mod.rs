@@ -50,7 +50,9 @@ pub use self::{
     linear::{Linear, MatMul},
     loss::{IGNORE_INDEX, Lesson, Loss},
     norm::{Affine, Norm, Running, Statistics},
-    optimizer::{Moments, NarrowWeight, Optimizer, StateLayout, StateSpec, StateValues, Update, UpdateRule},
+    optimizer::{
+        Moments, NarrowWeight, Optimizer, StateLayout, StateSpec, StateValues, Update, UpdateRule, WeightForm,
+    },
     pool::Pool,
     prune::{KeyBits, Prune},
     rotary::Rotary,

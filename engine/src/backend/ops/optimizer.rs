@@ -1,17 +1,18 @@
 //! Updates of parameters, and the norm for clipping gradients.
 
+mod moments;
 mod state;
 mod update;
 
-pub(in crate::backend) use self::update::AdamConstants;
+pub(in crate::backend) use self::moments::AdamConstants;
 pub use self::{
+    moments::{Moments, NarrowWeight},
     state::{StateLayout, StateSpec, StateValues},
-    update::{Moments, NarrowWeight, Update, UpdateRule},
+    update::{Update, UpdateRule, WeightForm},
 };
-use super::{Contract, OperandBytes, Rows};
+use super::{Contract, OperandBytes};
 use crate::{
-    backend::{Backend, DType, Executor, Tensor, cpu, scratch::split_reduction},
-    device::Processor,
+    backend::{Backend, DType, Executor, Tensor, scratch::split_reduction},
     error::Result,
     memory::Category,
 };
@@ -76,65 +77,17 @@ impl Contract for Optimizer {
     fn cpu_scratch_bytes(&self, dtype: DType, _: Processor) -> usize {
         match self {
             Self::SumSquares | Self::Clip { .. } | Self::Normalise { .. } => 0,
-            Self::Update(update) => match update.rule {
-                UpdateRule::ApolloMini { extents, .. } => cpu::optimizer::apollo::scratch_bytes(&extents),
-                UpdateRule::AdamW4 { extents, .. } => cpu::optimizer::four_bit::scratch_bytes(&extents),
-                UpdateRule::Adafactor { extents, .. } => {
-                    cpu::optimizer::adafactor::scratch_bytes(&extents, dtype.accumulator().size())
-                }
-                UpdateRule::Sgd
-                | UpdateRule::Momentum { .. }
-                | UpdateRule::Nesterov { .. }
-                | UpdateRule::RmsProp { .. }
-                | UpdateRule::Adam(_)
-                | UpdateRule::AdamW(_)
-                | UpdateRule::AdamW8(_)
-                | UpdateRule::FlashAdamW { .. }
-                | UpdateRule::Lion { .. } => 0,
-            },
+            Self::Update(update) => update.rule.scratch_bytes(dtype).cpu,
         }
     }
 
-    fn cuda_scratch_bytes(&self, _dtype: DType) -> usize {
+    fn cuda_scratch_bytes(&self, dtype: DType) -> usize {
         match self {
             Self::SumSquares => split_reduction::ELEMENT_SUMS * size_of::<f64>(),
             Self::Clip { .. } | Self::Normalise { .. } => 0,
-            Self::Update(update) => match update.rule {
-                UpdateRule::ApolloMini { extents, .. } => apollo_on_cuda(&extents),
-                UpdateRule::AdamW4 { extents, .. } => four_bit_on_cuda(&extents),
-                UpdateRule::Adafactor { extents, .. } => adafactor_on_cuda(&extents),
-                UpdateRule::Sgd
-                | UpdateRule::Momentum { .. }
-                | UpdateRule::Nesterov { .. }
-                | UpdateRule::RmsProp { .. }
-                | UpdateRule::Adam(_)
-                | UpdateRule::AdamW(_)
-                | UpdateRule::AdamW8(_)
-                | UpdateRule::FlashAdamW { .. }
-                | UpdateRule::Lion { .. } => 0,
-            },
+            Self::Update(update) => update.rule.scratch_bytes(dtype).gpu,
         }
     }
-}
-
-/// Scratch of the update with 4-bit moments on a GPU: for a matrix, the new largest of each row and of each column.
-fn four_bit_on_cuda(extents: &Rows) -> usize {
-    if extents.rows == 1 { 0 } else { (extents.rows + extents.columns) * size_of::<f32>() }
-}
-
-/// Scratch of APOLLO-Mini's update on a GPU: a factor, the direction, the parts of a sum, and the parts of the sums over the
-/// shorter side.
-fn apollo_on_cuda(extents: &Rows) -> usize {
-    let Rows { rows, columns } = *extents;
-    let sums = if rows > columns { rows } else { split_reduction::update_row_splits(extents) * columns };
-    (1 + rows.min(columns) + split_reduction::apollo_squares(extents) + sums) * size_of::<f64>()
-}
-
-/// Scratch of the factored update on a GPU: the parts of two sums, then, for a matrix, the parts of the sums over its columns.
-fn adafactor_on_cuda(extents: &Rows) -> usize {
-    use split_reduction::{UPDATE_SPLITS, update_row_splits};
-    let columns = if extents.rows == 1 { 0 } else { update_row_splits(extents) * extents.columns };
-    (2 * UPDATE_SPLITS + columns) * size_of::<f64>()
 }
 
 impl<B: Backend> Executor<B> {

@@ -2,7 +2,7 @@
 
 use super::List;
 use crate::experiment::{
-    DataKind, DatasetInfo, Experiment, Input, Model, ModelKind, Stem,
+    DataKind, DatasetInfo, Experiment, Input, Model, ModelKind, Stem, Task,
     limits::{MAX_DEPTH, MAX_WIDTH},
 };
 
@@ -62,12 +62,9 @@ impl List {
     }
 
     fn image(&mut self, e: &Experiment, info: Option<&DatasetInfo>) {
-        let known = match (info, e.data.kind) {
-            (Some(info), _) => info.image().ok(),
-            (None, DataKind::Digits) => Some([8, 8, 1]),
-            (None, DataKind::Shapes | DataKind::Images | DataKind::Masks) => Some([e.data.side, e.data.side, 3]),
-            (None, DataKind::Cifar10 | DataKind::Cifar100) => Some([32, 32, 3]),
-            (None, _) => None,
+        let known = match info {
+            Some(info) => info.image().ok(),
+            None => e.data.kind.traits().image.of_side(e.data.side),
         };
         let Some([height, width, _]) = known else { return };
         let (model, side) = (&e.model, height.min(width));
@@ -116,11 +113,12 @@ impl List {
         }
         if e.data.kind == DataKind::Spirals && self.0.len() > before {
             self.0.truncate(before);
-            let kinds = "digits, shapes, images, idx, cifar10, cifar100";
+            let has_images = |kind: &DataKind| kind.traits().has_pictures && kind.task() == Task::Class;
+            let kinds: Vec<&str> = DataKind::ALL.into_iter().filter(has_images).map(DataKind::key).collect();
             self.add(
                 "data.kind",
                 "spirals are points and not images, and this model takes images",
-                format!("write model.kind = mlp, which takes points; or data.kind = one of {kinds}"),
+                format!("write model.kind = mlp, which takes points; or data.kind = one of {}", kinds.join(", ")),
             );
         }
     }

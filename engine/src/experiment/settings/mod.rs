@@ -264,7 +264,7 @@ impl Setting {
     }
 
     /// Whether the kinds that `e` chooses make use of it.
-    pub(crate) fn is_used(&self, e: &Experiment) -> bool {
+    pub fn is_used(&self, e: &Experiment) -> bool {
         (self.rule.is_used)(e)
     }
 

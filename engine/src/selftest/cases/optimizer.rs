@@ -4,7 +4,7 @@ use super::{COUNTS, Case, Extent, Operand};
 use crate::{
     backend::{
         DType, Kernel, Shape,
-        ops::{self, Rows, StateSpec, StateValues, Update, UpdateRule},
+        ops::{self, Rows, StateSpec, StateValues, Update, UpdateRule, WeightForm},
     },
     experiment::{Optimizer, OptimizerKind},
     optim,
@@ -59,25 +59,16 @@ pub fn rules(draw: &mut Draw, types: Types, count: usize, extents: Rows, step: u
     let (momentum, beta1, beta2, epsilon) = (0.875, 0.875, 0.9375, 1e-3);
     let choice = Optimizer { momentum, beta1, beta2, epsilon, ..Optimizer::default() };
     let (vector, matrix) = ([count].into(), [extents.rows, extents.columns].into());
-    let shapes = |kind| match kind {
-        OptimizerKind::Adamw4bit | OptimizerKind::Adafactor => vec![vector, matrix],
-        OptimizerKind::ApolloMini => vec![matrix],
-        OptimizerKind::Sgd
-        | OptimizerKind::Momentum
-        | OptimizerKind::Nesterov
-        | OptimizerKind::Rmsprop
-        | OptimizerKind::Adam
-        | OptimizerKind::Adamw
-        | OptimizerKind::Adamw8bit
-        | OptimizerKind::FlashAdamw
-        | OptimizerKind::Muon
-        | OptimizerKind::Lion => vec![vector],
-    };
     // A narrow weight with a wider gradient has corrections.
     let is_wide = types.1.size() > types.0.size();
     let kinds = OptimizerKind::ALL.into_iter().filter(|kind| !is_wide || kind.corrects_weights());
-    let rules = kinds.flat_map(|kind| shapes(kind).into_iter().map(move |shape| (kind, shape)));
     let rule = |kind, shape| optim::of_kind(kind, &choice, (shape, types.0, 7), step);
+    let shapes = |kind| match rule(kind, matrix).form() {
+        WeightForm::Elements => vec![vector],
+        WeightForm::Rows(_) => vec![vector, matrix],
+        WeightForm::Matrix(_) => vec![matrix],
+    };
+    let rules = kinds.flat_map(|kind| shapes(kind).into_iter().map(move |shape| (kind, shape)));
     rules.map(|(kind, shape)| case(draw, types, rule(kind, shape), shape)).collect()
 }
 

@@ -134,10 +134,10 @@ pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<V
         Kernel::Activation(Activation::ApplyGrad(curve)) => {
             outs[0].iter_mut().zip(&ins[0]).for_each(|(dy, x)| *dy *= slope(*curve, *x));
         }
-        Kernel::Dropout(Dropout { probability: share, key }) => {
+        Kernel::Dropout(Dropout { probability, key }) => {
             let rng = Rng::from_key(*key);
-            let kept = |i: usize| rng.uniform(i as u64) >= *share;
-            outs[0].iter_mut().enumerate().for_each(|(i, y)| *y = if kept(i) { *y / (1.0 - share) } else { 0.0 });
+            let kept = |i: usize| rng.uniform(i as u64) >= *probability;
+            outs[0].iter_mut().enumerate().for_each(|(i, y)| *y = if kept(i) { *y / (1.0 - probability) } else { 0.0 });
         }
         Kernel::Loss(Loss::CrossEntropy) => {
             let classes = ins[0].len() / ins[1].len();

@@ -1,8 +1,11 @@
 //! The data.
 
-use plimsoll_engine::experiment::{CachePlace, DataCache, DataKind, Normalise, Placement, TableTask};
+use plimsoll_engine::{
+    Experiment,
+    experiment::{CachePlace, Data, DataCache, DataKind, DataSetting, Normalise, Placement},
+};
 
-use super::Numeric;
+use super::{Numeric, Row, source, table};
 use crate::widgets::control::{Choice, Number, Place, Spec};
 
 pub(in crate::panels::experiment) const DATA: (Spec, Choice<DataKind>) = (
@@ -155,24 +158,6 @@ pub(in crate::panels::experiment) const PACKING: (Spec, Choice<bool>) = (
                 steps. Attention then sees the samples before in the same sequence.",
     },
     Choice { options: &[(false, "padded"), (true, "packed")], place: Place::Setting },
-);
-
-pub(in crate::panels::experiment) const TABLE_TASK: (Spec, Choice<TableTask>) = (
-    Spec {
-        key: "data.task",
-        name: "Learned",
-        help: "A class, judged by the share that is answered right, or a value, judged by its squared error. By default texts and \
-                few whole numbers are classes, and other numbers values. Classes have an output each, a value has one: memory and \
-                time of the last layer follow.",
-    },
-    Choice {
-        options: &[
-            (TableTask::Auto, "by the label"),
-            (TableTask::Classification, "a class"),
-            (TableTask::Regression, "a value"),
-        ],
-        place: Place::Setting,
-    },
 );
 
 pub(in crate::panels::experiment) const COMPLETION_ONLY: (Spec, Choice<bool>) = (
@@ -370,3 +355,44 @@ pub(in crate::panels::experiment) const COLOUR: Numeric = (
     },
     Number { stops: &[0., 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.], zero: Some("off"), place: Place::Setting },
 );
+
+/// The row of a setting that only some sources use.
+pub(in crate::panels::experiment) fn source_row(setting: DataSetting, data: &Data) -> Row {
+    match setting {
+        DataSetting::Tokenizer => Row::drawn(&[], source::tokenizer),
+        DataSetting::Label => Row::drawn(&[], table::label),
+        DataSetting::TableTask => Row::of(&table::TASK),
+        DataSetting::Categorical => Row::drawn(&[], table::categorical),
+        DataSetting::LeaveOut => Row::drawn(&[], table::left_out),
+        DataSetting::Packing => Row::of(&PACKING),
+        DataSetting::CompletionOnly => Row::of(&COMPLETION_ONLY),
+        DataSetting::SkipBroken => Row::of(&SKIP_BROKEN),
+        // Bytes have a number of their own.
+        DataSetting::Vocabulary if data.kind == DataKind::Text && !data.is_tokenized() => Row::drawn(&[], |_, _, _| {}),
+        DataSetting::Vocabulary if data.kind.is_on_disk() => Row::of(&EMBEDDING_ROWS),
+        DataSetting::Vocabulary => Row::of(&VOCABULARY),
+        DataSetting::Side => Row::of(&SIDE),
+        DataSetting::Classes => Row::of(&CLASSES),
+        DataSetting::Samples => Row::of(&SAMPLES),
+        DataSetting::Length => Row::of(&SAMPLE_LENGTH),
+        DataSetting::Modulus => Row::of(&MODULUS),
+        DataSetting::TestFraction => Row::of(&TEST_FRACTION),
+    }
+}
+
+/// What few change: where the data lie, and what is done to training images of any source.
+pub(in crate::panels::experiment) const DATA_REST: &[Row] = &[
+    Row::of(&PLACEMENT),
+    Row::drawn(&[CACHE.0, CACHE_PLACE.0, source::CACHE_FOLDER], source::kept),
+    Row::of(&HOST_BUDGET),
+    Row::of(&PREFETCH),
+    Row::of(&WORKERS),
+    Row::of(&NORMALISE),
+    Row::of(&FLIP).when(has_pictures),
+    Row::of(&CROP).when(has_pictures),
+    Row::of(&COLOUR).when(has_pictures),
+];
+
+fn has_pictures(e: &Experiment) -> bool {
+    e.data.kind.traits().has_pictures
+}

@@ -1,6 +1,6 @@
 //! How much a teacher counts.
 
-use super::Numeric;
+use super::{Numeric, Row, teacher};
 use crate::widgets::control::{Number, Place, Spec};
 
 pub(in crate::panels::experiment) const TEMPERATURE: Numeric = (
@@ -23,3 +23,7 @@ pub(in crate::panels::experiment) const TEACHER_SHARE: Numeric = (
     },
     Number { stops: &[0., 0.1, 0.3, 0.5, 0.7, 0.9, 1.], zero: None, place: Place::Setting },
 );
+
+/// The rows of the group.
+pub(in crate::panels::experiment) const DISTILLATION: &[Row] =
+    &[Row::drawn(&[teacher::TEACHER], teacher::chosen), Row::of(&TEMPERATURE), Row::of(&TEACHER_SHARE)];

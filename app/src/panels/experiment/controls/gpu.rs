@@ -2,7 +2,7 @@
 
 use plimsoll_engine::experiment::PoolPolicy;
 
-use super::Numeric;
+use super::{Numeric, Row};
 use crate::widgets::control::{Choice, Number, Place, Spec};
 
 pub(in crate::panels::experiment) const POOL: (Spec, Choice<PoolPolicy>) = (
@@ -61,3 +61,7 @@ pub(in crate::panels::experiment) const DETERMINISTIC: (Spec, Choice<bool>) = (
     },
     Choice { options: &[(true, "same bits every time"), (false, "whatever is fastest")], place: Place::Setting },
 );
+
+/// The rows of the group.
+pub(in crate::panels::experiment) const GPU: &[Row] =
+    &[Row::of(&POOL), Row::of(&WORKSPACE), Row::of(&TF32), Row::of(&DETERMINISTIC)];

@@ -1,6 +1,8 @@
 //! Layers as products of smaller ones.
 
-use super::Numeric;
+use plimsoll_engine::Experiment;
+
+use super::{Numeric, Row, ranks};
 use crate::widgets::control::{Number, Place, Spec};
 
 pub(in crate::panels::experiment) const LOW_RANK: Numeric = (
@@ -36,3 +38,20 @@ pub(in crate::panels::experiment) const SIZE: Numeric = (
     },
     Number { stops: &[0., 0.1, 0.2, 0.3, 0.5, 0.7, 0.9], zero: Some("off"), place: Place::Setting },
 );
+
+/// The rows of the group: of three ways to choose ranks the one that is chosen, or all that can be. What is found from weights
+/// can be where there are some.
+pub(in crate::panels::experiment) const RANKS: &[Row] = &[
+    Row::of(&LOW_RANK).when(|e| e.low_rank.rank > 0 || !is_chosen(e)),
+    Row::of(&ENERGY).when(|e| e.low_rank.energy > 0.0 || (has_weights(e) && !is_chosen(e))),
+    Row::of(&SIZE).when(|e| e.low_rank.size > 0.0 || (has_weights(e) && !is_chosen(e))),
+    Row::drawn(&[], |ui, _, context| ranks::words(ui, context)),
+];
+
+fn is_chosen(e: &Experiment) -> bool {
+    e.low_rank.rank > 0 || e.low_rank.energy > 0.0 || e.low_rank.size > 0.0
+}
+
+fn has_weights(e: &Experiment) -> bool {
+    e.weights.chosen().is_some()
+}

@@ -2,7 +2,7 @@
 
 use plimsoll_engine::experiment::{Checkpointing, Execution, Precision, Recompute};
 
-use super::Numeric;
+use super::{LOSS_CHUNK, Numeric, PICKED, RETAIN_GRAPH, Row, picked, samples_an_update};
 use crate::widgets::control::{Choice, Number, Place, Spec};
 
 pub(in crate::panels::experiment) const MICRO: Numeric = (
@@ -161,3 +161,23 @@ pub(in crate::panels::experiment) const EXECUTION: (Spec, Choice<Execution>) = (
     },
     Choice { options: &[(Execution::InPlace, "in place"), (Execution::Eager, "eager")], place: Place::Setting },
 );
+
+/// The rows of the group Memory.
+pub(in crate::panels::experiment) const MEMORY: &[Row] = &[
+    Row::of(&MICRO),
+    Row::of(&ACCUMULATION),
+    Row::drawn(&[], |ui, form, _| samples_an_update(ui, form)),
+    Row::of(&PRECISION),
+    Row::of(&CHECKPOINTING),
+    Row::of(&SEGMENT).when(|e| matches!(e.checkpointing, Checkpointing::Every(_))),
+    Row::of(&SHARE).when(|e| matches!(e.checkpointing, Checkpointing::Percent(_))),
+    Row::drawn(&[PICKED], |ui, form, _| picked(ui, form)),
+];
+
+/// What few change of it.
+pub(in crate::panels::experiment) const MEMORY_REST: &[Row] = &[
+    Row::of(&RECOMPUTE),
+    Row::of(&RETAIN_GRAPH),
+    Row::of(&EXECUTION),
+    Row::of(&LOSS_CHUNK).when(|e| e.model.kind.is_decoder()),
+];

@@ -1,8 +1,11 @@
 //! The architecture.
 
-use plimsoll_engine::experiment::{ActivationKind, ModelKind, Stem};
+use plimsoll_engine::experiment::{ActivationKind, DepthUnit, ModelKind, ModelSetting, Stem, WidthUnit};
 
-use super::Numeric;
+use super::{
+    ATTENTION, DROPOUT, HEAD_DIM, HEADS, HIDDEN, KV_HEADS, LEVEL_FILTERS, LEVELS, NORM_EPSILON, Numeric, PATCH,
+    QK_NORM, QKV_BIAS, ROTARY_BASE, Row, SAME_BLOCKS, TIED, TOKEN_WIDTH, WINDOW, hint,
+};
 use crate::widgets::control::{Choice, Number, Place, Spec};
 
 pub(in crate::panels::experiment) const MODEL: (Spec, Choice<ModelKind>) = (
@@ -157,3 +160,39 @@ pub(in crate::panels::experiment) const STEM: (Spec, Choice<Stem>) = (
         place: Place::Setting,
     },
 );
+
+/// The row of a setting that only some families use.
+pub(in crate::panels::experiment) fn model_row(setting: ModelSetting) -> Row {
+    match setting {
+        ModelSetting::Width(WidthUnit::Units) => Row::of(&WIDTH),
+        ModelSetting::Width(WidthUnit::Filters) => Row::of(&FILTERS),
+        ModelSetting::Width(WidthUnit::LevelFilters) => Row::of(&LEVEL_FILTERS),
+        ModelSetting::Width(WidthUnit::Embedding) => Row::of(&TOKEN_WIDTH),
+        ModelSetting::Depth(DepthUnit::HiddenLayers) => Row::of(&DEPTH),
+        ModelSetting::Depth(DepthUnit::Blocks) => Row::of(&BLOCKS),
+        ModelSetting::Depth(DepthUnit::SameBlocks) => Row::of(&SAME_BLOCKS),
+        ModelSetting::Depth(DepthUnit::Levels) => Row::of(&LEVELS),
+        ModelSetting::Kernel => Row::of(&KERNEL),
+        ModelSetting::Dense => Row::of(&DENSE),
+        ModelSetting::Multiplier => Row::of(&MULTIPLIER),
+        ModelSetting::Heads => Row::of(&HEADS),
+        ModelSetting::KvHeads => Row::of(&KV_HEADS),
+        ModelSetting::HeadDim => Row::of(&HEAD_DIM),
+        ModelSetting::Hidden => Row::of(&HIDDEN),
+        ModelSetting::Patch => Row::of(&PATCH),
+        ModelSetting::Window => Row::of(&WINDOW),
+        ModelSetting::RotaryBase => Row::of(&ROTARY_BASE),
+        ModelSetting::NormEpsilon => Row::of(&NORM_EPSILON),
+        ModelSetting::Dropout => Row::of(&DROPOUT),
+        ModelSetting::Activation => Row::of(&ACTIVATION),
+        ModelSetting::Layers => Row::of(&LAYERS),
+        ModelSetting::Stem => Row::drawn(&[STEM.0], |ui, form, _| {
+            form.choice(ui, STEM.0, &STEM.1);
+            hint(ui, form, STEM.0.key);
+        }),
+        ModelSetting::Attention => Row::of(&ATTENTION),
+        ModelSetting::Tied => Row::of(&TIED),
+        ModelSetting::QkvBias => Row::of(&QKV_BIAS),
+        ModelSetting::QkNorm => Row::of(&QK_NORM),
+    }
+}

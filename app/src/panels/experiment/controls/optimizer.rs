@@ -2,7 +2,7 @@
 
 use plimsoll_engine::experiment::{OptimizerKind, Schedule, UpdateTime};
 
-use super::Numeric;
+use super::{Numeric, Row};
 use crate::widgets::control::{Choice, Number, Place, Spec};
 
 pub(in crate::panels::experiment) const OPTIMIZER: (Spec, Choice<OptimizerKind>) = (
@@ -154,3 +154,19 @@ pub(in crate::panels::experiment) const SCHEDULE: (Spec, Choice<Schedule>) = (
         place: Place::Setting,
     },
 );
+
+/// The rows of the group.
+pub(in crate::panels::experiment) const RULE: &[Row] = &[Row::of(&OPTIMIZER), Row::of(&LEARNING_RATE)];
+
+/// What few change of it. A rule brings its constants along.
+pub(in crate::panels::experiment) const RULE_REST: &[Row] = &[
+    Row::of(&UPDATE),
+    Row::of(&SCHEDULE),
+    Row::of(&WARMUP),
+    Row::of(&WEIGHT_DECAY),
+    Row::of(&CLIP),
+    Row::of(&MOMENTUM).unnamed(),
+    Row::of(&BETA1).unnamed(),
+    Row::of(&BETA2).unnamed(),
+    Row::of(&EPSILON).unnamed(),
+];

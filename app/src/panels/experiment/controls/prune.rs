@@ -2,7 +2,7 @@
 
 use plimsoll_engine::experiment::{PruneKind, PruneSchedule, PruneScope};
 
-use super::Numeric;
+use super::{Numeric, Row, hint};
 use crate::widgets::control::{Choice, Number, Place, Spec};
 
 pub(in crate::panels::experiment) const PRUNE: (Spec, Choice<PruneKind>) = (
@@ -123,3 +123,22 @@ pub(in crate::panels::experiment) const PRUNE_EVERY: Numeric = (
     },
     Number { stops: &[1., 5., 10., 20., 50., 100., 200., 500., 1000.], zero: None, place: Place::Setting },
 );
+
+/// When channels are taken out, which is once.
+const CHANNELS_GO: Numeric = (PRUNE_BEGIN.0, Number { zero: Some("half of the run"), ..PRUNE_BEGIN.1 });
+
+/// The rows of the group.
+pub(in crate::panels::experiment) const PRUNING: &[Row] = &[
+    Row::of(&PRUNE),
+    Row::of(&PRUNE_SCOPE),
+    Row::of(&FINAL_SPARSITY),
+    Row::of(&PRUNE_SCHEDULE),
+    Row::of(&INITIAL_SPARSITY),
+    Row::of(&PRUNE_N),
+    Row::of(&PRUNE_M),
+    Row::of(&CHANNELS_GO).when(|e| e.prune.kind == PruneKind::Channels).unnamed(),
+    Row::of(&PRUNE_BEGIN).when(|e| e.prune.kind != PruneKind::Channels),
+    Row::of(&PRUNE_END),
+    Row::of(&PRUNE_EVERY),
+    Row::drawn(&[], |ui, form, _| hint(ui, form, PRUNE_BEGIN.0.key)).when(|e| !e.prune.kind.is_none()),
+];

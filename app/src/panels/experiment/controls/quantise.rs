@@ -2,7 +2,7 @@
 
 use plimsoll_engine::experiment::{CodedWeights, QuantiseKind};
 
-use super::Numeric;
+use super::{Numeric, Row};
 use crate::widgets::control::{Choice, Number, Place, Spec};
 
 pub(in crate::panels::experiment) const QUANTISE: (Spec, Choice<QuantiseKind>) = (
@@ -51,3 +51,10 @@ pub(in crate::panels::experiment) const CALIBRATION: Numeric = (
     },
     Number { stops: &[1., 2., 4., 8., 16., 32., 64., 128.], zero: None, place: Place::Setting },
 );
+
+/// The rows of the group.
+pub(in crate::panels::experiment) const INTEGERS: &[Row] = &[
+    Row::of(&QUANTISE),
+    Row::of(&CODED_WEIGHTS).when(|e| e.model.kind.is_decoder() || !e.quantise.weights.has_inputs()),
+    Row::of(&CALIBRATION),
+];

@@ -2,7 +2,7 @@
 
 use plimsoll_engine::experiment::EvaluationBatch;
 
-use super::Numeric;
+use super::{Numeric, Row, length};
 use crate::widgets::control::{Choice, Number, Place, Spec};
 
 /// The unit of the length of a run.
@@ -182,3 +182,19 @@ pub(in crate::panels::experiment) const SEED: Numeric = (
     },
     Number { stops: &[1., 2., 3., 4., 5., 6., 7., 8., 9., 10.], zero: None, place: Place::Setting },
 );
+
+/// The rows of the group.
+pub(in crate::panels::experiment) const RUN: &[Row] = &[
+    Row::of(&LENGTH),
+    Row::of(&STEPS).when(|e| e.run.steps.is_some()),
+    Row::of(&EPOCHS).when(|e| e.run.steps.is_none()),
+    Row::drawn(&[], |ui, _, context| length::steps(ui, context)),
+    Row::of(&EVALUATE),
+    Row::of(&EVALUATION_BATCH),
+    Row::of(&EVALUATION_SAMPLES).when(|e| matches!(e.batch.evaluation, EvaluationBatch::Samples(_))),
+    Row::of(&SEED),
+    Row::of(&SAVE_EVERY),
+    Row::of(&SAVE_MINUTES),
+    Row::of(&SAVE_BEST),
+    Row::of(&THREADS),
+];

@@ -2,7 +2,7 @@
 
 use plimsoll_engine::experiment::{BaseWeights, Frozen};
 
-use super::Numeric;
+use super::{Numeric, Row, adapters};
 use crate::widgets::control::{Choice, Number, Place, Spec};
 
 pub(in crate::panels::experiment) const RETAIN_GRAPH: (Spec, Choice<bool>) = (
@@ -141,3 +141,15 @@ pub(in crate::panels::experiment) const BASE: (Spec, Choice<BaseWeights>) = (
         place: Place::Setting,
     },
 );
+
+/// The rows of the group of what is trained.
+pub(in crate::panels::experiment) const TRAINED: &[Row] = &[
+    Row::of(&FROZEN),
+    Row::of(&FROZEN_BLOCKS).when(|e| matches!(e.frozen, Frozen::Blocks(_))),
+    Row::of(&LORA_RANK),
+    Row::of(&LORA_ALPHA),
+    Row::drawn(&[adapters::TARGETS], |ui, form, _| adapters::targets(ui, form)).when(|e| e.lora.rank > 0),
+    Row::of(&LORA_DROPOUT),
+    Row::of(&LORA_RSLORA),
+    Row::of(&BASE).when(|e| (e.lora.rank > 0 && e.model.kind.is_decoder()) || !e.quantise.base.is_none()),
+];

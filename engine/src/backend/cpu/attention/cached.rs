@@ -13,8 +13,8 @@ use super::{
 };
 use crate::backend::ops::CachedAttention;
 
-/// The logits of a query and its result.
-fn room(cached: &CachedAttention) -> [usize; 2] {
+/// Elements of scratch for the logits of a query and for its result.
+fn scratch_sizes(cached: &CachedAttention) -> [usize; 2] {
     [cached.places, cached.shape.head_dim]
 }
 
@@ -27,12 +27,12 @@ fn is_parallel(cached: &CachedAttention) -> bool {
 pub(in crate::backend) fn cached_elements(cached: &CachedAttention, threads: usize) -> usize {
     let pieces = cached.shape.rows() * cached.shape.heads;
     let at_once = if is_parallel(cached) { threads.clamp(1, pieces.max(1)) } else { 1 };
-    at_once * room(cached).iter().sum::<usize>()
+    at_once * scratch_sizes(cached).iter().sum::<usize>()
 }
 
 /// Runs [`Attention::Cached`](crate::backend::ops::Attention::Cached).
 pub(in super::super) fn cached<T: Float>(cached: &CachedAttention, qkv: &[T], kept: &[T], y: &mut [T]) {
-    let (s, whole, sizes) = (&cached.shape, cached.whole(), room(cached));
+    let (s, whole, sizes) = (&cached.shape, cached.whole(), scratch_sizes(cached));
     let (dim, shared, scale) = (s.head_dim, s.heads / s.kv_heads, scale(s));
     // A piece is a query of a head.
     let pieces = s.rows() * s.heads;

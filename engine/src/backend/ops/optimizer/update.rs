@@ -4,9 +4,16 @@ use std::f64::consts::SQRT_2;
 
 use super::{
     super::Rows,
+    moments::{Moments, NarrowWeight},
     state::{StateLayout, StateSpec, StateValues},
 };
-use crate::tensor::{DType, Shape};
+use crate::{
+    backend::{
+        cpu,
+        scratch::split_reduction::{self, UPDATE_SPLITS, update_row_splits},
+    },
+    tensor::{DType, Shape},
+};
 
 /// One update of one parameter. Below, `g = grad_scale * grad`, and `t` counts updates from 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,19 +27,6 @@ pub struct Update {
     pub weight_decay: f64,
     /// Undoes loss scaling and applies clipping.
     pub grad_scale: f64,
-}
-
-/// The constants of Adam's two moments.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Moments {
-    /// Decay of the first moment.
-    pub beta1: f64,
-    /// Decay of the second moment.
-    pub beta2: f64,
-    /// Added to the denominator.
-    pub epsilon: f64,
-    /// The number of the update, `t`.
-    pub step: u64,
 }
 
 /// A rule, and the tensors of its state: [`UpdateRule::state_layout`] is their one description.
@@ -123,53 +117,21 @@ pub enum UpdateRule {
     },
 }
 
-/// A type of 16 bits that a weight can have.
+/// What a rule looks at of a weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NarrowWeight {
-    /// 8 bits of exponent, 7 of fraction.
-    Bf16,
-    /// 5 bits of exponent, 10 of fraction.
-    F16,
+pub enum WeightForm {
+    /// Its elements alone, one by one or block by block.
+    Elements,
+    /// Its rows and columns; a vector is a single row.
+    Rows(Rows),
+    /// The rows and columns of a matrix. It is no rule for vectors.
+    Matrix(Rows),
 }
 
-impl NarrowWeight {
-    /// The narrow type of a weight; `None` for wider types.
-    pub fn of(dtype: DType) -> Option<Self> {
-        match dtype {
-            DType::Bf16 => Some(Self::Bf16),
-            DType::F16 => Some(Self::F16),
-            DType::F32 | DType::F64 | DType::U32 | DType::U8 => None,
-        }
-    }
-}
-
-/// Adam's constants with what does not change over a parameter made beforehand.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct AdamConstants {
-    /// What multiplies `m / (sqrt(v) + epsilon)`.
-    pub(crate) rate: f64,
-    /// What decoupled decay leaves of a weight.
-    pub(crate) decay: f64,
-    /// L2 decay.
-    pub(crate) l2: f64,
-    /// Added to the root.
-    pub(crate) epsilon: f64,
-}
-
-impl Update {
-    /// The constants of [`UpdateRule::Adam`], or, with decoupled decay, of [`UpdateRule::AdamW`] and its narrower forms: `rate
-    /// * (m / c1) / (sqrt(v / c2) + e) = (rate * sqrt(c2) / c1) * m / (sqrt(v) + e * sqrt(c2))`.
-    pub(crate) fn adam(&self, moments: &Moments, is_decoupled: bool) -> AdamConstants {
-        let Moments { beta1, beta2, epsilon, step } = *moments;
-        let step = i32::try_from(step).unwrap_or(i32::MAX);
-        let (c1, c2) = (1.0 - beta1.powi(step), (1.0 - beta2.powi(step)).sqrt());
-        AdamConstants {
-            rate: self.rate * c2 / c1,
-            decay: if is_decoupled { 1.0 - self.rate * self.weight_decay } else { 1.0 },
-            l2: if is_decoupled { 0.0 } else { self.weight_decay },
-            epsilon: epsilon * c2,
-        }
-    }
+/// Bytes of scratch that an update takes on each kind of device.
+pub(super) struct Scratch {
+    pub(super) cpu: usize,
+    pub(super) gpu: usize,
 }
 
 impl UpdateRule {
@@ -223,9 +185,8 @@ impl UpdateRule {
         matches!(self, Self::Lion { .. })
     }
 
-    /// The weight as a matrix, for a rule that looks at its rows and columns, for which it has scratch. Other rules go element
-    /// by element, or block by block, and have no scratch.
-    pub(super) fn extents(&self) -> Option<Rows> {
+    /// What it looks at of a weight.
+    pub fn form(&self) -> WeightForm {
         match *self {
             Self::Sgd
             | Self::Momentum { .. }
@@ -235,16 +196,45 @@ impl UpdateRule {
             | Self::AdamW8(_)
             | Self::FlashAdamW { .. }
             | Self::RmsProp { .. }
-            | Self::Lion { .. } => None,
-            Self::AdamW4 { extents, .. } | Self::ApolloMini { extents, .. } | Self::Adafactor { extents, .. } => {
-                Some(extents)
+            | Self::Lion { .. } => WeightForm::Elements,
+            Self::AdamW4 { extents, .. } | Self::Adafactor { extents, .. } => WeightForm::Rows(extents),
+            Self::ApolloMini { extents, .. } => WeightForm::Matrix(extents),
+        }
+    }
+
+    /// Scratch of one update of a weight that is updated in `dtype`. A rule that goes element by element, or block by block,
+    /// has none.
+    pub(super) fn scratch_bytes(&self, dtype: DType) -> Scratch {
+        use cpu::optimizer::{adafactor, apollo, four_bit};
+        match self {
+            Self::Sgd
+            | Self::Momentum { .. }
+            | Self::Nesterov { .. }
+            | Self::Adam(_)
+            | Self::AdamW(_)
+            | Self::AdamW8(_)
+            | Self::FlashAdamW { .. }
+            | Self::RmsProp { .. }
+            | Self::Lion { .. } => Scratch { cpu: 0, gpu: 0 },
+            Self::AdamW4 { extents, .. } => {
+                Scratch { cpu: four_bit::scratch_bytes(extents), gpu: four_bit_on_gpu(extents) }
+            }
+            Self::ApolloMini { extents, .. } => {
+                Scratch { cpu: apollo::scratch_bytes(extents), gpu: apollo_on_gpu(extents) }
+            }
+            Self::Adafactor { extents, .. } => {
+                let width = dtype.accumulator().size();
+                Scratch { cpu: adafactor::scratch_bytes(extents, width), gpu: adafactor_on_gpu(extents) }
             }
         }
     }
 
     /// Whether it may update a weight of `elements`.
     pub(super) fn is_of(&self, elements: usize) -> bool {
-        self.extents().is_none_or(|extents| extents.elements() == elements)
+        match self.form() {
+            WeightForm::Elements => true,
+            WeightForm::Rows(extents) | WeightForm::Matrix(extents) => extents.elements() == elements,
+        }
     }
 
     /// The state of a `weight` that is updated in `dtype`, in the order in which kernels take it, after the weight. Every
@@ -314,6 +304,24 @@ impl UpdateRule {
             ]),
         }
     }
+}
+
+/// Scratch of the update with 4-bit moments on a GPU: of a matrix the new largest of each row and of each column.
+fn four_bit_on_gpu(extents: &Rows) -> usize {
+    if extents.rows == 1 { 0 } else { (extents.rows + extents.columns) * size_of::<f32>() }
+}
+
+/// Of APOLLO-Mini's update on a GPU: a factor, the direction, the parts of a sum, and those of the sums over the shorter side.
+fn apollo_on_gpu(extents: &Rows) -> usize {
+    let Rows { rows, columns } = *extents;
+    let sums = if rows > columns { rows } else { update_row_splits(extents) * columns };
+    (1 + rows.min(columns) + split_reduction::apollo_squares(extents) + sums) * size_of::<f64>()
+}
+
+/// Of the factored update on a GPU: the parts of two sums, then of a matrix those of the sums over its columns.
+fn adafactor_on_gpu(extents: &Rows) -> usize {
+    let columns = if extents.rows == 1 { 0 } else { update_row_splits(extents) * extents.columns };
+    (2 * UPDATE_SPLITS + columns) * size_of::<f64>()
 }
 
 macro_rules! names {

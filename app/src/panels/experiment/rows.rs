@@ -1,0 +1,88 @@
+//! The rows of a group, as its table in `controls` lists them: what is drawn, and when.
+//!
+//! Always holds: what a heading says of a group and what the group draws come from the same table.
+
+use eframe::egui::Ui;
+use plimsoll_engine::{Experiment, experiment::Setting};
+
+use super::PanelContext;
+use crate::widgets::control::{Control, Form, Spec};
+
+/// Draws something that is more than a control.
+type Draw = fn(&mut Ui, &Form<'_>, &PanelContext<'_>);
+
+/// A row of a group.
+#[derive(Clone, Copy)]
+pub(super) struct Row {
+    what: What,
+    is_there: fn(&Experiment) -> bool,
+    is_named: bool,
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    Control(&'static dyn Control),
+    Drawn { specs: &'static [Spec], draw: Draw },
+}
+
+impl Row {
+    /// A control. It is there while the experiment uses its setting.
+    pub(super) const fn of(control: &'static dyn Control) -> Self {
+        Self { what: What::Control(control), is_there: |_| true, is_named: true }
+    }
+
+    /// What `draw` draws: the settings of `specs`, or a fact.
+    pub(super) const fn drawn(specs: &'static [Spec], draw: Draw) -> Self {
+        Self { what: What::Drawn { specs, draw }, is_there: |_| true, is_named: true }
+    }
+
+    /// Only there while this holds as well.
+    pub(super) const fn when(self, is_there: fn(&Experiment) -> bool) -> Self {
+        Self { is_there, ..self }
+    }
+
+    /// Not named by the heading of a group that is folded away: another setting brings its value along.
+    pub(super) const fn unnamed(self) -> Self {
+        Self { is_named: false, ..self }
+    }
+
+    /// The settings that it draws.
+    fn specs(&self) -> Vec<Spec> {
+        match self.what {
+            What::Control(control) => vec![control.spec()],
+            What::Drawn { specs, .. } => specs.to_vec(),
+        }
+    }
+
+    /// Draws the row, where it is there.
+    pub(super) fn ui(&self, ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
+        let experiment = form.experiment();
+        if !(self.is_there)(experiment) {
+            return;
+        }
+        match self.what {
+            What::Control(control) => {
+                let setting = Setting::of(control.spec().key);
+                if setting.is_none_or(|setting| setting.is_used(experiment)) {
+                    control.ui(ui, form);
+                }
+            }
+            What::Drawn { draw, .. } => draw(ui, form, context),
+        }
+    }
+}
+
+/// Draws the rows of a group.
+pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>, rows: &[Row]) {
+    rows.iter().for_each(|row| row.ui(ui, form, context));
+}
+
+/// The settings of a group.
+pub(super) fn specs(rows: &[Row]) -> Vec<Spec> {
+    rows.iter().flat_map(Row::specs).collect()
+}
+
+/// Those that a heading may name.
+pub(super) fn named(rows: &[Row]) -> Vec<Spec> {
+    rows.iter().filter(|row| row.is_named).flat_map(Row::specs).collect()
+}
