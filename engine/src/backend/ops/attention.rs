@@ -6,8 +6,10 @@ mod shape;
 pub use self::{cached::CachedAttention, shape::AttentionShape};
 use super::{Contract, OperandBytes, products};
 use crate::{
-    backend::{Backend, DType, Executor, Tensor, cpu, scratch::gemm},
-    device::Processor,
+    backend::{
+        Backend, DType, Executor, Tensor,
+        scratch::{gemm, on_cpu},
+    },
     error::Result,
     memory::Category,
 };
@@ -95,6 +97,7 @@ impl Contract for Attention {
             Self::Cached(cached) => {
                 cpu::attention::cached_elements(cached, processor.threads) * dtype.accumulator().size()
             }
+            Self::Cached(cached) => on_cpu::cached_elements(cached, threads) * dtype.accumulator().size(),
         }
     }
 

@@ -2,8 +2,7 @@
 
 use super::{AttentionShape, Contract, OperandBytes};
 use crate::{
-    backend::{Backend, DType, Executor, Tensor, cpu},
-    device::Processor,
+    backend::{Backend, DType, Executor, Tensor, scratch::on_cpu},
     error::Result,
 };
 
@@ -41,9 +40,7 @@ impl Contract for Rotary {
 
     fn cpu_scratch_bytes(&self, _dtype: DType, processor: Processor) -> usize {
         // A position's angles on each thread.
-        processor.threads.clamp(1, self.shape.length.max(1))
-            * cpu::rotary::scratch_elements(&self.shape)
-            * size_of::<f64>()
+        threads.clamp(1, self.shape.length.max(1)) * on_cpu::rotary_angles(&self.shape) * size_of::<f64>()
     }
 
     fn cuda_scratch_bytes(&self, _dtype: DType) -> usize {
