@@ -10,6 +10,7 @@ use crate::{
         Backend, DType, Executor, Tensor,
         scratch::{gemm, on_cpu},
     },
+    device::Processor,
     error::Result,
     memory::Category,
 };
@@ -94,10 +95,7 @@ impl Contract for Attention {
             Self::EfficientGrad(s) | Self::PlainGrad(s) => {
                 s.batch * s.heads * s.length * dtype.accumulator().size() + gemm::attention_grad(s, dtype, processor)
             }
-            Self::Cached(cached) => {
-                cpu::attention::cached_elements(cached, processor.threads) * dtype.accumulator().size()
-            }
-            Self::Cached(cached) => on_cpu::cached_elements(cached, threads) * dtype.accumulator().size(),
+            Self::Cached(cached) => on_cpu::cached_elements(cached, processor.threads) * dtype.accumulator().size(),
         }
     }
 

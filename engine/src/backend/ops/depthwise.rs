@@ -6,6 +6,7 @@ use crate::{
         Backend, DType, Executor, Tensor,
         scratch::{on_cpu, split_reduction},
     },
+    device::Processor,
     error::Result,
 };
 

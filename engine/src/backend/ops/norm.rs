@@ -6,6 +6,7 @@ use crate::{
         Backend, DType, Executor, Tensor,
         scratch::{on_cpu, split_reduction},
     },
+    device::Processor,
     error::Result,
     memory::Category,
 };
@@ -155,7 +156,7 @@ impl Contract for Norm {
         operands.all()
     }
 
-    fn cpu_scratch_bytes(&self, _dtype: DType, _threads: usize) -> usize {
+    fn cpu_scratch_bytes(&self, _dtype: DType, _: Processor) -> usize {
         self.summed_over_rows().map_or(0, |extents| on_cpu::row_sums(extents) * size_of::<f64>())
     }
 

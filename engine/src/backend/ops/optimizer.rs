@@ -13,6 +13,7 @@ pub use self::{
 use super::{Contract, OperandBytes};
 use crate::{
     backend::{Backend, DType, Executor, Tensor, scratch::split_reduction},
+    device::Processor,
     error::Result,
     memory::Category,
 };

@@ -3,6 +3,7 @@
 use super::{AttentionShape, Contract, OperandBytes};
 use crate::{
     backend::{Backend, DType, Executor, Tensor, scratch::on_cpu},
+    device::Processor,
     error::Result,
 };
 
@@ -40,7 +41,7 @@ impl Contract for Rotary {
 
     fn cpu_scratch_bytes(&self, _dtype: DType, processor: Processor) -> usize {
         // A position's angles on each thread.
-        threads.clamp(1, self.shape.length.max(1)) * on_cpu::rotary_angles(&self.shape) * size_of::<f64>()
+        processor.threads.clamp(1, self.shape.length.max(1)) * on_cpu::rotary_angles(&self.shape) * size_of::<f64>()
     }
 
     fn cuda_scratch_bytes(&self, _dtype: DType) -> usize {
