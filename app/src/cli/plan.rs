@@ -328,9 +328,10 @@ fn execution(plan: &plan::Plan) -> anyhow::Result<String> {
 
 /// What is taken of host memory beside the budget.
 fn host(plan: &plan::Plan) -> String {
-    let HostMemory { data, cache, batches, workers, disk, factors } = plan.host;
+    let HostMemory { data, cache, answers, batches, workers, disk, factors } = plan.host;
     let budget = plan.experiment.data.host_line().map_or(String::new(), |line| format!(" (of {line})"));
     let kept = if cache > Bytes::ZERO { format!("what is kept of it {cache}, ") } else { String::new() };
+    let said = if answers > Bytes::ZERO { format!("what the teacher says of it {answers}, ") } else { String::new() };
     let total = plan.host.total();
     let disk = if disk > Bytes::ZERO { format!("On disk, what is kept takes {disk}.\n") } else { String::new() };
     let factored = match factors {
@@ -338,7 +339,7 @@ fn host(plan: &plan::Plan) -> String {
         factors => format!("To factor the largest layer, before the first batch, takes {factors}.\n"),
     };
     format!(
-        "Host memory outside the budget: {total}{budget}, of which the data set takes {data}, {kept}batches {batches}, and the \
+        "Host memory outside the budget: {total}{budget}, of which the data set takes {data}, {kept}{said}batches {batches}, and the \
          threads that make them {workers}.\n{disk}{factored}"
     )
 }

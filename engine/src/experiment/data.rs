@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::{
     bytes::Bytes,
     experiment::{
-        CachePlace, DataCache, Normalise,
+        CachePlace, DataCache, Experiment, Normalise,
         limits::{MAX_BUDGET, MAX_PREFETCH, MAX_SAMPLES, MAX_SIDE, MAX_WORKERS, MIN_SIDE},
         settings::{KERNELS, Limits, NOTHING, Number, SIZES, settings},
     },
@@ -342,10 +342,12 @@ settings! {
         /// What is kept of streamed images: each is read, decoded or generated once, in the first epoch. Variants are fewer than
         /// an epoch after the other makes anew, so a run learns from other images than without.
         pub cache: DataCache = DataCache::None, NOTHING.quiet().when(|e| e.data.kind.can_keep());
-        /// Where it lies.
-        pub cache_in: CachePlace = CachePlace::Ram, NOTHING.quiet().when(|e| !e.data.kept().is_none());
+        /// Where it lies, and what a teacher said that is asked once.
+        pub cache_in: CachePlace = CachePlace::Ram, NOTHING
+            .quiet()
+            .when(|e| !e.data.kept().is_none() || e.distil.is_asked_before());
         /// The folder of the file that is kept on disk; without one it is the program's own for what can be made again.
-        pub cache_folder: Option<PathBuf> = None, NOTHING.quiet().when(|e| e.data.is_kept_on_disk());
+        pub cache_folder: Option<PathBuf> = None, NOTHING.quiet().when(Experiment::keeps_on_disk);
         /// The most that data, batches and their threads may take of host memory, outside `budget`; 0: what the machine has.
         pub host_budget: Bytes = Bytes::ZERO, NOTHING.quiet().limits(Limits::Within {
             low: Number::Size(Bytes::ZERO),

@@ -36,7 +36,7 @@ pub use cache::{CachePlace, DataCache};
 pub use checkpointing::{BlockSet, Checkpointing};
 pub use data::{Data, DataKind, DataSetting, Labelled, Placement, TableTask, Task};
 pub use dataset_info::{DatasetInfo, Input, LabelKind};
-pub use distil::Distil;
+pub use distil::{Answers, Distil};
 pub use gpu::Gpu;
 pub use low_rank::{Factor, LowRank, RankTable, Ranks, WholeLayer};
 pub use model::{

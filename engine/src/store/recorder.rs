@@ -191,7 +191,7 @@ impl Recorder {
         // A checkpoint stands whatever becomes of the program: its line in the record is not to wait for the next turn.
         let is_saved = matches!(event, Event::Saved { .. });
         match event {
-            Event::Machine(_) => return,
+            Event::Machine(_) | Event::Teaching { .. } => return,
             Event::Started { plan, .. } => {
                 (shared.has_plan, shared.batch.plan) = (true, Some(Arc::clone(plan)));
                 shared.step = plan.resolved.resumed().map_or(0, |resumed| resumed.step);

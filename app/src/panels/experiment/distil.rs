@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use eframe::egui::Ui;
 
 use super::{
-    PanelContext, controls,
+    PanelContext, controls, data,
     path::{self, PathRow},
 };
 use crate::{
@@ -21,12 +21,12 @@ const TEACHER: Spec = Spec {
             .safetensors file of one, or a folder with config.json and model.safetensors; it must answer with the same classes. \
             A preset, by its file (.toml) or the name of one that ships, such as cnn-digits-teacher, is trained first, as a run \
             of its own under this budget. \
-            It takes its weights and a forward pass of each micro-batch, without gradients and without optimizer state. What is \
+            It takes its weights and forward passes, in every step or once, without gradients and without optimizer state. What is \
             saved and tested is this model alone.",
 };
 
 /// The settings of the group.
-pub(super) const PARTS: [Spec; 3] = [TEACHER, controls::TEMPERATURE.0, controls::TEACHER_SHARE.0];
+pub(super) const PARTS: [Spec; 4] = [TEACHER, controls::TEMPERATURE.0, controls::TEACHER_SHARE.0, controls::ANSWERS.0];
 
 /// Draws the group; `offered` are runs that may teach.
 pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>, offered: Vec<(String, PathBuf)>) {
@@ -40,5 +40,7 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>, offer
     if form.experiment().distil.chosen().is_some() {
         form.number(ui, controls::TEMPERATURE.0, controls::TEMPERATURE.1);
         form.number(ui, controls::TEACHER_SHARE.0, controls::TEACHER_SHARE.1);
+        form.choice(ui, controls::ANSWERS.0, &controls::ANSWERS.1);
+        data::answers_place(ui, form, context);
     }
 }
