@@ -52,6 +52,7 @@ struct Host {
     workers_bytes: u64,
     factors_bytes: u64,
     total_bytes: u64,
+    answers_bytes: u64,
     cache_bytes: u64,
     /// Of a disk: none of the total.
     disk_bytes: u64,
@@ -99,6 +100,7 @@ impl Host {
             workers_bytes: host.workers.0,
             factors_bytes: host.factors.0,
             total_bytes: host.total().0,
+            answers_bytes: host.answers.0,
             cache_bytes: host.cache.0,
             disk_bytes: host.disk.0,
             budget_bytes: plan.experiment.data.host_line().map(|line| line.0),
@@ -149,6 +151,8 @@ struct Json<'a> {
     total_steps: u64,
     steps_per_epoch: u64,
     step_secs: f64,
+    /// Of a teacher that is asked before the first step.
+    teach_secs: f64,
     plan_secs: f64,
 }
 
@@ -210,6 +214,7 @@ impl Plan {
                 total_steps: plan.total_steps,
                 steps_per_epoch: plan.steps_per_epoch,
                 step_secs: plan.step_secs,
+                teach_secs: plan.teach_secs,
                 plan_secs: plan.plan_secs,
             })?;
         } else {
@@ -265,6 +270,7 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
         format::secs(plan.step_secs * plan.total_steps as f64),
         host(plan)
     ));
+    text.push_str(&teacher(plan));
     for note in plan.resolved.notes() {
         text.push_str(&format!("Data: {note}.\n"));
     }
@@ -342,6 +348,19 @@ fn host(plan: &plan::Plan) -> String {
         "Host memory outside the budget: {total}{budget}, of which the data set takes {data}, {kept}{said}batches {batches}, and the \
          threads that make them {workers}.\n{disk}{factored}"
     )
+}
+
+/// What a teacher takes that is asked before the first step; nothing of any other.
+fn teacher(plan: &plan::Plan) -> String {
+    match plan.timeline(Pass::Teach) {
+        asked if asked.points.is_empty() => String::new(),
+        asked => format!(
+            "The teacher is asked about {} samples before the first step, in about {}: {} at the most. Then it goes.\n",
+            plan.resolved.info().train,
+            format::secs(plan.teach_secs),
+            asked.peak()
+        ),
+    }
 }
 
 /// Whether the run fits, and where not, what is in its way.

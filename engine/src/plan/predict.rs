@@ -197,7 +197,8 @@ impl<'a> Dry<'a> {
         let experiment = resolved.experiment();
         let executor = executor(resolved, machine, purpose, places)?;
         let mut recordings = Vec::new();
-        let asked = teaching::asked(&executor, resolved)?;
+        let teaching = teaching::made(&executor, resolved)?;
+        let asked = teaching.map(|teaching| teaching::asked(&executor, teaching, resolved)).transpose()?;
         if asked.is_some() {
             tally::suspended(|| recordings.push(executor.ledger().take_recording()));
         }

@@ -35,7 +35,7 @@ impl Measure for Clock {
 }
 
 /// Predicted seconds of each op of a pass: one for each point of [`Plan::timeline`]. The making of the model, with which the
-/// first step begins, counts nothing.
+/// first step begins, and that of a teacher count nothing.
 ///
 /// # Examples
 ///
@@ -56,7 +56,8 @@ pub fn op_secs(plan: &Plan, pass: Pass) -> Result<Vec<f64>> {
     let shortened = shortened(resolved.experiment());
     if pass == Pass::Teach {
         let executor = executor(resolved, &plan.machine, Purpose::Record, plan.places.as_ref())?;
-        return clocked(plan, pass, &executor, || teaching::asked(&executor, resolved).map(drop));
+        let Some(teaching) = teaching::made(&executor, resolved)? else { return Ok(Vec::new()) };
+        return clocked(plan, pass, &executor, || teaching::asked(&executor, teaching, resolved).map(drop));
     }
     let mut dry = Dry::new(resolved, &shortened, &plan.machine, Purpose::Record, plan.places.as_ref())?;
     let (executor, micro) = (dry.session.executor().clone(), shortened.batch.micro);
@@ -84,7 +85,7 @@ fn clocked(plan: &Plan, pass: Pass, executor: &Executor<DryRun>, run: impl FnOnc
     // Taken in any case: the sampler holds the executor that holds it.
     let ticks = executor.take_samples();
     ran?;
-    // The first step's timeline begins with the making of the model, which no clock was there for.
+    // The timelines of the first step and of a teacher begin with the making of the model, which no clock was there for.
     let unclocked = plan.timeline(pass).points.len().saturating_sub(ticks.len());
     let secs = ticks.into_iter().map(|sample| sample.high.0 as f64 / Clock::TICKS);
     Ok(std::iter::repeat_n(0.0, unclocked).chain(secs).collect())

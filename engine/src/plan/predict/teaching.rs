@@ -17,14 +17,18 @@ pub(super) struct Asked {
     pub(super) parameters: u64,
 }
 
-/// Asks the teacher of `resolved`, if it is asked before the first step: micro-batch by micro-batch until the pool is as it was
-/// before one of them, from where on all the others do the same.
-pub(super) fn asked(executor: &Executor<DryRun>, resolved: &Resolved) -> Result<Option<Asked>> {
+/// The teacher of `resolved`, if it is asked before the first step.
+pub(super) fn made(executor: &Executor<DryRun>, resolved: &Resolved) -> Result<Option<Teaching<DryRun>>> {
     let (experiment, info) = (resolved.experiment(), resolved.info());
     let Some(teacher) = resolved.teacher().filter(|_| experiment.distil.is_asked_before()) else { return Ok(None) };
-    let teaching = Teaching::new(executor.clone(), teacher, experiment, info, &mut load::Anything)?;
-    let micro = experiment.batch.micro;
-    let all = info.train.div_ceil(micro.max(1));
+    Teaching::new(executor.clone(), teacher, experiment, info, &mut load::Anything).map(Some)
+}
+
+/// Asks it, micro-batch by micro-batch until the pool is as it was before one of them, from where on all the others do the same;
+/// then it goes.
+pub(super) fn asked(executor: &Executor<DryRun>, teaching: Teaching<DryRun>, resolved: &Resolved) -> Result<Asked> {
+    let micro = resolved.experiment().batch.micro;
+    let all = resolved.info().train.div_ceil(micro.max(1));
     let (mut layouts, mut count) = (Layouts::default(), 0);
     executor.backend().take_secs();
     let next = || {
@@ -37,5 +41,5 @@ pub(super) fn asked(executor: &Executor<DryRun>, resolved: &Resolved) -> Result<
     let secs = executor.backend().take_secs() / count.max(1) as f64 * all as f64;
     let parameters = teaching.model().parameters();
     teaching.end()?;
-    Ok(Some(Asked { secs, parameters }))
+    Ok(Asked { secs, parameters })
 }
