@@ -230,7 +230,7 @@ fn a_kept_run_teaches_another_model_by_two_clicks() {
     assert!(window.query_all_by_label("Kept in").next().is_none());
     window.get_by_role_and_label(Role::ComboBox, "Asked").click_accesskit();
     window.run_steps(3);
-    window.get_by_label("once, before the first step").click_accesskit();
+    window.get_by_label("once, at the start").click_accesskit();
     until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.steady.peak() < live && plan.teach_secs > 0.0));
     window.run_steps(3);
     assert!(window.query_all_by_label("Kept in").next().is_some());

@@ -37,7 +37,7 @@ pub(in crate::panels::experiment) const ANSWERS: (Spec, Choice<Answers>) = (
                 stay as they are: no mirroring, no cropping, no text that is cut anew in every epoch.",
     },
     Choice {
-        options: &[(Answers::Live, "in every step"), (Answers::Cached, "once, before the first step")],
+        options: &[(Answers::Live, "in every step"), (Answers::Cached, "once, at the start")],
         place: Place::Setting,
     },
 );
