@@ -4,7 +4,8 @@ use plimsoll_engine::{
     Bytes,
     error::LimitedBy,
     experiment::{
-        BaseWeights, Batch, Checkpointing, EvaluationBatch, Execution, Frozen, OptimizerKind, Recompute, UpdateTime,
+        Answers, BaseWeights, Batch, Checkpointing, EvaluationBatch, Execution, Frozen, OptimizerKind, Recompute,
+        UpdateTime,
     },
     plan::{Advice, Change, Found, Plan},
 };
@@ -39,6 +40,8 @@ fn one(change: &Change) -> String {
         Change::Update(UpdateTime::InBackward) => "update in the backward pass".to_owned(),
         Change::LoraRank(0) => "no adapters".to_owned(),
         Change::LoraRank(rank) => format!("LoRA adapters of rank {rank}"),
+        Change::Answers(Answers::Cached) => "ask the teacher once, before the first step".to_owned(),
+        Change::Answers(Answers::Live) => "ask the teacher in every step".to_owned(),
         Change::Frozen(choice) => frozen(*choice),
         Change::Base(BaseWeights::None) => "frozen weights as they are computed with".to_owned(),
         Change::Base(base) => format!("frozen weights as {}", base.key()),

@@ -13,6 +13,7 @@ pub(crate) fn layer(plan: &Plan) -> Option<&str> {
 /// The pass, the phase, the layer and the op: `peak in every step: backward of block1/attention, softmax`.
 pub(crate) fn place(plan: &Plan) -> String {
     let pass = match plan.peak_pass {
+        Pass::Teach => "teaching",
         Pass::First => "first step",
         Pass::Steady => "every step",
         Pass::Prune => "pruning channels",

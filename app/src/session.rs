@@ -204,6 +204,7 @@ impl Session {
         let Some(record) = self.runs.last_mut() else { return };
         match event {
             Event::Step(step) => record.step(*step),
+            Event::Teaching { done, of } => record.asked = Some((*done, *of)).filter(|_| done < of),
             Event::Evaluating { .. } => record.is_evaluating = true,
             Event::Evaluated { step, at_secs, loss, accuracy, .. } => {
                 record.is_evaluating = false;

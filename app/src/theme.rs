@@ -236,7 +236,7 @@ impl Palette {
     /// The band behind a phase of the step.
     pub(crate) fn phase(&self, phase: Phase) -> Color32 {
         match phase {
-            Phase::Forward | Phase::Evaluate | Phase::Compress => self.phases[0],
+            Phase::Forward | Phase::Teach | Phase::Evaluate | Phase::Compress => self.phases[0],
             Phase::Recompute => self.phases[1],
             Phase::Start | Phase::Loading | Phase::Batch | Phase::Backward => self.phases[2],
             Phase::Optimizer | Phase::Prune | Phase::Saving => self.phases[3],

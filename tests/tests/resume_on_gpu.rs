@@ -6,7 +6,8 @@ mod going_on;
 
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{ModelKind, PoolPolicy, Precision, Prune, PruneKind, Quantise, QuantiseKind},
+    experiment::{Answers, ModelKind, Placement, PoolPolicy, Precision, Prune, PruneKind, Quantise, QuantiseKind},
+    plan::Pass,
     train::{Keep, Start},
 };
 use plimsoll_tests::on_simulated_gpu;
@@ -42,6 +43,22 @@ fn a_taught_run_that_goes_on_is_the_run_that_was_never_stopped() {
                 (student.model.kind, student.run.steps) = (ModelKind::Mlp, Some(4));
                 student.distil.teacher = Some(folder.path().to_owned());
                 going_on::goes_on(&student, 2, &|| format!("{student:?}"));
+            }
+            // Asked once, in a pool that grows, that gives back, and whose places are planned; with the training set on the card.
+            for (pool, placement) in [
+                (PoolPolicy::Grow, Placement::Host),
+                (PoolPolicy::Release, Placement::Device),
+                (PoolPolicy::Planned, Placement::Host),
+            ] {
+                let mut student = Experiment { device: "cuda:0".to_owned(), ..teacher.clone() };
+                (student.model.kind, student.run.steps, student.gpu.pool) = (ModelKind::Mlp, Some(4), pool);
+                (student.distil.teacher, student.data.placement) = (Some(folder.path().to_owned()), placement);
+                let live = going_on::run(Start::new(student.clone()), None);
+                student.distil.answers = Answers::Cached;
+                let once = going_on::goes_on(&student, 2, &|| format!("{student:?}"));
+                assert_eq!(once.losses(), live.losses(), "{student:?}");
+                let steady = [&once, &live].map(|run| run.plan.timeline(Pass::Steady).peak());
+                assert!(steady[0] < steady[1], "{student:?}: {steady:?}");
             }
         },
     );

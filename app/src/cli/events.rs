@@ -49,6 +49,7 @@ pub(super) fn as_json(event: &Event, plan: Option<&Plan>) -> Option<Value> {
             });
             with_peak(object, &memory)
         }
+        Event::Teaching { done, of } => json!({"event": "teaching", "samples": done, "of": of}),
         Event::Evaluating { step } => json!({"event": "evaluating", "step": step}),
         Event::Evaluated { step, at_secs, loss, accuracy, errors } => {
             let mut object = json!({"event": "evaluated", "step": step, "at_secs": at_secs, "loss": loss});

@@ -52,6 +52,7 @@ struct Host {
     workers_bytes: u64,
     factors_bytes: u64,
     total_bytes: u64,
+    answers_bytes: u64,
     cache_bytes: u64,
     /// Bytes on a disk; they do not count in the total.
     disk_bytes: u64,
@@ -99,6 +100,7 @@ impl Host {
             workers_bytes: host.workers.0,
             factors_bytes: host.factors.0,
             total_bytes: host.total().0,
+            answers_bytes: host.answers.0,
             cache_bytes: host.cache.0,
             disk_bytes: host.disk.0,
             budget_bytes: plan.experiment.data.host_line().map(|line| line.0),
@@ -149,6 +151,8 @@ struct Json<'a> {
     total_steps: u64,
     steps_per_epoch: u64,
     step_secs: f64,
+    /// Of a teacher that is asked before the first step.
+    teach_secs: f64,
     plan_secs: f64,
 }
 
@@ -210,6 +214,7 @@ impl Plan {
                 total_steps: plan.total_steps,
                 steps_per_epoch: plan.steps_per_epoch,
                 step_secs: plan.step_secs,
+                teach_secs: plan.teach_secs,
                 plan_secs: plan.plan_secs,
             })?;
         } else {
@@ -265,6 +270,7 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
         format::secs(plan.step_secs * plan.total_steps as f64),
         host(plan)
     ));
+    text.push_str(&teacher(plan));
     for note in plan.resolved.notes() {
         text.push_str(&format!("Data: {note}.\n"));
     }
@@ -328,9 +334,10 @@ fn execution(plan: &plan::Plan) -> anyhow::Result<String> {
 
 /// What is taken of host memory outside the budget.
 fn host(plan: &plan::Plan) -> String {
-    let HostMemory { data, cache, batches, workers, disk, factors } = plan.host;
+    let HostMemory { data, cache, answers, batches, workers, disk, factors } = plan.host;
     let budget = plan.experiment.data.host_line().map_or(String::new(), |line| format!(" (of {line})"));
     let kept = if cache > Bytes::ZERO { format!("what is kept of it {cache}, ") } else { String::new() };
+    let said = if answers > Bytes::ZERO { format!("what the teacher says of it {answers}, ") } else { String::new() };
     let total = plan.host.total();
     let disk = if disk > Bytes::ZERO { format!("On disk, what is kept takes {disk}.\n") } else { String::new() };
     let factored = match factors {
@@ -338,9 +345,22 @@ fn host(plan: &plan::Plan) -> String {
         factors => format!("To factor the largest layer, before the first batch, takes {factors}.\n"),
     };
     format!(
-        "Host memory outside the budget: {total}{budget}, of which the data set takes {data}, {kept}batches {batches}, and the \
+        "Host memory outside the budget: {total}{budget}, of which the data set takes {data}, {kept}{said}batches {batches}, and the \
          threads that make them {workers}.\n{disk}{factored}"
     )
+}
+
+/// What a teacher takes that is asked before the first step; nothing of any other.
+fn teacher(plan: &plan::Plan) -> String {
+    match plan.timeline(Pass::Teach) {
+        asked if asked.points.is_empty() => String::new(),
+        asked => format!(
+            "The teacher is asked about {} samples before the first step, in about {}: {} at the most. Then it goes.\n",
+            plan.resolved.info().train,
+            format::secs(plan.teach_secs),
+            asked.peak()
+        ),
+    }
 }
 
 /// Whether the run fits, and where not, what is in its way.

@@ -297,11 +297,22 @@ impl Report {
                 self.clear_progress();
                 out::line(compressed.to_string())
             }
+            Event::Teaching { done, of } => {
+                self.asked(*done, *of);
+                Ok(())
+            }
             Event::Machine(_)
             | Event::Evaluating { .. }
             | Event::Saved { why: SaveReason::Interval, .. }
             | Event::Paused(_)
             | Event::Ended { .. } => Ok(()),
+        }
+    }
+
+    /// How far a teacher that is asked before the first step has come.
+    fn asked(&self, done: usize, of: usize) {
+        if self.shows_progress {
+            let _ = write!(io::stderr(), "\r\x1b[Kteacher asked about {done}/{of} samples");
         }
     }
 

@@ -404,7 +404,11 @@ impl Dispatcher<'_> {
                 state.log.add(Level::Note, format!("Saved after {step} steps: {} ({bytes})", path.display()));
             }
             Event::Paused(is_paused) => self.services.planner.trains(!is_paused),
-            Event::Step(_) | Event::Evaluating { .. } | Event::Evaluated { .. } | Event::Compressed(_) => {}
+            Event::Teaching { .. }
+            | Event::Step(_)
+            | Event::Evaluating { .. }
+            | Event::Evaluated { .. }
+            | Event::Compressed(_) => {}
         }
     }
 }

@@ -175,6 +175,7 @@ fn shown<'a>(context: &PanelContext<'a>) -> Option<&'a RunRecord> {
 fn standing(run: &RunRecord, palette: &Palette) -> (String, Color32) {
     let text = match &run.status {
         _ if run.is_evaluating => "testing…".to_owned(),
+        Status::Running if let Some((done, of)) = run.asked => format!("asks its teacher: {done} of {of} samples"),
         Status::Running => {
             let left = run.secs_left().map(|secs| format!("{} left", format::secs(secs.max(1.0).round())));
             left.unwrap_or_else(|| "begins…".to_owned())

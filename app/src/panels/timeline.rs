@@ -40,7 +40,8 @@ const AXIS: f32 = 18.0;
 const NARROW_BELOW: f32 = 440.0;
 /// In a lower picture the words at the peak need the place of all others.
 const LOW: f32 = 110.0;
-const PASSES: [(Pass, &str, &str); 7] = [
+const PASSES: [(Pass, &str, &str); 8] = [
+    (Pass::Teach, "Teaching", "A teacher is asked about a micro-batch of training samples, before the model is made."),
     (Pass::First, "First step", "The first optimizer step, in which optimizer state is allocated."),
     (Pass::Steady, "Every step", "Any later step."),
     (Pass::Prune, "Pruning", "Channels are taken out: the whole model and the smaller one are alive together."),

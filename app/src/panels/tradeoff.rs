@@ -9,6 +9,7 @@ mod key;
 mod keys;
 mod labels;
 mod seeds;
+mod smaller;
 mod task;
 
 use eframe::egui::{Color32, ComboBox, Pos2, RichText, ScrollArea, Stroke, TextStyle, Tooltip, Ui, vec2};
@@ -131,7 +132,9 @@ fn tasks_list(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], focus: us
 fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>], shown: &RunRecord, height: f32) {
     let palette = theme::palette(ui);
     let budget = near_budget(context, dots);
-    let points: Vec<[f64; 2]> = dots.iter().filter(|dot| dot.in_focus).map(|dot| dot.at).collect();
+    let smaller = smaller::of(dots);
+    let mut points: Vec<[f64; 2]> = dots.iter().filter(|dot| dot.in_focus).map(|dot| dot.at).collect();
+    points.extend(smaller.iter().map(|smaller| smaller.at));
     let widest = widest(&points);
     let (low, high) = accuracies(&points);
     // The highest point is whole in a low picture, too, with the ring around it.
@@ -160,12 +163,13 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
             let style = LineStyle::Dashed { length: 6.0 };
             plot.vline(VLine::new(BUDGET_OF, budget).color(palette.budget).style(style));
         }
+        smaller.iter().for_each(|smaller| smaller.draw(plot, palette));
         dots.iter().filter(|dot| dot.in_focus).for_each(|dot| point(plot, dot, shown.key, palette));
         seeds::groups(dots).iter().for_each(|seeds| seeds.draw(plot, palette));
     });
     dimmed(ui, tasks, dots, &response.transform);
-    let lines = drawn_lines(dots, budget, &response.transform);
-    labels::draw(ui, &context.state.session, dots, shown.key, &response.transform, &lines);
+    let lines = drawn_lines(dots, &smaller, budget, &response.transform);
+    labels::draw(ui, &context.state.session, (dots, &smaller), shown.key, &response.transform, &lines);
     keys::ui(ui, context, &response.response, dots, shown.key, &response.transform);
     at_point::ui(ui, context);
     let near = response.response.hover_pos().and_then(|at| nearest(dots, &response.transform, at));
@@ -183,6 +187,11 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
             context.send.send(Action::ShowRun(dot.run.key));
             at_point::open(ui.ctx(), dot.run.key);
         }
+    } else if let Some(smaller) =
+        response.response.hover_pos().and_then(|at| smaller_near(&smaller, &response.transform, at))
+        && let Some(tip) = tip
+    {
+        tip.show(|ui| smaller.about(ui, &context.state.session));
     } else if let Some(seeds) = response.response.hover_pos().and_then(|at| mean_near(dots, &response.transform, at))
         && let Some(tip) = tip
     {
@@ -191,6 +200,17 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
             ui.label(seeds::MEANING);
         });
     }
+}
+
+/// The smaller model that the pointer means, if it is near one.
+fn smaller_near<'a>(
+    smaller: &'a [smaller::Smaller<'a>],
+    transform: &PlotTransform,
+    at: Pos2,
+) -> Option<&'a smaller::Smaller<'a>> {
+    let distance = |[x, y]: [f64; 2]| transform.position_from_point(&PlotPoint::new(x, y)).distance(at);
+    let near = smaller.iter().min_by(|a, b| distance(a.at).total_cmp(&distance(b.at)))?;
+    (distance(near.at) <= REACH).then_some(near)
 }
 
 /// The mean of seeds that the pointer means, if it is near one.
@@ -207,8 +227,13 @@ fn measure(ui: &Ui, height: f32, is_of_values: bool) -> &'static str {
     words.into_iter().find(|words| text::width(ui, words, &font) <= room).unwrap_or_default()
 }
 
-/// Where the frontier and the budget's line lie on the screen.
-fn drawn_lines(dots: &[Dot<'_>], budget: Option<f64>, transform: &PlotTransform) -> Vec<[Pos2; 2]> {
+/// Where the frontier, the budget's line and those to smaller models lie on the screen.
+fn drawn_lines(
+    dots: &[Dot<'_>],
+    smaller: &[smaller::Smaller<'_>],
+    budget: Option<f64>,
+    transform: &PlotTransform,
+) -> Vec<[Pos2; 2]> {
     let place = |[x, y]: [f64; 2]| transform.position_from_point(&PlotPoint::new(x, y));
     let stairs = steps(&stairs_of(dots, |dot| dot.in_focus));
     let frontier = stairs.windows(2).map(|pair| [place(pair[0]), place(pair[1])]);
@@ -217,7 +242,8 @@ fn drawn_lines(dots: &[Dot<'_>], budget: Option<f64>, transform: &PlotTransform)
         let x = place([at, 0.0]).x;
         [Pos2::new(x, frame.top()), Pos2::new(x, frame.bottom())]
     };
-    frontier.chain(budget.map(upright)).collect()
+    let joined = smaller.iter().map(|smaller| smaller.joined().map(place));
+    frontier.chain(joined).chain(budget.map(upright)).collect()
 }
 
 /// The points that nothing beats, of those that `are_meant`, by rising memory.

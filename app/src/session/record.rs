@@ -133,6 +133,8 @@ pub(crate) struct RunRecord {
     pub(crate) status: Status,
     /// It is being evaluated.
     pub(crate) is_evaluating: bool,
+    /// Samples that its teacher was asked about before the first step, of how many, while it is asked.
+    pub(crate) asked: Option<(usize, usize)>,
     /// Curves by step.
     pub(crate) train: StepCurves,
     /// Curves by evaluation.
@@ -181,6 +183,7 @@ impl RunRecord {
             plan: Some(plan),
             status: Status::Running,
             is_evaluating: false,
+            asked: None,
             train: StepCurves::default(),
             test: TestCurves::default(),
             trail: Vec::new(),
@@ -214,6 +217,7 @@ impl RunRecord {
             plan: None,
             status: Status::Kept(run.state),
             is_evaluating: false,
+            asked: None,
             train: StepCurves::default(),
             test: TestCurves::default(),
             trail: Vec::new(),
@@ -351,6 +355,7 @@ impl RunRecord {
     pub(super) fn ended(&mut self, outcome: &Outcome, summary: Summary) {
         self.status = Status::Ended(outcome.clone());
         self.is_evaluating = false;
+        self.asked = None;
         let measured = summary.measured;
         let load = if self.is_gpu { measured.process } else { measured.live };
         self.peak_load = self.peak_load.max(load);

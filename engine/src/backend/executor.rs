@@ -142,6 +142,32 @@ impl<B: Backend> Executor<B> {
         Ok(tensor)
     }
 
+    /// A tensor with a copy of elements of the host, as their type has them in bytes; without bytes in a dry run.
+    ///
+    /// # Errors
+    /// Those of [`Executor::allocate`], the failures of the device, and [`Error::Misused`] where there are too few bytes.
+    pub fn upload_bytes(
+        &self,
+        source: &[u8],
+        shape: impl Into<Shape>,
+        dtype: DType,
+        label: &'static str,
+    ) -> Result<Tensor<B>> {
+        self.ledger().set_op("upload");
+        let tensor = self.allocate(shape, dtype, Category::Batch, label)?;
+        let mut left = source;
+        let mut fill = |to: &mut [u8]| -> Result<()> {
+            let too_few = || Error::Misused(format!("{} bytes for {label} of {}", source.len(), tensor.bytes()));
+            let (now, rest) = left.split_at_checked(to.len()).ok_or_else(too_few)?;
+            to.copy_from_slice(now);
+            left = rest;
+            Ok(())
+        };
+        self.backend().write_bytes(&tensor, &mut fill).map_err(|error| self.placed(error, label))?;
+        self.ran("upload");
+        Ok(tensor)
+    }
+
     /// A tensor for numbers of the host that come part by part, by [`Backend::write`] to views of its rows.
     ///
     /// # Errors

@@ -56,6 +56,8 @@ pub struct HostBatch {
     pub inputs: Inputs,
     /// `[len * labels of a sample]`, values by the bits of their f32; empty for a training set on the device.
     pub labels: Vec<u32>,
+    /// What a teacher said of each sample before, as [`AnswerSizes`](crate::data::AnswerSizes) has it; empty without one.
+    pub answers: Vec<u8>,
     /// The number of samples.
     pub len: usize,
     /// Passes over the training data completed before this batch; 0 for test data.

@@ -5,7 +5,7 @@
 
 use crate::{
     bytes::Bytes,
-    data::{Split, batch::BatchLayout, images, inspection::Inspection, kept::KeptSizes, order::Order},
+    data::{AnswerSizes, Split, batch::BatchLayout, images, inspection::Inspection, kept::KeptSizes, order::Order},
     experiment::{Data, DataKind, Placement},
 };
 
@@ -38,6 +38,8 @@ pub struct HostMemory {
     pub data: Bytes,
     /// What is kept of samples that are streamed ([`DataCache`](crate::experiment::DataCache)), once all of it is there.
     pub cache: Bytes,
+    /// What a teacher said of the training samples, where it is asked about each of them once.
+    pub answers: Bytes,
     /// Batches for training, those for a test, and the order of the samples.
     pub batches: Bytes,
     /// What the threads work in. Of images in files, as the largest of a few took.
@@ -73,6 +75,18 @@ impl HostMemory {
             batches: Bytes(batches as u64),
             workers: Bytes((own + 2 * LOADER_BOOKKEEPING) as u64),
             factors: Bytes::ZERO,
+            answers: Bytes::ZERO,
+        }
+    }
+
+    /// The same, with a teacher's answers to all training samples, and to those of each batch of `micro`.
+    pub(crate) fn with_answers(self, data: &Data, sizes: &AnswerSizes, micro: usize) -> Self {
+        let in_batches = Feed::of(data).batches * micro * sizes.each();
+        Self {
+            answers: sizes.host(),
+            disk: self.disk + sizes.disk(),
+            batches: self.batches + Bytes(in_batches as u64),
+            ..self
         }
     }
 
@@ -81,10 +95,10 @@ impl HostMemory {
         self.data + self.fed()
     }
 
-    /// What it takes in addition to the data set, at the most: layers are factored before the first batch, and kept samples
-    /// come while the model is trained.
+    /// What it takes in addition to the data set, at the most: layers are factored after a teacher has answered and before the
+    /// first batch, and kept samples come while the model is trained.
     pub fn fed(&self) -> Bytes {
-        (self.cache + self.batches + self.workers).max(self.factors)
+        self.answers + (self.cache + self.batches + self.workers).max(self.factors)
     }
 }
 

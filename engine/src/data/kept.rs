@@ -262,7 +262,7 @@ fn unwritable(folder: &Path, error: &io::Error) -> Error {
 }
 
 /// Bytes that a file takes on its disk.
-fn blocks(about: &std::fs::Metadata) -> u64 {
+pub(super) fn blocks(about: &std::fs::Metadata) -> u64 {
     #[cfg(unix)]
     return std::os::unix::fs::MetadataExt::blocks(about) * 512;
     #[cfg(not(unix))]

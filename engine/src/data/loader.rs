@@ -21,7 +21,7 @@ use crossbeam_channel::{Receiver, Sender, bounded, select_biased};
 use crate::{
     bytes::Bytes,
     data::{
-        Dataset, Feed, Split,
+        Answers, Dataset, Feed, Split,
         batch::{BatchLayout, HostBatch},
         dataset::Filling,
         order::Order,
@@ -114,12 +114,21 @@ impl Loader {
     ///
     /// # Errors
     /// Fails where [`Loader::train`] does, and for a position that does not lie between two steps.
-    pub fn train_from(
+    pub fn train_from(from: Position, dataset: Arc<Dataset>, seed: u64, batch: [usize; 2], feed: Feed) -> Result<Self> {
+        Self::train_taught(from, dataset, seed, batch, feed, None)
+    }
+
+    /// Starts the same loader, whose batches also hold what a teacher said of their samples.
+    ///
+    /// # Errors
+    /// Fails where [`Loader::train_from`] does, and where the answers cannot be read.
+    pub fn train_taught(
         from: Position,
         dataset: Arc<Dataset>,
         seed: u64,
         [micro, accumulation]: [usize; 2],
         feed: Feed,
+        answers: Option<Arc<Answers>>,
     ) -> Result<Self> {
         let samples = dataset.count(Split::Train);
         let effective = micro.checked_mul(accumulation).filter(|n| (1..=samples).contains(n)).ok_or_else(|| {
@@ -152,11 +161,47 @@ impl Loader {
                 }
                 order.begin(seed, epoch);
                 let indices = (place..place + micro).map(|place| order.at(place));
+                if let Some(answers) = &answers {
+                    reserve_answers(batch, micro * answers.each())?;
+                    answers.fill(indices.clone(), &mut batch.answers)?;
+                }
                 dataset.fill(Split::Train, epoch, indices, batch, filling)?;
                 place += micro;
                 Ok(true)
             })
         })
+    }
+
+    /// All training samples at least once, in order, as they are before the first epoch: `micro` at a time, from where
+    /// [`Loader::lesson_from`] says.
+    ///
+    /// # Errors
+    /// Fails when `micro` is zero or more than the training samples, or when the system gives no thread.
+    pub fn lessons(dataset: Arc<Dataset>, micro: usize, feed: Feed) -> Result<Self> {
+        let samples = dataset.count(Split::Train);
+        if !(1..=samples).contains(&micro) {
+            let message = format!("{micro} samples make no micro-batch: there are {samples} to train on");
+            return Err(Problem::new("batch.micro", message, format!("write 1 to {samples}")).into());
+        }
+        let mut number = 0;
+        let (layout, meter) = (dataset.batch_layout(Split::Train), dataset.meter());
+        counted_on(Some(meter), || {
+            Self::start(feed.batches, meter, move |batch, over| {
+                let Some(place) = Self::lesson_from(number, micro, samples) else { return Ok(false) };
+                number += 1;
+                reserve(batch, micro, &layout)?;
+                let filling = Filling { workers: feed.workers, over };
+                dataset.fill(Split::Train, 0, place..place + micro, batch, filling)?;
+                Ok(true)
+            })
+        })
+    }
+
+    /// The first sample of the micro-batch of this number, of those that a teacher is asked about; `None` after the last. The last
+    /// one begins earlier where it would have fewer samples than the others: kernels may compute fewer rows otherwise.
+    pub fn lesson_from(number: usize, micro: usize, samples: usize) -> Option<usize> {
+        let from = number * micro;
+        (from < samples).then(|| from.min(samples - micro))
     }
 
     /// All test samples once, in order, `micro` at a time; the last batch has what is left.
@@ -287,6 +332,15 @@ fn reserve(batch: &mut HostBatch, samples: usize, layout: &BatchLayout) -> Resul
         let asked = Bytes((samples * layout.sample_bytes()) as u64);
         MemoryRefused { label: "a batch", ..MemoryRefused::of(asked) }.into()
     })
+}
+
+/// Empties the answers of a batch and makes room for exactly so many bytes.
+fn reserve_answers(batch: &mut HostBatch, bytes: usize) -> Result<()> {
+    batch.answers.clear();
+    batch
+        .answers
+        .try_reserve_exact(bytes)
+        .map_err(|_| MemoryRefused { label: "the teacher's answers", ..MemoryRefused::of(Bytes(bytes as u64)) }.into())
 }
 
 /// The thread: takes a spare batch, fills it, queues it; until stopped, finished or failed.

@@ -6,6 +6,7 @@
 //! them.
 
 mod alphabet;
+mod answers;
 mod augment;
 mod batch;
 mod brackets;
@@ -38,6 +39,7 @@ mod tokens;
 mod values;
 
 pub use alphabet::Alphabet;
+pub use answers::{AnswerSizes, Answers};
 pub use batch::{HostBatch, Inputs};
 pub use corpus::TextFacts;
 pub use dataset::{Dataset, Split};

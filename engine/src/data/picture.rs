@@ -104,7 +104,7 @@ impl Dataset {
     pub fn batch_of(&self, picture: &Picture) -> Result<HostBatch> {
         let set = self.image_set().ok_or_else(|| self.no_pictures())?;
         let inputs = Inputs::Images(set.as_input(&picture.pixels));
-        Ok(HostBatch { inputs, labels: vec![0; self.facts().labels_per_sample], len: 1, epoch: 0 })
+        Ok(HostBatch { inputs, labels: vec![0; self.facts().labels_per_sample], len: 1, ..HostBatch::default() })
     }
 
     /// What a class is called: by its folder, as the publishers of the set call it, or by its number.

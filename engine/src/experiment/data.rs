@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::{
     bytes::Bytes,
     experiment::{
-        CachePlace, DataCache, DataKind, ImageExtents, Normalise,
+        CachePlace, DataCache, DataKind, Experiment, ImageExtents, Normalise,
         data_kind::USUAL_TOKENS,
         limits::{MAX_BUDGET, MAX_PREFETCH, MAX_SAMPLES, MAX_SIDE, MAX_WORKERS, MIN_SIDE},
         settings::{KERNELS, Limits, NOTHING, Number, SIZES, settings},
@@ -271,10 +271,12 @@ settings! {
         /// What is kept of streamed images: each is read, decoded or generated once, in the first epoch. Variants are fewer than
         /// an epoch after the other makes anew, so a run learns from other images than without.
         pub cache: DataCache = DataCache::None, NOTHING.quiet().when(|e| e.data.kind.can_keep());
-        /// Where the kept samples are stored.
-        pub cache_in: CachePlace = CachePlace::Ram, NOTHING.quiet().when(|e| !e.data.kept().is_none());
+        /// Where the kept samples are stored, and what a teacher said that is asked once.
+        pub cache_in: CachePlace = CachePlace::Ram, NOTHING
+            .quiet()
+            .when(|e| !e.data.kept().is_none() || e.distil.is_asked_before());
         /// The folder of the file that is kept on disk; without one it is the program's own for what can be made again.
-        pub cache_folder: Option<PathBuf> = None, NOTHING.quiet().when(|e| e.data.is_kept_on_disk());
+        pub cache_folder: Option<PathBuf> = None, NOTHING.quiet().when(Experiment::keeps_on_disk);
         /// The most that data, batches and their threads may take of host memory, outside `budget`; 0: what the machine has.
         pub host_budget: Bytes = Bytes::ZERO, NOTHING.quiet().limits(Limits::Within {
             low: Number::Size(Bytes::ZERO),

@@ -3,13 +3,27 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::experiment::{
-    Experiment, Frozen, PruneKind,
-    settings::{KERNELS, NOTHING, settings},
+use crate::{
+    experiment::{
+        CachePlace, Experiment, Frozen, PruneKind,
+        settings::{KERNELS, NOTHING, settings},
+    },
+    words::words,
 };
 
+words! {
+    /// When a teacher is asked.
+    pub enum Answers {
+        /// In every micro-batch: its weights and its forward pass stay with the run.
+        Live = "live",
+        /// Once for each training sample, before the first step. What it said is kept, it goes, and each micro-batch brings its
+        /// answers with it.
+        Cached = "cached",
+    }
+}
+
 settings! {
-    /// A trained model whose answers teach in addition to the labels. It is frozen: it takes its weights and a forward pass.
+    /// A trained model whose answers teach in addition to the labels. It is frozen: it takes its weights and forward passes.
     pub struct Distil in distil {
         /// The folder of a kept run, a file of weights (.safetensors), or a folder with a `config.json` and
         /// `model.safetensors`; or a preset, by its file (.toml) or its shipped name, which is trained first as a run of its
@@ -19,6 +33,8 @@ settings! {
         pub temperature: f64 = 4.0, NOTHING.when(distils).numbers(0.1, 100.0, "a temperature");
         /// The share of the teacher in the loss; the labels have the rest.
         pub weight: f64 = 0.7, NOTHING.when(distils).numbers(0.0, 1.0, "a share of the loss");
+        /// When it is asked. What is kept of it lies where `data.cache_in` says.
+        pub answers: Answers = Answers::Live, KERNELS.quiet().when(distils);
     }
 }
 
@@ -31,6 +47,11 @@ impl Distil {
     pub fn chosen(&self) -> Option<&Path> {
         self.teacher.as_deref().filter(|path| !path.as_os_str().is_empty())
     }
+
+    /// Whether a teacher is asked once, before the first step.
+    pub fn is_asked_before(&self) -> bool {
+        self.chosen().is_some() && self.answers == Answers::Cached
+    }
 }
 
 impl Experiment {
@@ -38,6 +59,11 @@ impl Experiment {
     /// whole: a run that prunes channels with frozen layers is refused.
     pub(crate) fn lacks_channels(&self) -> bool {
         self.frozen == Frozen::All && self.prune.kind == PruneKind::Channels
+    }
+
+    /// Whether a file keeps something of its samples: the samples themselves, or what a teacher said of them.
+    pub fn keeps_on_disk(&self) -> bool {
+        self.data.is_kept_on_disk() || self.distil.is_asked_before() && self.data.cache_in == CachePlace::Disk
     }
 
     /// The same settings for a model that answers and does not learn: a teacher need not be there.

@@ -37,7 +37,7 @@ pub use checkpointing::{BlockSet, Checkpointing};
 pub use data::{Data, DataSetting, Labelled, Placement, TableTask, Task};
 pub use data_kind::{Asked, DataKind, ImageExtents, PathUse, Prompt, SourceTraits};
 pub use dataset_info::{DatasetInfo, Input, LabelKind};
-pub use distil::Distil;
+pub use distil::{Answers, Distil};
 pub use gpu::Gpu;
 pub use low_rank::{Factor, LowRank, RankTable, Ranks, WholeLayer};
 pub use model::{

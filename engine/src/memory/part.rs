@@ -9,6 +9,10 @@
 pub enum Part {
     /// The making of the model, and the loading of its weights or of a checkpoint.
     Start,
+    /// The making of a teacher that is asked before the first step, and the loading of its weights.
+    Teaching,
+    /// A micro-batch that it is asked about.
+    Lesson,
     /// A step, up to its first micro-batch.
     Step {
         /// Whether its first micro-batch is on the device already.
@@ -64,6 +68,7 @@ impl Part {
     pub fn begins_pass(self) -> bool {
         match self {
             Self::Start
+            | Self::Teaching
             | Self::Step { .. }
             | Self::Prune
             | Self::Evaluation
@@ -71,7 +76,8 @@ impl Part {
             | Self::Saving
             | Self::Compression
             | Self::Diagnosis => true,
-            Self::MicroBatch { .. }
+            Self::Lesson
+            | Self::MicroBatch { .. }
             | Self::Update { .. }
             | Self::Batch { .. }
             | Self::Calibration

@@ -11,6 +11,8 @@ pub enum Phase {
     Start,
     /// Weights are read, or a checkpoint to go on from.
     Loading,
+    /// A teacher is asked about every training sample, before the first step.
+    Teach,
     /// A micro-batch is brought to the device.
     Batch,
     /// The forward pass.
@@ -33,9 +35,10 @@ pub enum Phase {
 
 impl Phase {
     /// Every phase, in the order of a run.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Start,
         Self::Loading,
+        Self::Teach,
         Self::Batch,
         Self::Forward,
         Self::Recompute,
@@ -52,6 +55,7 @@ impl Phase {
         match self {
             Self::Start => "start",
             Self::Loading => "loading",
+            Self::Teach => "teach",
             Self::Batch => "batch",
             Self::Forward => "forward",
             Self::Recompute => "recompute",

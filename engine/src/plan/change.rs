@@ -3,8 +3,8 @@
 use crate::{
     bytes::Bytes,
     experiment::{
-        BaseWeights, Batch, Checkpointing, EvaluationBatch, Execution, Experiment, Frozen, OptimizerKind, Precision,
-        Recompute, UpdateTime,
+        Answers, BaseWeights, Batch, Checkpointing, EvaluationBatch, Execution, Experiment, Frozen, OptimizerKind,
+        Precision, Recompute, UpdateTime,
     },
 };
 
@@ -33,6 +33,8 @@ pub enum Change {
     Update(UpdateTime),
     /// Rank of the adapters; 0 means none.
     LoraRank(usize),
+    /// When a teacher is asked.
+    Answers(Answers),
     /// Parameters that are not trained.
     Frozen(Frozen),
     /// What frozen weights are held in.
@@ -66,6 +68,7 @@ pub fn between(from: &Experiment, to: &Experiment) -> Vec<Change> {
     add(from.optimizer.kind != to.optimizer.kind, Change::Optimizer(to.optimizer.kind));
     add(from.optimizer.update != to.optimizer.update, Change::Update(to.optimizer.update));
     add(from.lora.rank != to.lora.rank, Change::LoraRank(to.lora.rank));
+    add(from.distil.answers != to.distil.answers, Change::Answers(to.distil.answers));
     add(from.frozen != to.frozen, Change::Frozen(to.frozen));
     add(from.quantise.base != to.quantise.base, Change::Base(to.quantise.base));
     add(from.data.length != to.data.length, Change::Length(to.data.length));

@@ -7,7 +7,9 @@
 use crate::{
     bytes::Bytes,
     error::Result,
-    experiment::{Batch, Checkpointing, Execution, Experiment, OptimizerKind, Precision, Recompute, UpdateTime},
+    experiment::{
+        Answers, Batch, Checkpointing, Execution, Experiment, OptimizerKind, Precision, Recompute, UpdateTime,
+    },
     hardware::Machine,
     plan::{
         Limit, Pass, Plan, Resolved,
@@ -188,6 +190,7 @@ pub fn advise(plan: &Plan, count: usize, limit: Limit<'_>) -> Result<Vec<Advice>
         early.optimizer.update = UpdateTime::InBackward;
         found.extend(search.fitting(early)?);
     }
+    found.extend(asked_before(&search)?);
     for precision in precisions(asked.precision) {
         found.extend(search.fitting(Experiment { precision, ..asked.clone() })?);
     }
@@ -216,6 +219,18 @@ fn smaller_evaluation(search: &Search<'_>) -> Result<Option<Advice>> {
         }
     }
     Ok(None)
+}
+
+/// The plan with a teacher that is asked once, where it is asked in every step: the same is learned, without the teacher's weights
+/// beside it.
+fn asked_before(search: &Search<'_>) -> Result<Option<Advice>> {
+    let plan = search.plan();
+    if plan.experiment.distil.chosen().is_none() {
+        return Ok(None);
+    }
+    let mut experiment = (*plan.experiment).clone();
+    experiment.distil.answers = Answers::Cached;
+    Ok(search.fitting(experiment)?.filter(|advice| advice.peak < plan.load()))
 }
 
 /// The plan with the least round budget that it fits, where the card has that.

@@ -9,7 +9,7 @@ use crate::{
     bytes::Bytes,
     data::HostMemory,
     error::Problem,
-    experiment::{CachePlace, Data, DataCache, Experiment, Placement, preset},
+    experiment::{Answers, CachePlace, DataCache, Experiment, Placement, preset},
     plan::Plan,
 };
 
@@ -58,16 +58,17 @@ impl fmt::Display for HostOffer {
 const MOST: usize = 3;
 
 /// Ways to take less, from those that change least on.
-const WAYS: [fn(&mut Data); 7] = [
-    |data| data.prefetch = data.prefetch.min(1),
-    |data| (data.prefetch, data.workers) = (0, 1),
-    |data| data.cache_in = CachePlace::Disk,
-    |data| data.cache = DataCache::Decoded,
-    |data| data.cache = DataCache::None,
-    |data| (data.placement, data.cache) = (Placement::Streamed, DataCache::None),
-    |data| {
-        (data.placement, data.cache) = (Placement::Streamed, DataCache::None);
-        (data.prefetch, data.workers) = (0, 1);
+const WAYS: [fn(&mut Experiment); 8] = [
+    |e| e.data.prefetch = e.data.prefetch.min(1),
+    |e| (e.data.prefetch, e.data.workers) = (0, 1),
+    |e| e.data.cache_in = CachePlace::Disk,
+    |e| e.data.cache = DataCache::Decoded,
+    |e| e.data.cache = DataCache::None,
+    |e| e.distil.answers = Answers::Live,
+    |e| (e.data.placement, e.data.cache) = (Placement::Streamed, DataCache::None),
+    |e| {
+        (e.data.placement, e.data.cache) = (Placement::Streamed, DataCache::None);
+        (e.data.prefetch, e.data.workers) = (0, 1);
     },
 ];
 
@@ -81,7 +82,7 @@ impl Plan {
     fn obstacle_to(&self, host: &HostMemory, free: Option<Bytes>) -> Option<HostObstacle> {
         let budget = self.experiment.data.host_line().filter(|budget| host.total() > *budget);
         let free = free.filter(|free| host.total() > *free);
-        let disk = self.resolved.data().disk_free().filter(|free| host.disk > *free);
+        let disk = self.resolved.disk_free().filter(|free| host.disk > *free);
         budget
             .map(|budget| HostObstacle::Budget { budget })
             .or(free.map(|free| HostObstacle::Machine { free }))
@@ -93,7 +94,7 @@ impl Plan {
         let mut offers: Vec<HostOffer> = Vec::new();
         for way in WAYS {
             let mut experiment = Experiment::clone(&self.experiment);
-            way(&mut experiment.data);
+            way(&mut experiment);
             let changes = preset::changes(&self.experiment, &experiment);
             let known = offers.iter().any(|offer| offer.experiment == experiment);
             if changes.is_empty() || known || offers.len() == MOST {
@@ -102,7 +103,7 @@ impl Plan {
             let Ok(resolved) = self.resolved.revised(&experiment, &self.machine) else { continue };
             let host = resolved.host();
             let is_less = host.total() < self.host.total() || host.disk < self.host.disk;
-            let has_room = resolved.data().disk_free().is_none_or(|free| host.disk <= free);
+            let has_room = resolved.disk_free().is_none_or(|free| host.disk <= free);
             if is_less && has_room && self.obstacle_to(&HostMemory { disk: Bytes::ZERO, ..host }, free).is_none() {
                 offers.push(HostOffer { changes, experiment, host });
             }
@@ -144,7 +145,11 @@ impl HostObstacle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{experiment::DataKind, hardware::Machine, plan::Verdict};
+    use crate::{
+        experiment::{Data, DataKind},
+        hardware::Machine,
+        plan::Verdict,
+    };
 
     fn planned(change: impl FnOnce(&mut Data)) -> Plan {
         let mut experiment = Experiment::default();

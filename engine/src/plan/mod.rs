@@ -97,6 +97,8 @@ impl<'de> Deserialize<'de> for Peak {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pass {
+    /// A teacher is asked about every training sample, before the model is made.
+    Teach,
     /// The first optimizer step, in which optimizer state is allocated; in a run that goes on, the checkpoint is read before
     /// it.
     #[default]
@@ -117,12 +119,13 @@ pub enum Pass {
 
 impl Pass {
     /// Every pass, in the order of a run.
-    pub const ALL: [Self; 7] =
-        [Self::First, Self::Steady, Self::Prune, Self::Pruned, Self::Evaluate, Self::Save, Self::Compress];
+    pub const ALL: [Self; 8] =
+        [Self::Teach, Self::First, Self::Steady, Self::Prune, Self::Pruned, Self::Evaluate, Self::Save, Self::Compress];
 
     /// The phase of the run that it is.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Teach => "teaching",
             Self::First => "first step",
             Self::Steady => "training",
             Self::Prune => "pruning channels",
@@ -196,6 +199,8 @@ pub struct Plan {
     pub categories_at_peak: Categories,
     /// What is alive at the peak, largest first.
     pub alive_at_peak: Vec<Alive>,
+    /// The asking of a teacher, one micro-batch as all the others; empty where none is asked before the first step.
+    pub teach: Timeline,
     /// The first step.
     pub first: Timeline,
     /// A later step.
@@ -232,6 +237,8 @@ pub struct Plan {
     pub step_secs: f64,
     /// Predicted seconds of one optimizer step after that; zero if there is none.
     pub pruned_step_secs: f64,
+    /// Predicted seconds in which a teacher is asked before the first step; zero if there is none.
+    pub teach_secs: f64,
     /// Where the blocks of a run on a GPU will lie, if that was found beforehand
     /// ([`PoolPolicy::Planned`](crate::device::PoolPolicy::Planned)) and takes no more than growing.
     pub places: Option<Arc<Places>>,
@@ -296,7 +303,8 @@ impl Plan {
         let trained = self.first.points.iter().filter(|point| state(point) == Bytes::ZERO).map(|point| point.live);
         let later = self.save.points.iter().chain(&self.compress.points);
         let after = self.evaluate.points.iter().chain(later).map(|point| point.live - state(point));
-        trained.chain(after).max()
+        let before = self.teach.points.iter().map(|point| point.live);
+        before.chain(trained).chain(after).max()
     }
 
     /// Whether the run stays inside its budget. Whether this machine has the memory as well is for [`Plan::verdict`] to
@@ -368,6 +376,7 @@ impl Plan {
     /// The timeline of a pass.
     pub fn timeline(&self, pass: Pass) -> &Timeline {
         match pass {
+            Pass::Teach => &self.teach,
             Pass::First => &self.first,
             Pass::Steady => &self.steady,
             Pass::Prune => &self.prune,
@@ -380,6 +389,7 @@ impl Plan {
 
     pub(crate) fn timeline_mut(&mut self, pass: Pass) -> &mut Timeline {
         match pass {
+            Pass::Teach => &mut self.teach,
             Pass::First => &mut self.first,
             Pass::Steady => &mut self.steady,
             Pass::Prune => &mut self.prune,

@@ -9,6 +9,7 @@ mod layer_rows;
 mod op_times;
 mod passes;
 mod places;
+mod teaching;
 
 use std::{sync::Arc, time::Instant};
 
@@ -32,6 +33,7 @@ use crate::{
 use self::{
     layer_rows::{ModelFacts, layer_rows},
     passes::Passes,
+    teaching::Asked,
 };
 pub use self::{op_times::op_secs, places::requests};
 
@@ -102,6 +104,8 @@ enum Purpose {
 struct Dry<'a> {
     resolved: &'a Resolved,
     session: Session<DryRun>,
+    /// The teacher, where it was asked before the first step: then the first recording is of that.
+    asked: Option<Asked>,
     /// The recordings so far, one a pass. On the processor they are empty until the ledger is replayed.
     recordings: Vec<Recording>,
     /// What the model was before channels were taken out of it.
@@ -154,6 +158,33 @@ fn shortened(experiment: &Experiment) -> Experiment {
     shortened
 }
 
+/// What runs `resolved` dry, against a ledger of its own.
+fn executor(
+    resolved: &Resolved,
+    machine: &Machine,
+    purpose: Purpose,
+    places: Option<&Arc<Places>>,
+) -> Result<Executor<DryRun>> {
+    let (experiment, target) = (resolved.experiment(), resolved.target().clone());
+    let of_target =
+        |is_strict, recording| Ledger::for_target(&target, experiment.gpu.pool, resolved.line(), is_strict, recording);
+    let ledger = match (purpose, &target) {
+        (Purpose::Record, Target::Cpu(_)) => Ledger::logging(),
+        (Purpose::Record, Target::Gpu(_)) => of_target(false, true),
+        (Purpose::Refuse, _) => of_target(true, false),
+        (Purpose::Ask, _) => of_target(false, false),
+    };
+    ledger.follow(places);
+    if purpose == Purpose::Ask {
+        ledger.keep_requests();
+    }
+    if purpose == Purpose::Refuse && !target.is_gpu() {
+        ledger.keep_books(bookkeeping(experiment, resolved.teacher(), resolved.info())?);
+    }
+    let rates = machine.rates(&target, experiment.gpu.tf32);
+    Ok(Executor::new(DryRun::new(target, rates), ledger))
+}
+
 impl<'a> Dry<'a> {
     /// A dry run of the resolved experiment, run as [`shortened`], with its blocks at `places` if they were found.
     fn new(
@@ -163,25 +194,14 @@ impl<'a> Dry<'a> {
         purpose: Purpose,
         places: Option<&Arc<Places>>,
     ) -> Result<Self> {
-        let (experiment, target) = (resolved.experiment(), resolved.target().clone());
-        let of_target = |is_strict, recording| {
-            Ledger::for_target(&target, experiment.gpu.pool, resolved.line(), is_strict, recording)
-        };
-        let ledger = match (purpose, &target) {
-            (Purpose::Record, Target::Cpu(_)) => Ledger::logging(),
-            (Purpose::Record, Target::Gpu(_)) => of_target(false, true),
-            (Purpose::Refuse, _) => of_target(true, false),
-            (Purpose::Ask, _) => of_target(false, false),
-        };
-        ledger.follow(places);
-        if purpose == Purpose::Ask {
-            ledger.keep_requests();
+        let experiment = resolved.experiment();
+        let executor = executor(resolved, machine, purpose, places)?;
+        let mut recordings = Vec::new();
+        let teaching = teaching::made(&executor, resolved)?;
+        let asked = teaching.map(|teaching| teaching::asked(&executor, teaching, resolved)).transpose()?;
+        if asked.is_some() {
+            tally::suspended(|| recordings.push(executor.ledger().take_recording()));
         }
-        if purpose == Purpose::Refuse && !target.is_gpu() {
-            ledger.keep_books(bookkeeping(experiment, resolved.teacher(), resolved.info())?);
-        }
-        let rates = machine.rates(&target, experiment.gpu.tf32);
-        let executor = Executor::new(DryRun::new(target, rates), ledger);
         let left_out = experiment.batch.accumulation - shortened.batch.accumulation;
         let mut session = Session::new(executor, shortened, resolved.info())?;
         match resolved.resumed() {
@@ -189,10 +209,10 @@ impl<'a> Dry<'a> {
             None if experiment.weights.chosen().is_some() => session.load(&mut load::Anything)?,
             None => {}
         }
-        if let Some(teacher) = resolved.teacher() {
+        if let Some(teacher) = resolved.teacher().filter(|_| asked.is_none()) {
             session.teach(teacher, &mut load::Anything)?;
         }
-        Ok(Self { resolved, session, recordings: Vec::new(), whole: None, left_out })
+        Ok(Self { resolved, session, asked, recordings, whole: None, left_out })
     }
 
     /// Predicted seconds of the step.
@@ -261,7 +281,8 @@ fn dry_run(resolved: &Resolved, machine: &Machine, places: Option<Arc<Places>>) 
         dry.recordings[..=of_run.compress].iter().map(|recording| recording.reserved_peak).max().unwrap_or_default();
     let model = dry.whole.take().unwrap_or_else(|| ModelFacts::of(&dry.session, resolved.experiment().precision));
     let mut take = |index: usize| std::mem::take(&mut dry.recordings[index]);
-    let (first, steady) = (take(0), of_run.whole.steady.map(&mut take).unwrap_or_default());
+    let teach = if dry.asked.is_some() { take(0) } else { Recording::default() };
+    let (first, steady) = (take(of_run.first), of_run.whole.steady.map(&mut take).unwrap_or_default());
     let (evaluate, save, compress) = (take(of_run.whole.evaluate), take(of_run.whole.save), take(of_run.compress));
     let (prune, pruned, pruned_step_secs) = match &of_run.thinned {
         Some((prune, thinned)) => (take(*prune), thinned.steady.map(&mut take).unwrap_or_default(), thinned.step_secs),
@@ -270,7 +291,7 @@ fn dry_run(resolved: &Resolved, machine: &Machine, places: Option<Arc<Places>>) 
     // A tie goes to the steady step, which is most of the run; a run of one step has none.
     let mut passes =
         vec![(Pass::Steady, &steady), (Pass::First, &first), (Pass::Evaluate, &evaluate), (Pass::Save, &save)];
-    passes.extend([(Pass::Prune, &prune), (Pass::Pruned, &pruned)]);
+    passes.extend([(Pass::Prune, &prune), (Pass::Pruned, &pruned), (Pass::Teach, &teach)]);
     if !resolved.experiment().quantise.kind.is_none() {
         passes.push((Pass::Compress, &compress));
     }
@@ -305,10 +326,12 @@ fn dry_run(resolved: &Resolved, machine: &Machine, places: Option<Arc<Places>>) 
         steps_per_epoch,
         step_secs: of_run.whole.step_secs,
         pruned_step_secs,
+        teach_secs: dry.asked.map_or(0.0, |asked| asked.secs),
         thinned_after: resolved.thinned_after(),
         places,
         planned_anew: Vec::new(),
         plan_secs: 0.0,
+        teach: teach.timeline,
         first: first.timeline,
         steady: steady.timeline,
         prune: prune.timeline,

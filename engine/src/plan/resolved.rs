@@ -12,7 +12,7 @@ use first::First;
 
 use crate::{
     bytes::Bytes,
-    data::{self, HostMemory, Inspection, TableFacts},
+    data::{self, AnswerSizes, HostMemory, Inspection, TableFacts},
     device::Target,
     error::{Error, Problem},
     experiment::{Data, DatasetInfo, Experiment, Normalise, Teacher, check::check},
@@ -38,6 +38,8 @@ pub struct Resolved {
     spectra: Option<Arc<Spectra>>,
     /// The layers of its model that are factored.
     factored: Arc<[Factorable]>,
+    /// Room on the disk that a teacher's answers are to be kept on.
+    answers_free: Option<Bytes>,
     resumed: Option<Resumed>,
 }
 
@@ -157,7 +159,10 @@ impl Resolved {
                 let factored = interop::factored(&experiment, data.info()).unwrap_or_default().into();
                 let experiment = Arc::new(experiment);
                 let beside = teacher.as_ref().map(|teacher| Arc::new(teacher.beside(&experiment)));
-                Ok(Self { experiment, data, target, teacher, beside, first, spectra, factored, resumed: None })
+                let answers_free =
+                    answers(&experiment, data.info()).and_then(|sizes| sizes.disk_free(&experiment.data));
+                let resumed = None;
+                Ok(Self { experiment, data, target, teacher, beside, first, spectra, factored, answers_free, resumed })
             }
             Err(error) => {
                 problems.push(of_device(error));
@@ -204,6 +209,17 @@ impl Resolved {
         self.beside.as_deref()
     }
 
+    /// What is kept of the teacher's answers, where it is asked before the first step and not in each.
+    pub fn answers(&self) -> Option<AnswerSizes> {
+        answers(&self.experiment, self.info())
+    }
+
+    /// Room on the disk that samples, or a teacher's answers to them, are to be kept on; `None` where neither are, and where the
+    /// system does not tell.
+    pub fn disk_free(&self) -> Option<Bytes> {
+        self.data.disk_free().or(self.answers_free)
+    }
+
     /// The run that has to train the teacher before this one can begin, where a preset describes the teacher: with the folder
     /// of that run as `distil.teacher`, this one begins.
     pub fn to_train_first(&self) -> Option<&Arc<Experiment>> {
@@ -241,7 +257,10 @@ impl Resolved {
         let batches = [self.experiment.batch.micro, self.evaluation_batch()];
         let host = HostMemory::new(&self.experiment.data, &self.data, batches);
         let is_loaded = self.experiment.weights.chosen().is_some() && self.resumed.is_none();
-        HostMemory { factors: if is_loaded { interop::factoring_bytes(&self.factored) } else { Bytes::ZERO }, ..host }
+        let factors = if is_loaded { interop::factoring_bytes(&self.factored) } else { Bytes::ZERO };
+        let host = HostMemory { factors, ..host };
+        let Some(answers) = self.answers() else { return host };
+        host.with_answers(&self.experiment.data, &answers, self.experiment.batch.micro)
     }
 
     /// What it runs on.
@@ -285,6 +304,12 @@ fn decided(experiment: &Experiment, data: &Inspection) -> Experiment {
         (decided.data.label, decided.data.task) = (label.clone(), *task);
     }
     decided
+}
+
+/// What is kept of a teacher's answers, where it is asked before the first step.
+fn answers(experiment: &Experiment, info: &DatasetInfo) -> Option<AnswerSizes> {
+    let is_kept = experiment.distil.is_asked_before();
+    is_kept.then(|| AnswerSizes::new(&experiment.data, info, experiment.precision.compute()))
 }
 
 /// What is to teach `experiment`, read again unless it is `known`; what is wrong with it joins the problems.

@@ -7,7 +7,7 @@ use crate::{
     error::Result,
     experiment::{Experiment, PruneKind},
     memory::{Bookkeeping, Ledger, tally},
-    step::{Blank, Session, load::Anything, save::Nowhere},
+    step::{Blank, Session, Teaching, load::Anything, save::Nowhere},
 };
 
 /// What the engine's own structures hold in each phase of a run of `experiment` on the CPU, which `teacher` teaches if there
@@ -25,14 +25,20 @@ pub fn bookkeeping(experiment: &Experiment, teacher: Option<&Experiment>, info: 
         let ledger = Ledger::gathering();
         let executor =
             Executor::new(DryRun::new(Target::Cpu(Processor::with_threads(1)), Rates::NOMINAL), ledger.clone());
+        let batch = Blank(experiment.batch.micro);
+        if let Some(teacher) = teacher.filter(|_| experiment.distil.is_asked_before()) {
+            let teaching = Teaching::new(executor.clone(), teacher, &shortened, info, &mut Anything)?;
+            let mut once = Some(batch);
+            teaching.ask(|| Ok(once.take()), &mut |_, _| Ok(()))?;
+            teaching.end()?;
+        }
         let mut session = Session::new(executor, &shortened, info)?;
         if experiment.weights.chosen().is_some() {
             session.load(&mut Anything)?;
         }
-        if let Some(teacher) = teacher {
+        if let Some(teacher) = teacher.filter(|_| !experiment.distil.is_asked_before()) {
             session.teach(teacher, &mut Anything)?;
         }
-        let batch = Blank(experiment.batch.micro);
         for _ in 0..2 {
             session.step(0.0, || Ok(batch))?;
         }

@@ -1,6 +1,6 @@
 //! Where numbers stopped being finite, of a run that ends with it.
 
-use super::{MicroBatch, Session, session::OnDevice};
+use super::{MicroBatch, Session, on_device::OnDevice};
 use crate::{
     autograd::Tape,
     backend::{Backend, DType, Tensor},

@@ -11,6 +11,11 @@ pub trait MicroBatch {
     fn inputs(&self) -> HostSlice<'_>;
     /// The labels `[samples * labels of a sample]`, values by their bits in f32; empty for a training set on the device.
     fn labels(&self) -> &[u32];
+    /// What a teacher that was asked before said of each label, in bytes of the type that is computed in:
+    /// `[samples * labels of a sample, classes]`. None where no teacher was.
+    fn answers(&self) -> &[u8] {
+        &[]
+    }
 }
 
 /// A micro-batch of a dry run: a number of samples and nothing else.

@@ -2,11 +2,11 @@
 
 use crate::{
     autograd::{Listener, RetainedTensors, Tape},
-    backend::{Backend, DType, Executor, HostSlice, IGNORE_INDEX, Readback, Tensor},
+    backend::{Backend, DType, Executor, Readback, Tensor},
     bytes::Bytes,
     data::{Dataset, DatasetInfo, Split},
     error::Result,
-    experiment::{Execution, Experiment, LabelKind, Placement, UpdateTime},
+    experiment::{Execution, Experiment, Placement, UpdateTime},
     memory::{Category, Part, Phase, probe::uncounted},
     models::Model,
     nn::{Layer, ParamRole, Replaced},
@@ -17,6 +17,7 @@ use crate::{
         device_dataset::DeviceDataset,
         loss::{Loss, See, Stats, means},
         loss_scale::LossScale,
+        on_device::OnDevice,
         slots::named,
         teacher::Teacher,
     },
@@ -28,7 +29,7 @@ pub struct Session<B: Backend> {
     pub(super) experiment: Experiment,
     pub(super) info: DatasetInfo,
     /// The training set, when it lies on the device.
-    device_dataset: Option<DeviceDataset<B>>,
+    pub(super) device_dataset: Option<DeviceDataset<B>>,
     pub(super) model: Model<B>,
     pub(super) loss_scale: LossScale,
     /// What of the weights becomes zero, when they are pruned.
@@ -39,23 +40,11 @@ pub struct Session<B: Backend> {
     pub(super) teacher: Option<Teacher<B>>,
     pub(super) updates: u64,
     /// Whether the next micro-batch is copied to the device while the present one is worked on.
-    looks_ahead: bool,
+    pub(super) looks_ahead: bool,
     /// The next micro-batch.
-    ahead: Option<OnDevice<B>>,
-    _workspace: Option<Tensor<B>>,
+    pub(super) ahead: Option<OnDevice<B>>,
+    pub(super) _workspace: Option<Tensor<B>>,
 }
-
-/// One micro-batch on the device.
-pub(super) struct OnDevice<B: Backend> {
-    pub(super) inputs: Tensor<B>,
-    /// `[samples * labels of a sample]`.
-    pub(super) labels: Tensor<B>,
-    /// How many of them count.
-    scored: usize,
-}
-
-/// What a micro-batch's tensors are called before its turn.
-const NEXT: [&str; 2] = ["next inputs", "next labels"];
 
 impl<B: Backend> Session<B> {
     /// Builds the model. On the CPU the ledger counts the run's bookkeeping from here on, unless it does already.
@@ -164,23 +153,6 @@ impl<B: Backend> Session<B> {
         Ok(pending)
     }
 
-    /// The micro-batch whose turn it is, on the device; the one after it is then on its way there.
-    fn feed<M: MicroBatch>(&mut self, is_first: bool, next: &mut impl FnMut() -> Result<M>) -> Result<OnDevice<B>> {
-        self.executor.ledger().set_phase(Phase::Batch);
-        self.executor.ledger().enter(Part::MicroBatch { is_first });
-        let own = [self.info.input.label(), "labels"];
-        let present = match self.ahead.take() {
-            Some(ahead) => ahead,
-            None => self.upload(next()?, Split::Train, own)?,
-        };
-        if self.looks_ahead {
-            present.inputs.rename(own[0]);
-            present.labels.rename(own[1]);
-            self.ahead = Some(self.upload(next()?, Split::Train, NEXT)?);
-        }
-        Ok(present)
-    }
-
     /// The micro-batches of a step, by number. A dry run leaves out those that would repeat the one before to the byte, but
     /// never the last.
     fn micro_batches(&self) -> impl Iterator<Item = usize> + use<B> {
@@ -272,16 +244,13 @@ impl<B: Backend> Session<B> {
     ) -> Result<Option<RetainedTensors<B>>> {
         let retained = self.experiment.retain_graph.then(RetainedTensors::default);
         let (executor, ledger) = (&self.executor, self.executor.ledger());
-        let OnDevice { inputs, labels, .. } = batch;
+        let OnDevice { inputs, labels, answers, .. } = batch;
         ledger.set_phase(Phase::Forward);
         // The loss is the mean over the effective batch, so that accumulation changes memory and not the gradient. How many
         // labels count is known once all micro-batches are seen: the update makes up for it.
         let scale = loss_scale / (self.experiment.batch.effective() * self.info.scored_labels) as f64;
         let chunked = self.experiment.loss_chunk > 0;
-        let lesson = match &self.teacher {
-            Some(teacher) => Some(teacher.asked(executor, inputs.clone(), chunked)?),
-            None => None,
-        };
+        let lesson = self.lesson(&inputs, answers)?;
         let mut tape = Tape::recording(executor).with_recompute(self.experiment.recompute).retaining(retained.clone());
         let (output, gradient) = if chunked {
             let features = self.model.features(&mut tape, inputs)?; // [batch * labels, features]
@@ -312,31 +281,6 @@ impl<B: Backend> Session<B> {
 
     pub(super) fn loss(&self) -> Loss<'_, B> {
         Loss { executor: &self.executor, model: &self.model, chunk: self.experiment.loss_chunk }
-    }
-
-    /// Brings a micro-batch to the device, its inputs and labels under these names.
-    pub(super) fn upload(&self, batch: impl MicroBatch, split: Split, names: [&'static str; 2]) -> Result<OnDevice<B>> {
-        let executor = &self.executor;
-        let _layer = executor.enter(executor.ledger().layer_id("batch"));
-        let (DatasetInfo { input, labels_per_sample, scored_labels, .. }, samples) = (self.info, batch.samples());
-        let precision = self.experiment.precision;
-        if let Some(device_dataset) = self.device_dataset.as_ref().filter(|_| split == Split::Train) {
-            let (inputs, labels) = device_dataset.gather(executor, batch.inputs(), samples, &self.info, precision)?;
-            return Ok(OnDevice { inputs, labels, scored: samples * scored_labels });
-        }
-        let inputs = executor.upload(batch.inputs(), input.shape(samples), input.dtype(precision), names[0])?;
-        let labels = batch.labels();
-        let scored = match labels {
-            [] => samples * scored_labels,
-            labels => labels.iter().filter(|label| **label != IGNORE_INDEX).count(),
-        };
-        let (labels, dtype) = match self.info.label {
-            LabelKind::Class => (HostSlice::U32(labels), DType::U32),
-            // Values travel by their bits.
-            LabelKind::Value => (HostSlice::F32(bytemuck::cast_slice(labels)), DType::F32),
-        };
-        let labels = executor.upload(labels, [samples * labels_per_sample], dtype, names[1])?;
-        Ok(OnDevice { inputs, labels, scored })
     }
 
     /// Mean loss and accuracy over all batches that `next` gives; of values the mean squared and the mean absolute error.
@@ -376,7 +320,7 @@ impl<B: Backend> Session<B> {
         let mut count = 0;
         while let Some(batch) = next()? {
             ledger.enter(part(batch.samples()));
-            let OnDevice { inputs, labels, scored } =
+            let OnDevice { inputs, labels, scored, .. } =
                 self.upload(batch, Split::Test, [self.info.input.label(), "labels"])?;
             count += scored;
             self.loss().measure(inputs, &labels, &stats, &mut see)?;

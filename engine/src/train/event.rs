@@ -155,6 +155,13 @@ pub enum Event {
         /// The run's prediction.
         plan: Arc<Plan>,
     },
+    /// A teacher is being asked about the training samples, before the first step. Told some times, from none to all of them.
+    Teaching {
+        /// Samples that it was asked about.
+        done: usize,
+        /// All of them.
+        of: usize,
+    },
     /// An optimizer step is done.
     Step(StepRecord),
     /// The model is being evaluated on the test data, which may take longer than many steps.

@@ -21,6 +21,10 @@ impl MicroBatch for Batch {
     fn labels(&self) -> &[u32] {
         &self.labels
     }
+
+    fn answers(&self) -> &[u8] {
+        &self.answers
+    }
 }
 
 /// How a model was fed.

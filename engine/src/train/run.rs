@@ -16,7 +16,7 @@ use crate::{
 };
 use crate::{
     backend::{Cpu, Executor, thread_pool::ThreadPool},
-    data::{Dataset, Feed, Loader, Position},
+    data::{Answers, Dataset, Feed, Loader, Position},
     error::Result,
     experiment::Experiment,
     interop::Fitted,
@@ -141,10 +141,20 @@ pub(super) fn on_gpu(
 }
 
 impl RunSpec<'_> {
+    /// What the run is fed by first: where a teacher is asked before the first step, the samples that it is asked about.
     fn loader(&self) -> Result<Loader> {
+        if self.plan.resolved.answers().is_none() {
+            return self.training_loader(None);
+        }
+        let Experiment { batch, data, .. } = &*self.plan.experiment;
+        Loader::lessons(Arc::clone(&self.dataset), batch.micro, Feed::of(data))
+    }
+
+    /// What the steps of the run are fed by, from where it goes on; with what the teacher said, where it was asked before.
+    pub(super) fn training_loader(&self, answers: Option<Arc<Answers>>) -> Result<Loader> {
         let Experiment { batch, run, data, .. } = &*self.plan.experiment;
         let from = self.checkpoint.map_or(Position::default(), |checkpoint| checkpoint.progress().position);
-        let feed = Feed::of(data);
-        Loader::train_from(from, Arc::clone(&self.dataset), run.seed, [batch.micro, batch.accumulation], feed)
+        let (dataset, feed) = (Arc::clone(&self.dataset), Feed::of(data));
+        Loader::train_taught(from, dataset, run.seed, [batch.micro, batch.accumulation], feed, answers)
     }
 }

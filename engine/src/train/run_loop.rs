@@ -1,6 +1,7 @@
 //! The loop of a run: steps, evaluations, checkpoints and commands, in order.
 
 mod compress;
+mod teach;
 
 use std::{
     collections::VecDeque,
@@ -37,6 +38,8 @@ pub(super) struct RunLoop<'a, 'j> {
     spec: &'a RunSpec<'j>,
     experiment: &'a Experiment,
     loader: Loader,
+    /// What the teacher's answers take of a disk.
+    answers_on_disk: Bytes,
     sampler: MemorySampler,
     waited: Duration,
     began: Instant,
@@ -82,6 +85,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             spec,
             experiment,
             loader,
+            answers_on_disk: Bytes::ZERO,
             sampler,
             waited,
             began,
@@ -128,7 +132,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         let result = self.steps(executor, inbox);
         self.summary.measured = self.sampler.finish();
         self.summary.host.measured = host.peak().live;
-        self.summary.host.measured_disk = self.spec.dataset.on_disk();
+        self.summary.host.measured_disk = self.spec.dataset.on_disk() + self.answers_on_disk;
         self.tell_how_fed();
         self.summary.secs = self.secs();
         let saver = self.saver.take();
@@ -147,6 +151,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
     }
 
     fn steps<B: Backend>(&mut self, executor: Executor<B>, inbox: &mut Inbox<'_>) -> Result<()> {
+        self.ask(&executor, inbox)?;
         let mut session = {
             let weights = self.spec.weights.lock();
             let is_replaced = |name: &str| match &*weights {

@@ -20,7 +20,7 @@ use plimsoll_engine::{
 use super::resume::going_on::{OF_ENDED_THREADS, goes_on};
 
 /// A run to its end: its steps, and how it ended.
-fn run(start: Start) -> (Vec<StepRecord>, Outcome) {
+pub(super) fn run(start: Start) -> (Vec<StepRecord>, Outcome) {
     let trainer = Trainer::new(|| {});
     trainer.send(Command::Start(Box::new(start)));
     let mut steps = Vec::new();
@@ -34,13 +34,13 @@ fn run(start: Start) -> (Vec<StepRecord>, Outcome) {
 }
 
 /// Trains a model into `folder`.
-fn kept(experiment: &Experiment, folder: PathBuf) -> PathBuf {
+pub(super) fn kept(experiment: &Experiment, folder: PathBuf) -> PathBuf {
     let (_, outcome) = run(Start { keep: Keep::in_folder(&folder), ..Start::new(experiment.clone()) });
     assert!(matches!(outcome, Outcome::Finished), "{outcome:?}");
     folder
 }
 
-fn small(kind: ModelKind) -> Experiment {
+pub(super) fn small(kind: ModelKind) -> Experiment {
     let mut e = Experiment { budget: Bytes::mib(512), ..Experiment::default() };
     e.model.kind = kind;
     (e.model.width, e.model.depth, e.model.dense, e.model.heads, e.model.hidden) = (16, 2, 24, 2, 40);
@@ -56,13 +56,13 @@ fn small(kind: ModelKind) -> Experiment {
 }
 
 /// The same, taught by what lies at `teacher`.
-fn taught(experiment: Experiment, teacher: &Path) -> Experiment {
+pub(super) fn taught(experiment: Experiment, teacher: &Path) -> Experiment {
     let mut taught = experiment;
     taught.distil.teacher = Some(teacher.to_owned());
     taught
 }
 
-fn problems(experiment: &Experiment) -> Vec<String> {
+pub(super) fn problems(experiment: &Experiment) -> Vec<String> {
     let found = Resolved::new(experiment, &Machine::nominal()).err().unwrap_or_default();
     found.into_iter().map(|problem| problem.to_string()).collect()
 }

@@ -1,5 +1,6 @@
 //! Runs, as the program starts them: events, checkpoints, weights in and out, and what is tried afterwards.
 
+mod asked_once;
 mod channels;
 mod checkpoints;
 mod deep;

@@ -225,9 +225,20 @@ fn a_kept_run_teaches_another_model_by_two_clicks() {
     });
     window.run_steps(3);
     assert!(window.query_all_by_label_contains("Teacher's share").next().is_some());
+    // Asked once, it is in no step; what it said is on the bar of the host, and can lie on a disk.
+    let live = app(&window).state.plan().map(|plan| plan.steady.peak()).expect("a plan");
+    assert!(window.query_all_by_label("Kept in").next().is_none());
+    window.get_by_role_and_label(Role::ComboBox, "Asked").click_accesskit();
+    window.run_steps(3);
+    window.get_by_label("once, at the start").click_accesskit();
+    until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.steady.peak() < live && plan.teach_secs > 0.0));
+    window.run_steps(3);
+    assert!(window.query_all_by_label("Kept in").next().is_some());
+    assert!(window.query_all_by_label_contains("teacher's answers").next().is_some());
     train(&mut window);
     let run = app(&window).state.session.latest().expect("a run");
     assert!(matches!(run.status, Status::Ended(Outcome::Finished)), "{:?}", run.status);
+    assert!(run.asked.is_none() && run.summary.is_some_and(|summary| summary.host.measured <= summary.host.predicted));
 }
 
 #[test]

@@ -118,6 +118,8 @@ enum What {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Phase {
+    /// A teacher that is asked before the first step
+    Teaching,
     /// The first step
     First,
     /// Any later step
@@ -137,6 +139,7 @@ enum Phase {
 impl Phase {
     fn pass(self) -> Pass {
         match self {
+            Self::Teaching => Pass::Teach,
             Self::First => Pass::First,
             Self::Training => Pass::Steady,
             Self::Pruning => Pass::Prune,

@@ -89,8 +89,12 @@ fn about_length(plan: &Plan) -> String {
          were measured."
     };
     let saves = Saves::of(plan).words();
+    let asked = match plan.teach_secs {
+        0.0 => String::new(),
+        secs => format!(", about {} in which the teacher is asked before the first step", format::secs(secs)),
+    };
     format!(
-        "What the present configuration takes: {}. {source} Tests on held-out data come on top, and so does the writing of \
+        "What the present configuration takes: {}. {source} Tests on held-out data come on top{asked}, and so does the writing of \
          {saves}, in addition to those of the best tests.",
         length(plan)
     )

@@ -1,7 +1,10 @@
 //! The group of the data: the source, and what that source needs.
 
 use eframe::egui::Ui;
-use plimsoll_engine::experiment::{DataKind, DataSetting, PathUse, Placement};
+use plimsoll_engine::{
+    Experiment,
+    experiment::{DataKind, DataSetting, PathUse, Placement},
+};
 
 use super::{PanelContext, controls, fact, host, path, path::PathRow};
 use crate::{
@@ -42,7 +45,7 @@ const TABLE: Spec = Spec {
 pub(super) const CACHE_FOLDER: Spec = Spec {
     key: "data.cache_folder",
     name: "Cache folder",
-    help: "Where the file of kept samples lies. Empty, it is the program's own folder of what can be made again. A quick disk with \
+    help: "Where the file of kept samples, or of a teacher's answers, lies. Empty, it is the program's own folder of what can be made again. A quick disk with \
             room saves time; the memory stays the same.",
 };
 
@@ -96,8 +99,21 @@ pub(super) fn kept(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     if data.cache.copies().is_some() {
         form.number(ui, controls::COPIES.0, controls::COPIES.1);
     }
+    kept_at(ui, form, context);
+}
+
+/// Draws where a teacher's answers are kept, where they are and the same is not drawn for samples.
+pub(super) fn answers_place(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
+    let Experiment { data, distil, .. } = form.experiment();
+    let are_samples_kept = data.kind.can_keep() && data.placement == Placement::Streamed && !data.cache.is_none();
+    if distil.is_asked_before() && !are_samples_kept {
+        kept_at(ui, form, context);
+    }
+}
+
+fn kept_at(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     form.choice(ui, controls::CACHE_PLACE.0, &controls::CACHE_PLACE.1);
-    if data.is_kept_on_disk() {
+    if form.experiment().keeps_on_disk() {
         let row = PathRow {
             spec: CACHE_FOLDER,
             hint: "the program's own",

@@ -22,7 +22,7 @@ pub(super) const TEACHER: Spec = Spec {
             run, a .safetensors file of one, or a folder with config.json and model.safetensors; it must answer with the same \
             classes. A preset, by its file (.toml) or the name of one that ships, such as cnn-digits-teacher, is trained \
             first, as a run of its own under this budget. \
-            It takes its weights and a forward pass of each micro-batch, without gradients and without optimizer state. What is \
+            It takes its weights and forward passes, in every step or once, without gradients and without optimizer state. What is \
             saved and tested is this model alone.",
 };
 

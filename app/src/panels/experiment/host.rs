@@ -65,12 +65,13 @@ fn feeding(run: &RunRecord) -> Option<String> {
 
 /// The bar's figures in words.
 fn words(host: &HostMemory, budget: Option<Bytes>, measured: Option<HostUse>) -> String {
-    let HostMemory { data, cache, batches, workers, factors, .. } = host;
+    let HostMemory { data, cache, answers, batches, workers, factors, .. } = host;
     let kept = if *cache > Bytes::ZERO { format!("kept {cache}, ") } else { String::new() };
+    let said = if *answers > Bytes::ZERO { format!("teacher's answers {answers}, ") } else { String::new() };
     let factored = if *factors > Bytes::ZERO { format!(", or to factor layers {factors}") } else { String::new() };
     let limit = budget.map_or(String::new(), |budget| format!(" of a budget of {budget}"));
     let seen = measured.map_or(String::new(), |seen| format!("; {} measured", seen.measured));
-    format!("{}{limit}: data {data}, {kept}batches {batches}, threads {workers}{factored}{seen}", host.total())
+    format!("{}{limit}: data {data}, {kept}{said}batches {batches}, threads {workers}{factored}{seen}", host.total())
 }
 
 fn bar(
@@ -109,11 +110,12 @@ fn bar(
 }
 
 /// What lies in the bar, with the colours of what is like it in a step.
-fn parts(host: &HostMemory, palette: &Palette) -> [(Bytes, Color32); 5] {
+fn parts(host: &HostMemory, palette: &Palette) -> [(Bytes, Color32); 6] {
     let color = |category| palette.category(category);
     [
         (host.data, color(Category::Parameters)),
         (host.cache, color(Category::Activations)),
+        (host.answers, color(Category::Gradients)),
         (host.batches, color(Category::Batch)),
         (host.workers, color(Category::Scratch)),
         // What stands there before the first batch, as far as it is more than batches and threads.

@@ -3,7 +3,7 @@
 use eframe::egui::{RichText, Ui};
 use plimsoll_engine::experiment::ModelKind;
 
-use super::{BUDGET_OF, DIMMED, Dot, MARKERS, place, seeds};
+use super::{BUDGET_OF, DIMMED, Dot, MARKERS, place, seeds, smaller};
 use crate::{
     format,
     runs::Runs,
@@ -44,6 +44,9 @@ pub(super) fn ui(ui: &mut Ui, dots: &[Dot<'_>], budget: Option<f64>) {
     if let Some(mib) = budget {
         let hover = "The budget of the present settings. Runs that are shown here may have had others.";
         entries.push(entry(Some(palette.budget), format!("{BUDGET_OF}, {}", format::mib(mib)), hover));
+    }
+    if !smaller::of(dots).is_empty() {
+        entries.push(entry(None, "hollow: the model alone, made smaller".to_owned(), smaller::MEANING));
     }
     if !seeds::groups(dots).is_empty() {
         entries.push(entry(Some(palette.strong()), "mean of seeds".to_owned(), seeds::MEANING));

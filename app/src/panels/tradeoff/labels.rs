@@ -4,7 +4,7 @@
 use eframe::egui::{FontId, Pos2, Rect, Stroke, Ui, Vec2, pos2};
 use egui_plot::{PlotPoint, PlotTransform};
 
-use super::{Dot, RING};
+use super::{Dot, RING, smaller::Smaller};
 use crate::{
     session::{RunKey, Session},
     theme,
@@ -21,7 +21,7 @@ const LETTERS: [usize; 2] = [64, 26];
 pub(super) fn draw(
     ui: &Ui,
     session: &Session,
-    dots: &[Dot<'_>],
+    (dots, smaller): (&[Dot<'_>], &[Smaller<'_>]),
     shown: RunKey,
     transform: &PlotTransform,
     lines: &[[Pos2; 2]],
@@ -32,7 +32,9 @@ pub(super) fn draw(
     let place = |dot: &Dot<'_>| transform.position_from_point(&PlotPoint::new(dot.at[0], dot.at[1]));
     let radius = |dot: &Dot<'_>| theme::POINT_RADIUS + if dot.run.key == shown { RING } else { 0.0 };
     let around = |dot: &Dot<'_>| Rect::from_center_size(place(dot), Vec2::splat(radius(dot) * 2.0));
-    let mut places = Places::new(frame, dots.iter().map(around).collect());
+    let small = |smaller: &Smaller<'_>| transform.position_from_point(&PlotPoint::new(smaller.at[0], smaller.at[1]));
+    let rooms = dots.iter().map(around).chain(smaller.iter().map(|smaller| Smaller::around(small(smaller))));
+    let mut places = Places::new(frame, rooms.collect());
     lines.iter().for_each(|[from, to]| places.line(*from, *to));
     let in_view = dots.iter().enumerate().filter(|(_, dot)| dot.in_focus && frame.contains(place(dot)));
     let mut order: Vec<(usize, &Dot<'_>)> = in_view.collect();
@@ -52,6 +54,15 @@ pub(super) fn draw(
             painter.galley(pos2(rect.left(), rect.top()), galley, color);
             places.take(rect);
             break;
+        }
+    }
+    // A smaller model's point is joined to that of its run: a name that has no room beside it is left out.
+    for (index, smaller) in smaller.iter().enumerate().filter(|(_, smaller)| frame.contains(small(smaller))) {
+        let font = FontId::proportional(theme::SMALL_TEXT);
+        let galley = painter.layout_no_wrap(smaller.name(), font, palette.weak());
+        if let Some((rect, false)) = places.place(dots.len() + index, galley.size()) {
+            painter.galley(pos2(rect.left(), rect.top()), galley, palette.weak());
+            places.take(rect);
         }
     }
 }

@@ -37,6 +37,9 @@ impl List {
         }
         self.placement(data);
         self.cache(data);
+        if e.distil.is_asked_before() {
+            self.answers(data);
+        }
         if !data.kind.traits().has_pictures {
             self.unvaried(data);
         }
@@ -93,6 +96,26 @@ impl List {
         }
         if data.cache_folder.as_ref().is_some_and(|path| path.to_str().is_none()) {
             self.add("data.cache_folder", "is not text", "give it a name in UTF-8");
+        }
+    }
+
+    /// A teacher that is asked once, of samples that are others in every epoch.
+    fn answers(&mut self, data: &Data) {
+        let key = "distil.answers";
+        if data.is_varied() && data.kind.traits().has_pictures {
+            let message = "images are varied anew in every epoch, so a teacher that is asked once has not seen them";
+            let mend = "write \"live\", or data.flip = false, data.crop_padding = 0 and data.color_jitter = 0";
+            self.add(key, message, mend);
+        } else if data.kind == DataKind::Text {
+            let message =
+                "a text is cut elsewhere in every epoch, so a teacher that is asked once has not seen its pieces";
+            let mend =
+                "write \"live\", or data.kind = \"jsonl\" with data.packing = false, whose lines stay as they are";
+            self.add(key, message, mend);
+        } else if data.kind == DataKind::Jsonl && data.packing {
+            let message = "samples that are joined are cut elsewhere in every epoch, so a teacher that is asked once has not \
+                           seen them";
+            self.add(key, message, "write \"live\", or data.packing = false");
         }
     }
 

@@ -8,6 +8,7 @@ use crate::{
     experiment::Precision,
     layer_path,
     memory::{Alive, Categories, Category, ledger::Recording, timeline::LayerId},
+    models::Model,
     nn::{Layer, Param},
     plan::{HighPrecisionTensor, LayerRow, full_precision},
     step::Session,
@@ -73,17 +74,22 @@ pub(super) fn layer_rows(
     let model = leaves.iter().map(|(layer, parameters)| row(*layer, *parameters));
     // The batch and the loss are not layers of the model, but they have their share; so has a teacher, in one row.
     let ledger = dry.session.executor().ledger();
-    let teacher = dry.session.teacher().map(|teacher| {
-        let rows: Vec<LayerRow> = teacher.leaves().into_iter().map(|layer| row(layer.layer(), [0; 2])).collect();
+    // One that was asked before the first step has nothing in a step, but may hold what is alive at the peak.
+    let taught = dry.session.teacher();
+    let of_teacher = taught.map(Model::parameters).or(dry.asked.map(|asked| asked.parameters));
+    let teacher = of_teacher.map(|parameters| {
+        let leaves = taught.into_iter().flat_map(Model::leaves);
+        let rows: Vec<LayerRow> = leaves.map(|layer| row(layer.layer(), [0; 2])).collect();
+        let at_peak = peak_bytes.iter().filter(|(path, _)| layer_path::in_teacher(path).is_some());
         LayerRow {
             path: layer_path::TEACHER.trim_end_matches('/').to_owned(),
-            parameters: teacher.parameters(),
+            parameters,
             trained: 0,
             weight_bytes: rows.iter().map(|row| row.weight_bytes).sum(),
             saved_bytes: rows.iter().map(|row| row.saved_bytes).sum(),
             gradient_bytes: 0,
             optimizer_bytes: 0,
-            peak_bytes: rows.iter().map(|row| row.peak_bytes).sum(),
+            peak_bytes: at_peak.map(|(_, bytes)| bytes).sum(),
         }
     });
     [ledger.layer_id("batch")]

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Dry, Purpose, shortened};
+use super::{Dry, Purpose, executor, shortened, teaching};
 use crate::{
     backend::{DryRun, Executor},
     bytes::Bytes,
@@ -35,7 +35,7 @@ impl Measure for Clock {
 }
 
 /// Predicted seconds of each op of a pass: one for each point of [`Plan::timeline`]. The making of the model, with which the
-/// first step begins, counts nothing.
+/// first step begins, and that of a teacher count nothing.
 ///
 /// # Examples
 ///
@@ -54,6 +54,11 @@ impl Measure for Clock {
 pub fn op_secs(plan: &Plan, pass: Pass) -> Result<Vec<f64>> {
     let resolved = &plan.resolved;
     let shortened = shortened(resolved.experiment());
+    if pass == Pass::Teach {
+        let executor = executor(resolved, &plan.machine, Purpose::Record, plan.places.as_ref())?;
+        let Some(teaching) = teaching::made(&executor, resolved)? else { return Ok(Vec::new()) };
+        return clocked(plan, pass, &executor, || teaching::asked(&executor, teaching, resolved).map(drop));
+    }
     let mut dry = Dry::new(resolved, &shortened, &plan.machine, Purpose::Record, plan.places.as_ref())?;
     let (executor, micro) = (dry.session.executor().clone(), shortened.batch.micro);
     if matches!(pass, Pass::Steady | Pass::Prune | Pass::Pruned | Pass::Save | Pass::Compress) {
@@ -62,19 +67,25 @@ pub fn op_secs(plan: &Plan, pass: Pass) -> Result<Vec<f64>> {
     if pass == Pass::Pruned {
         dry.session.take_out_channels()?;
     }
-    executor.backend().take_secs();
-    executor.sample(Rc::new(Clock(executor.clone())));
-    let ran = match pass {
+    clocked(plan, pass, &executor, || match pass {
         Pass::First | Pass::Steady | Pass::Pruned => dry.session.step(0.0, || Ok(Blank(micro))).map(drop),
         Pass::Prune => dry.session.take_out_channels(),
         Pass::Evaluate => dry.evaluate(),
         Pass::Save => dry.save(),
         Pass::Compress => dry.compress(),
-    };
+        Pass::Teach => Ok(()),
+    })
+}
+
+/// Seconds of each op of `run`, which ends where the timeline of `pass` does.
+fn clocked(plan: &Plan, pass: Pass, executor: &Executor<DryRun>, run: impl FnOnce() -> Result<()>) -> Result<Vec<f64>> {
+    executor.backend().take_secs();
+    executor.sample(Rc::new(Clock(executor.clone())));
+    let ran = run();
     // Taken in any case: the sampler holds the executor that holds it.
     let ticks = executor.take_samples();
     ran?;
-    // The first step's timeline begins with the making of the model, which no clock was there for.
+    // The timelines of the first step and of a teacher begin with the making of the model, which no clock was there for.
     let unclocked = plan.timeline(pass).points.len().saturating_sub(ticks.len());
     let secs = ticks.into_iter().map(|sample| sample.high.0 as f64 / Clock::TICKS);
     Ok(std::iter::repeat_n(0.0, unclocked).chain(secs).collect())

@@ -6,8 +6,10 @@ use crate::{error::Result, memory::tally};
 /// The most steps and evaluations that are run until the pool is as it was before.
 const PASSES: u64 = 16;
 
-/// The recordings of a run's passes, by number; the first step has number 0.
+/// The recordings of a run's passes, by number. The pass in which a teacher is asked before the first step has number 0.
 pub(super) struct Passes {
+    /// The first step.
+    pub(super) first: usize,
     /// The passes of the model as it is built, after the first step.
     pub(super) whole: OfModel,
     /// Taking channels out, and the passes of the model after that.
@@ -30,18 +32,21 @@ pub(super) struct OfModel {
 
 /// Layouts of a pool that came up, few enough to look through.
 #[derive(Default)]
-struct Layouts {
+pub(super) struct Layouts {
     hashes: [u64; PASSES as usize + 1],
     count: usize,
 }
 
 impl Layouts {
+    /// The most that are looked at.
+    pub(super) const MOST: usize = PASSES as usize;
+
     fn contains(&self, layout: u64) -> bool {
         self.hashes[..self.count].contains(&layout)
     }
 
     /// Whether it is a new one.
-    fn insert(&mut self, layout: u64) -> bool {
+    pub(super) fn insert(&mut self, layout: u64) -> bool {
         let is_new = !self.contains(layout);
         if is_new {
             self.hashes[self.count] = layout;
@@ -55,11 +60,11 @@ impl Dry<'_> {
     /// The first step and those that follow, on the model before channels are taken out and on the one after that.
     pub(super) fn passes(&mut self) -> Result<Passes> {
         self.step()?;
-        self.take_recording();
+        let first = self.take_recording();
         let left = self.resolved.steps_left();
         let Some(after) = self.resolved.thinned_after().filter(|_| !self.session.is_thinned()) else {
             let whole = self.until_repeated(left.saturating_sub(1))?;
-            return Ok(Passes { whole, thinned: None, compress: self.compressed()? });
+            return Ok(Passes { first, whole, thinned: None, compress: self.compressed()? });
         };
         let before = left.min(after.saturating_sub(self.resolved.steps_done())).max(1);
         // A run that should have done it already does it after its next step.
@@ -68,7 +73,7 @@ impl Dry<'_> {
         self.session.take_out_channels()?;
         let prune = self.take_recording();
         let thinned = self.until_repeated(left - before)?;
-        Ok(Passes { whole, thinned: Some((prune, thinned)), compress: self.compressed()? })
+        Ok(Passes { first, whole, thinned: Some((prune, thinned)), compress: self.compressed()? })
     }
 
     /// What the trained model becomes; the recording's number.

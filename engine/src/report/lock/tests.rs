@@ -24,7 +24,8 @@ fn a_lock_reads_back_as_it_was_written() {
     let names = |peak: &LockedPeak| peak.phases.iter().map(|phase| phase.name.clone()).collect::<Vec<_>>();
     let change = |e: &mut Experiment| (e.quantise.kind, e.prune.kind) = (QuantiseKind::After, PruneKind::Channels);
     let all = peak(change, &Lock::new().machine());
-    assert_eq!(names(&all), Pass::ALL.map(Pass::name));
+    let without_teacher = Pass::ALL.into_iter().filter(|pass| *pass != Pass::Teach);
+    assert_eq!(names(&all), without_teacher.map(Pass::name).collect::<Vec<_>>());
     let plain = [Pass::First, Pass::Steady, Pass::Evaluate, Pass::Save];
     assert_eq!(names(&lock.peaks[0]), plain.map(Pass::name), "a model that stays as it is trained");
     for peak in &lock.peaks {

@@ -31,6 +31,13 @@ pub(crate) struct Run {
     pub(crate) summary: Summary,
 }
 
+impl Run {
+    /// Losses and norms of gradients, step by step, bit by bit.
+    pub(crate) fn losses(&self) -> Vec<[u64; 2]> {
+        self.steps.iter().map(|(_, [loss, norm, ..], _)| [*loss, *norm]).collect()
+    }
+}
+
 /// Runs to the end, or through `stop_after` steps one by one.
 pub(crate) fn run(start: Start, stop_after: Option<u64>) -> Run {
     let trainer = Trainer::new(|| {});

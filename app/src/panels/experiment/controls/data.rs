@@ -261,7 +261,7 @@ pub(in crate::panels::experiment) const CACHE_PLACE: (Spec, Choice<CachePlace>) 
     Spec {
         key: "data.cache_in",
         name: "Kept in",
-        help: "In host memory (RAM), or in a file on a disk that has no name and is gone with the run's data. The file takes no host \
+        help: "In host memory (RAM), or in a file on a disk that has no name and is gone with the run: kept samples, and a teacher's answers. The file takes no host \
                 memory beyond a sample for each worker; reading from it takes less time than decoding, and more than memory.",
     },
     Choice {

@@ -1,7 +1,9 @@
-//! How much a teacher counts.
+//! When a teacher is asked, and how much it counts.
 
-use super::{Numeric, Row, teacher};
-use crate::widgets::control::{Number, Place, Spec};
+use plimsoll_engine::experiment::Answers;
+
+use super::{Numeric, Row, source, teacher};
+use crate::widgets::control::{Choice, Number, Place, Spec};
 
 pub(in crate::panels::experiment) const TEMPERATURE: Numeric = (
     Spec {
@@ -24,6 +26,27 @@ pub(in crate::panels::experiment) const TEACHER_SHARE: Numeric = (
     Number { stops: &[0., 0.1, 0.3, 0.5, 0.7, 0.9, 1.], zero: None, place: Place::Setting },
 );
 
+pub(in crate::panels::experiment) const ANSWERS: (Spec, Choice<Answers>) = (
+    Spec {
+        key: "distil.answers",
+        name: "Asked",
+        help: "In every step the teacher's weights and its forward pass stay with the run. Asked once, it goes through the training \
+                samples before the first step; its answers are kept in host memory or on disk, the teacher goes, and every \
+                micro-batch brings its answers along. The run learns the same. It takes the teacher's memory only at the \
+                beginning, and no time for it in a step; the answers take the classes times 2 or 4 bytes a label. Samples have to \
+                stay as they are: no mirroring, no cropping, no text that is cut anew in every epoch.",
+    },
+    Choice {
+        options: &[(Answers::Live, "in every step"), (Answers::Cached, "once, at the start")],
+        place: Place::Setting,
+    },
+);
+
 /// The rows of the group.
-pub(in crate::panels::experiment) const DISTILLATION: &[Row] =
-    &[Row::drawn(&[teacher::TEACHER], teacher::chosen), Row::of(&TEMPERATURE), Row::of(&TEACHER_SHARE)];
+pub(in crate::panels::experiment) const DISTILLATION: &[Row] = &[
+    Row::drawn(&[teacher::TEACHER], teacher::chosen),
+    Row::of(&TEMPERATURE),
+    Row::of(&TEACHER_SHARE),
+    Row::of(&ANSWERS),
+    Row::drawn(&[], source::answers_place),
+];

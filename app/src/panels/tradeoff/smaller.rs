@@ -1,0 +1,192 @@
+//! What became of a run's model in the end: as integers, without its zeros or channels, or factored. Its point is joined to that of
+//! its run.
+//!
+//! Always holds: a run's point says what its training took at the most, and the joined one what the weights alone take, so it
+//! is no part of a frontier. Only runs of this sitting have one: of others no more is kept than a line of their record.
+
+use eframe::egui::{Rect, Ui, Vec2};
+use egui_plot::{Line, LineStyle, PlotPoints, PlotUi, Points};
+use plimsoll_engine::{Bytes, experiment::CodedWeights, train::Summary};
+
+use super::{Dot, MARKERS, place};
+use crate::{
+    format,
+    session::{RunRecord, Session},
+    theme::{self, Palette},
+};
+
+/// A model as it is kept, beside the run that trained it.
+#[derive(Clone, Copy)]
+pub(super) struct Smaller<'a> {
+    run: &'a RunRecord,
+    /// Where the point of the run is.
+    from: [f64; 2],
+    /// Bytes of its weights in MiB, and accuracy.
+    pub(super) at: [f64; 2],
+    became: Became,
+    /// Its weights, and those of the model as it would be otherwise.
+    bytes: [Bytes; 2],
+    /// Its accuracy as it was trained.
+    trained: f64,
+}
+
+/// What a model became.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Became {
+    Integers(CodedWeights),
+    Pruned,
+    Factored,
+}
+
+impl Became {
+    /// In a word, for a point.
+    fn short(self) -> &'static str {
+        match self {
+            Self::Integers(CodedWeights::WithInputs | CodedWeights::Int8) => "8 bits",
+            Self::Integers(CodedWeights::Int4) => "4 bits",
+            Self::Pruned => "pruned",
+            Self::Factored => "low rank",
+        }
+    }
+
+    /// In a sentence.
+    fn words(self) -> &'static str {
+        match self {
+            Self::Integers(CodedWeights::WithInputs) => "as 8-bit integers",
+            Self::Integers(CodedWeights::Int8) => "with weights as 8-bit integers",
+            Self::Integers(CodedWeights::Int4) => "with weights as 4-bit integers",
+            Self::Pruned => "without what was pruned",
+            Self::Factored => "with layers as products of smaller ones",
+        }
+    }
+}
+
+/// What it became, its bytes beside those of the whole one, and its accuracy before and after. What was done last counts: integers
+/// have the zeros left out, and so have factors.
+fn became(summary: &Summary) -> Option<(Became, [Bytes; 2], [f64; 2])> {
+    if let Some(integers) = summary.compressed {
+        let accuracies = [integers.trained_accuracy, integers.test_accuracy];
+        return Some((Became::Integers(integers.weights), [integers.bytes, integers.dense_bytes], accuracies));
+    }
+    let accuracies = [summary.test_accuracy?; 2];
+    if let Some(stripped) = summary.stripped {
+        return Some((Became::Pruned, [stripped.bytes, stripped.dense_bytes], accuracies));
+    }
+    summary.factored.map(|factored| (Became::Factored, [factored.bytes, factored.whole_bytes], accuracies))
+}
+
+/// Those of the runs in focus.
+pub(super) fn of<'a>(dots: &[Dot<'a>]) -> Vec<Smaller<'a>> {
+    let one = |dot: &Dot<'a>| {
+        let (became, bytes, [trained, accuracy]) = became(&dot.run.summary?)?;
+        let at = [bytes[0].as_mib(), accuracy];
+        Some(Smaller { run: dot.run, from: dot.at, at, became, bytes, trained })
+    };
+    dots.iter().filter(|dot| dot.in_focus).filter_map(one).collect()
+}
+
+impl Smaller<'_> {
+    /// The line that joins it to its run.
+    pub(super) fn joined(&self) -> [[f64; 2]; 2] {
+        [self.from, self.at]
+    }
+
+    /// What stands at it.
+    pub(super) fn name(&self) -> String {
+        format!("{}: {}", self.run.short_label(), self.became.short())
+    }
+
+    /// The room that it takes around `center`.
+    pub(super) fn around(center: eframe::egui::Pos2) -> Rect {
+        Rect::from_center_size(center, Vec2::splat(theme::POINT_RADIUS * 2.0))
+    }
+
+    /// Draws it, hollow, and the line to its run.
+    pub(super) fn draw(&self, plot: &mut PlotUi<'_>, palette: &Palette) {
+        let line = Line::new("joined", PlotPoints::from(self.joined().to_vec())).style(LineStyle::dotted_dense());
+        plot.line(line.color(palette.weak()).width(1.2).allow_hover(false).allow_band(false));
+        let (shape, _) = MARKERS[place(self.run.experiment().model.kind) % MARKERS.len()];
+        let point = Points::new(self.name(), PlotPoints::from(vec![self.at])).shape(shape).filled(false);
+        plot.points(point.radius(theme::POINT_RADIUS).color(palette.process));
+    }
+
+    /// What it tells on hover.
+    pub(super) fn about(&self, ui: &mut Ui, session: &Session) {
+        ui.strong(format!("{}, {}", session.name(self.run), self.became.words()));
+        self.lines().into_iter().for_each(|line| drop(ui.label(line)));
+    }
+
+    fn lines(&self) -> [String; 3] {
+        let data = &self.run.experiment().data;
+        let [after, before] = [self.at[1], self.trained].map(|score| format::score(data, score));
+        let [bytes, whole] = self.bytes;
+        [
+            format!("{} {after} on test data, as trained {before}", format::measure(data)),
+            format!("its weights take {bytes}, in place of {whole}"),
+            format!("to train it took {} at the peak, which is the point it is joined to", self.run.peak_load),
+        ]
+    }
+}
+
+/// What the mark means.
+pub(super) const MEANING: &str = "The weights of a trained model alone, as integers, pruned or of low rank, with its accuracy \
+                                  then. The line joins it to its run, whose point is the memory of the training.";
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use plimsoll_engine::{
+        Experiment,
+        hardware::Machine,
+        plan::Plan,
+        train::{Command, Event, Start, Trainer},
+    };
+
+    use super::*;
+
+    fn trained(change: impl FnOnce(&mut Experiment)) -> Session {
+        let mut experiment = Experiment::default();
+        (experiment.run.steps, experiment.run.epochs) = (Some(2), None);
+        change(&mut experiment);
+        let mut session = Session::default();
+        let trainer = Trainer::new(|| {});
+        trainer.send(Command::Start(Box::new(Start::new(experiment))));
+        for event in trainer.events() {
+            session.receive(&event);
+            if matches!(event, Event::Ended { .. }) {
+                break;
+            }
+        }
+        session
+    }
+
+    fn seen(session: &Session) -> Option<([f64; 2], String, [String; 3])> {
+        let run = session.runs().first().expect("a run");
+        let dot = Dot { run, at: run.point().expect("tested"), is_best: true, in_focus: true };
+        let smaller = of(&[dot]);
+        smaller.first().map(|smaller| (smaller.at, smaller.name(), smaller.lines()))
+    }
+
+    #[test]
+    fn a_model_that_became_smaller_is_joined_to_its_run_and_another_is_not() {
+        use plimsoll_engine::experiment::{PruneKind, QuantiseKind};
+        assert!(seen(&trained(|_| ())).is_none());
+        let session = trained(|e| e.quantise.kind = QuantiseKind::After);
+        let (at, name, lines) = seen(&session).expect("a point");
+        let summary = session.runs()[0].summary.expect("it ended");
+        let integers = summary.compressed.expect("integers");
+        assert_eq!(at, [integers.bytes.as_mib(), integers.test_accuracy]);
+        assert!(name.ends_with(": 8 bits") && lines[1].contains(&integers.bytes.to_string()), "{name} {lines:?}");
+        assert!(lines[0].contains("as trained") && at[0] < session.runs()[0].point().expect("tested")[0]);
+        let (_, name, _) = seen(&trained(|e| e.prune.kind = PruneKind::Magnitude)).expect("a point");
+        assert!(name.ends_with(": pruned"), "{name}");
+        let (_, name, _) = seen(&trained(|e| e.low_rank.rank = 4)).expect("a point");
+        assert!(name.ends_with(": low rank"), "{name}");
+        // A run of other data has none.
+        let plan = Plan::of(&Experiment::default(), &Machine::nominal()).expect("a plan");
+        let mut other = Session::default();
+        other.receive(&Event::Started { run: 1, plan: Arc::new(plan) });
+        assert!(of(&[Dot { run: &other.runs()[0], at: [1.0, 0.5], is_best: false, in_focus: true }]).is_empty());
+    }
+}
