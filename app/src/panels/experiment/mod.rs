@@ -18,6 +18,7 @@ use eframe::egui::{self, Align, Button, CollapsingHeader, Layout, Rect, RichText
 use plimsoll_engine::Experiment;
 use plimsoll_engine::experiment::{BlockSet, Checkpointing, check, preset};
 
+pub(super) use self::controls::{model_words, source_words};
 use self::{path::PathRow, rows::Row};
 use super::PanelContext;
 use crate::{

@@ -1,8 +1,9 @@
 //! What a point shows of its run on hover.
 
 use eframe::egui::{RichText, Ui};
-use plimsoll_engine::experiment::{ActivationKind, Model, ModelSetting};
+use plimsoll_engine::experiment::Model;
 
+use super::super::experiment::model_words;
 use crate::{
     format,
     session::{RunRecord, Session},
@@ -39,31 +40,6 @@ pub(super) fn run(ui: &mut Ui, session: &Session, run: &RunRecord) {
 
 /// The sizes that distinguish two models of a family, such as `vit, patch 4, width 64, depth 2, 4 heads`.
 fn model_of(model: &Model) -> String {
-    let size = |setting: &ModelSetting| match setting {
-        ModelSetting::Width(_) => Some(format!("width {}", model.width)),
-        ModelSetting::Depth(_) => Some(format!("depth {}", model.depth)),
-        ModelSetting::Layers => Some(format!("{} layers", model.layers)),
-        ModelSetting::Multiplier => Some(format!("multiplier {}", model.multiplier)),
-        ModelSetting::Patch => Some(format!("patch {}", model.patch)),
-        ModelSetting::Heads => Some(format!("{} heads", model.heads)),
-        ModelSetting::Activation => {
-            (model.activation != ActivationKind::Relu).then(|| model.activation.key().to_owned())
-        }
-        ModelSetting::Kernel
-        | ModelSetting::Dense
-        | ModelSetting::Stem
-        | ModelSetting::KvHeads
-        | ModelSetting::HeadDim
-        | ModelSetting::QkNorm
-        | ModelSetting::Hidden
-        | ModelSetting::Tied
-        | ModelSetting::QkvBias
-        | ModelSetting::Dropout
-        | ModelSetting::Attention
-        | ModelSetting::Window
-        | ModelSetting::NormEpsilon
-        | ModelSetting::RotaryBase => None,
-    };
-    let sizes = model.kind.traits().settings.iter().filter_map(size);
+    let sizes = model.kind.traits().settings.iter().filter_map(|setting| model_words(*setting, model));
     std::iter::once(model.kind.key().to_owned()).chain(sizes).collect::<Vec<_>>().join(", ")
 }

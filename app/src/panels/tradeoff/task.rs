@@ -2,10 +2,10 @@
 
 use plimsoll_engine::{
     Bytes,
-    experiment::{CachePlace, Data, DataCache, DataSetting, Labelled, Normalise, Placement, TableTask},
+    experiment::{CachePlace, Data, DataCache, Labelled, Normalise, Placement},
 };
 
-use super::Dot;
+use super::{super::experiment::source_words, Dot};
 use crate::session::{self, RunKey, RunRecord, Session};
 
 /// Runs that compare.
@@ -69,27 +69,9 @@ fn plain(data: &Data) -> Data {
 }
 
 fn name(data: &Data) -> String {
-    let word = |setting: &DataSetting| match setting {
-        DataSetting::Side => Some(format!("{0} x {0}", data.side)),
-        DataSetting::Classes => Some(format!("{} classes", data.classes)),
-        DataSetting::Samples => Some(format!("{} samples", data.samples)),
-        DataSetting::Length => Some(format!("length {}", data.length)),
-        DataSetting::Vocabulary if data.kind.is_on_disk() => {
-            data.chosen_vocabulary().map(|count| format!("{count} tokens"))
-        }
-        DataSetting::Vocabulary => Some(format!("{} tokens", data.vocabulary)),
-        DataSetting::Modulus => Some(format!("modulo {}", data.modulus)),
-        DataSetting::Tokenizer => data.chosen_tokenizer().map(|path| format!("tokenizer {}", path.display())),
-        DataSetting::Packing => data.packing.then(|| "packed".to_owned()),
-        DataSetting::CompletionOnly => (!data.completion_only).then(|| "all scored".to_owned()),
-        DataSetting::Label => Some(format!("label {}", data.label)).filter(|_| !data.label.is_empty()),
-        DataSetting::TableTask => Some(data.task.key().to_owned()).filter(|_| data.task != TableTask::Auto),
-        DataSetting::LeaveOut => Some(format!("without {}", data.leave_out)).filter(|_| !data.leave_out.is_empty()),
-        DataSetting::Categorical | DataSetting::SkipBroken | DataSetting::TestFraction => None,
-    };
     let file = data.path.as_ref().filter(|_| data.kind.is_on_disk()).and_then(|path| path.file_name());
     let file = file.map(|name| name.to_string_lossy().into_owned());
-    let settings = data.kind.traits().settings.iter().filter_map(word);
+    let settings = data.kind.traits().settings.iter().filter_map(|setting| source_words(*setting, data));
     std::iter::once(data.kind.key().to_owned()).chain(file).chain(settings).collect::<Vec<_>>().join(", ")
 }
 

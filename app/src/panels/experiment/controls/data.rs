@@ -2,10 +2,10 @@
 
 use plimsoll_engine::{
     Experiment,
-    experiment::{CachePlace, Data, DataCache, DataKind, DataSetting, Normalise, Placement},
+    experiment::{CachePlace, Data, DataCache, DataKind, DataSetting, Normalise, Placement, TableTask},
 };
 
-use super::{Numeric, Row, source, table};
+use super::{COMPLETION_ONLY, EMBEDDING_ROWS, MODULUS, Numeric, PACKING, Row, VOCABULARY, source, table};
 use crate::widgets::control::{Choice, Number, Place, Spec};
 
 pub(in crate::panels::experiment) const DATA: (Spec, Choice<DataKind>) = (
@@ -96,30 +96,6 @@ pub(in crate::panels::experiment) const SAMPLE_LENGTH: Numeric = (
     },
 );
 
-pub(in crate::panels::experiment) const VOCABULARY: Numeric = (
-    Spec {
-        key: "data.vocabulary",
-        name: "Vocabulary",
-        help: "Different tokens: each has a row in the embedding and a column in the logits, which with a large vocabulary are \
-                the largest activation. More are harder to learn and slower in the last layer.",
-    },
-    Number {
-        stops: &[4., 10., 64., 256., 1024., 4096., 16384., 32000., 50257., 128_000.],
-        zero: None,
-        place: Place::Setting,
-    },
-);
-
-pub(in crate::panels::experiment) const MODULUS: Numeric = (
-    Spec {
-        key: "data.modulus",
-        name: "Modulus",
-        help: "Sums are taken modulo this number: there are as many samples as its square, and tokens as the number plus one. \
-                The rule is found late, long after the training sums are known by heart.",
-    },
-    Number { stops: &[7., 23., 53., 97., 113., 199., 401., 997.], zero: None, place: Place::Setting },
-);
-
 pub(in crate::panels::experiment) const TEST_FRACTION: Numeric = (
     Spec {
         key: "data.test_fraction",
@@ -128,46 +104,6 @@ pub(in crate::panels::experiment) const TEST_FRACTION: Numeric = (
                 longer and its accuracy more certain, and leaves less to learn from.",
     },
     Number { stops: &[0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5], zero: None, place: Place::Setting },
-);
-
-pub(in crate::panels::experiment) const EMBEDDING_ROWS: Numeric = (
-    Spec {
-        key: "data.vocabulary",
-        name: "Vocabulary",
-        help: "Rows of the model's embedding, and columns of the logits, which with a large vocabulary are the largest tensor of \
-                a step. A published model has as many as its config.json says, often a few more than its tokenizer has tokens. \
-                Time grows with the columns.",
-    },
-    Number {
-        stops: &[0., 257., 8192., 32_000., 50_257., 128_256., 151_936.],
-        zero: Some("as the tokens"),
-        place: Place::Own {
-            get: |experiment| experiment.data.chosen_vocabulary().unwrap_or_default() as f64,
-            set: |experiment, rows| experiment.data.vocabulary = rows as usize,
-        },
-    },
-);
-
-pub(in crate::panels::experiment) const PACKING: (Spec, Choice<bool>) = (
-    Spec {
-        key: "data.packing",
-        name: "Sequences",
-        help: "Padded, each sample is a sequence of its own: cut where it is longer, and filled up where it is shorter, and the \
-                padding takes as much memory and time as text. Packed, samples are joined, with the token that ends a text \
-                between them, and cut to the length: nothing is wasted, a step takes the same memory, and an epoch has fewer \
-                steps. Attention then sees the samples before in the same sequence.",
-    },
-    Choice { options: &[(false, "padded"), (true, "packed")], place: Place::Setting },
-);
-
-pub(in crate::panels::experiment) const COMPLETION_ONLY: (Spec, Choice<bool>) = (
-    Spec {
-        key: "data.completion_only",
-        name: "Scored",
-        help: "What the loss is the mean of: completions and what an assistant says, as in instruction tuning, or every token. \
-                A text without a prompt is scored whole. Memory and time stay the same: the model reads all of it either way.",
-    },
-    Choice { options: &[(true, "completions only"), (false, "every token")], place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const SKIP_BROKEN: (Spec, Choice<bool>) = (
@@ -377,6 +313,28 @@ pub(in crate::panels::experiment) fn source_row(setting: DataSetting, data: &Dat
         DataSetting::Length => Row::of(&SAMPLE_LENGTH),
         DataSetting::Modulus => Row::of(&MODULUS),
         DataSetting::TestFraction => Row::of(&TEST_FRACTION),
+    }
+}
+
+/// What a setting tells of data, where it tells them from others of the same source.
+pub(in crate::panels) fn source_words(setting: DataSetting, data: &Data) -> Option<String> {
+    match setting {
+        DataSetting::Side => Some(format!("{0} x {0}", data.side)),
+        DataSetting::Classes => Some(format!("{} classes", data.classes)),
+        DataSetting::Samples => Some(format!("{} samples", data.samples)),
+        DataSetting::Length => Some(format!("length {}", data.length)),
+        DataSetting::Vocabulary if data.kind.is_on_disk() => {
+            data.chosen_vocabulary().map(|count| format!("{count} tokens"))
+        }
+        DataSetting::Vocabulary => Some(format!("{} tokens", data.vocabulary)),
+        DataSetting::Modulus => Some(format!("modulo {}", data.modulus)),
+        DataSetting::Tokenizer => data.chosen_tokenizer().map(|path| format!("tokenizer {}", path.display())),
+        DataSetting::Packing => data.packing.then(|| "packed".to_owned()),
+        DataSetting::CompletionOnly => (!data.completion_only).then(|| "all scored".to_owned()),
+        DataSetting::Label => Some(format!("label {}", data.label)).filter(|_| !data.label.is_empty()),
+        DataSetting::TableTask => Some(data.task.key().to_owned()).filter(|_| data.task != TableTask::Auto),
+        DataSetting::LeaveOut => Some(format!("without {}", data.leave_out)).filter(|_| !data.leave_out.is_empty()),
+        DataSetting::Categorical | DataSetting::SkipBroken | DataSetting::TestFraction => None,
     }
 }
 

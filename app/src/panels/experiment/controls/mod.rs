@@ -11,14 +11,16 @@ mod optimizer;
 mod prune;
 mod quantise;
 mod run;
+mod sequences;
 mod sizes;
 mod task;
 mod training;
 mod transformer;
 
+pub(in crate::panels) use self::{data::source_words, model::model_words};
 pub(super) use self::{
     data::*, distil::*, gpu::*, low_rank::*, memory::*, model::*, optimizer::*, prune::*, quantise::*, run::*,
-    sizes::*, training::*, transformer::*,
+    sequences::*, sizes::*, training::*, transformer::*,
 };
 use super::{
     PICKED, adapters, data as source, distil as teacher, hint, length, low_rank as ranks, picked, rows::Row,

@@ -1,6 +1,6 @@
 //! The architecture.
 
-use plimsoll_engine::experiment::{ActivationKind, DepthUnit, ModelKind, ModelSetting, Stem, WidthUnit};
+use plimsoll_engine::experiment::{ActivationKind, DepthUnit, Model, ModelKind, ModelSetting, Stem, WidthUnit};
 
 use super::{
     ATTENTION, DROPOUT, HEAD_DIM, HEADS, HIDDEN, KV_HEADS, LEVEL_FILTERS, LEVELS, NORM_EPSILON, Numeric, PATCH,
@@ -194,5 +194,34 @@ pub(in crate::panels::experiment) fn model_row(setting: ModelSetting) -> Row {
         ModelSetting::Tied => Row::of(&TIED),
         ModelSetting::QkvBias => Row::of(&QKV_BIAS),
         ModelSetting::QkNorm => Row::of(&QK_NORM),
+    }
+}
+
+/// What a setting tells of a model, where it tells it from others of its family.
+pub(in crate::panels) fn model_words(setting: ModelSetting, model: &Model) -> Option<String> {
+    match setting {
+        ModelSetting::Width(_) => Some(format!("width {}", model.width)),
+        ModelSetting::Depth(_) => Some(format!("depth {}", model.depth)),
+        ModelSetting::Layers => Some(format!("{} layers", model.layers)),
+        ModelSetting::Multiplier => Some(format!("multiplier {}", model.multiplier)),
+        ModelSetting::Patch => Some(format!("patch {}", model.patch)),
+        ModelSetting::Heads => Some(format!("{} heads", model.heads)),
+        ModelSetting::Activation => {
+            (model.activation != ActivationKind::Relu).then(|| model.activation.key().to_owned())
+        }
+        ModelSetting::Kernel
+        | ModelSetting::Dense
+        | ModelSetting::Stem
+        | ModelSetting::KvHeads
+        | ModelSetting::HeadDim
+        | ModelSetting::QkNorm
+        | ModelSetting::Hidden
+        | ModelSetting::Tied
+        | ModelSetting::QkvBias
+        | ModelSetting::Dropout
+        | ModelSetting::Attention
+        | ModelSetting::Window
+        | ModelSetting::NormEpsilon
+        | ModelSetting::RotaryBase => None,
     }
 }
