@@ -196,6 +196,29 @@ fn each_way_to_be_unreadable_has_its_reason() {
     assert_eq!(reason("birch"), "this is not a regular file");
 }
 
+#[test]
+#[cfg(unix)]
+fn a_pipe_among_images_is_never_waited_for() {
+    let some = folder(4);
+    let pipe = some.path().join("ash/pipe.png");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
+    // On a thread of its own: whoever opens the pipe would never come back.
+    let (said, answer) = std::sync::mpsc::channel();
+    let (data, path) = (data(&some), some.path().to_owned());
+    std::thread::spawn(move || {
+        let facts = facts(&path, &data).expect("names are enough");
+        let set = Arc::new(open(&data).expect("the others are good"));
+        let mut loader = Loader::train(Arc::clone(&set), 1, facts.train, 1).expect("fits");
+        let _ = loader.recv().expect("no fault").expect("no end");
+        let mut test = Loader::test(Arc::clone(&set), 4).expect("fits");
+        while test.recv().expect("no fault").is_some() {}
+        said.send((decode::pixels(&pipe), set.skipped().map(|skipped| skipped.to_string())))
+    });
+    let (pixels, skipped) = answer.recv_timeout(std::time::Duration::from_secs(60)).expect("nothing waits for a pipe");
+    assert_eq!(pixels, None);
+    assert!(skipped.expect("it is left out").contains("pipe.png: this is not a regular file"));
+}
+
 /// The first bytes of a PNG that promises `width` by `height`, with the checksum that goes with it.
 fn png_header(width: u32, height: u32) -> Vec<u8> {
     let mut chunk = b"IHDR".to_vec();
