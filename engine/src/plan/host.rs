@@ -114,8 +114,10 @@ impl Plan {
 impl HostObstacle {
     /// What is in the way of `plan`, and what of `offers` would fit.
     pub fn problem(&self, plan: &Plan, offers: &[HostOffer]) -> Problem {
-        let offers: Vec<String> = offers.iter().map(ToString::to_string).collect();
-        let other = if offers.is_empty() { "take fewer or smaller samples".to_owned() } else { offers.join(", or ") };
+        let other = match offers {
+            [] => "take fewer or smaller samples".to_owned(),
+            offers => format!("write {}", offers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", or ")),
+        };
         let host = &plan.host;
         match self {
             Self::Budget { budget } => {
@@ -124,16 +126,16 @@ impl HostObstacle {
                     "data, batches and the threads that make them take {total} of host memory, {} more than the budget of {budget}",
                     total - *budget
                 );
-                Problem::new("data.host_budget", message, format!("raise it, or write {other}"))
+                Problem::new("data.host_budget", message, format!("raise it, or {other}"))
             }
             Self::Machine { free } => {
                 let message =
                     format!("the data take {} of memory, and this process can have {free} more", host.total());
-                Problem::new("data.placement", message, format!("write {other}"))
+                Problem::new("data.placement", message, other)
             }
             Self::Disk { free } => {
                 let message = format!("what is kept of the samples takes {} of a disk that has {free} free", host.disk);
-                Problem::new("data.cache_folder", message, format!("choose a folder on another disk, or write {other}"))
+                Problem::new("data.cache_folder", message, format!("choose a folder on another disk, or {other}"))
             }
         }
     }
@@ -167,6 +169,18 @@ mod tests {
             problem.starts_with("data.host_budget: ") && problem.contains("data.placement=\"streamed\""),
             "{problem}"
         );
+        // Where nothing can be offered, what is left is said in words.
+        for (obstacle, mend) in [
+            (HostObstacle::Budget { budget: Bytes::mib(2) }, "; raise it, or take fewer or smaller samples"),
+            (HostObstacle::Machine { free: Bytes::mib(2) }, "; take fewer or smaller samples"),
+            (
+                HostObstacle::Disk { free: Bytes::mib(2) },
+                "; choose a folder on another disk, or take fewer or smaller samples",
+            ),
+        ] {
+            let problem = obstacle.problem(&plan, &[]).to_string();
+            assert!(problem.ends_with(mend) && !problem.contains("write"), "{problem}");
+        }
         assert!(planned(|data| data.host_budget = plan.host.total()).verdict().fits());
     }
 
