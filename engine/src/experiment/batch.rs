@@ -90,8 +90,8 @@ impl Field for EvaluationBatch {
         })
     }
 
-    fn too_large(&self, value: &Value, _: Option<&str>) -> Option<Wrong> {
-        value.as_str().and_then(too_large)
+    fn too_large(&self, value: &Value, most: Option<&str>) -> Option<Wrong> {
+        value.as_str().and_then(|text| too_large(text, most))
     }
 
     fn number(&self) -> Option<Number> {

@@ -15,11 +15,15 @@ use crate::error::{Error, Result};
 
 /// The fields of a text; `path` is for messages.
 pub(super) fn read(text: &str, path: &Path) -> Result<Map<String, Value>> {
+    if text.trim().is_empty() {
+        return Err(Error::file(path, "is empty; a model's config.json is one object of fields"));
+    }
     let Entries(entries) = serde_json::from_str(text).map_err(|error| {
         if error.is_data() {
             return Error::file(path, "is JSON, but no object of fields, as a model's config.json is");
         }
-        let place = format!("line {}, column {}", error.line(), error.column());
+        // At the end of a line that was not read yet, the reader counts from 0.
+        let place = format!("line {}, column {}", error.line(), error.column().max(1));
         let whole = error.to_string();
         let message = whole.split(" at line ").next().unwrap_or(&whole).to_owned();
         Error::file_at(path, place, format!("is not JSON: {message}; a model's config.json is one object of fields"))

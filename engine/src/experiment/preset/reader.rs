@@ -8,7 +8,7 @@ use crate::{
     error::{Error, Problem},
     experiment::{
         Experiment, VERSION,
-        settings::{self, find, is_group, names_in, too_large},
+        settings::{self, Setting, find, is_group, names_in, too_large},
     },
     suggest::nearest,
 };
@@ -60,6 +60,8 @@ impl Reader {
     fn key(&mut self, dotted: &str, table: &dyn TableLike, name: &str) {
         let Some((key, item)) = table.get_key_value(name) else { return };
         let span = key.span().or_else(|| item.span());
+        // TOML gives no key twice: what is given already is given under its earlier name.
+        let is_given = self.has(dotted);
         self.spans.extend(span.clone().map(|span| (dotted.to_owned(), span)));
         let at_top = !dotted.contains('.');
         if at_top && is_group(name) {
@@ -77,6 +79,11 @@ impl Reader {
             let group = dotted.rsplit_once('.').map_or("", |(group, _)| group);
             return self.problem(unknown(dotted, group, name));
         };
+        if is_given {
+            let former = setting.former_key().unwrap_or_default();
+            let message = format!("is given under its earlier name as well, {former}");
+            return self.problem(Problem::new(dotted, message, format!("take {former} out")));
+        }
         if dotted != setting.key {
             if self.has(setting.key) {
                 let message = format!("is {} under its earlier name, and both are given", setting.key);
@@ -136,16 +143,41 @@ pub(super) fn broken(error: &TomlError, text: &str, path: &Path) -> Error {
     let span = error.span().unwrap_or(0..0);
     let line = text.get(..span.start).map_or("", |before| before.rsplit('\n').next().unwrap_or(""));
     let found = text.get(span.clone()).unwrap_or("").trim();
-    let key = line.split('=').next().map(str::trim).filter(|key| !key.is_empty());
     let said = error.message().trim();
-    let message = match (key, too_large(found)) {
-        _ if said.contains("duplicate") => format!("{found} is given twice; take one of the two out"),
-        (Some(key), Some((message, mend))) => format!("{key}: {message}; {mend}"),
+    let group = group_at(text, span.start);
+    let key = key_of(group, line);
+    let most = find(&key).and_then(Setting::most);
+    let message = match too_large(found, most.as_deref()) {
+        _ if said.contains("duplicate") => {
+            let key = if line.trim_start().starts_with('[') {
+                found.to_owned()
+            } else {
+                key_of(group, &format!("{line}{found}"))
+            };
+            format!("{key} is given twice; take one of the two out")
+        }
+        Some((message, mend)) if !key.is_empty() => format!("{key}: {message}; {mend}"),
         _ => {
             format!("{said}; a line is `key = value`, text stands in double quotes, and a group begins with [its name]")
         }
     };
     Error::file_at(path, place(text, span.start), message)
+}
+
+/// The group whose lines a byte of a text that may be broken stands in; `""` at the top.
+fn group_at(text: &str, byte: usize) -> &str {
+    let before = text.get(..byte).unwrap_or("");
+    let headers = before.lines().rev().filter_map(|line| line.trim_start().strip_prefix('[')?.split(']').next());
+    headers.map(str::trim).find(|name| is_group(name)).unwrap_or("")
+}
+
+/// The dotted key that the beginning of a line gives: `batch.micro` for `micro = 1` under `[batch]`, and for
+/// `batch = { micro = 1`.
+fn key_of(group: &str, line: &str) -> String {
+    let name =
+        |part: &str| part.rsplit(',').next().and_then(|entry| entry.split('=').next()).unwrap_or("").trim().to_owned();
+    let names: Vec<String> = std::iter::once(group.to_owned()).chain(line.split('{').map(name)).collect();
+    names.into_iter().filter(|name| !name.is_empty()).collect::<Vec<_>>().join(".")
 }
 
 pub(super) fn newer(found: i64) -> Problem {

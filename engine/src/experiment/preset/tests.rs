@@ -68,6 +68,15 @@ fn a_wrong_type_is_answered_with_the_right_one() {
     answers("batch = 64", "line 1, column 1", &["is a group", "micro, accumulation"]);
     answers("[precision]", "line 1, column 2", &["is one value, not a group"]);
     answers("[[batch]]\nmicro = 1", "line 1, column 3", &["is a group"]);
+    // A number that TOML itself cannot hold is named in full, and what is advised is valid.
+    let message = "): batch.micro: 99999999999999999999 is too large for a whole number; write 1048576 or less";
+    for text in
+        ["[batch]\nmicro = 99999999999999999999", "\nbatch = { accumulation = 1, micro = 99999999999999999999 }"]
+    {
+        assert!(answer(text).starts_with("x.toml (line 2") && answer(text).ends_with(message), "{}", answer(text));
+    }
+    let set = set(&mut Experiment::default(), "batch.micro=99999999999999999999").expect_err("too large");
+    assert!(message.ends_with(&set.to_string()), "{set}");
     answers("title = [1]", "line 1, column 1", &["a list", "text in double quotes"]);
     answers("[optimizer]\nlearning_rate = true", "line 2, column 1", &["yes or no", "0.001"]);
 }
@@ -76,6 +85,14 @@ fn a_wrong_type_is_answered_with_the_right_one() {
 fn broken_text_is_answered_with_its_place() {
     answers("version = 1\ntitle = \"open", "line 2, column 14", &["a line is `key = value`"]);
     answers("title = \"a\"\ntitle = \"b\"", "line 2, column 1", &["title is given twice"]);
+    for (text, place) in [
+        ("[batch]\nmicro = 1\nmicro = 2", "line 3, column 1"),
+        ("batch = { micro = 1, micro = 2 }", "line 1, column 22"),
+        ("batch.micro = 1\nbatch.micro = 2", "line 2, column 7"),
+    ] {
+        answers(text, place, &[": batch.micro is given twice; take one of the two out"]);
+    }
+    answers("[batch]\nmicro = 1\n[batch]", "line 3, column 2", &["batch is given twice"]);
     answers("precision = bf16", "line 1, column 13", &["double quotes"]);
 }
 
@@ -404,6 +421,7 @@ fn an_old_key_is_set_with_a_note_and_excludes_the_new_one() {
     assert_eq!((set(&mut e, "recompute=false"), e.recompute), (Ok(None), Recompute::None));
     assert!(set(&mut e, "optimizer.schedule=true").is_err());
     answers("tape = \"slack\"", "line 1, column 1", &["tape: \"slack\" is text", "write true or false"]);
+    answers("tape = \"held\"\nretain_graph = false", "line 2, column 1", &["retain_graph: ", "take tape out"]);
     answers("recompute = \"none\"\noutputs = \"kept\"", "line 2, column 1", &["recompute under its earlier name"]);
     // What is wrong with an old key's value is shown where it stands.
     answers("\n[data]\nkind = \"shapes\"\ncolour = 2.0", "line 4, column 1", &["data.color_jitter: 2 is more than"]);

@@ -278,7 +278,10 @@ impl Setting {
         let present = former.map_or_else(|| value.clone(), |(_, now)| from_text(now));
         let field = (self.get_mut)(e);
         if !field.read(&present) {
-            return Err(field.too_large(value, self.most().as_deref()).unwrap_or_else(|| wrong(&*field, value)));
+            let most = self.most();
+            return Err(field
+                .too_large(value, most.as_deref())
+                .unwrap_or_else(|| wrong(&*field, value, most.as_deref())));
         }
         let given = value.to_string();
         let given = given.trim();
@@ -317,6 +320,11 @@ impl Setting {
         (self.get)(e).valid()
     }
 
+    /// The key that it had before.
+    pub(crate) fn former_key(&self) -> Option<&'static str> {
+        self.rule.former_key
+    }
+
     /// The most that its limits allow, where they say.
     pub(crate) fn most(&self) -> Option<String> {
         self.rule.limits.high().map(|high| high.to_string())
@@ -334,23 +342,24 @@ pub(crate) fn from_text(text: &str) -> Value {
     text.parse().unwrap_or_else(|_| Value::from(text))
 }
 
-fn wrong(field: &dyn Field, value: &Value) -> Wrong {
+fn wrong(field: &dyn Field, value: &Value, most: Option<&str>) -> Wrong {
     match value.as_str() {
         Some(text) if !field.words().is_empty() => {
             let near = meant(text, field.words());
             let near = near.map(|near| format!("did you mean \"{near}\"? ")).unwrap_or_default();
             (format!("\"{text}\" is not one of its values"), near + &field.valid())
         }
-        text => text.and_then(too_large).unwrap_or_else(|| (field::describe(value), field.valid())),
+        text => text.and_then(|text| too_large(text, most)).unwrap_or_else(|| (field::describe(value), field.valid())),
     }
 }
 
-/// What is wrong with the text of a whole number that no field holds.
-pub(crate) fn too_large(text: &str) -> Option<Wrong> {
+/// What is wrong with the text of a whole number that no field holds; `most` is what the setting's limits allow.
+pub(crate) fn too_large(text: &str, most: Option<&str>) -> Option<Wrong> {
     let digits = text.trim_start_matches(['+', '-']);
     let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
+    let most = || most.map_or_else(|| i64::MAX.to_string(), str::to_owned);
     (is_whole && text.replace('_', "").parse::<i64>().is_err())
-        .then(|| (format!("{text} is too large for a whole number"), format!("write {} or less", i64::MAX)))
+        .then(|| (format!("{text} is too large for a whole number"), format!("write {} or less", most())))
 }
 
 /// How exactly two steps are to be alike.
