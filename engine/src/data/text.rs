@@ -103,7 +103,7 @@ fn about(path: &Path) -> Result<Metadata> {
         return Err(Error::file(path, "this is a folder; choose a file, such as a text or a program"));
     }
     if !about.is_file() {
-        return Err(Error::file(path, "this is not a regular file; choose one that is"));
+        return Err(Error::file(path, "this is a pipe or a device; choose a file, such as a text or a program"));
     }
     Ok(about)
 }

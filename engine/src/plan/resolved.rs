@@ -15,7 +15,7 @@ use crate::{
     data::{self, HostMemory, Inspection, TableFacts},
     device::Target,
     error::{Error, Problem},
-    experiment::{Data, DataKind, DatasetInfo, Experiment, Normalise, Teacher, check::check},
+    experiment::{Data, DatasetInfo, Experiment, Normalise, Teacher, check::check},
     hardware::Machine,
     interop::{self, Spectra},
     nn::Factorable,
@@ -319,10 +319,14 @@ fn of_data(error: Error, data: &Data) -> Problem {
         Error::File { ref path, .. } if data.is_tokenized() && is_tokenizers(path) => {
             Problem::new("data.tokenizer", error.to_string(), "or choose another tokenizer")
         }
-        error if data.kind == DataKind::Table => Problem::new("data.path", error.to_string(), "or choose another file"),
-        error if data.is_tokenized() => Problem::new("data.path", error.to_string(), "or choose another file"),
         error => {
-            Problem::new("data.path", error.to_string(), "choose a folder that holds the files, or another source")
+            let is_file = data.kind.traits().path.is_some_and(|path| path.is_file);
+            let mend = if is_file {
+                "or choose another file"
+            } else {
+                "choose a folder that holds the files, or another source"
+            };
+            Problem::new("data.path", error.to_string(), mend)
         }
     }
 }
@@ -364,5 +368,16 @@ mod tests {
             found(|d| (d.kind, d.flip, d.crop_padding) = (DataKind::Sort, true, 2)),
             ["data.flip", "data.crop_padding"]
         );
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_path_is_mended_by_another_of_its_kind() {
+        let mend = |kind: DataKind| of_data(Error::file("x", "is a pipe"), &Data { kind, ..Data::default() }).mend;
+        for kind in [DataKind::Text, DataKind::Jsonl, DataKind::Table] {
+            assert_eq!(mend(kind), "or choose another file", "{kind:?}");
+        }
+        for kind in [DataKind::Idx, DataKind::Cifar10, DataKind::Images] {
+            assert!(mend(kind).contains("a folder that holds the files"), "{kind:?}");
+        }
     }
 }

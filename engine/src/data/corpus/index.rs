@@ -167,7 +167,7 @@ impl Index {
         let mut file = File::open(&path).map_err(failed)?;
         let about = file.metadata().map_err(failed)?;
         if !about.is_file() {
-            return Err(Error::file(path, "this is not a regular file; choose one that is"));
+            return Err(Error::file(path, "this is a pipe or a device; choose a file that lies on a disk"));
         }
         let is_json = self.is_json && !path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("txt"));
         let begin = beginning(&path, &mut file)?;
