@@ -89,6 +89,11 @@ impl Prediction {
             _ => &[],
         }
     }
+
+    /// What else fits, once it is known of the newest plan.
+    pub(crate) fn newest_options(&self) -> Option<&Options> {
+        (self.options_generation == self.plan_generation).then_some(&self.options)
+    }
 }
 
 /// How much an entry of the log matters.

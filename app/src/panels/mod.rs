@@ -50,7 +50,10 @@ fn without_run(ui: &mut Ui, context: &PanelContext<'_>, what: &str) {
     let first = if is_planned_only {
         "Choose the CPU, or a graphics card that is here, under Device, and press Train"
     } else if state.plan().is_some_and(|plan| !plan.verdict().fits()) {
-        "Choose one of the changes that fit, above, and press Train"
+        match state.prediction.newest_options() {
+            Some(options) if options.has_no_change() => "Raise the budget, or choose a smaller model, and press Train",
+            _ => "Choose one of the changes that fit, above, and press Train",
+        }
     } else {
         "Press Train"
     };

@@ -43,7 +43,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan) {
     if context.state.prediction.obstacle.is_some() {
         return way_back(ui, context);
     }
-    match options(context) {
+    match context.state.prediction.newest_options() {
         None => {
             ui.label(RichText::new("Looking for what else fits…").weak());
         }
@@ -70,12 +70,6 @@ fn way_back(ui: &mut Ui, context: &PanelContext<'_>) {
     {
         context.send.ui(UiCommand::Undo);
     }
-}
-
-/// What else fits, once it is known of the newest plan.
-fn options<'a>(context: &PanelContext<'a>) -> Option<&'a Options> {
-    let prediction = &context.state.prediction;
-    (prediction.options_generation == prediction.plan_generation).then_some(&prediction.options)
 }
 
 /// Why nothing fits, in a share of the line; cut where it is long, with the whole of it on hover.

@@ -39,7 +39,12 @@ pub(crate) struct Options {
 impl Options {
     /// Whether there is nothing to say.
     pub(crate) fn is_empty(&self) -> bool {
-        self.best.is_empty() && self.nearest.is_empty() && self.further.is_empty() && self.shortfall.is_none()
+        self.has_no_change() && self.shortfall.is_none()
+    }
+
+    /// Whether no other configuration was found that fits.
+    pub(crate) fn has_no_change(&self) -> bool {
+        self.best.is_empty() && self.nearest.is_empty() && self.further.is_empty()
     }
 }
 

@@ -80,3 +80,16 @@ fn what_the_present_configuration_takes_is_said_before_during_and_after_a_run() 
     let why = app(&window).state.why_no_training().expect("it does not fit");
     assert!(window.query_by_label(&why).is_some());
 }
+
+#[test]
+fn where_no_change_fits_none_is_told_to_be_chosen() {
+    // Weights and optimizer state alone take more, so that nothing is there to be offered.
+    let mut window = window(Experiment { budget: Bytes::kib(64), ..digits() });
+    until(&mut window, |app| {
+        let options = app.state.prediction.newest_options().filter(|_| app.state.plan().is_some());
+        options.is_some_and(|options| options.shortfall.is_some() && options.has_no_change())
+    });
+    window.run_steps(2);
+    assert!(window.query_by_label_contains("Raise the budget, or choose a smaller model, and press Train").is_some());
+    assert!(window.query_by_label_contains("Choose one of the changes that fit").is_none());
+}
