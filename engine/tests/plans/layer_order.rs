@@ -18,11 +18,26 @@ fn layers(page: &str) -> BTreeMap<String, usize> {
     lines.enumerate().flat_map(|at| -> Vec<_> { names(at) }).collect()
 }
 
-/// The code alone: no comments, and no tests at the end.
+/// The code alone: no comments, and no item that only tests have.
 fn code(text: &str) -> String {
-    let lines =
-        text.lines().take_while(|line| !line.starts_with("#[cfg(test)]") && !line.starts_with("#[cfg(all(test"));
-    lines.map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let mut lines = text.lines().map(|line| line.split("//").next().unwrap_or_default().trim_end());
+    let mut kept = Vec::new();
+    while let Some(line) = lines.next() {
+        if !["#[cfg(test)]", "#[cfg(all(test"].iter().any(|attribute| line.trim_start().starts_with(attribute)) {
+            kept.push(line);
+            continue;
+        }
+        // Up to the end of the item, which is as far to the left as its attribute.
+        let is_last = |next: &str| indent(next) == indent(line) && next.ends_with(['}', ';', ',']);
+        let _ = lines.by_ref().find(|next| is_last(next));
+    }
+    kept.join("\n")
+}
+
+/// Whether `code` has `name` as a word of its own, and not as the name of a feature.
+fn has_word(code: &str, name: &str) -> bool {
+    code.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '"').any(|word| word == name)
 }
 
 /// The modules of the crate's root that code at `depth` names: after `crate::`, or after enough of `super::`.
@@ -107,6 +122,28 @@ fn no_module_uses_one_above_it() {
     arrows.sort();
     arrows.dedup();
     assert!(arrows.is_empty(), "arrows upwards:\n{}", arrows.join("\n"));
+}
+
+#[test]
+fn no_contract_of_a_family_names_a_device() {
+    let mut files = Vec::new();
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/backend/ops"), &mut files);
+    assert!(files.len() > 20, "{files:?}");
+    for file in files {
+        let code = code(&fs::read_to_string(&file).expect("text"));
+        for device in ["cpu", "cuda"] {
+            assert!(!has_word(&code, device), "{} names {device}", file.display());
+        }
+    }
+}
+
+#[test]
+fn code_after_what_only_tests_have_is_read() {
+    let text = "#[cfg(test)]\nuse a::b;\nuse crate::plan;\n#[cfg(test)]\nimpl A {\n    fn f() {\n    }\n}\nstruct B {\n    \
+                #[cfg(test)]\n    c: crate::train::C,\n    d: crate::data::D, // crate::store\n}\n#[cfg(all(test, unix))]\n\
+                mod tests {\n    use crate::report;\n}\n";
+    assert_eq!(used(&code(text), 1), ["plan", "data"]);
+    assert!(has_word("use a::{b, cpu};", "cpu") && !has_word("fn cpu_scratch() {}", "cpu"));
 }
 
 #[test]

@@ -14,7 +14,6 @@ use crate::backend::ops::Attention;
 use crate::error::Result;
 use std::ops::Range;
 
-pub(in crate::backend) use self::cached::cached_elements;
 use self::{
     cached::cached,
     forward::{forward, forward_plain},
@@ -27,7 +26,7 @@ use super::{
     matrix::{MatMut, MatRef},
     parallel,
 };
-use crate::backend::AttentionShape;
+use crate::backend::{AttentionShape, scratch::on_cpu::ATTENTION_FLOPS};
 
 /// Runs a kernel of this family.
 pub(super) fn launch(kernel: &Attention, o: &Operands<'_>) -> Result<()> {
@@ -61,8 +60,6 @@ const KEYS: usize = 64;
 const BLOCK: usize = 8192;
 /// Bytes of the rows of probabilities that plain attention computes in scratch.
 const PLAIN_BYTES: usize = 128 << 10;
-/// Multiplications and additions below which one thread does it all.
-const PARALLEL_FLOPS: usize = 1 << 20;
 /// Sequences times key heads from which on each is one piece of the gradient.
 const FUSED_PIECES: usize = 4;
 
@@ -105,7 +102,7 @@ impl AttentionTiling {
     }
 
     fn is_parallel(&self) -> bool {
-        4 * self.s.batch * self.s.heads * self.s.pairs() * self.s.head_dim >= PARALLEL_FLOPS
+        4 * self.s.batch * self.s.heads * self.s.pairs() * self.s.head_dim >= ATTENTION_FLOPS
     }
 
     /// Whether the gradient visits each pair once: a piece is a sequence and a key head, and adds the gradients of its

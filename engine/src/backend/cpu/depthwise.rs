@@ -12,7 +12,7 @@ use crate::error::Result;
 use std::ops::Range;
 
 use super::{float::Float, parallel, scratch::Scratch, simd::simd};
-use crate::backend::Window;
+use crate::backend::{Window, scratch::on_cpu};
 
 /// Runs a kernel of this family.
 pub(super) fn launch(kernel: &Depthwise, o: &Operands<'_>) -> Result<()> {
@@ -27,13 +27,6 @@ pub(super) fn launch(kernel: &Depthwise, o: &Operands<'_>) -> Result<()> {
         }
         Ok(())
     }, else o.unsupported())
-}
-
-/// Parts of the batch whose weight gradients are summed apart: fixed by the geometry, so that the sum is too.
-pub(in crate::backend) fn segments(w: &Window) -> usize {
-    let bytes = w.size * w.size * w.channels * 8;
-    let rows = w.batch * w.out_height();
-    if w.out_pixels() * w.taps() < parallel::GRAIN { 1 } else { ((64 << 10) / bytes).clamp(1, 16).min(rows) }
 }
 
 /// [`Depthwise::Forward`](crate::backend::ops::Depthwise::Forward).
@@ -62,7 +55,7 @@ fn input_gradient<T: Float>(w: &Window, dy: &[T], weights: &[T], dx: &mut [T]) {
 
 /// [`Depthwise::WeightGrad`](crate::backend::ops::Depthwise::WeightGrad).
 fn weight_gradient<T: Float, W: Float<Acc = T::Acc>>(w: &Window, accumulate: bool, x: &[T], dy: &[T], dw: &mut [W]) {
-    let (segments, rows, taps) = (segments(w), w.batch * w.out_height(), w.taps());
+    let (segments, rows, taps) = (on_cpu::depthwise_parts(w), w.batch * w.out_height(), w.taps());
     let mut sums = Scratch::<T::Acc>::new(segments * taps);
     parallel::pieces(segments, segments > 1, parallel::rows(sums.elements(), taps), |s, sums| {
         sums.fill(T::Acc::ZERO);

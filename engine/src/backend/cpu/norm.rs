@@ -1,6 +1,6 @@
 //! Normalisations: by the statistics of a batch and by those of each row.
 
-pub(in crate::backend) mod batch;
+mod batch;
 mod row;
 
 use std::cell::RefMut;

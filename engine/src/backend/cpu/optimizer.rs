@@ -4,11 +4,11 @@
 //! pass, so that it never lags behind. The factored rule reads the gradient three times, because it needs sums over rows
 //! and columns before it can step; see its file.
 
-pub(in crate::backend) mod adafactor;
-pub(in crate::backend) mod apollo;
+mod adafactor;
+mod apollo;
 mod clip;
 mod flash;
-pub(in crate::backend) mod four_bit;
+mod four_bit;
 pub(in crate::backend::cpu) mod quantised;
 
 use half::{bf16, f16};

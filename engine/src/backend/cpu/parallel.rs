@@ -6,8 +6,7 @@
 
 use std::ops::Range;
 
-/// Elements below which a loop over memory stays on one thread.
-pub(super) const GRAIN: usize = 32 << 10;
+pub(super) use crate::backend::scratch::on_cpu::GRAIN;
 
 /// The output of pieces of work, which can be split between two pieces.
 pub(super) trait Cut: Send + Sized {

@@ -4,6 +4,7 @@ use super::{by_type::by_float, operands::Operands};
 use super::{float::Float, matrix::MatMut, parallel, scratch::Scratch, simd::simd};
 use crate::backend::AttentionShape;
 use crate::backend::ops::Rotary;
+use crate::backend::scratch::on_cpu;
 use crate::error::Result;
 
 /// Runs the kernel.
@@ -28,7 +29,7 @@ struct Angles {
 impl Angles {
     fn new(s: &AttentionShape, base: f64, is_inverse: bool) -> Self {
         let half = s.head_dim / 2;
-        Self { room: Scratch::new(4 * half), half, base, sign: if is_inverse { -1.0 } else { 1.0 } }
+        Self { room: Scratch::new(on_cpu::rotary_angles(s)), half, base, sign: if is_inverse { -1.0 } else { 1.0 } }
     }
 
     /// The rotation of pair `i` from one position to the next.
@@ -59,11 +60,6 @@ impl Angles {
             (*sin, *cos) = (*sin * step_cos + *cos * step_sin, *cos * step_cos - *sin * step_sin);
         }
     }
-}
-
-/// Elements of f64 that a thread takes.
-pub(in crate::backend) fn scratch_elements(s: &AttentionShape) -> usize {
-    4 * (s.head_dim / 2)
 }
 
 /// [`Rotary`](crate::backend::ops::Rotary).

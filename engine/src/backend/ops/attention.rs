@@ -6,7 +6,10 @@ mod shape;
 pub use self::{cached::CachedAttention, shape::AttentionShape};
 use super::{Contract, OperandBytes, products};
 use crate::{
-    backend::{Backend, DType, Executor, Tensor, cpu, scratch::gemm},
+    backend::{
+        Backend, DType, Executor, Tensor,
+        scratch::{gemm, on_cpu},
+    },
     error::Result,
     memory::Category,
 };
@@ -91,7 +94,7 @@ impl Contract for Attention {
             Self::EfficientGrad(s) | Self::PlainGrad(s) => {
                 s.batch * s.heads * s.length * dtype.accumulator().size() + gemm::attention_grad(s, dtype, threads)
             }
-            Self::Cached(cached) => cpu::attention::cached_elements(cached, threads) * dtype.accumulator().size(),
+            Self::Cached(cached) => on_cpu::cached_elements(cached, threads) * dtype.accumulator().size(),
         }
     }
 

@@ -2,7 +2,10 @@
 
 use super::{Contract, GradInto, OperandBytes, Window, products};
 use crate::{
-    backend::{Backend, DType, Executor, Tensor, cpu, scratch::split_reduction},
+    backend::{
+        Backend, DType, Executor, Tensor,
+        scratch::{on_cpu, split_reduction},
+    },
     error::Result,
 };
 
@@ -64,7 +67,7 @@ impl Contract for Depthwise {
     fn cpu_scratch_bytes(&self, dtype: DType, _threads: usize) -> usize {
         match self {
             Self::Forward(_) | Self::InputGrad(_) => 0,
-            Self::WeightGrad { window: w, .. } => cpu::depthwise::segments(w) * w.taps() * dtype.accumulator().size(),
+            Self::WeightGrad { window: w, .. } => on_cpu::depthwise_parts(w) * w.taps() * dtype.accumulator().size(),
         }
     }
 

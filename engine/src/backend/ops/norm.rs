@@ -2,7 +2,10 @@
 
 use super::{Contract, GradInto, OperandBytes, Rows};
 use crate::{
-    backend::{Backend, DType, Executor, Tensor, cpu, scratch::split_reduction},
+    backend::{
+        Backend, DType, Executor, Tensor,
+        scratch::{on_cpu, split_reduction},
+    },
     error::Result,
     memory::Category,
 };
@@ -153,7 +156,7 @@ impl Contract for Norm {
     }
 
     fn cpu_scratch_bytes(&self, _dtype: DType, _threads: usize) -> usize {
-        self.summed_over_rows().map_or(0, |extents| cpu::norm::batch::scratch_elements(extents) * size_of::<f64>())
+        self.summed_over_rows().map_or(0, |extents| on_cpu::row_sums(extents) * size_of::<f64>())
     }
 
     fn cuda_scratch_bytes(&self, _dtype: DType) -> usize {

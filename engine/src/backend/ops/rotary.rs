@@ -2,7 +2,7 @@
 
 use super::{AttentionShape, Contract, OperandBytes};
 use crate::{
-    backend::{Backend, DType, Executor, Tensor, cpu},
+    backend::{Backend, DType, Executor, Tensor, scratch::on_cpu},
     error::Result,
 };
 
@@ -40,7 +40,7 @@ impl Contract for Rotary {
 
     fn cpu_scratch_bytes(&self, _dtype: DType, threads: usize) -> usize {
         // A position's angles on each thread.
-        threads.clamp(1, self.shape.length.max(1)) * cpu::rotary::scratch_elements(&self.shape) * size_of::<f64>()
+        threads.clamp(1, self.shape.length.max(1)) * on_cpu::rotary_angles(&self.shape) * size_of::<f64>()
     }
 
     fn cuda_scratch_bytes(&self, _dtype: DType) -> usize {

@@ -6,4 +6,5 @@
 
 pub(in crate::backend) mod gemm;
 pub(in crate::backend) mod int8;
+pub(in crate::backend) mod on_cpu;
 pub(in crate::backend) mod split_reduction;

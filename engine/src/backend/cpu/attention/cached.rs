@@ -9,34 +9,20 @@ use super::{
         scratch::Scratch,
         simd::simd,
     },
-    PARALLEL_FLOPS, carve, scale,
+    carve, scale,
 };
-use crate::backend::ops::CachedAttention;
-
-/// Elements of scratch for the logits of a query and for its result.
-fn scratch_sizes(cached: &CachedAttention) -> [usize; 2] {
-    [cached.places, cached.shape.head_dim]
-}
-
-/// Whether it is worth waking a thread for as many keys as there is room for.
-fn is_parallel(cached: &CachedAttention) -> bool {
-    4 * cached.shape.rows() * cached.shape.width() * cached.places >= PARALLEL_FLOPS
-}
-
-/// Elements of scratch of all the queries that are worked on at once.
-pub(in crate::backend) fn cached_elements(cached: &CachedAttention, threads: usize) -> usize {
-    let pieces = cached.shape.rows() * cached.shape.heads;
-    let at_once = if is_parallel(cached) { threads.clamp(1, pieces.max(1)) } else { 1 };
-    at_once * scratch_sizes(cached).iter().sum::<usize>()
-}
+use crate::backend::{
+    ops::CachedAttention,
+    scratch::on_cpu::{cached_is_parallel, cached_sizes},
+};
 
 /// [`Attention::Cached`](crate::backend::ops::Attention::Cached).
 pub(in super::super) fn cached<T: Float>(cached: &CachedAttention, qkv: &[T], kept: &[T], y: &mut [T]) {
-    let (s, whole, sizes) = (&cached.shape, cached.whole(), scratch_sizes(cached));
+    let (s, whole, sizes) = (&cached.shape, cached.whole(), cached_sizes(cached));
     let (dim, shared, scale) = (s.head_dim, s.heads / s.kv_heads, scale(s));
     // A piece is a query of a head.
     let pieces = s.rows() * s.heads;
-    parallel::pieces(pieces, is_parallel(cached), parallel::rows(y, dim), |piece, y| {
+    parallel::pieces(pieces, cached_is_parallel(cached), parallel::rows(y, dim), |piece, y| {
         let (row, head) = (piece / s.heads, piece % s.heads);
         let mut scratch = Scratch::<T::Acc>::new(sizes.iter().sum());
         let [logits, result] = carve(scratch.elements(), sizes);

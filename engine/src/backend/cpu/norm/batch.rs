@@ -10,24 +10,12 @@ use crate::backend::cpu::{
     simd::simd,
 };
 use crate::backend::ops::Rows;
+use crate::backend::scratch::on_cpu::{row_parts, row_sums};
 
 /// Rows summed in the type of arithmetic.
 const CHUNK: usize = 64;
 /// Channels normalised at a time.
 const BLOCK: usize = 64;
-/// Bytes for the sums of parts.
-const ROOM_BYTES: usize = 192 << 10;
-
-/// Parts of the rows that are summed apart.
-pub(in crate::backend::cpu) fn parts(e: &Rows) -> usize {
-    let by_room = ROOM_BYTES / (2 * size_of::<f64>() * e.columns.max(1));
-    if e.rows * e.columns < 2 * parallel::GRAIN { 1 } else { by_room.clamp(1, 8).min(e.rows) }
-}
-
-/// Elements of f64 that the sums take.
-pub(in crate::backend) fn scratch_elements(e: &Rows) -> usize {
-    parts(e) * 2 * e.columns
-}
 
 /// The forward pass by the batch's own statistics.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +41,7 @@ impl Norm {
     ) {
         let Rows { rows, columns } = self.extents;
         let shift = &x[..columns];
-        let mut room = Scratch::<f64>::new(scratch_elements(&self.extents));
+        let mut room = Scratch::<f64>::new(row_sums(&self.extents));
         let sums = sum(&self.extents, x, shift, &[], |x| x.up(), &mut room);
         let [mean, inverse] = statistics;
         let [running_mean, running_variance] = running;
@@ -102,7 +90,7 @@ pub(super) fn gradient<T: Float, W: Float<Acc = T::Acc>>(
 ) {
     let Rows { rows, columns } = *extents;
     let [mean, inverse] = statistics;
-    let mut room = Scratch::<f64>::new(scratch_elements(extents));
+    let mut room = Scratch::<f64>::new(row_sums(extents));
     let sums = sum(extents, x, mean, dy, |mean| mean, &mut room);
     let add = |to: &mut W, value: f64| {
         let before = if accumulate { to.up() } else { T::Acc::ZERO };
@@ -148,7 +136,7 @@ fn sum<'r, T: Float, S: Copy + Send + Sync>(
     up: impl Fn(S) -> T::Acc + Copy + Send + Sync,
     room: &'r mut Scratch<f64>,
 ) -> &'r mut [f64] {
-    let (Rows { rows, columns }, parts) = (*extents, parts(extents));
+    let (Rows { rows, columns }, parts) = (*extents, row_parts(extents));
     parallel::pieces(parts, parts > 1, parallel::rows(room.elements(), 2 * columns), |p, sums| {
         let range = p * rows / parts * columns..(p + 1) * rows / parts * columns;
         let dy = if dy.is_empty() { dy } else { &dy[range.clone()] };

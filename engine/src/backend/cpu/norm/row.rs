@@ -3,7 +3,6 @@
 //! Sums along a row have sixteen lanes of the type of arithmetic. Sums over rows, for the gradients of parameters, are in
 //! f64, part by part. The extents alone decide the parts.
 
-use super::batch::{parts, scratch_elements};
 use crate::backend::cpu::{
     float::{Accumulator, Float},
     lanes::{LANES, dot, sum},
@@ -12,6 +11,7 @@ use crate::backend::cpu::{
     simd::simd,
 };
 use crate::backend::ops::Rows;
+use crate::backend::scratch::on_cpu::{row_parts, row_sums};
 
 /// Rows whose gradients by the parameters are summed in the type of arithmetic.
 const CHUNK: usize = 16;
@@ -46,8 +46,8 @@ pub(super) fn gradient<T: Float, W: Float<Acc = T::Acc>>(
     dy: &mut [T],
     [dweight, dbias]: [&mut [W]; 2],
 ) {
-    let (Rows { rows, columns }, parts) = (*extents, parts(extents));
-    let mut room = Scratch::<f64>::new(scratch_elements(extents));
+    let (Rows { rows, columns }, parts) = (*extents, row_parts(extents));
+    let mut room = Scratch::<f64>::new(row_sums(extents));
     let of = (parallel::rows(room.elements(), 2 * columns), parallel::parts(dy, |p| p * rows / parts * columns));
     parallel::pieces(parts, parts > 1, of, |p, (sums, dy)| {
         let rows = p * rows / parts..(p + 1) * rows / parts;

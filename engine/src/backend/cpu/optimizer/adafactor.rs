@@ -8,12 +8,12 @@ use super::write_copy;
 use crate::backend::{
     cpu::{
         float::{Accumulator, Float},
-        norm::batch,
         parallel::{self, Cut},
         scratch::Scratch,
         simd::simd,
     },
     ops::{Rows, Update, UpdateRule},
+    scratch::on_cpu::row_parts,
 };
 
 /// Added to every square.
@@ -24,16 +24,6 @@ const CLIP: f64 = 1.0;
 const PARTS: usize = 8;
 /// Lanes of a sum.
 const LANES: usize = 16;
-
-/// Bytes of scratch for a matrix: the sums of the parts, then a scale for each column.
-pub(in crate::backend) fn scratch_bytes(extents: &Rows, width: usize) -> usize {
-    if extents.rows == 1 { 0 } else { (sums(extents) * size_of::<f64>()).max(extents.columns * width) }
-}
-
-/// Elements of the parts' sums over columns.
-fn sums(extents: &Rows) -> usize {
-    batch::parts(extents) * extents.columns
-}
 
 /// One update.
 pub(super) struct Adafactor<'a> {
@@ -63,7 +53,7 @@ impl Adafactor<'_> {
         let (scales, row_means) = (&*scales.elements(), &*row_means);
         let mean = row_means.iter().map(|r| r.to_f64()).sum::<f64>() / rows as f64;
         // The squares of `grad / sqrt(v)`, but for the scale of the gradient.
-        let parts = batch::parts(&self.extents);
+        let parts = row_parts(&self.extents);
         let squares = by_parts(parts, (), |p, ()| {
             let part = p * rows / parts..(p + 1) * rows / parts;
             let grad = &grad[part.start * columns..part.end * columns];
@@ -115,8 +105,8 @@ impl Adafactor<'_> {
     /// Moves the means of squares.
     fn means<G: Float>(&self, grad: &[G], row_means: &mut [G::Acc], column_means: &mut [G::Acc]) {
         let Rows { rows, columns } = self.extents;
-        let parts = batch::parts(&self.extents);
-        let mut room = Scratch::<f64>::new(sums(&self.extents));
+        let parts = row_parts(&self.extents);
+        let mut room = Scratch::<f64>::new(UpdateRule::adafactor_sums(&self.extents));
         let (keep, take) = self.shares();
         let scale = self.update.grad_scale * self.update.grad_scale;
         let moved = |before: G::Acc, sum: f64, count: usize| {

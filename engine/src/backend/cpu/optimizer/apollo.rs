@@ -9,12 +9,12 @@ use crate::{
     backend::{
         cpu::{
             float::{Accumulator, Float},
-            norm::batch,
             parallel,
             scratch::Scratch,
             simd::simd,
         },
         ops::{Moments, Rows, Update, UpdateRule},
+        scratch::on_cpu::row_parts,
     },
     rng::Rng,
 };
@@ -23,16 +23,6 @@ use crate::{
 const PARTS: usize = 8;
 /// Lanes of a sum.
 const LANES: usize = 16;
-
-/// Bytes of scratch: the direction, and the gradient's part in it: of a wide matrix the sums of the parts.
-pub(in crate::backend) fn scratch_bytes(extents: &Rows) -> usize {
-    let sums = if is_tall(extents) { extents.rows } else { batch::parts(extents) * extents.columns };
-    (extents.rows.min(extents.columns) + sums) * size_of::<f64>()
-}
-
-fn is_tall(extents: &Rows) -> bool {
-    extents.rows > extents.columns
-}
 
 /// One update.
 pub(super) struct ApolloMini<'a> {
@@ -56,15 +46,12 @@ impl ApolloMini<'_> {
         copy: Option<&mut [C]>,
     ) {
         let Rows { rows, columns } = self.extents;
-        let mut room = Scratch::<f64>::new(scratch_bytes(&self.extents) / size_of::<f64>());
+        let mut room = Scratch::<f64>::new(UpdateRule::apollo_sums(&self.extents));
         let (direction, sums) = room.elements().split_at_mut(rows.min(columns));
         let rng = Rng::from_key(self.key);
         (0..).zip(&mut *direction).for_each(|(i, p)| *p = rng.normal(i));
-        let squares = if is_tall(&self.extents) {
-            self.by_row(grad, direction, sums)
-        } else {
-            self.by_column(grad, direction, sums)
-        };
+        let squares =
+            if rows > columns { self.by_row(grad, direction, sums) } else { self.by_column(grad, direction, sums) };
         let share = self.adapted(&sums[..rows.max(columns)], first, second);
         let update = self.update;
         let size = share * squares.sqrt() * update.grad_scale.abs();
@@ -103,7 +90,7 @@ impl ApolloMini<'_> {
     /// Of a matrix with few rows: the sum of each column times `direction` to the first of `sums`. Gives the sum of squares.
     fn by_column<G: Float>(&self, grad: &[G], direction: &[f64], sums: &mut [f64]) -> f64 {
         let Rows { rows, columns } = self.extents;
-        let parts = batch::parts(&self.extents);
+        let parts = row_parts(&self.extents);
         let bound = |p: usize| p * rows / parts;
         let mut squares = [0.0; PARTS];
         let of = (parallel::rows(&mut squares, 1), parallel::rows(sums, columns));

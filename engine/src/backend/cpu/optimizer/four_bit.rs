@@ -11,12 +11,12 @@ use super::{Adam, write_copy};
 use crate::backend::{
     cpu::{
         float::{Accumulator, Float},
-        norm::batch,
         parallel,
         scratch::Scratch,
         simd::simd,
     },
     ops::{Moments, Rows, Update, UpdateRule},
+    scratch::on_cpu::row_parts,
 };
 
 const BLOCK: usize = UpdateRule::BLOCK_OF_4_BITS;
@@ -47,11 +47,6 @@ const EVEN: [f32; 16] = {
     values
 };
 
-/// Bytes of scratch: of a matrix the new largest of each row, and those of each column part by part.
-pub(in crate::backend) fn scratch_bytes(extents: &Rows) -> usize {
-    if extents.rows == 1 { 0 } else { (extents.rows + batch::parts(extents) * extents.columns) * size_of::<f32>() }
-}
-
 /// Both moments between updates.
 pub(super) struct States<'a> {
     /// Codes of the first, and the largest of each block.
@@ -76,7 +71,7 @@ pub(super) fn adamw<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
     let (by_row, Some(by_column)) = scales else {
         return pass(constants, grad, weight, first, (second, Some(scales.0)), None, copy);
     };
-    let mut room = Scratch::<f32>::new(scratch_bytes(extents) / size_of::<f32>());
+    let mut room = Scratch::<f32>::new(UpdateRule::four_bit_sums(extents));
     let (rows, columns) = room.elements().split_at_mut(extents.rows);
     let old = Largest { rows: &*by_row, columns: &*by_column };
     maxima(constants, extents, grad, &*second, &old, (&mut *rows, &mut *columns));
@@ -113,7 +108,7 @@ fn maxima<G: Float>(
     old: &Largest<'_>,
     (rows, columns): (&mut [f32], &mut [f32]),
 ) {
-    let (width, parts) = (extents.columns, batch::parts(extents));
+    let (width, parts) = (extents.columns, row_parts(extents));
     let bound = |p: usize| p * extents.rows / parts;
     let of = (parallel::parts(rows, bound), parallel::rows(columns, width));
     parallel::pieces(parts, parts > 1, of, |p, (tops, columns)| {

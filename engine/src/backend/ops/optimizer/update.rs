@@ -8,9 +8,9 @@ use super::{
     state::{StateLayout, StateSpec, StateValues},
 };
 use crate::{
-    backend::{
-        cpu,
-        scratch::split_reduction::{self, UPDATE_SPLITS, update_row_splits},
+    backend::scratch::{
+        on_cpu::row_parts,
+        split_reduction::{self, UPDATE_SPLITS, update_row_splits},
     },
     tensor::{DType, Shape},
 };
@@ -205,7 +205,6 @@ impl UpdateRule {
     /// Scratch of one update of a weight that is updated in `dtype`. A rule that goes element by element, or block by block,
     /// has none.
     pub(super) fn scratch_bytes(&self, dtype: DType) -> Scratch {
-        use cpu::optimizer::{adafactor, apollo, four_bit};
         match self {
             Self::Sgd
             | Self::Momentum { .. }
@@ -217,16 +216,38 @@ impl UpdateRule {
             | Self::RmsProp { .. }
             | Self::Lion { .. } => Scratch { cpu: 0, gpu: 0 },
             Self::AdamW4 { extents, .. } => {
-                Scratch { cpu: four_bit::scratch_bytes(extents), gpu: four_bit_on_gpu(extents) }
+                let cpu = Self::four_bit_sums(extents) * size_of::<f32>();
+                Scratch { cpu, gpu: four_bit_on_gpu(extents) }
             }
             Self::ApolloMini { extents, .. } => {
-                Scratch { cpu: apollo::scratch_bytes(extents), gpu: apollo_on_gpu(extents) }
+                let cpu = Self::apollo_sums(extents) * size_of::<f64>();
+                Scratch { cpu, gpu: apollo_on_gpu(extents) }
             }
             Self::Adafactor { extents, .. } => {
-                let width = dtype.accumulator().size();
-                Scratch { cpu: adafactor::scratch_bytes(extents, width), gpu: adafactor_on_gpu(extents) }
+                // Sums and scales do not live at the same time.
+                let scales = extents.columns * dtype.accumulator().size();
+                let of_matrix = (Self::adafactor_sums(extents) * size_of::<f64>()).max(scales);
+                Scratch { cpu: if extents.rows == 1 { 0 } else { of_matrix }, gpu: adafactor_on_gpu(extents) }
             }
         }
+    }
+
+    /// Elements of f64 that the factored update of a matrix sums its columns in on the CPU, part by part.
+    pub(in crate::backend) fn adafactor_sums(extents: &Rows) -> usize {
+        row_parts(extents) * extents.columns
+    }
+
+    /// Elements of f64 that APOLLO-Mini's update takes on the CPU: the direction, and the gradient's part in it, of a wide
+    /// matrix the sums of the parts.
+    pub(in crate::backend) fn apollo_sums(extents: &Rows) -> usize {
+        let Rows { rows, columns } = *extents;
+        rows.min(columns) + if rows > columns { rows } else { row_parts(extents) * columns }
+    }
+
+    /// Elements of f32 that the update with 4-bit moments takes on the CPU: of a matrix the new largest of each row, and those
+    /// of each column part by part.
+    pub(in crate::backend) fn four_bit_sums(extents: &Rows) -> usize {
+        if extents.rows == 1 { 0 } else { extents.rows + row_parts(extents) * extents.columns }
     }
 
     /// Whether it may update a weight of `elements`.
