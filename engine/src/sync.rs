@@ -1,4 +1,5 @@
-//! A mutex that a panic does not poison: what it guards is valid between any two statements, so the next thread goes on.
+//! A mutex that a panic does not poison: what it guards is valid between any two statements, so the next thread goes on; and
+//! what waits for it to change.
 //!
 //! It is the standard library's, which never allocates. A lock that allocates when it first waits, as `parking_lot`'s does,
 //! would show in the memory measured of a run.
@@ -23,6 +24,24 @@ impl<T> Mutex<T> {
     /// What it guards.
     pub(crate) fn into_inner(self) -> T {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits until another thread says that what a [`Mutex`] guards has changed.
+#[cfg(feature = "cuda")]
+#[derive(Debug, Default)]
+pub(crate) struct Condvar(std::sync::Condvar);
+
+#[cfg(feature = "cuda")]
+impl Condvar {
+    /// Lets go of the lock until another thread calls [`Condvar::notify_all`], or for no reason.
+    pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes all who wait.
+    pub(crate) fn notify_all(&self) {
+        self.0.notify_all();
     }
 }
 

@@ -382,7 +382,15 @@ impl Model {
         match self.kind {
             kind if self.norm_epsilon > 0.0 && kind.uses(ModelSetting::NormEpsilon) => self.norm_epsilon,
             ModelKind::Llama | ModelKind::Gpt2 => 1e-5,
-            _ => 1e-6,
+            ModelKind::Vit | ModelKind::Mixer => 1e-6,
+            // They have no norms of rows.
+            ModelKind::Mlp
+            | ModelKind::Cnn
+            | ModelKind::Sepcnn
+            | ModelKind::Resnet
+            | ModelKind::Mobilenetv1
+            | ModelKind::Mobilenetv2
+            | ModelKind::Unet => 1e-6,
         }
     }
 

@@ -6,24 +6,29 @@
 
 use super::{
     Block, Layers, Parts,
-    transformer::{NORMAL, Style},
+    transformer::{Form, NORMAL, Style},
 };
 use crate::{
     backend::Backend,
     data::DatasetInfo,
     error::Result,
-    experiment::{Model, ModelKind},
+    experiment::Model,
     layer_path::{LayerPath, Scope},
     nn::{Embedding, Init, Linear, Positions},
 };
 
-pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &DatasetInfo) -> Result<Parts<B>> {
+pub(super) fn build<B: Backend>(
+    init: &mut Init<'_, B>,
+    model: &Model,
+    info: &DatasetInfo,
+    form: Form,
+) -> Result<Parts<B>> {
     let [length, vocabulary] = info.tokens()?;
-    let style = Style { model, length };
+    let style = Style { model, form, length };
     let embedding = Embedding::new(init, &LayerPath::embedding(), vocabulary, model.width, NORMAL)?;
     let table = embedding.table().clone();
     let mut layers: Layers<B> = vec![Box::new(embedding)]; // [batch * length, width]
-    if model.kind == ModelKind::Gpt2 {
+    if form == Form::Gpt2 {
         layers.push(Box::new(Positions::new(init, "positions", length, model.width, NORMAL)?));
     }
     layers.extend(style.dropout(init, "dropout"));

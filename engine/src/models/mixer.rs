@@ -6,7 +6,7 @@
 
 use super::{
     Block, Layers, Parts,
-    transformer::{Style, patches},
+    transformer::{Form, Style, patches},
     vit::patch_shape,
 };
 use crate::{
@@ -22,7 +22,7 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &Da
     let executor = init.executor();
     let [down, across] = patches(model, info)?;
     let (length, width) = (down * across, model.width);
-    let style = Style { model, length };
+    let style = Style { model, form: Form::Vit, length };
     // [batch, down, across, width]
     let mut layers: Layers<B> = vec![Box::new(Conv2d::with(init, "patches", patch_shape(model, info)?)?)];
     let mut blocks = Vec::with_capacity(model.depth);

@@ -27,6 +27,7 @@ pub use factored::FactoredSize;
 
 use block::{Block, run_blocks, skips_taken};
 use segments::Segment;
+use transformer::Form;
 
 type Layers<B> = Vec<Box<dyn Layer<B>>>;
 
@@ -109,7 +110,8 @@ impl<B: Backend> Model<B> {
             ModelKind::Mobilenetv2 => mobilenet::build_v2(init, &experiment.model, info),
             ModelKind::Vit => vit::build(init, &experiment.model, info),
             ModelKind::Mixer => mixer::build(init, &experiment.model, info),
-            ModelKind::Gpt2 | ModelKind::Llama => decoder::build(init, &experiment.model, info),
+            ModelKind::Gpt2 => decoder::build(init, &experiment.model, info, Form::Gpt2),
+            ModelKind::Llama => decoder::build(init, &experiment.model, info, Form::Llama),
             ModelKind::Unet => unet::build(init, &experiment.model, info),
         }?;
         // Checks and menus ask for the blocks of a model that is not built.

@@ -7,7 +7,7 @@ use crate::{
     backend::{AttentionShape, Backend, Executor, ops::ActivationFunction},
     data::DatasetInfo,
     error::Result,
-    experiment::{Model, ModelKind},
+    experiment::Model,
     layer_path::LayerPath,
     nn::{Attention, Dropout, Init, LayerNorm, Linear, QueryKeyNorm, Residual, RmsNorm, Rotary, Smooth, Start, SwiGlu},
 };
@@ -15,10 +15,20 @@ use crate::{
 /// Standard deviation of weights before training, as GPT-2, Llama and ViT have it.
 pub(super) const NORMAL: Start = Start::Normal { std: 0.02 };
 
+/// Whose norms, activations and projections blocks have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Gpt2,
+    Llama,
+    /// Of vision transformers; mixers have its norms.
+    Vit,
+}
+
 /// What is the same in every block.
 #[derive(Clone, Copy)]
 pub(super) struct Style<'a> {
     pub(super) model: &'a Model,
+    pub(super) form: Form,
     /// Rows of one sample.
     pub(super) length: usize,
 }
@@ -27,12 +37,11 @@ impl Style<'_> {
     /// The attention of every block; each input gives the batch.
     fn attention(&self) -> AttentionShape {
         let Model { kind, heads, kv_heads, window, .. } = *self.model;
-        let is_llama = kind == ModelKind::Llama;
         AttentionShape {
             batch: 0,
             length: self.length,
             heads,
-            kv_heads: if is_llama { kv_heads } else { heads },
+            kv_heads: if self.is_llama() { kv_heads } else { heads },
             head_dim: self.model.head_width(),
             is_causal: kind.is_decoder(),
             window: if kind.is_decoder() { window } else { 0 },
@@ -40,15 +49,15 @@ impl Style<'_> {
     }
 
     fn is_llama(&self) -> bool {
-        self.model.kind == ModelKind::Llama
+        self.form == Form::Llama
     }
 
     /// The weights of a projection onto the residual stream. GPT-2 (Radford et al. 2019) shrinks them, because the stream is a
     /// sum over two of them a block.
     fn onto_stream(&self) -> Start {
-        match self.model.kind {
-            ModelKind::Gpt2 => Start::Normal { std: 0.02 / (2.0 * self.model.depth as f64).sqrt() },
-            _ => NORMAL,
+        match self.form {
+            Form::Gpt2 => Start::Normal { std: 0.02 / (2.0 * self.model.depth as f64).sqrt() },
+            Form::Llama | Form::Vit => NORMAL,
         }
     }
 
@@ -67,9 +76,9 @@ impl Style<'_> {
     /// The norm of this family over `width`.
     pub(super) fn norm<B: Backend>(&self, init: &mut Init<'_, B>, path: &str) -> Result<Layers<B>> {
         let (width, epsilon) = (self.model.width, self.model.epsilon());
-        Ok(match self.model.kind {
-            ModelKind::Llama => vec![Box::new(RmsNorm::new(init, path, width, epsilon)?)],
-            _ => vec![Box::new(LayerNorm::new(init, path, width, epsilon)?)],
+        Ok(match self.form {
+            Form::Llama => vec![Box::new(RmsNorm::new(init, path, width, epsilon)?)],
+            Form::Gpt2 | Form::Vit => vec![Box::new(LayerNorm::new(init, path, width, epsilon)?)],
         })
     }
 
@@ -126,10 +135,10 @@ impl Style<'_> {
         let sizes = [width, if is_llama { 2 * hidden } else { hidden }];
         layers.extend(self.dense(init, &path.join("up"), sizes, NORMAL, !is_llama)?);
         let activation = path.join("activation");
-        layers.push(match model.kind {
-            ModelKind::Llama => Box::new(SwiGlu::new(executor, &activation)),
-            ModelKind::Gpt2 => Box::new(Smooth::new(executor, &activation, ActivationFunction::GeluTanh)),
-            _ => Box::new(Smooth::new(executor, &activation, ActivationFunction::Gelu)),
+        layers.push(match self.form {
+            Form::Llama => Box::new(SwiGlu::new(executor, &activation)),
+            Form::Gpt2 => Box::new(Smooth::new(executor, &activation, ActivationFunction::GeluTanh)),
+            Form::Vit => Box::new(Smooth::new(executor, &activation, ActivationFunction::Gelu)),
         });
         let down = self.dense(init, &path.join("down"), [hidden, width], self.onto_stream(), !is_llama)?;
         layers.extend(down);

@@ -5,7 +5,7 @@
 
 use super::{
     Block, Layers, Parts,
-    transformer::{NORMAL, Style, patches},
+    transformer::{Form, NORMAL, Style, patches},
 };
 use crate::{
     backend::Backend,
@@ -20,7 +20,7 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &Da
     let executor = init.executor();
     let [down, across] = patches(model, info)?;
     let length = down * across + 1;
-    let style = Style { model, length };
+    let style = Style { model, form: Form::Vit, length };
     let patch = patch_shape(model, info)?;
     let mut layers: Layers<B> = vec![
         Box::new(Conv2d::with(init, "patches", patch)?), // [batch, down, across, width]

@@ -33,10 +33,11 @@ impl<B: Backend> CodedParam<B> {
         sizes: [usize; 2],
         made: impl Fn(ParamRole, Tensor<B>, usize) -> Param<B>,
     ) -> Result<Option<Self>> {
-        let code = match base {
+        let (code, has_coded_scales) = match base {
             BaseWeights::None => return Ok(None),
-            BaseWeights::Int8 => Code::Int8,
-            BaseWeights::Nf4 | BaseWeights::Nf4Double => Code::Nf4,
+            BaseWeights::Int8 => (Code::Int8, false),
+            BaseWeights::Nf4 => (Code::Nf4, false),
+            BaseWeights::Nf4Double => (Code::Nf4, true),
         };
         let elements = sizes[0] * sizes[1];
         let blocks = code.blocks(elements);
@@ -45,13 +46,14 @@ impl<B: Backend> CodedParam<B> {
             Ok(made(role, tensor, numbers))
         };
         let codes = param(ParamRole::WeightCodes, code.bytes(elements), DType::U8, elements)?;
-        let scales = match base {
-            BaseWeights::Nf4Double => vec![
+        let scales = if has_coded_scales {
+            vec![
                 param(ParamRole::ScaleCodes, blocks, DType::U8, 0)?,
                 param(ParamRole::ScaleTops, blocks.div_ceil(SCALE_BLOCK), DType::F32, 0)?,
                 param(ParamRole::ScaleMean, 1, DType::F32, 0)?,
-            ],
-            _ => vec![param(ParamRole::WeightScales, blocks, DType::F32, 0)?],
+            ]
+        } else {
+            vec![param(ParamRole::WeightScales, blocks, DType::F32, 0)?]
         };
         Ok(Some(Self { code, sizes, codes, scales }))
     }

@@ -12,50 +12,38 @@ use serde_json::{Map, Value};
 pub mod names {
     /// What the names of curves over tests begin with.
     pub const TEST: &str = "test/";
-    /// Mean loss over the effective batch.
-    pub const TRAIN_LOSS: &str = "train/loss";
-    /// Share of the effective batch that was answered right.
-    pub const TRAIN_ACCURACY: &str = "train/accuracy";
-    /// Norm of the whole gradient before clipping.
-    pub const GRADIENT_NORM: &str = "train/gradient_norm";
-    /// The learning rate.
-    pub const LEARNING_RATE: &str = "train/learning_rate";
-    /// Scale of the loss.
-    pub const LOSS_SCALE: &str = "train/loss_scale";
-    /// Samples or tokens a second.
-    pub const THROUGHPUT: &str = "train/throughput";
-    /// Seconds of a step.
-    pub const STEP_SECS: &str = "train/step_secs";
-    /// Measured bytes alive.
-    pub const LIVE: &str = "memory/live_bytes";
-    /// Measured bytes that the allocator held.
-    pub const RESERVED: &str = "memory/reserved_bytes";
-    /// Measured bytes of the process.
-    pub const PROCESS: &str = "memory/process_bytes";
-    /// Mean loss over the test data.
-    pub const TEST_LOSS: &str = "test/loss";
-    /// Share of the test data that was answered right.
-    pub const TEST_ACCURACY: &str = "test/accuracy";
 
-    /// A sentence about a curve of one of these names.
-    pub fn about(name: &str) -> &'static str {
-        match name {
-            TRAIN_LOSS => "Mean loss over the effective batch.",
-            TRAIN_ACCURACY => {
-                "Share of the effective batch that was right; of values, of their variance that is explained."
+    /// A curve is one row: its constant, its name, and the sentence about it.
+    macro_rules! names {
+        ($($name:ident = $word:literal, $about:literal;)+) => {
+            $(
+                #[doc = $about]
+                pub const $name: &str = $word;
+            )+
+
+            /// A sentence about a curve of one of these names; empty for another.
+            pub fn about(name: &str) -> &'static str {
+                const ALL: &[(&str, &str)] = &[$(($name, $about)),+];
+                ALL.iter().find(|(known, _)| *known == name).map_or("", |(_, about)| about)
             }
-            GRADIENT_NORM => "Norm of the whole gradient before clipping.",
-            LEARNING_RATE => "Learning rate of the step.",
-            LOSS_SCALE => "Scale of the loss; 1 without loss scaling.",
-            THROUGHPUT => "Samples or tokens a second.",
-            STEP_SECS => "Seconds of the step.",
-            LIVE => "Measured: the most bytes alive during the step.",
-            RESERVED => "Measured: the most bytes that the allocator held during the step.",
-            PROCESS => "Measured: bytes of the process.",
-            TEST_LOSS => "Mean loss over the test data.",
-            TEST_ACCURACY => "Share of the test data that was right; of values, of their variance that is explained.",
-            _ => "",
-        }
+        };
+    }
+
+    names! {
+        TRAIN_LOSS = "train/loss", "Mean loss over the effective batch.";
+        TRAIN_ACCURACY = "train/accuracy",
+            "Share of the effective batch that was right; of values, of their variance that is explained.";
+        GRADIENT_NORM = "train/gradient_norm", "Norm of the whole gradient before clipping.";
+        LEARNING_RATE = "train/learning_rate", "Learning rate of the step.";
+        LOSS_SCALE = "train/loss_scale", "Scale of the loss; 1 without loss scaling.";
+        THROUGHPUT = "train/throughput", "Samples or tokens a second.";
+        STEP_SECS = "train/step_secs", "Seconds of the step.";
+        LIVE = "memory/live_bytes", "Measured: the most bytes alive during the step.";
+        RESERVED = "memory/reserved_bytes", "Measured: the most bytes that the allocator held during the step.";
+        PROCESS = "memory/process_bytes", "Measured: bytes of the process.";
+        TEST_LOSS = "test/loss", "Mean loss over the test data.";
+        TEST_ACCURACY = "test/accuracy",
+            "Share of the test data that was right; of values, of their variance that is explained.";
     }
 }
 

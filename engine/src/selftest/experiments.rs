@@ -3,14 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::families::{FAMILIES, Family};
+use super::families::{FAMILIES, Family, made};
 use crate::{
     bytes::Bytes,
     device::target,
     experiment::{
         BaseWeights, Batch, CachePlace, Checkpointing, CodedWeights, DataCache, DataKind, EvaluationBatch, Execution,
         Experiment, Frozen, Gpu, OptimizerKind, Placement, PoolPolicy, Precision, Projection, Prune, PruneKind,
-        PruneSchedule, PruneScope, QuantiseKind, Recompute, Targets, UpdateTime,
+        PruneSchedule, PruneScope, QuantiseKind, Recompute, Targets, Task, UpdateTime,
     },
     rng::{Rng, Stream},
 };
@@ -115,20 +115,22 @@ fn draw(family: &Family, dice: Dice, text: Option<&Path>) -> Experiment {
     };
     experiment.run.steps = Some(1 + dice.below(13, 3) as u64);
     experiment.run.seed = 3;
-    experiment.data.kind = dice.one(11, &[DataKind::Digits, DataKind::Shapes]);
+    experiment.data.kind = dice.one(11, &made(Task::Class, true));
     (experiment.data.samples, experiment.data.classes) = (700, 2 + dice.below(12, 9));
     experiment.model.kind = family.kind;
     (family.sizes)(&mut experiment, dice);
-    match (experiment.data.kind, text) {
-        (DataKind::Text, Some(text)) => experiment.data.path = Some(text.to_owned()),
-        (DataKind::Text, None) => experiment.data.kind = DataKind::Tokens,
-        _ => {}
+    if experiment.data.kind == DataKind::Text {
+        match text {
+            Some(text) => experiment.data.path = Some(text.to_owned()),
+            None => experiment.data.kind = DataKind::Tokens,
+        }
     }
-    experiment.data.placement = match experiment.data.kind {
-        // They are part of the program: there is nothing to stream them from.
-        DataKind::Digits => dice.one(31, &[Placement::Host, Placement::Device]),
-        DataKind::Table => Placement::Host,
-        _ => dice.one(31, &[Placement::Streamed, Placement::Host, Placement::Device]),
+    experiment.data.placement = if experiment.data.kind == DataKind::Table {
+        Placement::Host
+    } else if experiment.data.kind.traits().is_streamable {
+        dice.one(31, &[Placement::Streamed, Placement::Host, Placement::Device])
+    } else {
+        dice.one(31, &[Placement::Host, Placement::Device])
     };
     kept(&mut experiment, dice);
     experiment.run.threads = dice.one(97, &[0, 0, 0, 1, 3]);
@@ -222,5 +224,23 @@ fn gpu(dice: Dice) -> Gpu {
         workspace: dice.one(71, &[Bytes::ZERO, Bytes::mib(1), Bytes::mib(32)]),
         tf32: dice.rarely(72, 3),
         deterministic: !dice.rarely(73, 4),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_of_data_is_drawn_whose_samples_are_on_every_machine() {
+        let experiments = Experiments::new(7, "cpu", Some(Path::new("a.txt"))).take(2000);
+        let drawn: HashSet<DataKind> = experiments.map(|drawn| drawn.experiment.data.kind).collect();
+        for kind in DataKind::ALL {
+            // A text is given here, and a table ships.
+            let is_here = !kind.is_on_disk() || matches!(kind, DataKind::Text | DataKind::Table);
+            assert_eq!(drawn.contains(&kind), is_here, "{kind:?}");
+        }
     }
 }

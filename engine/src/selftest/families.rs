@@ -9,7 +9,7 @@ use crate::{
     data::{DatasetInfo, Input},
     experiment::{
         ActivationKind, AttentionKind, BaseWeights, Batch, DataKind, Experiment, Frozen, LabelKind, Lora, Model,
-        ModelKind, Projection, Targets,
+        ModelKind, Projection, Targets, Task,
     },
 };
 
@@ -172,6 +172,16 @@ const _: () = {
     }
 };
 
+/// The kinds of data of a task that ship or are generated. Those on a disk are not drawn, because their files are not on every
+/// machine; but for the table that ships, and for text where a file is given.
+pub(super) fn made(task: Task, has_pictures: bool) -> Vec<DataKind> {
+    let is_made = |kind: &DataKind| {
+        let traits = kind.traits();
+        traits.path.is_none() && traits.task == task && traits.has_pictures == has_pictures
+    };
+    DataKind::ALL.into_iter().filter(is_made).collect()
+}
+
 /// Mostly ReLU.
 fn activation(dice: Dice) -> ActivationKind {
     if dice.rarely(90, 3) { dice.one(91, &ActivationKind::ALL) } else { ActivationKind::Relu }
@@ -188,6 +198,8 @@ fn mlp(e: &mut Experiment, dice: Dice) {
         // Classes and values.
         (e.data.kind, e.data.path) = (DataKind::Table, Some(PathBuf::from("shipped:ships.csv")));
         dice.one(93, &["type", "port", "built", "deadweight_t"]).clone_into(&mut e.data.label);
+    } else if dice.rarely(115, 4) {
+        e.data.kind = dice.one(116, &made(Task::Class, false));
     }
 }
 
@@ -236,7 +248,7 @@ fn attention(e: &mut Experiment, dice: Dice) {
 fn patches(e: &mut Experiment, dice: Dice) {
     attention(e, dice);
     e.model.patch = dice.one(45, &[2, 4]);
-    (e.data.kind, e.data.side) = (dice.one(11, &[DataKind::Digits, DataKind::Shapes]), 12 + 4 * dice.below(46, 3));
+    (e.data.kind, e.data.side) = (dice.one(11, &made(Task::Class, true)), 12 + 4 * dice.below(46, 3));
     e.batch.micro = 2 + dice.below(7, 30);
 }
 
@@ -245,8 +257,8 @@ fn decoder(e: &mut Experiment, dice: Dice) {
     e.model.kv_heads = dice.one(47, &[1, e.model.heads]);
     e.model.window = dice.one(48, &[0, 0, 3]);
     e.model.tied = dice.rarely(49, 2);
-    e.data.kind =
-        dice.one(50, &[DataKind::Modular, DataKind::Sort, DataKind::Brackets, DataKind::Tokens, DataKind::Text]);
+    let kinds: Vec<DataKind> = made(Task::Next, false).into_iter().chain([DataKind::Text]).collect();
+    e.data.kind = dice.one(50, &kinds);
     // Even, for brackets.
     e.data.length = 10 + 2 * dice.below(51, 12);
     e.data.vocabulary = dice.one(52, &[10, 300, 5000]);
@@ -282,6 +294,6 @@ fn deep_unet(e: &mut Experiment, dice: Dice) {
 fn unet(e: &mut Experiment, dice: Dice) {
     let depth = 1 + dice.below(2, 3);
     e.model = Model { kind: e.model.kind, width: 1 + dice.below(1, 8), depth, ..Model::default() };
-    (e.data.kind, e.data.side) = (DataKind::Masks, 16 + 8 * dice.below(46, 2));
+    (e.data.kind, e.data.side) = (dice.one(117, &made(Task::Mask, true)), 16 + 8 * dice.below(46, 2));
     e.batch.micro = 2 + dice.below(7, 8);
 }

@@ -41,14 +41,16 @@ pub(super) fn launch(kernel: &Loss, o: &Operands<'_>) -> Result<()> {
         Loss::SquaredError => by_float!(o.input_type(0), T => {
             match o.input_type(1) {
                 DType::F64 => squared_error::<T, f64>(&o.input(0)?, &o.input(1)?, &mut o.output(0)?),
-                _ => squared_error::<T, f32>(&o.input(0)?, &o.input(1)?, &mut o.output(0)?),
+                DType::F32 => squared_error::<T, f32>(&o.input(0)?, &o.input(1)?, &mut o.output(0)?),
+                DType::Bf16 | DType::F16 | DType::U32 | DType::U8 => return o.unsupported(),
             }
             Ok(())
         }, else o.unsupported()),
         Loss::SquaredErrorGrad { scale } => by_float!(o.output_type(0), T => {
             match o.input_type(0) {
                 DType::F64 => squared_error_gradient::<T, f64>(*scale, &o.input(0)?, &mut o.output(0)?),
-                _ => squared_error_gradient::<T, f32>(*scale, &o.input(0)?, &mut o.output(0)?),
+                DType::F32 => squared_error_gradient::<T, f32>(*scale, &o.input(0)?, &mut o.output(0)?),
+                DType::Bf16 | DType::F16 | DType::U32 | DType::U8 => return o.unsupported(),
             }
             Ok(())
         }, else o.unsupported()),

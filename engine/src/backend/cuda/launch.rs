@@ -92,7 +92,7 @@ impl Arg {
     pub(super) fn real(value: f64, arithmetic: DType) -> Self {
         match arithmetic {
             DType::F64 => value.into(),
-            _ => Self(u64::from((value as f32).to_bits())),
+            DType::F32 | DType::Bf16 | DType::F16 | DType::U32 | DType::U8 => Self(u64::from((value as f32).to_bits())),
         }
     }
 }

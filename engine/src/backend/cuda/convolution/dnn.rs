@@ -156,8 +156,8 @@ impl Plan {
         let shapes = Shapes::new(&question.window, question.dtype)?;
         shapes.set_math(match question.dtype {
             DType::F32 if question.options.tf32 => Math::CUDNN_DEFAULT_MATH,
-            DType::F32 => Math::CUDNN_FMA_MATH,
-            _ => Math::CUDNN_TENSOR_OP_MATH,
+            DType::F32 | DType::F64 | DType::U32 | DType::U8 => Math::CUDNN_FMA_MATH,
+            DType::Bf16 | DType::F16 => Math::CUDNN_TENSOR_OP_MATH,
         })?;
         let Shapes { x, y, w, convolution } = &shapes;
         let ways = match question.which {

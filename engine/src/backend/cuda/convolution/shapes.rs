@@ -13,7 +13,7 @@ use cudarc::cudnn::{
 use super::failed;
 use crate::{
     backend::{DType, Window},
-    error::Result,
+    error::{Error, Result},
 };
 
 /// Channels are innermost, in images and in filters.
@@ -89,11 +89,14 @@ fn int(extent: usize) -> c_int {
     c_int::try_from(extent).unwrap_or(c_int::MAX)
 }
 
-fn data_type(dtype: DType) -> Type {
+fn data_type(dtype: DType) -> Result<Type> {
     match dtype {
-        DType::Bf16 => Type::CUDNN_DATA_BFLOAT16,
-        DType::F16 => Type::CUDNN_DATA_HALF,
-        _ => Type::CUDNN_DATA_FLOAT,
+        DType::F32 => Ok(Type::CUDNN_DATA_FLOAT),
+        DType::Bf16 => Ok(Type::CUDNN_DATA_BFLOAT16),
+        DType::F16 => Ok(Type::CUDNN_DATA_HALF),
+        DType::F64 | DType::U32 | DType::U8 => {
+            Err(Error::Misused(format!("a convolution of {dtype:?} by the library")))
+        }
     }
 }
 
@@ -112,7 +115,7 @@ impl Shapes {
     /// Fails when the library does.
     pub(super) fn new(window: &Window, dtype: DType) -> Result<Self> {
         let Window { batch, height, width, channels, size, .. } = *window;
-        let data = data_type(dtype);
+        let data = data_type(dtype)?;
         Ok(Self {
             x: images(data, [batch, channels, height, width])?,
             y: images(data, [batch, window.filters, window.out_height(), window.out_width()])?,

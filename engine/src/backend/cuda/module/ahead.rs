@@ -7,13 +7,16 @@ use std::{
     collections::{HashMap, VecDeque},
     hash::Hash,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     thread::JoinHandle,
 };
 
-use crate::error::Result;
+use crate::{
+    error::Result,
+    sync::{Condvar, Mutex},
+};
 
 /// Machine code, or text for the driver.
 pub(super) type Image = Arc<[u8]>;
@@ -39,7 +42,7 @@ enum State {
 impl<K: Eq + Hash + Clone + Send + 'static> Ahead<K> {
     /// No images yet.
     pub(super) fn new() -> Self {
-        let shared = Shared { images: Mutex::default(), changed: Condvar::new(), is_over: AtomicBool::new(false) };
+        let shared = Shared { images: Mutex::default(), changed: Condvar::default(), is_over: AtomicBool::new(false) };
         Self { shared: Arc::new(shared), threads: Mutex::default() }
     }
 
@@ -55,27 +58,27 @@ impl<K: Eq + Hash + Clone + Send + 'static> Ahead<K> {
             let (jobs, shared) = (Arc::clone(&jobs), Arc::clone(&self.shared));
             let work = move || {
                 while !shared.is_over.load(Ordering::Relaxed) {
-                    let Some((key, job)) = locked(&jobs).pop_front() else { break };
-                    // The caller that needs the image is told why there is none.
+                    let Some((key, job)) = jobs.lock().pop_front() else { break };
+                    // Whoever needs the image is told why there is none.
                     let _ = shared.get(&key, job);
                 }
             };
             // Where the system gives no thread, images are compiled as they are needed.
             let thread = std::thread::Builder::new().name("kernel compiler".to_owned()).spawn(work);
-            locked(&self.threads).extend(thread);
+            self.threads.lock().extend(thread);
         }
     }
 }
 
 impl<K: Eq + Hash + Clone> Shared<K> {
     fn get(&self, key: &K, compile: impl FnOnce() -> Result<Image>) -> Result<Image> {
-        let mut images = locked(&self.images);
+        let mut images = self.images.lock();
         loop {
             match images.get(key) {
                 None => break,
                 Some(State::Done(done)) => return done.clone(),
                 Some(State::Compiling) => {
-                    images = self.changed.wait(images).unwrap_or_else(PoisonError::into_inner);
+                    images = self.changed.wait(images);
                 }
             }
         }
@@ -83,7 +86,7 @@ impl<K: Eq + Hash + Clone> Shared<K> {
         drop(images);
         let claim = Claim { shared: self, key };
         let done = compile();
-        locked(&claim.shared.images).insert(key.clone(), State::Done(done.clone()));
+        claim.shared.images.lock().insert(key.clone(), State::Done(done.clone()));
         done
     }
 }
@@ -96,7 +99,7 @@ struct Claim<'a, K: Eq + Hash> {
 
 impl<K: Eq + Hash> Drop for Claim<'_, K> {
     fn drop(&mut self) {
-        let mut images = locked(&self.shared.images);
+        let mut images = self.shared.images.lock();
         if matches!(images.get(self.key), Some(State::Compiling)) {
             images.remove(self.key);
         }
@@ -108,15 +111,11 @@ impl<K: Eq + Hash> Drop for Claim<'_, K> {
 impl<K> Drop for Ahead<K> {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Relaxed);
-        for thread in std::mem::take(&mut *locked(&self.threads)) {
+        for thread in std::mem::take(&mut *self.threads.lock()) {
             // One that failed has let go of its image.
             let _ = thread.join();
         }
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
