@@ -176,7 +176,7 @@ mod tests {
         guard_zoom(Some(folder.path()));
         assert!(folder.path().join("app.damaged.ron").is_dir());
         let (mut keeper, none, told) = Keeper::open(Some(folder.path()));
-        assert!(none.is_none() && told.is_some_and(|told| told.contains("no regular file")));
+        assert!(none.is_none() && told.is_some_and(|told| told.contains("not a regular file")));
         keeper.keep(&PersistedState::default());
         assert!(keeper.is_kept() && folder.path().join(FILE).is_file());
     }

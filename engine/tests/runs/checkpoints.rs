@@ -275,7 +275,7 @@ fn a_checkpoint_whose_tensors_are_not_those_of_its_experiment_is_refused() {
     let said = refused(&with("\"shape\":[10, 8]", "\"shape\":[8, 10]"));
     assert!(said.contains("f32 [8, 10], and the experiment has f32 [10, 8]"), "{said}");
     assert!(refused(&with("\"samples\":\"1", "\"samples\":\"2")).contains("the data have changed"));
-    assert!(refused(&with("\"place\":\"32\"", "\"place\":\"33\"")).contains("no place"));
+    assert!(refused(&with("\"place\":\"32\"", "\"place\":\"33\"")).contains("is not a place"));
 }
 
 /// What stands in a run's folder is held against the run before its weights are handed out.
