@@ -59,7 +59,7 @@ impl<K: Eq + Hash + Clone + Send + 'static> Ahead<K> {
             let work = move || {
                 while !shared.is_over.load(Ordering::Relaxed) {
                     let Some((key, job)) = jobs.lock().pop_front() else { break };
-                    // Whoever needs the image is told why there is none.
+                    // The caller that needs the image is told why there is none.
                     let _ = shared.get(&key, job);
                 }
             };
