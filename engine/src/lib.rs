@@ -22,6 +22,7 @@
 //! - [`data`]: the sources, and the loader thread that prepares batches.
 //! - [`memory`]: categories, phases and timelines (predicted), and the probe (measured).
 //! - [`selftest`]: whether a device computes what it should; experiments drawn at random.
+//! - [`whole_file`]: files that are written whole or not at all.
 //! - [`mod@bytes`] and [`error`]: sizes as text, and every error as data.
 //!
 //! # Inside
@@ -84,7 +85,6 @@ mod sync;
 #[cfg_attr(doc, doc(hidden))]
 pub mod tensor;
 pub mod train;
-#[cfg_attr(doc, doc(hidden))]
 pub mod whole_file;
 mod words;
 

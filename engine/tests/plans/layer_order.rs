@@ -138,6 +138,23 @@ fn no_contract_of_a_family_names_a_device() {
 }
 
 #[test]
+fn the_app_names_public_modules_alone() {
+    let engine = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let facade = fs::read_to_string(engine.join("src/lib.rs")).expect("text");
+    let after_hidden = facade.split("#[cfg_attr(doc, doc(hidden))]\npub mod ").skip(1);
+    let hidden: Vec<String> = after_hidden.map(word).collect();
+    assert!(hidden.contains(&"backend".to_owned()), "{hidden:?}");
+    let mut files = Vec::new();
+    sources(&engine.join("../app/src"), &mut files);
+    assert!(files.len() > 100, "{}", files.len());
+    for file in files {
+        for name in named(&code(&fs::read_to_string(&file).expect("text")), &["plimsoll_engine::"]) {
+            assert!(!hidden.contains(&name), "{} names {name}, which is hidden", file.display());
+        }
+    }
+}
+
+#[test]
 fn code_after_what_only_tests_have_is_read() {
     let text = "#[cfg(test)]\nuse a::b;\nuse crate::plan;\n#[cfg(test)]\nimpl A {\n    fn f() {\n    }\n}\nstruct B {\n    \
                 #[cfg(test)]\n    c: crate::train::C,\n    d: crate::data::D, // crate::store\n}\n#[cfg(all(test, unix))]\n\

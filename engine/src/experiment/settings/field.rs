@@ -3,11 +3,11 @@
 //! Owns types and their text; nothing here knows which values make sense. Always holds: what is written reads back as
 //! the same value. Refuses values of the wrong type.
 
-use std::{any::Any, fmt, path::PathBuf};
+use std::{any::Any, path::PathBuf};
 
 use toml_edit::Value;
 
-use super::{Wrong, paragraph::paragraph};
+use super::{Number, Wrong, paragraph::paragraph};
 use crate::{
     bytes::Bytes,
     experiment::{BlockSet, Checkpointing, Frozen, VERSION, limits::MAX_DEPTH},
@@ -52,46 +52,6 @@ pub(crate) trait Field: Any {
     /// Whether any text is a value.
     fn is_text(&self) -> bool {
         false
-    }
-}
-
-/// A number of any type.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Number {
-    Whole(u64),
-    Real(f64),
-    Size(Bytes),
-}
-
-impl Number {
-    /// The number as a real one.
-    pub(crate) fn real(self) -> f64 {
-        match self {
-            Self::Whole(n) | Self::Size(Bytes(n)) => n as f64,
-            Self::Real(n) => n,
-        }
-    }
-
-    pub(crate) fn is_zero(self) -> bool {
-        self.real() == 0.0
-    }
-
-    /// Whether it is less than `other`, exactly where both are whole.
-    pub(crate) fn is_below(self, other: Self) -> bool {
-        match (self, other) {
-            (Self::Whole(a) | Self::Size(Bytes(a)), Self::Whole(b) | Self::Size(Bytes(b))) => a < b,
-            (a, b) => a.real() < b.real(),
-        }
-    }
-}
-
-impl fmt::Display for Number {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Whole(n) => n.fmt(f),
-            Self::Real(n) => n.fmt(f),
-            Self::Size(bytes) => bytes.fmt(f),
-        }
     }
 }
 

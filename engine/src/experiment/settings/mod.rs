@@ -7,109 +7,25 @@
 
 mod field;
 mod limits;
+mod number;
 mod paragraph;
+mod rule;
 
 use std::any::Any;
 
 use toml_edit::Value;
 
+use self::rule::Decides;
 pub(crate) use self::{
-    field::{Field, Number, quoted},
+    field::{Field, quoted},
     limits::Limits,
+    number::Number,
+    rule::{KERNELS, NOTHING, Rule, SIZES},
 };
 use crate::{error::Problem, experiment::Experiment, suggest::meant};
 
 /// What is wrong with a value, and what would be valid.
 pub(crate) type Wrong = (String, String);
-
-/// What a setting decides of a training step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Decides {
-    /// Neither a kernel nor the size of a tensor.
-    Nothing,
-    /// Sizes of tensors. Kernels of this program are the same at any size; libraries choose theirs by it.
-    Sizes,
-    /// Which kernels run, or when memory is freed.
-    Kernels,
-}
-
-/// What is known of a setting in addition to its field.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Rule {
-    decides: Decides,
-    /// Zero turns something off, and every other value leaves the kernels the same.
-    is_switch: bool,
-    limits: Limits,
-    is_used: fn(&Experiment) -> bool,
-    /// Whether its default needs no line in a preset.
-    is_quiet: bool,
-    is_paragraph: bool,
-    former_key: Option<&'static str>,
-    former_words: &'static [(&'static str, &'static str)],
-}
-
-/// A setting that decides nothing of a step.
-pub(crate) const NOTHING: Rule = Rule {
-    decides: Decides::Nothing,
-    is_switch: false,
-    limits: Limits::None,
-    is_used: |_| true,
-    is_quiet: false,
-    is_paragraph: false,
-    former_key: None,
-    former_words: &[],
-};
-/// A setting that decides sizes of tensors.
-pub(crate) const SIZES: Rule = Rule { decides: Decides::Sizes, ..NOTHING };
-/// A setting that decides which kernels run, or when memory is freed.
-pub(crate) const KERNELS: Rule = Rule { decides: Decides::Kernels, ..NOTHING };
-
-impl Rule {
-    /// Zero turns something off; how far from zero the value is chooses no kernel.
-    pub(crate) const fn switch(self) -> Self {
-        Self { is_switch: true, ..self }
-    }
-
-    /// Marks the setting as used, and checked, only where this holds.
-    pub(crate) const fn when(self, is_used: fn(&Experiment) -> bool) -> Self {
-        Self { is_used, ..self }
-    }
-
-    /// Left out of a preset at its default.
-    pub(crate) const fn quiet(self) -> Self {
-        Self { is_quiet: true, ..self }
-    }
-
-    /// Text that is written over several lines.
-    pub(crate) const fn paragraph(self) -> Self {
-        Self { is_paragraph: true, ..self }
-    }
-
-    /// The key it had before, which is still read.
-    pub(crate) const fn formerly(self, key: &'static str) -> Self {
-        Self { former_key: Some(key), ..self }
-    }
-
-    /// Words it had before, which are still read, each with the value that it means now.
-    pub(crate) const fn words_were(self, words: &'static [(&'static str, &'static str)]) -> Self {
-        Self { former_words: words, ..self }
-    }
-
-    /// A whole number from `low` to `high`, which is `what`.
-    pub(crate) const fn counts(self, low: u64, high: u64, what: &'static str) -> Self {
-        Self { limits: Limits::Within { low: Number::Whole(low), high: Number::Whole(high), what }, ..self }
-    }
-
-    /// A number from `low` to `high`, which is `what`.
-    pub(crate) const fn numbers(self, low: f64, high: f64, what: &'static str) -> Self {
-        Self { limits: Limits::Within { low: Number::Real(low), high: Number::Real(high), what }, ..self }
-    }
-
-    /// Judged by `limits`.
-    pub(crate) const fn limits(self, limits: Limits) -> Self {
-        Self { limits, ..self }
-    }
-}
 
 /// One setting: a key of the preset format, its field and its rule.
 ///
