@@ -193,6 +193,11 @@ impl Alphabet {
         Ok(tokens)
     }
 
+    /// A checksum of its tokenizer, with its template of conversations; `None` where it is open without one.
+    pub(crate) fn checksum(&self) -> Option<u32> {
+        self.tokenizer.as_ref().map(|tokenizer| tokenizer.checksum())
+    }
+
     /// Whether a token ends what is written.
     pub(crate) fn ends_with(&self, token: u32) -> bool {
         self.ends.contains(&Some(token))

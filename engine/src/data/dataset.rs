@@ -155,6 +155,14 @@ impl Dataset {
         }
     }
 
+    /// A checksum of the tokenizer, with its template of conversations; `None` of what has no tokenizer.
+    pub fn tokenizer_checksum(&self) -> Option<u32> {
+        match self.content.as_ref()? {
+            Content::Rows(rows) => rows.tokenizer_checksum(),
+            Content::Images(_) | Content::Table(_) => None,
+        }
+    }
+
     /// What a sample takes in the batches of a part.
     pub(super) fn batch_layout(&self, split: Split) -> BatchLayout {
         BatchLayout::new(&self.chosen, &self.facts, split)

@@ -18,7 +18,7 @@ mod survey;
 mod template;
 mod tokenizer;
 
-use std::{path::PathBuf, sync::Arc, time::SystemTime};
+use std::{path::PathBuf, sync::Arc};
 
 pub use self::survey::TextFacts;
 pub(in crate::data) use self::{conversation::is_of_conversations, tokenizer::Tokenizer};
@@ -58,12 +58,9 @@ pub(super) struct Found {
     index: Arc<Index>,
     encoder: Encoder,
     survey: Arc<Survey>,
-    /// The tokenizer that was chosen, and its file as it was.
-    tokenizer: (Option<PathBuf>, Option<Stamp>),
+    /// The tokenizer that was chosen.
+    tokenizer: Option<PathBuf>,
 }
-
-/// Length and time of a file.
-type Stamp = (u64, Option<SystemTime>);
 
 impl Source for Corpus {
     /// The files are looked through once for all that is asked of them.
@@ -129,14 +126,10 @@ impl Found {
         let (is_json, skips) = (data.kind == DataKind::Jsonl, data.skip_broken);
         // The tokenizer first: a wrong one is found at once.
         let chosen = data.chosen_tokenizer().map(ToOwned::to_owned);
-        let same_tokenizer = known.filter(|known| known.tokenizer.0 == chosen && known.has_same_tokenizer());
-        let (tokenizer, tokenizer_file) = match same_tokenizer {
-            Some(known) => (Arc::clone(&known.encoder.tokenizer), known.tokenizer.1),
-            None => {
-                let tokenizer = Tokenizer::open(chosen.as_deref())?;
-                let stamp = tokenizer.path().and_then(stamp);
-                (Arc::new(tokenizer), stamp)
-            }
+        let same_tokenizer = known.filter(|known| known.tokenizer == chosen && known.encoder.tokenizer.is_current());
+        let tokenizer = match same_tokenizer {
+            Some(known) => Arc::clone(&known.encoder.tokenizer),
+            None => Arc::new(Tokenizer::open(chosen.as_deref())?),
         };
         vocabulary(data, &tokenizer)?;
         let same_files = known.filter(|known| known.index.is_of(path, is_json, skips));
@@ -151,11 +144,7 @@ impl Found {
             Some(known) => Arc::clone(&known.survey),
             None => Arc::new(Survey::new(&index, &encoder)?),
         };
-        Ok(Self { index, encoder, survey, tokenizer: (chosen, tokenizer_file) })
-    }
-
-    fn has_same_tokenizer(&self) -> bool {
-        self.encoder.tokenizer.path().and_then(stamp) == self.tokenizer.1
+        Ok(Self { index, encoder, survey, tokenizer: chosen })
     }
 
     fn info(&self, data: &Data) -> Result<DatasetInfo> {
@@ -221,11 +210,6 @@ fn vocabulary(data: &Data, tokenizer: &Tokenizer) -> Result<usize> {
     }
     within("data.vocabulary", rows, 2, MAX_VOCABULARY, "a vocabulary")?;
     Ok(rows)
-}
-
-fn stamp(path: &std::path::Path) -> Option<Stamp> {
-    let about = std::fs::metadata(path).ok()?;
-    Some((about.len(), about.modified().ok()))
 }
 
 #[cfg(test)]

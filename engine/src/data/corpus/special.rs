@@ -37,6 +37,13 @@ pub(super) struct Special {
     pub(super) end: Option<u32>,
     /// What renders conversations.
     pub(super) template: Option<Template>,
+    /// Of what decides how texts end and conversations are rendered.
+    pub(super) checksum: u32,
+}
+
+/// The files of `folder` that are read beside the tokenizer.
+pub(super) fn files(folder: &Path) -> [PathBuf; 3] {
+    [SETTINGS, TEMPLATE, CONFIG].map(|name| folder.join(name))
 }
 
 impl Special {
@@ -57,11 +64,16 @@ impl Special {
             Some(end) => Some(end),
             None => end_of_model(&folder.join(CONFIG))?.or_else(|| ENDS.into_iter().find_map(&id_of)),
         };
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(format!("{end:?}").as_bytes());
         let template = match template_of(folder, &settings)? {
-            Some((text, path)) => Some(Template::new(&text, &path, tokens)?),
+            Some((text, path)) => {
+                hasher.update(format!("{text}{tokens:?}").as_bytes());
+                Some(Template::new(&text, &path, tokens)?)
+            }
             None => None,
         };
-        Ok(Self { end, template })
+        Ok(Self { end, template, checksum: hasher.finalize() })
     }
 }
 

@@ -7,13 +7,18 @@
 use std::{
     fs::{self, File},
     io::Read,
+    iter::once,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use serde::de::IgnoredAny;
 
-use super::{special::Special, template::Template};
+use super::{
+    special::{self, Special},
+    template::Template,
+};
 use crate::{
     bytes::Bytes,
     data::file::unreadable,
@@ -38,7 +43,13 @@ pub(in crate::data) struct Tokenizer {
     special: Special,
     vocabulary: usize,
     file_bytes: usize,
+    checksum: u32,
+    /// Its file and those beside it, as they were.
+    files: Vec<(PathBuf, Option<Stamp>)>,
 }
+
+/// Length and time of a file.
+type Stamp = (u64, Option<SystemTime>);
 
 #[derive(Debug)]
 enum Kind {
@@ -57,9 +68,13 @@ impl Tokenizer {
     pub(in crate::data) fn open(chosen: Option<&Path>) -> Result<Self> {
         let Some(chosen) = chosen else {
             let special = Special { end: Some(END_OF_BYTES), ..Special::default() };
-            return Ok(Self { kind: Kind::Bytes, special, vocabulary: END_OF_BYTES as usize + 1, file_bytes: 0 });
+            let vocabulary = END_OF_BYTES as usize + 1;
+            return Ok(Self { kind: Kind::Bytes, special, vocabulary, file_bytes: 0, checksum: 0, files: Vec::new() });
         };
         let path = if chosen.is_dir() { chosen.join(TOKENIZER) } else { chosen.to_owned() };
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let files = once(path.clone()).chain(special::files(folder)).map(|file| (stamp(&file), file));
+        let files: Vec<_> = files.map(|(stamp, file)| (file, stamp)).collect();
         let bytes = read(&path, chosen)?;
         let inner = parse(&path, &bytes)?;
         // What is put around a text may have numbers of its own.
@@ -69,10 +84,22 @@ impl Tokenizer {
         if vocabulary == 0 {
             return Err(Error::file(path, "the tokenizer has no token; choose another"));
         }
-        let folder = path.parent().unwrap_or(Path::new(""));
         let special = Special::read(folder, |token| inner.token_to_id(token))?;
+        let mut hasher = crc32fast::Hasher::new_with_initial(special.checksum);
+        hasher.update(&bytes);
+        let (checksum, file_bytes) = (hasher.finalize(), bytes.len());
         let kind = Kind::Published { inner: Box::new(inner), path };
-        Ok(Self { kind, special, vocabulary, file_bytes: bytes.len() })
+        Ok(Self { kind, special, vocabulary, file_bytes, checksum, files })
+    }
+
+    /// A checksum of what decides the tokens of a text and of a conversation; 0 where bytes are the tokens.
+    pub(in crate::data) fn checksum(&self) -> u32 {
+        self.checksum
+    }
+
+    /// Whether its file and those beside it are as they were.
+    pub(super) fn is_current(&self) -> bool {
+        self.files.iter().all(|(file, was)| stamp(file) == *was)
     }
 
     /// Its file; `None` where bytes are the tokens.
@@ -153,6 +180,11 @@ impl Tokenizer {
             }
         }
     }
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let about = fs::metadata(path).ok()?;
+    Some((about.len(), about.modified().ok()))
 }
 
 fn read(path: &Path, chosen: &Path) -> Result<Vec<u8>> {

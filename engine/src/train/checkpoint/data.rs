@@ -10,6 +10,9 @@ use crate::{
     },
 };
 
+/// What is wrong where text becomes other tokens.
+const OTHER_TOKENS: &str = "the tokenizer or its template is not the one that the run learned with";
+
 /// What a checkpoint says of the data that its model learned from, for whoever begins with its weights: how pixels were
 /// scaled, and what classes are called.
 pub(in crate::train) fn about(experiment: &Experiment, dataset: &Dataset) -> Vec<(&'static str, String)> {
@@ -37,6 +40,15 @@ impl Checkpoint {
         }
         if self.is_of_other(dataset) {
             return Err(changed("what is at its path is not what the checkpoint's run learned from").into());
+        }
+        if self.is_of_other_tokens(dataset.tokenizer_checksum()) {
+            let mend = "bring back tokenizer.json and the files beside it, or start a run of its own";
+            return Err(Problem::new(
+                "data.tokenizer",
+                format!("{OTHER_TOKENS}: the same text would be other tokens"),
+                mend,
+            )
+            .into());
         }
         if position.place > found || !position.place.is_multiple_of(effective) {
             let message =
@@ -77,6 +89,9 @@ impl Checkpoint {
         let Progress { samples, .. } = &self.progress;
         let found = dataset.facts().train;
         let is_same_choice = || self.experiment().is_ok_and(|own| is_same_choice(&own, experiment));
+        if let Some(caution) = self.caution_of_tokens(dataset.tokenizer_checksum()) {
+            return Some(caution);
+        }
         let what = if found as u64 != *samples && is_same_choice() {
             format!("the run learned from {samples} training samples, and there are {found} now")
         } else if self.is_of_other(dataset) {
@@ -88,6 +103,22 @@ impl Checkpoint {
             "{what}: the data have changed, and the test set may hold samples that the model learned from; bring back the data \
              for the figures that the run reported"
         ))
+    }
+
+    /// What is to be said where text becomes other tokens now than those that the model learned.
+    pub(in crate::train) fn caution_of_tokens(&self, tokenizer_checksum: Option<u32>) -> Option<String> {
+        let is_other = self.is_of_other_tokens(tokenizer_checksum);
+        is_other.then(|| {
+            format!(
+                "{OTHER_TOKENS}, and its tokens mean something else to the model; bring back tokenizer.json and the files \
+                 beside it, or choose that tokenizer in data.tokenizer"
+            )
+        })
+    }
+
+    /// Whether text became other tokens when the model learned, as far as that is known.
+    fn is_of_other_tokens(&self, now: Option<u32>) -> bool {
+        self.progress.tokenizer_checksum.is_some_and(|was| was != now.unwrap_or(0))
     }
 
     /// Whether the model learned from files that hold something else, as far as that is known.

@@ -109,6 +109,15 @@ impl Weights {
         }
     }
 
+    /// What is to be said of a prompt whose tokens are not those of the tokenizer that they learned with.
+    pub(super) fn caution_of_tokens(&self, tokenizer_checksum: Option<u32>) -> Option<String> {
+        match self {
+            Self::Checkpoint(checkpoint) => checkpoint.caution_of_tokens(tokenizer_checksum),
+            Self::Files(fitted) => fitted.caution(),
+            Self::Initialised => None,
+        }
+    }
+
     /// What classes are called: by the data that the model learned from, and of weights that were loaded by their own files,
     /// unless the data are of its user and have names.
     pub(super) fn class_names(&self, dataset: &Dataset) -> Vec<String> {

@@ -108,6 +108,8 @@ pub struct Written {
     pub tokens: Vec<u32>,
     /// The same as text.
     pub text: String,
+    /// What is to be said where the tokenizer is not the one that the model learned with.
+    pub caution: Option<String>,
     /// What it took.
     pub took: Took,
 }
@@ -143,11 +145,12 @@ impl Tester {
         if is_answer && say("\n").is_break() {
             return Err(Error::Stopped);
         }
+        let caution = ready.weights.caution_of_tokens(alphabet.checksum());
         let spoken = Spoken::after(&tokens, alphabet, say);
         let writing = Writing { classes: info.classes, sampling, count, tokens, spoken };
         let (written, took) = self.run(ready, &info, writing)?;
         let (tokens, text) = written;
-        Ok(Written { weights, prompt_tokens, is_answer, tokens: tokens[prompt_tokens..].to_vec(), text, took })
+        Ok(Written { weights, prompt_tokens, is_answer, tokens: tokens[prompt_tokens..].to_vec(), text, caution, took })
     }
 }
 
