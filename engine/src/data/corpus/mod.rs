@@ -17,6 +17,7 @@ mod special;
 mod survey;
 mod template;
 mod tokenizer;
+mod words;
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -78,7 +79,16 @@ impl Source for Corpus {
             );
             return Err(Error::file(chosen_path(data)?, message));
         }
-        Ok(Inspection::new(data, info, held).with_texts(found, facts))
+        let tokenizer = &found.encoder.tokenizer;
+        let unknown_end = tokenizer.unknown_end().map(|end| {
+            let until = tokenizer.end().map_or("texts have no end".to_owned(), |end| format!("token {end} ends texts"));
+            format!(
+                "eos_token {end:?} in tokenizer_config.json is no token of tokenizer.json, and {until}; choose files that were \
+                 published together"
+            )
+        });
+        let few = tokenizer.has_few_of(info.classes);
+        Ok(Inspection::new(data, info, held).with_notes(unknown_end).with_few_tokens(few).with_texts(found, facts))
     }
 
     fn open_inspected(&self, data: &Data, found: &Inspection, seed: u64) -> Result<Store> {
@@ -137,7 +147,7 @@ impl Found {
             Some(known) => Arc::clone(&known.index),
             None => Arc::new(Index::new(path, is_json, skips)?),
         };
-        let encoder = Encoder { tokenizer, completion_only: data.completion_only };
+        let encoder = Encoder { tokenizer, completion_only: data.completion_only, words: None };
         let same = same_files
             .filter(|known| same_tokenizer.is_some() && known.encoder.completion_only == data.completion_only);
         let survey = match same {
@@ -186,7 +196,9 @@ impl Found {
         let orders = self.index.len() * 2 * size_of::<u32>();
         let held = if data.placement == Placement::Host { self.index.file_bytes() as usize } else { 0 };
         let longest = self.index.longest.first().map_or(0, |(bytes, _)| *bytes as usize);
-        let own = self.index.held_bytes() + self.encoder.tokenizer.held_bytes() + self.survey.held_bytes();
+        let own = self.index.held_bytes()
+            + self.encoder.tokenizer.held_bytes(self.survey.kept_words())
+            + self.survey.held_bytes();
         own + orders + held + longest * WORK
     }
 }

@@ -14,10 +14,12 @@ use std::{
 };
 
 use serde::de::IgnoredAny;
+use tokenizers::ModelWrapper;
 
 use super::{
     special::{self, Special},
     template::Template,
+    words::Words,
 };
 use crate::{
     bytes::Bytes,
@@ -28,8 +30,10 @@ use crate::{
 
 /// The largest tokenizer that is read.
 const MOST: u64 = 256 << 20;
-/// What a tokenizer takes of host memory beside its file's bytes: words that it has cut up before.
+/// What a tokenizer takes of host memory beside its file's bytes at most: words that it has cut up before.
 const CACHE: usize = 8 << 20;
+/// The table of them that a model of another kind than pairs of bytes makes before it has any.
+const RESERVED: usize = 1 << 20;
 /// What a tokenizer takes for each byte of its file: a vocabulary both ways, merges by their parts.
 const GROWTH: usize = 8;
 
@@ -97,6 +101,22 @@ impl Tokenizer {
         self.checksum
     }
 
+    /// That it has far fewer tokens than an embedding has rows, in words: it may be that of another model.
+    pub(in crate::data) fn has_few_of(&self, rows: usize) -> Option<String> {
+        let path = self.path().filter(|_| self.vocabulary.saturating_mul(10) < rows.saturating_mul(9))?;
+        Some(format!(
+            "{} has {} tokens, and the embedding of the weights has {rows} rows: it may be the tokenizer of another model; choose \
+             the one that was published with the weights (data.tokenizer)",
+            path.display(),
+            self.vocabulary
+        ))
+    }
+
+    /// What its settings say ends a text, where it has no such token.
+    pub(super) fn unknown_end(&self) -> Option<&str> {
+        self.special.unknown_end.as_deref()
+    }
+
     /// Whether its file and those beside it are as they were.
     pub(super) fn is_current(&self) -> bool {
         self.files.iter().all(|(file, was)| stamp(file) == *was)
@@ -133,9 +153,15 @@ impl Tokenizer {
         self.special.template.as_ref()
     }
 
-    /// Host bytes that it takes at most.
-    pub(super) fn held_bytes(&self) -> usize {
-        if self.file_bytes == 0 { 0 } else { self.file_bytes * GROWTH + CACHE }
+    /// Host bytes that it takes at most, where all words of the texts are known to take `words`.
+    pub(super) fn held_bytes(&self, words: Option<usize>) -> usize {
+        match &self.kind {
+            Kind::Bytes => 0,
+            Kind::Published { inner, .. } => {
+                let reserved = if matches!(inner.get_model(), ModelWrapper::Unigram(_)) { RESERVED } else { 0 };
+                self.file_bytes * GROWTH + words.map_or(CACHE, |words| (words + reserved).min(CACHE))
+            }
+        }
     }
 
     /// The tokens of a text that is to be written on: a token that ends it is left out.
@@ -167,6 +193,19 @@ impl Tokenizer {
     /// # Errors
     /// Fails where the tokenizer does, with what it says.
     pub(super) fn encode(&self, text: &str, is_whole: bool) -> Result<Vec<Placed>, String> {
+        self.encode_counting(text, is_whole, None)
+    }
+
+    /// The same; `words` takes in the words that were cut up.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    pub(super) fn encode_counting(
+        &self,
+        text: &str,
+        is_whole: bool,
+        words: Option<&Words>,
+    ) -> Result<Vec<Placed>, String> {
         match &self.kind {
             Kind::Bytes => Ok(text.bytes().enumerate().map(|(at, byte)| (u32::from(byte), at + 1)).collect()),
             Kind::Published { inner, .. } => {
@@ -176,10 +215,24 @@ impl Tokenizer {
                     Ok(Err(error)) => return Err(error.to_string()),
                     Err(_) => return Err("the tokenizer has a fault in it".to_owned()),
                 };
+                if let Some(words) = words {
+                    words.add(words_of(&encoding, text));
+                }
                 Ok(encoding.get_ids().iter().zip(encoding.get_offsets()).map(|(id, span)| (*id, span.1)).collect())
             }
         }
     }
+}
+
+/// The words of a text, as they were cut up: pieces of it that became tokens together.
+fn words_of<'a>(encoding: &'a tokenizers::Encoding, text: &'a str) -> impl Iterator<Item = &'a str> {
+    let places = encoding.get_word_ids().iter().zip(encoding.get_offsets()).collect::<Vec<_>>();
+    let words: Vec<&str> = places
+        .chunk_by(|(a, _), (b, _)| a == b)
+        .filter(|word| word[0].0.is_some())
+        .filter_map(|word| text.get(word[0].1.0..word[word.len() - 1].1.1))
+        .collect();
+    words.into_iter()
 }
 
 fn stamp(path: &Path) -> Option<Stamp> {
