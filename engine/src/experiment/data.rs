@@ -281,6 +281,11 @@ impl Data {
         Some(self.vocabulary).filter(|count| *count > UNCHOSEN)
     }
 
+    /// A model of generated tokens is asked by it, where it is known.
+    fn uses_tokenizer(&self) -> bool {
+        self.kind.uses(DataSetting::Tokenizer) || self.kind == DataKind::Tokens && self.chosen_tokenizer().is_some()
+    }
+
     /// Windows of bytes have 256 tokens whatever is chosen.
     fn uses_vocabulary(&self) -> bool {
         let is_open = self.kind != DataKind::Text || self.is_tokenized() || self.chosen_vocabulary().is_some();
@@ -295,9 +300,9 @@ settings! {
         pub kind: DataKind = DataKind::Digits, KERNELS;
         /// The folder (idx, cifar10, cifar100, images), the file (text, table), or either of the two (jsonl).
         pub path: Option<PathBuf> = None, SIZES.when(|e| e.data.kind.is_on_disk());
-        /// A `tokenizer.json`, or a folder that holds one (text, jsonl). Without one it is that of the folder of
+        /// A `tokenizer.json`, or a folder that holds one (text, jsonl; of generated tokens, what prompts are written by). Without one it is that of the folder of
         /// `weights.path`, and where that has none, bytes are the tokens.
-        pub tokenizer: Option<PathBuf> = None, SIZES.quiet().when(|e| e.data.kind.uses(DataSetting::Tokenizer));
+        pub tokenizer: Option<PathBuf> = None, SIZES.quiet().when(|e| e.data.uses_tokenizer());
         /// Height and width of an image (shapes, images, masks).
         pub side: usize = 32, SIZES
             .counts(MIN_SIDE as u64, MAX_SIDE as u64, "the side of an image")
