@@ -300,8 +300,8 @@ settings! {
         pub kind: DataKind = DataKind::Digits, KERNELS;
         /// The folder (idx, cifar10, cifar100, images), the file (text, table), or either of the two (jsonl).
         pub path: Option<PathBuf> = None, SIZES.when(|e| e.data.kind.is_on_disk());
-        /// A `tokenizer.json`, or a folder that holds one (text, jsonl; of generated tokens, what prompts are written by). Without one it is that of the folder of
-        /// `weights.path`, and where that has none, bytes are the tokens.
+        /// A `tokenizer.json`, or a folder that holds one (text, jsonl; of tokens, for prompts). Without one it is that of
+        /// the folder of `weights.path`, and where that has none, bytes are the tokens.
         pub tokenizer: Option<PathBuf> = None, SIZES.quiet().when(|e| e.data.uses_tokenizer());
         /// Height and width of an image (shapes, images, masks).
         pub side: usize = 32, SIZES

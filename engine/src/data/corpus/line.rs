@@ -103,7 +103,7 @@ fn without_nulls(message: &Value) -> Value {
     }
     let keys = message.try_iter().into_iter().flatten();
     let fields = keys.filter_map(|key| message.get_item(&key).ok().map(|value| (key, value)));
-    fields.filter(|(_, value)| !value.is_none()).collect()
+    Value::from_pairs(fields.filter(|(_, value)| !value.is_none()))
 }
 
 enum Taken<'a, M> {
