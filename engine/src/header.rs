@@ -96,6 +96,14 @@ impl Element {
         }
     }
 
+    /// The type, where weights may have it.
+    pub fn of_weights(self) -> Option<DType> {
+        match self {
+            Self::Of(dtype @ (DType::F64 | DType::F32 | DType::Bf16 | DType::F16)) => Some(dtype),
+            Self::Of(DType::U32 | DType::U8) | Self::Other(..) => None,
+        }
+    }
+
     fn bits(self) -> u64 {
         match self {
             Self::Of(dtype) => 8 * dtype.size() as u64,
@@ -133,6 +141,7 @@ pub struct Header {
 
 /// The header as it is written.
 #[derive(Deserialize)]
+#[serde(expecting = "an object with a tensor for each name")]
 struct Written {
     #[serde(rename = "__metadata__", default)]
     facts: HashMap<String, String>,
@@ -141,6 +150,7 @@ struct Written {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object with dtype, shape and data_offsets")]
 struct Entry {
     dtype: String,
     shape: Vec<u64>,
@@ -162,6 +172,9 @@ pub fn read(path: &Path, file: &File, words: Words) -> Result<Header> {
     let mut length = [0; 8];
     file.seek(SeekFrom::Start(0)).map_err(|error| unreadable(path, &error))?;
     file.read_exact(&mut length).map_err(|error| unreadable(path, &error))?;
+    if let Some(what) = mistaken(length) {
+        return Err(foreign(format!("is no safetensors file, but {what}")));
+    }
     let length = u64::from_le_bytes(length);
     if length > size - 8 || length > MOST {
         let message = format!(
@@ -180,6 +193,30 @@ pub fn read(path: &Path, file: &File, words: Words) -> Result<Header> {
     Ok(Header { facts: written.facts, tensors, elements_at })
 }
 
+/// What a file is by its first bytes, if that is not what its name says.
+fn mistaken(first: [u8; 8]) -> Option<&'static str> {
+    match first {
+        [b'v', b'e', b'r', b's', b'i', b'o', b'n', b' '] => {
+            Some("a pointer of Git LFS to one, which stands for the file until it is fetched (git lfs pull)")
+        }
+        [b'<', b'!' | b'h' | b'H', ..] => Some("a page of the web, fetched in its place: fetch the file itself"),
+        [b'P', b'K', 3, 4, ..] => Some("a zip archive, as PyTorch saves pickled weights: save them as safetensors"),
+        [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] => Some("packed: unpack it"),
+        _ => None,
+    }
+}
+
+/// The most characters of a tensor's name in a message.
+const MOST_SHOWN: usize = 80;
+
+/// A tensor's name for a message: on one line, and not longer than that.
+pub fn shown(name: &str) -> String {
+    let plain =
+        name.chars().take(MOST_SHOWN).map(|sign| if sign.is_control() { char::REPLACEMENT_CHARACTER } else { sign });
+    let text: String = plain.collect();
+    if name.chars().nth(MOST_SHOWN).is_some() { format!("{text}…") } else { text }
+}
+
 /// Where the tensors are, each compared with the size of the file: they follow each other without a gap to its end.
 fn places(
     path: &Path,
@@ -194,11 +231,15 @@ fn places(
     let (mut end, mut places) = (0, HashMap::new());
     for (name, Entry { dtype, shape, data_offsets: [begin, after] }) in all {
         let wrong = |message: String| {
-            Err(Error::file_at(path, format!("tensor {name}"), format!("{message}; the file is damaged: {mend}")))
+            Err(Error::file_at(
+                path,
+                format!("tensor {}", shown(&name)),
+                format!("{message}; the file is damaged: {mend}"),
+            ))
         };
         let is_taken = |element: &Element| takes_others || matches!(element, Element::Of(_));
         let Some(element) = Element::of_name(&dtype).filter(is_taken) else {
-            return wrong(format!("has elements of type {dtype}, which {what} never has"));
+            return wrong(format!("has elements of type {}, which {what} never has", shown(&dtype)));
         };
         let elements = shape.iter().try_fold(1_u64, |product, extent| product.checked_mul(*extent));
         let Some(bytes) = elements.and_then(|elements| elements.checked_mul(element.bits())).map(|bits| bits / 8)
@@ -230,4 +271,47 @@ fn places(
 /// A file that the system does not give.
 pub fn unreadable(path: &Path, error: &std::io::Error) -> Error {
     Error::file(path, format!("cannot be read: {}", reason(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn refused(bytes: &[u8]) -> String {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("model.safetensors");
+        fs::write(&path, bytes).expect("writable");
+        read(&path, &File::open(&path).expect("there"), WEIGHTS).expect_err("no weights").to_string()
+    }
+
+    fn of_header(text: &str) -> String {
+        refused(&[&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat())
+    }
+
+    #[test]
+    fn what_is_no_file_of_weights_is_called_what_it_is() {
+        let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n";
+        for (bytes, what) in [
+            (&pointer[..], "but a pointer of Git LFS to one"),
+            (b"<!DOCTYPE html><html></html>", "but a page of the web"),
+            (b"PK\x03\x04 and so on", "but a zip archive"),
+            (b"\x1f\x8b\x08 and so on", "but packed: unpack it"),
+        ] {
+            let said = refused(bytes);
+            assert!(said.contains(what) && said.ends_with(WEIGHTS.choose), "{said}");
+        }
+        let said = of_header("[1]");
+        assert!(said.contains("expected an object with a tensor for each name"), "{said}");
+    }
+
+    #[test]
+    fn a_name_is_told_on_one_line_and_in_short() {
+        let name = format!("a\\n{}", "b".repeat(100_000));
+        let entry = "{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,8]}";
+        let said = of_header(&format!("{{\"{name}\":{entry}}}"));
+        assert!(said.len() < 500 && said.contains("tensor a\u{fffd}bbb") && said.contains('…'), "{said}");
+        assert_eq!(shown("block1.conv.weight"), "block1.conv.weight");
+    }
 }

@@ -147,6 +147,18 @@ pub(crate) fn remove_begun(folder: &Path) {
     }
 }
 
+/// The same, but for those that a program still writes, which has them locked.
+pub(crate) fn remove_abandoned(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_begun = is_begun(&entry.file_name().to_string_lossy());
+        // Elsewhere a lock would keep others from reading, so nothing is locked and nothing is removed.
+        let is_free = || cfg!(unix) && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok());
+        if is_begun && entry.file_type().is_ok_and(|kind| kind.is_file()) && is_free() {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// Whether this is the name of a file that is not written whole yet.
 pub fn is_begun(name: &str) -> bool {
     name.starts_with(BEGUN.0) && name.ends_with(BEGUN.1)
@@ -177,7 +189,10 @@ fn beside(path: &Path) -> io::Result<NamedTempFile> {
     // A temporary file is for its owner alone; this one becomes a file like any other, as the user's mask has it.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder.tempfile_in(folder_of(path)).map_err(|error| without_path(&error))
+    let file = builder.tempfile_in(folder_of(path)).map_err(|error| without_path(&error))?;
+    #[cfg(unix)]
+    let _ = file.as_file().try_lock();
+    Ok(file)
 }
 
 /// What the system reports, without the name of the temporary file, which the user does not know.
@@ -259,5 +274,17 @@ mod tests {
         fs::write(&usual, b"").expect("written");
         let mode = |path| fs::metadata(path).expect("there").permissions().mode();
         assert_eq!(mode(&written), mode(&usual));
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn what_a_killed_program_began_is_removed_and_what_is_being_written_is_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at(".plimsoll-abc.part"), "half").expect("writable");
+        fs::write(at("model.safetensors"), "whole").expect("writable");
+        let begun = beside(&at("config.json")).expect("writable");
+        remove_abandoned(folder.path());
+        assert!(!at(".plimsoll-abc.part").exists() && at("model.safetensors").exists() && begun.path().exists());
     }
 }

@@ -264,7 +264,10 @@ impl Report {
                     plan.budget
                 ))?;
                 let table = plan.resolved.data().table_facts().into_iter().flat_map(samples::table_lines);
-                let notes = plan.resolved.notes().into_iter().chain(table);
+                // That comes as a warning.
+                let caution = plan.resolved.caution();
+                let notes =
+                    plan.resolved.notes().into_iter().filter(|note| Some(note) != caution.as_ref()).chain(table);
                 notes.into_iter().try_for_each(|note| out::line(format!("data: {note}")))?;
                 let ranks = plan.resolved.ranks_in_words();
                 ranks.into_iter().try_for_each(|words| out::line(format!("low rank: {words}")))

@@ -120,6 +120,7 @@ impl Try {
         if let Some(failure) = failure {
             return Err(failure);
         }
+        written.caution.iter().for_each(|caution| out::say("warning", caution));
         match self.json {
             true => out::json(&written_as_json(&written, prompt))?,
             false => out::text("\n")?,

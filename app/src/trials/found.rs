@@ -77,6 +77,8 @@ pub(crate) struct Trial {
     pub(crate) prompt_bytes: usize,
     /// What the writing took.
     pub(crate) wrote: Option<Took>,
+    /// What is to be said of that.
+    pub(crate) wrote_with: Option<String>,
 }
 
 impl Trial {
@@ -86,10 +88,11 @@ impl Trial {
         *self = Self { of, alphabet, number: number + 1, shown, prefers_weights, ..Self::default() };
     }
 
-    /// A warning if the data are no longer those that the model learned from.
+    /// A warning if the data, or the tokens, are no longer those that the model learned from.
     pub(crate) fn caution(&self) -> Option<&str> {
         let of_test = self.evaluation.as_ref().and_then(|evaluation| evaluation.caution.as_deref());
-        of_test.or_else(|| self.reply.as_ref().and_then(|(reply, _)| reply.caution.as_deref()))
+        let of_reply = || self.reply.as_ref().and_then(|(reply, _)| reply.caution.as_deref());
+        of_test.or_else(of_reply).or(self.wrote_with.as_deref())
     }
 
     fn forget_samples(&mut self) {
@@ -133,9 +136,9 @@ impl Trial {
                     .map(|drawn| (reply, drawn));
             }
             What::Text(text) => self.written.push_str(&text),
-            What::Wrote(took) => {
+            What::Wrote(took, caution) => {
                 (self.is_writing, self.trouble) = (false, None);
-                self.wrote = Some(took);
+                (self.wrote, self.wrote_with) = (Some(took), caution);
             }
             What::Failed(why) => {
                 (self.is_testing, self.is_writing) = (false, false);

@@ -128,8 +128,8 @@ pub(crate) enum What {
     Replied(Box<Reply>),
     /// Text came.
     Text(String),
-    /// The text is at its end.
-    Wrote(Took),
+    /// The text is at its end: what it took, and what is to be said of it.
+    Wrote(Took, Option<String>),
     /// It was not done, and why.
     Failed(String),
 }
@@ -296,7 +296,7 @@ impl Bench {
                     outbox.tell(number, What::Text(text.to_owned()));
                     if is_over.load(Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                 })?;
-                outbox.tell(number, What::Wrote(written.took));
+                outbox.tell(number, What::Wrote(written.took, written.caution));
             }
         }
         Ok(())

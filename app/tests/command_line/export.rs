@@ -151,3 +151,26 @@ fn what_only_a_run_has_is_not_asked_of_a_preset() {
     let said = fails(1, &["export", "last", "--format", "csv", "-o", "-", "--store", folder.to_str().expect("text")]);
     assert!(said.contains("no runs are kept"), "{said}");
 }
+
+#[test]
+fn a_run_is_exported_after_its_data_and_its_weights_are_gone() {
+    let kept = super::kept::Kept::new();
+    let at = |name: &str| kept.0.path().join(name).to_str().expect("text").to_owned();
+    fs::create_dir(at("model")).expect("made");
+    let config =
+        r#"{"model_type": "gpt2", "n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 8, "vocab_size": 300}"#;
+    fs::write(at("model/config.json"), config).expect("written");
+    fs::write(at("lines.jsonl"), "{\"text\": \"the line of the ship\"}\n".repeat(20)).expect("written");
+    let path = format!("data.path={}", at("lines.jsonl"));
+    let data = ["--set", "data.kind=jsonl", "--set", &path, "--set", "data.length=8", "--set", "batch.micro=2"];
+    kept.told(&[&["train", &at("model"), "--steps", "2", "--quiet"], &data[..]].concat());
+    fs::remove_file(at("lines.jsonl")).expect("ours");
+    let output = kept.output(&["export", "last", "--format", "huggingface", "-o", &at("out")]);
+    let said = text(&output.stderr);
+    assert!(output.status.success() && !said.contains("planned") && !said.contains("Planned"), "{said}");
+    assert!(Path::new(&at("out/model.safetensors")).is_file());
+    let again = kept.output(&["export", "last", "--format", "safetensors", "-o", &at("w.safetensors")]);
+    assert!(again.status.success(), "{}", text(&again.stderr));
+    let written = kept.told(&["try", "last", "--prompt", "the ", "--tokens", "4", "--json", "--quiet"]);
+    assert!(written.contains("\"prompt_tokens\": 4"), "{written}");
+}

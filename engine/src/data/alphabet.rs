@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::{
-    data::corpus::{Tokenizer, is_of_conversations},
+    data::corpus::{self, Tokenizer},
     error::{Problem, Result},
     experiment::{Asked, Data, Prompt},
 };
@@ -41,10 +41,19 @@ impl Alphabet {
     /// # Errors
     /// Fails for data of images, and where the tokenizer cannot be read.
     pub fn open(data: &Data) -> Result<Self> {
+        Self::open_known(data, None)
+    }
+
+    /// The same, where it may be known that samples are conversations, or are not: their file need not be there then.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(crate) fn open_known(data: &Data, is_of_conversations: Option<bool>) -> Result<Self> {
         let alphabet = Self::of(data)?;
         let is_open = data.is_tokenized() || numbers_are_text(data);
         let tokenizer = is_open.then(|| Tokenizer::open(data.chosen_tokenizer())).transpose()?;
-        let is_conversation = tokenizer.is_some() && is_of_conversations(data);
+        let is_said = || is_of_conversations.unwrap_or_else(|| corpus::is_of_conversations(data));
+        let is_conversation = tokenizer.is_some() && is_said();
         let of_answer = tokenizer.as_ref().filter(|_| is_conversation).and_then(Tokenizer::end_of_answer);
         let ends = [tokenizer.as_ref().and_then(Tokenizer::end), of_answer];
         Ok(Self { tokenizer: tokenizer.map(Arc::new), is_conversation, ends, ..alphabet })
@@ -187,6 +196,16 @@ impl Alphabet {
             Prompt::Text | Prompt::Unsorted | Prompt::Numbers => {}
         }
         Ok(tokens)
+    }
+
+    /// A checksum of its tokenizer, with its template of conversations; `None` where it is open without one.
+    pub(crate) fn checksum(&self) -> Option<u32> {
+        self.tokenizer.as_ref().map(|tokenizer| tokenizer.checksum())
+    }
+
+    /// That its tokenizer has far fewer tokens than an embedding has rows, in words.
+    pub(crate) fn has_few_of(&self, rows: usize) -> Option<String> {
+        self.tokenizer.as_ref().and_then(|tokenizer| tokenizer.has_few_of(rows))
     }
 
     /// Whether a token ends what is written.

@@ -13,6 +13,7 @@ use crate::{
     data::{
         DatasetInfo, Inspection, Skipped, TableRow,
         batch::{BatchLayout, HostBatch, Inputs},
+        corpus,
         device_layout::{Chunk, DeviceDatasetLayout, Integers},
         image_set::ImageSet,
         sequences::TokenRows,
@@ -20,7 +21,7 @@ use crate::{
         table::TableRows,
     },
     error::{Error, Result},
-    experiment::{Data, Run},
+    experiment::{Data, Run, weights::known::Known},
     memory::probe::{Meter, counted_on, uncounted},
 };
 
@@ -108,6 +109,26 @@ impl Dataset {
         Ok(Self { facts, content: Some(content), chosen: data.clone(), seed, meter })
     }
 
+    /// Data of which this is known, without any sample: pictures go to a model as those of its data did.
+    ///
+    /// # Errors
+    /// Fails where the samples are no images.
+    pub(crate) fn known(data: &Data, known: &Known) -> Result<Self> {
+        let meter = uncounted(Meter::new);
+        counted_on(Some(meter), || {
+            let facts = known.info;
+            let content = Some(Content::Images(ImageSet::known(&facts, &known.scaling)?));
+            Ok(Self { facts, content, chosen: data.clone(), seed: 0, meter })
+        })
+    }
+
+    /// What is kept of the data where a model that learned from them is saved.
+    pub(crate) fn to_be_known(&self) -> Known {
+        let scaling = self.image_set().map(ImageSet::by_channel).unwrap_or_default();
+        let is_of_conversations = self.tokenizer_checksum().is_some() && corpus::is_of_conversations(&self.chosen);
+        Known { info: self.facts, scaling, class_names: self.class_names(), is_of_conversations }
+    }
+
     /// What a model must know about the data.
     pub fn facts(&self) -> &DatasetInfo {
         &self.facts
@@ -152,6 +173,14 @@ impl Dataset {
             Content::Table(table) => Some(table.checksum()),
             Content::Rows(rows) => rows.checksum(),
             Content::Images(images) => images.checksum(),
+        }
+    }
+
+    /// A checksum of the tokenizer, with its template of conversations; `None` of what has no tokenizer.
+    pub fn tokenizer_checksum(&self) -> Option<u32> {
+        match self.content.as_ref()? {
+            Content::Rows(rows) => rows.tokenizer_checksum(),
+            Content::Images(_) | Content::Table(_) => None,
         }
     }
 

@@ -108,6 +108,23 @@ impl ImageSet {
         Ok(set)
     }
 
+    /// A set without samples, that scales pictures as one with samples did: by a factor of each channel, then by summands.
+    pub(super) fn known(facts: &DatasetInfo, by_channel: &[f32]) -> Result<Self> {
+        let extents @ [_, width, channels] = facts.image()?;
+        let (factors, summands) = by_channel.split_at(channels.min(by_channel.len()));
+        let row = |of: &[f32]| of.iter().copied().cycle().take(width * channels).collect::<Vec<f32>>();
+        let scaling = [row(factors), row(summands)].concat();
+        let source = ImageStore::Held { train: Samples::default(), test: Samples::default() };
+        Ok(Self { source, kept: None, extents, targets: facts.labels_per_sample, augment: None, scaling, seed: 0 })
+    }
+
+    /// Factor, then summand, of each channel.
+    pub(super) fn by_channel(&self) -> Vec<f32> {
+        let (factors, summands) = self.scaling.split_at(self.scaling.len() / 2);
+        let channels = self.extents[2].min(factors.len());
+        [&factors[..channels], &summands[..channels]].concat()
+    }
+
     /// What of it is on a disk.
     pub(super) fn on_disk(&self) -> Bytes {
         self.kept.as_ref().map_or(Bytes::ZERO, Kept::on_disk)

@@ -36,6 +36,8 @@ pub struct Inspection {
     table: Option<(Arc<table::Found>, Arc<TableFacts>)>,
     /// What else was recognised, in words.
     notes: Vec<String>,
+    /// That a tokenizer has far fewer tokens than the embedding has rows.
+    few_tokens: Option<String>,
 }
 
 impl Inspection {
@@ -46,6 +48,11 @@ impl Inspection {
     /// Files that are missing, unreadable or not what their format says; a choice that cannot be.
     pub fn of(data: &Data, known: Option<&Self>) -> Result<Self> {
         source::of(data).inspect(data, known)
+    }
+
+    /// What is known of data that are not opened, of which only `info` is there.
+    pub(crate) fn known(data: &Data, info: DatasetInfo) -> Self {
+        Self::new(data, info, 0)
     }
 
     /// What was found of data whose samples, and what is kept to find them, take `held` bytes once they are open.
@@ -64,6 +71,7 @@ impl Inspection {
             texts: None,
             table: None,
             notes: Vec::new(),
+            few_tokens: None,
         }
     }
 
@@ -86,6 +94,16 @@ impl Inspection {
     pub(super) fn with_notes(mut self, notes: impl IntoIterator<Item = String>) -> Self {
         self.notes.extend(notes);
         self
+    }
+
+    /// The same, where a tokenizer has far fewer tokens than the embedding has rows.
+    pub(super) fn with_few_tokens(self, few_tokens: Option<String>) -> Self {
+        Self { few_tokens, ..self }
+    }
+
+    /// That a tokenizer has far fewer tokens than the embedding has rows, in words.
+    pub(crate) fn few_tokens(&self) -> Option<&str> {
+        self.few_tokens.as_deref()
     }
 
     /// What was recognised in the files that is not seen otherwise, a line each.

@@ -210,6 +210,11 @@ impl Data {
         Some(self.vocabulary).filter(|count| *count > UNCHOSEN)
     }
 
+    /// Whether it uses a tokenizer. A model of generated tokens is prompted by it, if it is known.
+    fn uses_tokenizer(&self) -> bool {
+        self.kind.uses(DataSetting::Tokenizer) || self.kind == DataKind::Tokens && self.chosen_tokenizer().is_some()
+    }
+
     /// Windows of bytes have 256 tokens for any choice.
     fn uses_vocabulary(&self) -> bool {
         let is_open = self.kind != DataKind::Text || self.is_tokenized() || self.chosen_vocabulary().is_some();
@@ -224,9 +229,9 @@ settings! {
         pub kind: DataKind = DataKind::Digits, KERNELS;
         /// The folder (idx, cifar10, cifar100, images), the file (text, table), or either of the two (jsonl).
         pub path: Option<PathBuf> = None, SIZES.when(|e| e.data.kind.is_on_disk());
-        /// A `tokenizer.json`, or a folder that holds one (text, jsonl). Without one, the tokenizer in the folder of
-        /// `weights.path` is used; if there is none, bytes are the tokens.
-        pub tokenizer: Option<PathBuf> = None, SIZES.quiet().when(|e| e.data.kind.uses(DataSetting::Tokenizer));
+        /// A `tokenizer.json`, or a folder that holds one (text, jsonl; with tokens, for prompts). Without one, the tokenizer
+        /// in the folder of `weights.path` is used; if there is none, bytes are the tokens.
+        pub tokenizer: Option<PathBuf> = None, SIZES.quiet().when(|e| e.data.uses_tokenizer());
         /// Height and width of an image (shapes, images, masks).
         pub side: usize = 32, SIZES
             .counts(MIN_SIDE as u64, MAX_SIDE as u64, "the side of an image")

@@ -95,12 +95,13 @@ pub fn read(path: impl AsRef<Path>) -> Result<Experiment> {
 pub fn open(path: impl AsRef<Path>) -> Result<Opened> {
     let path = path.as_ref();
     let config = path.join(weights::CONFIG);
-    if !path.is_dir() || !config.is_file() {
+    // What has its name and is no file is refused by it.
+    if !path.is_dir() || config.symlink_metadata().is_err() {
         return opened_either(&file::text_of(path)?, path);
     }
-    let (mut experiment, mut notes) = hugging_face::opened(&file::text_of(&config)?, &config)?;
+    let (mut experiment, mut notes) = hugging_face::opened(&file::text_of_config(&config)?, &config)?;
     let mut pickled = None;
-    if path.join(weights::TOKENIZER).is_file() {
+    if weights::has_tokenizer(path) {
         experiment.data.tokenizer = Some(path.to_owned());
     }
     if weights::are_in(path) {

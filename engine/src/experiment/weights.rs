@@ -1,6 +1,7 @@
 //! What a model begins with: nothing, or weights that lie in files.
 
 pub(crate) mod files;
+pub(crate) mod known;
 pub(crate) mod own;
 
 use std::{
@@ -43,6 +44,11 @@ pub(crate) const PICKLED_IS_REFUSED: &str = "is pickled, and reading a pickled f
 /// Whether `folder` has weights in the layout of Hugging Face, or something by their name.
 pub fn are_in(folder: &Path) -> bool {
     [WHOLE, INDEX].iter().any(|name| folder.join(name).symlink_metadata().is_ok())
+}
+
+/// Whether `folder` has a tokenizer, or something by its name, which whoever opens it refuses.
+pub fn has_tokenizer(folder: &Path) -> bool {
+    folder.join(TOKENIZER).symlink_metadata().is_ok()
 }
 
 /// Whether a file is a pickled one, by its name.
@@ -99,10 +105,10 @@ impl Experiment {
             kind if kind.uses(DataSetting::Tokenizer) => return self.whole_data(),
             _ => return Cow::Borrowed(&self.data),
         }
-        let is_there = |path: &&Path| path.join(TOKENIZER).is_file() || path.is_file();
+        let is_there = |path: &&Path| has_tokenizer(path) || path.is_file();
         let beside = || self.weights.chosen().and_then(|path| if path.is_dir() { Some(path) } else { path.parent() });
         let found = self.data.chosen_tokenizer().filter(is_there);
-        match found.or_else(|| beside().filter(|folder| folder.join(TOKENIZER).is_file())) {
+        match found.or_else(|| beside().filter(|folder| has_tokenizer(folder))) {
             None if self.data.tokenizer.is_none() => Cow::Borrowed(&self.data),
             found => Cow::Owned(Data { tokenizer: found.map(Path::to_owned), ..self.data.clone() }),
         }
@@ -125,7 +131,7 @@ impl Experiment {
             return Cow::Owned(Data { tokenizer: Some(gone.to_owned()), ..self.data.clone() });
         }
         let folder = weights.and_then(|path| if path.is_dir() { Some(path) } else { path.parent() });
-        match folder.filter(|folder| folder.join(TOKENIZER).is_file()) {
+        match folder.filter(|folder| has_tokenizer(folder)) {
             Some(folder) => Cow::Owned(Data { tokenizer: Some(folder.to_owned()), ..self.data.clone() }),
             None => Cow::Borrowed(&self.data),
         }

@@ -106,7 +106,7 @@ pub(super) fn can_stand_alone(experiment: &Experiment) -> Result<()> {
         Err(Problem::new(key, message, "write --merge for the whole model, its adapters merged into it").into())
     };
     if !experiment.model.kind.is_decoder() {
-        return refuse("model.kind", "peft's adapters are written for decoders alone");
+        return refuse("model.kind", "adapters alone are written for language models, and not for models of images");
     }
     if experiment.frozen != Frozen::All {
         return refuse("frozen", "the run trained more than its adapters, and an adapter's file has no place for that");

@@ -11,17 +11,26 @@ use crate::{
     experiment::{DatasetInfo, Experiment, Model, ModelKind, Stem, weights::CONFIG},
 };
 
-/// The configuration of the experiment's model over such data, as the fields of a file. Classes have `names`, where they are
-/// known.
-pub(super) fn of(experiment: &Experiment, info: &DatasetInfo, names: Option<&[String]>) -> Result<Map<String, Value>> {
-    let names = names.filter(|names| names.len() == info.classes);
+/// What is known of the data that a run learned from beside their extents.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Told<'a> {
+    /// What classes are called.
+    pub(super) names: Option<&'a [String]>,
+    /// Mean and deviation of each channel from 0 to 1, by which pixels were scaled.
+    pub(super) scaling: Option<[[f64; 3]; 2]>,
+}
+
+/// The configuration of the experiment's model over such data, as the fields of a file.
+pub(super) fn of(experiment: &Experiment, info: &DatasetInfo, told: Told<'_>) -> Result<Map<String, Value>> {
+    let names = told.names.filter(|names| names.len() == info.classes);
+    let told = Told { names, ..told };
     let model = &experiment.model;
     let own = match model.kind {
         ModelKind::Gpt2 => gpt2(model, info)?,
         ModelKind::Llama => llama(experiment, info)?,
-        ModelKind::Vit if began_in_timm(experiment) => return Ok(as_it_began(experiment, info, names)),
+        ModelKind::Vit if began_in_timm(experiment) => return as_it_began(experiment, info, told),
         ModelKind::Vit => vit(model, info, names)?,
-        ModelKind::Resnet | ModelKind::Mobilenetv2 => return of_timm(model, info, names),
+        ModelKind::Resnet | ModelKind::Mobilenetv2 => return of_timm(experiment, info, told),
         _ => return Err(no_place(model)),
     };
     let mut fields = before(experiment).filter(|fields| fields.get("model_type") == Some(&own["model_type"]));
@@ -67,11 +76,33 @@ pub(super) fn began_in_timm(experiment: &Experiment) -> bool {
 }
 
 /// The configuration that the run began with, with the present number of classes.
-fn as_it_began(experiment: &Experiment, info: &DatasetInfo, names: Option<&[String]>) -> Map<String, Value> {
+fn as_it_began(experiment: &Experiment, info: &DatasetInfo, told: Told<'_>) -> Result<Map<String, Value>> {
     let mut fields = before(experiment).unwrap_or_default();
+    put_for_timm(&mut fields, info, told)?;
+    Ok(fields)
+}
+
+/// Gives the fields of timm the classes and the pixels of a run; what they say of the pixels besides, stays. How a run of this
+/// program sees an image, where they say nothing: cropped to its middle square, by cubic interpolation.
+fn put_for_timm(fields: &mut Map<String, Value>, info: &DatasetInfo, told: Told<'_>) -> Result<()> {
+    let [height, width, channels] = info.image()?;
     fields.insert("num_classes".to_owned(), info.classes.into());
-    labels::put_for_timm(&mut fields, names);
-    fields
+    labels::put_for_timm(fields, told.names);
+    let published = fields.entry(PUBLISHED).or_insert_with(|| json!({}));
+    let Some(published) = published.as_object_mut() else { return Ok(()) };
+    let size = json!([channels, height, width]);
+    if published.get("input_size").is_some_and(|own| *own != size) {
+        ["test_input_size", "test_crop_pct", "pool_size"].iter().for_each(|stale| drop(published.remove(*stale)));
+    }
+    published.insert("input_size".to_owned(), size);
+    published.insert("num_classes".to_owned(), info.classes.into());
+    published.entry("crop_pct").or_insert_with(|| json!(1.0));
+    published.entry("interpolation").or_insert_with(|| json!("bicubic"));
+    if let Some([mean, deviation]) = told.scaling.filter(|_| channels == 3) {
+        published.insert("mean".to_owned(), json!(mean));
+        published.insert("std".to_owned(), json!(deviation));
+    }
+    Ok(())
 }
 
 /// The learned positions of the weights that a run began with, and those that it has, where it has fewer.
@@ -183,8 +214,8 @@ fn vit(model: &Model, info: &DatasetInfo, names: Option<&[String]>) -> Result<Va
 }
 
 /// What timm requires in a model's folder; torchvision has no such file.
-fn of_timm(model: &Model, info: &DatasetInfo, names: Option<&[String]>) -> Result<Map<String, Value>> {
-    let [height, width, channels] = info.image()?;
+fn of_timm(experiment: &Experiment, info: &DatasetInfo, told: Told<'_>) -> Result<Map<String, Value>> {
+    let (model, [_, _, channels]) = (&experiment.model, info.image()?);
     if model.stem == Stem::Small {
         let message = "the stem for small images has no place in torchvision's and timm's models";
         let mend = "write --format safetensors, or train with model.stem = \"imagenet\"";
@@ -194,15 +225,14 @@ fn of_timm(model: &Model, info: &DatasetInfo, names: Option<&[String]>) -> Resul
         ModelKind::Resnet => format!("resnet{}", model.layers),
         _ => format!("mobilenetv2_{:03}", (model.multiplier * 100.0).round()),
     };
-    let mut fields = json!({
-        "architecture": architecture,
-        "num_classes": info.classes,
-        PUBLISHED: { "input_size": [channels, height, width], "num_classes": info.classes },
-    });
+    // What came from timm says more of its pixels than a run knows.
+    let own =
+        before(experiment).filter(|fields| fields.get("architecture").and_then(Value::as_str) == Some(&architecture));
+    let mut fields = own.unwrap_or_default();
+    fields.insert("architecture".to_owned(), architecture.into());
     if channels != 3 {
-        fields["model_args"] = json!({ "in_chans": channels });
+        fields.insert("model_args".to_owned(), json!({ "in_chans": channels }));
     }
-    let mut fields = fields.as_object().cloned().unwrap_or_default();
-    labels::put_for_timm(&mut fields, names);
+    put_for_timm(&mut fields, info, told)?;
     Ok(fields)
 }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::{
     adapter,
     coded::CodedTensor,
-    config,
+    config::{self, Told},
     layout::Layout,
     low_rank::{self, Merged},
     mapped::Mapped,
@@ -25,13 +25,14 @@ use crate::{
     bytes::Bytes,
     error::{Error, Problem, Result},
     experiment::{
-        DatasetInfo, Experiment, PROCESSOR, PruneKind, QuantiseKind,
-        weights::{CONFIG, INDEX, WHOLE},
+        DatasetInfo, Experiment, Normalise, PROCESSOR, PruneKind, QuantiseKind,
+        weights::{CONFIG, INDEX, WHOLE, known, own},
     },
     header::Element,
     nn::Factorable,
     tensor::DType,
     whole_file::{self, reason},
+    words::Word as _,
 };
 
 /// Files of a tokenizer, and what generation begins with.
@@ -84,7 +85,8 @@ pub fn export(
         return Err(Problem::new("prune.kind", message, "export as safetensors").into());
     }
     let own = Mapped::open(checkpoint)?;
-    let fields = config::of(experiment, info, own.class_names().as_deref())?;
+    let (names, scaling) = (own.class_names(), scaling(experiment, &own));
+    let fields = config::of(experiment, info, Told { names: names.as_deref(), scaling })?;
     let (whole, factored) = (experiment.whole(), low_rank::factored(experiment, info)?);
     let made_of = slots(experiment, info)?;
     // The layout has whole layers only.
@@ -98,24 +100,54 @@ pub fn export(
         );
         exported.notes.push(message);
     }
-    let made = || {
+    let made = || -> Result<Made<'_>> {
         let failed = |error: std::io::Error| Error::file(folder, format!("cannot be made: {}", reason(&error)));
-        fs::create_dir_all(folder).map_err(failed)
+        let was_there = folder.exists();
+        fs::create_dir_all(folder).map_err(failed)?;
+        // It would go out with the model.
+        whole_file::remove_abandoned(folder);
+        Ok(Made { folder, was_there })
     };
     if experiment.lora.rank > 0 && !merge {
         adapter::can_stand_alone(experiment)?;
-        made()?;
+        let _made = made()?;
         adapter::write(&run, folder, &mut exported)?;
     } else {
         let (path, entries) = (folder.join(WHOLE), run.whole()?);
-        made()?;
+        let _made = made()?;
         exported.bytes = written::write(&path, &entries)?;
         exported.files.push(path);
         exported.put_json(folder, CONFIG, fields)?;
-        exported.put_scaling(folder, experiment)?;
+        exported.put_scaling(folder, experiment, scaling)?;
     }
     exported.put_companions(folder, experiment)?;
     Ok(exported)
+}
+
+/// A folder that is written to. One that was made for it and stays empty is gone when this is dropped.
+struct Made<'a> {
+    folder: &'a Path,
+    was_there: bool,
+}
+
+impl Drop for Made<'_> {
+    fn drop(&mut self) {
+        if !self.was_there {
+            // A folder with a file in it stays.
+            let _ = fs::remove_dir(self.folder);
+        }
+    }
+}
+
+/// Mean and deviation of each channel from 0 to 1, by which the pixels of a run were scaled, as far as its checkpoint or its
+/// experiment says it.
+fn scaling(experiment: &Experiment, own: &Mapped) -> Option<[[f64; 3]; 2]> {
+    let data = experiment.whole_data();
+    if !data.kind.has_colours() {
+        return None;
+    }
+    let said = own::fact(&own.facts, own::PIXELS).and_then(Normalise::of_word);
+    said.unwrap_or(data.normalise).constants().or_else(|| known::mean_and_deviation(&own.facts))
 }
 
 /// What the user of an export should know of it.
@@ -145,6 +177,12 @@ fn notes(folder: &Path, experiment: &Experiment, info: &DatasetInfo, merge: bool
     }
     if merge && experiment.lora.rank == 0 {
         notes.push("the run has no adapters to merge".to_owned());
+    }
+    if let Some(gone) = experiment.weights.chosen().filter(|path| !path.exists()) {
+        notes.push(format!(
+            "{} is gone: what its config.json says besides, and a tokenizer, are not copied along",
+            gone.display()
+        ));
     }
     let index = folder.join(INDEX);
     if index.exists() {
@@ -208,11 +246,14 @@ impl Exported {
         Ok(())
     }
 
-    /// Says by which mean and deviation the pixels of an image are scaled, where they do not follow from the data: who opens
-    /// the weights scales them alike.
-    fn put_scaling(&mut self, folder: &Path, experiment: &Experiment) -> Result<()> {
-        let data = experiment.whole_data();
-        let Some([mean, deviation]) = data.normalise.constants().filter(|_| data.kind.has_colours()) else {
+    /// Says by which mean and deviation the pixels of an image are scaled: who opens the weights scales them alike.
+    fn put_scaling(&mut self, folder: &Path, experiment: &Experiment, scaling: Option<[[f64; 3]; 2]>) -> Result<()> {
+        let Some([mean, deviation]) = scaling else {
+            if experiment.data.kind.has_colours() {
+                let message = "how pixels were scaled is not written: the run scaled them by the mean and the deviation of its \
+                               training images, and its checkpoint, of an earlier version, does not say those";
+                self.notes.push(message.to_owned());
+            }
             return Ok(());
         };
         let fields = [("do_normalize", json!(true)), ("image_mean", json!(mean)), ("image_std", json!(deviation))];

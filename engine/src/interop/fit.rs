@@ -26,7 +26,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     experiment::{DatasetInfo, Experiment},
-    header::{Element, Place},
+    header::{self, Place},
     layer_path::LayerRole,
     tensor::DType,
 };
@@ -152,8 +152,9 @@ impl Fitted {
 
     /// A warning about its answers if a part of the model begins with new values, for which nothing was learned.
     pub fn caution(&self) -> Option<String> {
-        let afresh = self.notes.iter().find(|note| note.contains(AFRESH))?;
-        Some(format!("until it is trained, what it answers is by chance: {afresh}"))
+        let afresh = self.notes.iter().filter(|note| note.contains(AFRESH)).map(String::as_str).collect::<Vec<_>>();
+        (!afresh.is_empty())
+            .then(|| format!("until it is trained, what it answers is by chance: {}", afresh.join("; ")))
     }
 
     /// Whose names its tensors have.
@@ -161,9 +162,19 @@ impl Fitted {
         self.naming
     }
 
+    /// Whether it has the layer that answers with classes.
+    pub fn has_head(&self) -> bool {
+        self.has("head.classes.weight")
+    }
+
+    /// Whether others named its tensors.
+    pub fn is_published(&self) -> bool {
+        self.naming != OWN
+    }
+
     /// What the classes are called that its head answers with, where a file says it.
     pub fn class_names(&self) -> Option<Vec<String>> {
-        self.has("head.classes.weight").then(|| self.mapped.class_names())?
+        self.has_head().then(|| self.mapped.class_names())?
     }
 
     /// Whether it has the tensor of the model with this name.
@@ -234,15 +245,22 @@ impl Mapped {
             Some(naming) => naming.is_head(&slot.name),
             None => LayerRole::of_tensor(&slot.name).has_rows_of_data(),
         };
+        // Rows of tokens that are not those of the file's own table are no other vocabulary, but a mistake in the file.
+        let is_head = is_head && !self.has_two_vocabularies(naming);
         let mut pieces = Vec::with_capacity(parts.len());
+        // Every part is looked at, so that each that is wrong is named.
         for (part, place) in parts.iter().zip(&there) {
             let Some((name, place)) = place else {
                 if !is_adapter {
                     found.missing.push(part.name.clone());
                 }
-                return;
+                continue;
             };
             found.used.insert((*name).clone());
+            let Some(dtype) = place.element.of_weights() else {
+                found.mistyped.push(format!("{name} ({})", place.element.name()));
+                continue;
+            };
             let extents: Vec<u64> = part.shape.iter().map(|extent| *extent as u64).collect();
             let is_longer = slot.name == "positions.weight" && is_longer(&place.shape, &extents);
             if is_longer && part.layout == Layout::Same {
@@ -254,17 +272,26 @@ impl Mapped {
                     true => found.notes.push(format!("{} {AFRESH}: {differs}", slot.name)),
                     false => found.misshapen.push(differs),
                 }
-                return;
+                continue;
             }
-            let Element::Of(dtype) = place.element else {
-                let other = place.element.name();
-                found.mistyped.push(format!("{name} ({other})"));
-                return;
-            };
             let view = part.layout.reading(&part.here);
             pieces.push(Piece { name: (*name).clone(), dtype: Some(dtype), view, shape: Vec::new() });
         }
-        found.found.push((slot.name.clone(), pieces));
+        if pieces.len() == parts.len() {
+            found.found.push((slot.name.clone(), pieces));
+        }
+    }
+
+    /// Whether a decoder's head and its table of tokens have other numbers of rows.
+    fn has_two_vocabularies(&self, naming: Option<&Naming>) -> bool {
+        let rows = |ours: &str| {
+            let theirs = match naming {
+                Some(naming) => naming.rows.iter().find(|row| row.ours == ours)?.theirs.first()?,
+                None => ours,
+            };
+            self.named(&format!("{theirs}.weight"), naming)?.1.shape.first()
+        };
+        rows("head.classes").zip(rows("embedding")).is_some_and(|(head, tokens)| head != tokens)
     }
 
     /// The tensor of this name, with or without what stands before names in files with a head.
@@ -317,7 +344,7 @@ impl Mapped {
             return Ok(notes);
         }
         let list = |(what, names): &Wrong| {
-            let some: Vec<&str> = names.iter().take(NAMED).map(String::as_str).collect();
+            let some: Vec<String> = names.iter().take(NAMED).cloned().collect();
             let more = names.len().saturating_sub(NAMED);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             format!("{what}: {}{more}", some.join(", "))
@@ -386,13 +413,16 @@ impl Mapped {
             left.push(name.clone());
         }
         left.sort();
-        Ok(left)
+        Ok(left.iter().map(|name| header::shown(name)).collect())
     }
 
     fn foreign(&self) -> Error {
         let mut names: Vec<&String> = self.tensors.keys().collect();
         names.sort();
-        let some: Vec<&str> = names.iter().take(NAMED).map(|name| name.as_str()).collect();
+        let some: Vec<String> = names.iter().take(NAMED).map(|name| header::shown(name)).collect();
+        if names.is_empty() {
+            return Error::file(&self.path, "has no tensor at all; fetch or save it again, or choose another file");
+        }
         let message = format!(
             "has none of the tensors of this model: it has {} others ({}); choose weights of the same architecture",
             names.len(),

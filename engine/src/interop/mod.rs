@@ -11,6 +11,7 @@ mod config;
 mod export;
 mod finite;
 mod fit;
+mod head;
 mod labels;
 mod layout;
 mod lent;
@@ -28,4 +29,4 @@ pub use self::{
     low_rank::{Spectra, factored, factoring_bytes},
     mapped::Mapped,
 };
-pub(crate) use slots::are_alike;
+pub(crate) use self::{head::known, slots::are_alike};

@@ -15,7 +15,11 @@ use crate::{
     data::{self, AnswerSizes, HostMemory, Inspection, TableFacts},
     device::Target,
     error::{Error, Problem},
-    experiment::{Data, DatasetInfo, Experiment, Normalise, Teacher, check::check},
+    experiment::{
+        Data, DataKind, DatasetInfo, Experiment, Normalise, Teacher,
+        check::check,
+        weights::{self, own},
+    },
     hardware::Machine,
     interop::{self, Spectra},
     nn::Factorable,
@@ -120,6 +124,20 @@ impl Resolved {
         };
         let teacher = teacher_of(experiment, None, data.info(), &mut problems);
         Self::checked(experiment, problems, data, teacher, known, machine)
+    }
+
+    /// Resolves the same experiment over data of which only `info` is known: nothing is looked for.
+    ///
+    /// # Errors
+    /// Fails where [`new`](Self::new) does.
+    pub(crate) fn knowing(
+        info: &DatasetInfo,
+        experiment: &Experiment,
+        machine: &Machine,
+    ) -> Result<Self, Vec<Problem>> {
+        let problems = check(experiment, Some(info));
+        let data = Inspection::known(&experiment.whole_data(), *info);
+        Self::checked(experiment, problems, data, None, None, machine)
     }
 
     /// Resolves another experiment: the data are looked at again only if it chooses other data.
@@ -239,7 +257,35 @@ impl Resolved {
         let scaled = is_said.then(|| format!("pixels have {}{why}", whole.normalise.words()));
         let of_teacher = self.teacher.as_ref().and_then(|teacher| teacher.note(&self.experiment));
         let of_first = self.first.as_ref().map(|first| first.note());
-        self.data.notes().iter().cloned().chain(scaled).chain(of_teacher).chain(of_first).collect()
+        self.data
+            .notes()
+            .iter()
+            .cloned()
+            .chain(scaled)
+            .chain(of_teacher)
+            .chain(of_first)
+            .chain(self.caution())
+            .collect()
+    }
+
+    /// That published weights of a language model may meet another tokenizer than theirs: none, so that bytes are the tokens, or
+    /// one of far fewer tokens. What a run of this program learned by bytes goes on so.
+    pub fn caution(&self) -> Option<String> {
+        let is_text = matches!(self.experiment.data.kind, DataKind::Text | DataKind::Jsonl);
+        let weights =
+            self.experiment.weights.chosen().filter(|_| is_text && self.experiment.model.kind.is_decoder())?;
+        if self.data.text_facts().is_some_and(|facts| facts.tokenizer.is_some()) {
+            return self.data.few_tokens().map(str::to_owned);
+        }
+        let is_own = own::Own::at(weights).is_some();
+        (!is_own).then(|| {
+            format!(
+                "no {} lies beside the weights ({}), so bytes are the tokens, and to a published model they mean something \
+                 else; put its tokenizer there, or choose it in data.tokenizer",
+                weights::TOKENIZER,
+                weights.display()
+            )
+        })
     }
 
     /// How its model is factored, in a line; `None` where nothing is to be.
@@ -343,6 +389,13 @@ fn of_data(error: Error, data: &Data) -> Problem {
         Error::Experiment(problem) => problem,
         Error::File { ref path, .. } if data.is_tokenized() && is_tokenizers(path) => {
             Problem::new("data.tokenizer", error.to_string(), "or choose another tokenizer")
+        }
+        error if data.kind == DataKind::Table || data.is_tokenized() => {
+            let text = error.to_string();
+            match text.strip_suffix("; choose another") {
+                Some(message) => Problem::new("data.path", message, "choose another file"),
+                None => Problem::new("data.path", text, "or choose another file"),
+            }
         }
         error => {
             let is_file = data.kind.traits().path.is_some_and(|path| path.is_file);

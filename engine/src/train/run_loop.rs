@@ -407,6 +407,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             position: Position::after(self.step, self.experiment.batch.effective(), samples),
             samples: samples as u64,
             data_checksum: self.spec.dataset.checksum(),
+            tokenizer_checksum: self.spec.dataset.tokenizer_checksum(),
             teacher_checksum: self.spec.teacher_checksum,
             skipped_steps: self.summary.skipped_steps,
             secs: self.secs(),

@@ -290,6 +290,7 @@ impl Attempt {
         if let Some(checkpoint) = &checkpoint {
             checkpoint.goes_on_under(&experiment.distil, teacher_checksum)?;
         }
+        plan.resolved.caution().into_iter().for_each(|caution| events.send(Event::Warning(caution)));
         if let Some(note) = plan.resolved.data().text_facts().and_then(TextFacts::left_out) {
             events.send(Event::Warning(note));
         }

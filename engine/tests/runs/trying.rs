@@ -4,7 +4,7 @@ use std::{ops::ControlFlow, path::Path, time::Duration};
 
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{DataKind, ModelKind, Placement, Precision, PruneKind},
+    experiment::{DataKind, ModelKind, Normalise, Placement, Precision, PruneKind},
     hardware::Machine,
     interop::export,
     plan::Resolved,
@@ -329,4 +329,46 @@ fn classes_have_the_names_of_the_data_and_those_of_a_loaded_model_where_the_data
     generated.data.classes = 3;
     let named = tester.evaluate(&Tried::begun(generated)).expect("it answers").class_names;
     assert!(named.len() == 3 && named[0] != "ash", "{named:?}");
+}
+
+#[test]
+fn a_model_is_asked_after_its_data_are_gone_and_a_published_head_answers_with_its_own_classes() {
+    let (trainer, mut tester) = (Trainer::new(|| {}), Tester::new());
+    let place = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| place.path().join(name);
+    images(&at("pictures"), 8);
+    let mut experiment = small(ModelKind::Vit);
+    (experiment.model.patch, experiment.run.steps) = (8, Some(1));
+    (experiment.data.kind, experiment.data.path) = (DataKind::Images, Some(at("pictures")));
+    experiment.data.normalise = Normalise::Half;
+    trained(&trainer, &experiment, &at("run"));
+    let picture =
+        std::fs::read_dir(at("pictures/ash")).expect("a folder").next().expect("a file").expect("a file").path();
+    std::fs::rename(picture, at("ash.png")).expect("renamed");
+    let tried = of(&experiment, &at("run"));
+    let picture = at("ash.png");
+    let whole = tester.show(&tried, Shown::File(&picture)).expect("it answers");
+    let checkpoint = Checkpoint::open(at("run/last.safetensors")).expect("saved");
+    let info = checkpoint.info().expect("kept");
+    // What was another class by its name now is still the run's.
+    std::fs::rename(at("pictures/birch"), at("pictures/aaa")).expect("renamed");
+    assert_eq!(tester.show(&tried, Shown::File(&picture)).expect("it answers").class_names, ["ash", "birch"]);
+    std::fs::remove_dir_all(at("pictures")).expect("ours");
+    let reply = tester.show(&tried, Shown::File(&picture)).expect("it answers");
+    assert_eq!((&reply.class_names[..], reply.caution), (&["ash".to_owned(), "birch".to_owned()][..], None));
+    assert_eq!((&reply.shares, &reply.picture), (&whole.shares, &whole.picture), "to the last bit");
+    is_predicted(reply.took);
+    assert!(tester.evaluate(&tried).expect_err("no test set").to_string().contains("data.path"));
+    // And exported.
+    export(checkpoint.path(), &at("out"), &experiment, &info, false).expect("written");
+    let mut generated = small(ModelKind::Vit);
+    (generated.model.patch, generated.weights.path) = (8, Some(at("out")));
+    let reply = tester.show(&Tried::begun(generated.clone()), Shown::File(&picture)).expect("it answers");
+    assert_eq!((&reply.class_names[..], reply.caution), (&["ash".to_owned(), "birch".to_owned()][..], None));
+    assert_eq!(reply.shares, whole.shares, "scaled as its run scaled it");
+    is_predicted(reply.took);
+    let config = std::fs::read_to_string(at("out/config.json")).expect("written");
+    std::fs::write(at("out/config.json"), config.replace("id2label", "labels")).expect("writable");
+    let reply = tester.show(&Tried::begun(generated), Shown::File(&picture)).expect("it answers");
+    assert_eq!(reply.class_names, ["class 0", "class 1"]);
 }

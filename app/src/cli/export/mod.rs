@@ -1,31 +1,22 @@
 //! `plimsoll export`: a run or a plan, its figures and its figures' data, in the formats of other programs.
 
 mod contents;
+mod weights;
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
-use anyhow::Context;
 use clap::{Args, ValueEnum};
 use plimsoll_engine::{
-    interop,
     plan::{self, Pass},
-    report::{Subject, comparison::MOST, tensorboard},
-    train::Checkpoint,
-    whole_file,
+    report::{comparison::MOST, tensorboard},
 };
 use serde::Serialize;
 
 use self::contents::Contents;
-use crate::cli::{
-    Misuse, complete,
-    in_store::{self, InStore},
-    out, save,
-    subject::{self, Named},
-};
+use crate::cli::{Misuse, complete, in_store::InStore, out, save, subject};
 
 /// Write a run or a plan as a picture, a table, a trace, an event file or a page
 #[derive(Debug, Args)]
@@ -203,12 +194,12 @@ impl Export {
         if !is_folder {
             save::has_folder(&path)?;
         }
+        if self.format == Format::Safetensors && !save::is_stdout(&path) {
+            return self.weights(&path);
+        }
         let machine = plan::this_machine();
         let device = self.device.as_deref();
         let named = subject::all(self.subjects.iter().map(PathBuf::as_path), device, &self.store, &machine);
-        if self.format == Format::Safetensors && !save::is_stdout(&path) {
-            return self.weights(&path, named?);
-        }
         let contents = Contents { format: self.format, what: self.what, phase: self.phase };
         let bytes = contents.of(named?)?;
         if is_folder {
@@ -219,67 +210,6 @@ impl Export {
             self.tell(&path, bytes.len() as u64)?;
         }
         Ok(ExitCode::SUCCESS)
-    }
-
-    /// Writes a run's model as a folder that other programs load.
-    fn huggingface(&self, folder: &Path) -> anyhow::Result<ExitCode> {
-        anyhow::ensure!(!save::is_stdout(folder), Misuse("a folder is written: name one with -o".to_owned()));
-        save::can_be_folder(folder)?;
-        // What an export that was killed left behind does not belong to the user.
-        let is_own = |entry: fs::DirEntry| !entry.file_name().to_str().is_some_and(whole_file::is_begun);
-        let there = folder.read_dir().is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(is_own)));
-        anyhow::ensure!(
-            self.force || !there,
-            "{}: has files already; write --force to write over those of the same names, or name another folder",
-            folder.display()
-        );
-        let machine = plan::this_machine();
-        let named = subject::all(self.subjects.iter().map(PathBuf::as_path), None, &self.store, &machine)?;
-        let (named, checkpoint) = self.checkpoint(&named)?;
-        let Subject { name, plan, experiment, .. } = &named.subject;
-        let plan = plan.as_ref().with_context(|| format!("{name}: cannot be planned here any more"))?;
-        let exported = interop::export(checkpoint.path(), folder, experiment, plan.resolved.info(), self.merge)?;
-        exported.notes.iter().for_each(|note| out::say("note", note));
-        match self.json {
-            true => out::json(&Folder {
-                path: folder,
-                format: "huggingface",
-                bytes: exported.bytes.0,
-                files: &exported.files,
-            }),
-            false => exported.files.iter().try_for_each(|file| out::line(file.display().to_string())),
-        }?;
-        Ok(ExitCode::SUCCESS)
-    }
-
-    /// Copies the weights of a run's checkpoint, tensor by tensor.
-    fn weights(&self, path: &Path, named: Vec<Named>) -> anyhow::Result<ExitCode> {
-        let (run, checkpoint) = self.checkpoint(&named)?;
-        interop::left_out(&run.subject.experiment).iter().for_each(|note| out::say("note", note));
-        self.tell(path, checkpoint.write_weights(save::file(path)?)?.0)?;
-        Ok(ExitCode::SUCCESS)
-    }
-
-    /// The one run that is named, and its checkpoint, which is of its model.
-    fn checkpoint<'a>(&self, named: &'a [Named]) -> anyhow::Result<(&'a Named, Checkpoint)> {
-        let [run @ Named { subject, kept: Some(kept) }] = named else {
-            anyhow::bail!("weights are those of one run; `plimsoll train` keeps runs, and `last` names the newest");
-        };
-        // A folder that is not there is no checkpoint either.
-        if !kept.files.is_dir() {
-            anyhow::bail!(
-                "{}: no weights: {}",
-                subject.name,
-                in_store::without_checkpoint(&kept.details, "`plimsoll resume FILE` goes on from")
-            );
-        }
-        let at = if self.best { kept.files.join(Checkpoint::BEST) } else { Checkpoint::at(&kept.files)? };
-        let no_weights = || format!("{}: no weights", subject.name);
-        let checkpoint = Checkpoint::open(&at).with_context(no_weights)?;
-        // Of a run that cannot be planned any more its settings are known, and not what its tensors were.
-        let resolved = subject.plan.as_ref().map(|plan| &plan.resolved);
-        checkpoint.holds_the_run(&kept.experiment, resolved).with_context(no_weights)?;
-        Ok((run, checkpoint))
     }
 
     /// Says what was written.

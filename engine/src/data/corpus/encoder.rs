@@ -9,6 +9,7 @@ use super::{
     line::{Line, Wrong},
     template::Rendered,
     tokenizer::{Placed, Tokenizer},
+    words::Words,
 };
 
 /// A sample as tokens.
@@ -25,6 +26,8 @@ pub(in crate::data) struct Encoder {
     pub(super) tokenizer: Arc<Tokenizer>,
     /// Whether only completions, and what assistants say, are scored.
     pub(super) completion_only: bool,
+    /// What counts the words that it meets, where that is wanted.
+    pub(super) words: Option<Arc<Words>>,
 }
 
 impl Encoded {
@@ -75,23 +78,27 @@ impl Encoder {
     /// # Errors
     /// Fails where the tokenizer does.
     pub(super) fn piece(&self, text: &str, is_last: bool) -> Result<Encoded, String> {
-        let encoded = Encoded::of(&self.tokenizer.encode(text, false)?, |_| true);
+        let encoded = Encoded::of(&self.encode(text, false)?, |_| true);
         Ok(if is_last { encoded.ended(self.tokenizer.end()) } else { encoded })
     }
 
+    fn encode(&self, text: &str, is_whole: bool) -> Result<Vec<Placed>, String> {
+        self.tokenizer.encode_counting(text, is_whole, self.words.as_deref())
+    }
+
     fn text(&self, text: &str) -> Result<Encoded, String> {
-        Ok(Encoded::of(&self.tokenizer.encode(text, true)?, |_| true).ended(self.tokenizer.end()))
+        Ok(Encoded::of(&self.encode(text, true)?, |_| true).ended(self.tokenizer.end()))
     }
 
     fn completion(&self, prompt: &str, completion: &str) -> Result<Encoded, String> {
-        let placed = self.tokenizer.encode(&format!("{prompt}{completion}"), true)?;
+        let placed = self.encode(&format!("{prompt}{completion}"), true)?;
         // A token that has some of both counts.
         let encoded = Encoded::of(&placed, |at| !self.completion_only || placed[at].1 > prompt.len());
         Ok(encoded.ended(self.tokenizer.end()))
     }
 
     fn conversation(&self, rendered: &Rendered) -> Result<Encoded, String> {
-        let placed = self.tokenizer.encode(&rendered.text, false)?;
+        let placed = self.encode(&rendered.text, false)?;
         let begin = |at: usize| if at == 0 { 0 } else { placed[at - 1].1 };
         Ok(Encoded::of(&placed, |at| {
             rendered.said.iter().any(|said| placed[at].1 > said.start && begin(at) < said.end)

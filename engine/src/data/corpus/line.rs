@@ -5,8 +5,9 @@
 
 use std::borrow::Cow;
 
+use minijinja::{Value, value::ValueKind};
 use serde::{Deserialize, de::IgnoredAny};
-use serde_json::Value;
+use serde_json::Value as Json;
 
 /// What a line may have.
 const FIELDS: &str = "\"text\", \"prompt\" with \"completion\", or \"messages\"";
@@ -18,7 +19,7 @@ pub(super) enum Line<'a> {
     Text(Cow<'a, str>),
     /// What is given, and what is to follow.
     Completion(Cow<'a, str>, Cow<'a, str>),
-    /// A conversation.
+    /// A conversation, as its template sees it: keys in the order of the line, those without a value left out.
     Messages(Vec<Value>),
 }
 
@@ -80,9 +81,12 @@ impl<'a> Line<'a> {
             Taken::Text(text) => Self::Text(text),
             Taken::Completion(prompt, completion) => Self::Completion(prompt, completion),
             Taken::Messages(messages) => {
-                let says =
-                    |message: &Value| SAYING.iter().any(|name| message.get(name).is_some_and(|value| !value.is_null()));
-                let is_whole = |message: &Value| message.get("role").is_some_and(Value::is_string) && says(message);
+                let messages: Vec<Value> = messages.iter().map(without_nulls).collect();
+                let has = |message: &Value, name: &str| message.get_attr(name).is_ok_and(|value| !value.is_undefined());
+                let is_text = |value: Value| value.as_str().is_some();
+                let is_whole = |message: &Value| {
+                    message.get_attr("role").is_ok_and(is_text) && SAYING.iter().any(|name| has(message, name))
+                };
                 if !messages.iter().all(is_whole) {
                     check(bytes)?;
                 }
@@ -90,6 +94,16 @@ impl<'a> Line<'a> {
             }
         })
     }
+}
+
+/// A message without the keys that have no value: a template sees those as missing, and writes nothing for them.
+fn without_nulls(message: &Value) -> Value {
+    if message.kind() != ValueKind::Map {
+        return message.clone();
+    }
+    let keys = message.try_iter().into_iter().flatten();
+    let fields = keys.filter_map(|key| message.get_item(&key).ok().map(|value| (key, value)));
+    Value::from_pairs(fields.filter(|(_, value)| !value.is_none()))
 }
 
 enum Taken<'a, M> {
@@ -127,7 +141,7 @@ impl<'a, M> Fields<'a, M> {
 /// The keys of an object, for a message.
 fn keys(bytes: &[u8]) -> String {
     let keys: Vec<String> = match serde_json::from_slice(bytes) {
-        Ok(Value::Object(fields)) => fields.into_iter().take(8).map(|(key, _)| format!("{key:?}")).collect(),
+        Ok(Json::Object(fields)) => fields.into_iter().take(8).map(|(key, _)| format!("{key:?}")).collect(),
         _ => Vec::new(),
     };
     if keys.is_empty() { "no field".to_owned() } else { keys.join(", ").chars().take(200).collect() }
@@ -175,8 +189,12 @@ mod tests {
         assert_eq!(parse(r#"{"completion":"b","prompt":"a","text":"c"}"#), Line::Completion("a".into(), "b".into()));
         let messages = r#"{"messages": [{"role": "user", "content": "x", "name": 1}]}"#;
         assert!(check(messages.as_bytes()).is_ok());
-        assert!(matches!(parse(messages), Line::Messages(all) if all.len() == 1 && all[0]["name"] == 1));
+        assert!(matches!(parse(messages), Line::Messages(all) if all.len() == 1 && all[0].to_string().contains("1")));
         assert_eq!(parse(r#"{"text": "a", "messages": null}"#), Line::Text("a".into()));
+        // In the order of the line, whatever their names, and without what has no value.
+        let calls = r#"{"messages": [{"role": "assistant", "content": null, "tool_calls": {"b": "c", "a": [null]}}]}"#;
+        let Line::Messages(calls) = parse(calls) else { panic!("no messages") };
+        assert_eq!(calls[0].to_string(), "{'role': 'assistant', 'tool_calls': {'b': 'c', 'a': [None]}}");
     }
 
     #[test]

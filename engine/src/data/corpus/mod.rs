@@ -17,8 +17,9 @@ mod special;
 mod survey;
 mod template;
 mod tokenizer;
+mod words;
 
-use std::{path::PathBuf, sync::Arc, time::SystemTime};
+use std::{path::PathBuf, sync::Arc};
 
 pub use self::survey::TextFacts;
 pub(in crate::data) use self::{conversation::is_of_conversations, tokenizer::Tokenizer};
@@ -58,12 +59,9 @@ pub(super) struct Found {
     index: Arc<Index>,
     encoder: Encoder,
     survey: Arc<Survey>,
-    /// The tokenizer that was chosen, and its file as it was.
-    tokenizer: (Option<PathBuf>, Option<Stamp>),
+    /// The tokenizer that was chosen.
+    tokenizer: Option<PathBuf>,
 }
-
-/// Length and time of a file.
-type Stamp = (u64, Option<SystemTime>);
 
 impl Source for Corpus {
     /// The files are looked through once for all that is asked of them.
@@ -81,7 +79,16 @@ impl Source for Corpus {
             );
             return Err(Error::file(chosen_path(data)?, message));
         }
-        Ok(Inspection::new(data, info, held).with_texts(found, facts))
+        let tokenizer = &found.encoder.tokenizer;
+        let unknown_end = tokenizer.unknown_end().map(|end| {
+            let until = tokenizer.end().map_or("texts have no end".to_owned(), |end| format!("token {end} ends texts"));
+            format!(
+                "eos_token {end:?} in tokenizer_config.json is no token of tokenizer.json, and {until}; choose files that were \
+                 published together"
+            )
+        });
+        let few = tokenizer.has_few_of(info.classes);
+        Ok(Inspection::new(data, info, held).with_notes(unknown_end).with_few_tokens(few).with_texts(found, facts))
     }
 
     fn open_inspected(&self, data: &Data, found: &Inspection, seed: u64) -> Result<Store> {
@@ -129,14 +136,10 @@ impl Found {
         let (is_json, skips) = (data.kind == DataKind::Jsonl, data.skip_broken);
         // The tokenizer first: a wrong one is found at once.
         let chosen = data.chosen_tokenizer().map(ToOwned::to_owned);
-        let same_tokenizer = known.filter(|known| known.tokenizer.0 == chosen && known.has_same_tokenizer());
-        let (tokenizer, tokenizer_file) = match same_tokenizer {
-            Some(known) => (Arc::clone(&known.encoder.tokenizer), known.tokenizer.1),
-            None => {
-                let tokenizer = Tokenizer::open(chosen.as_deref())?;
-                let stamp = tokenizer.path().and_then(stamp);
-                (Arc::new(tokenizer), stamp)
-            }
+        let same_tokenizer = known.filter(|known| known.tokenizer == chosen && known.encoder.tokenizer.is_current());
+        let tokenizer = match same_tokenizer {
+            Some(known) => Arc::clone(&known.encoder.tokenizer),
+            None => Arc::new(Tokenizer::open(chosen.as_deref())?),
         };
         vocabulary(data, &tokenizer)?;
         let same_files = known.filter(|known| known.index.is_of(path, is_json, skips));
@@ -144,18 +147,14 @@ impl Found {
             Some(known) => Arc::clone(&known.index),
             None => Arc::new(Index::new(path, is_json, skips)?),
         };
-        let encoder = Encoder { tokenizer, completion_only: data.completion_only };
+        let encoder = Encoder { tokenizer, completion_only: data.completion_only, words: None };
         let same = same_files
             .filter(|known| same_tokenizer.is_some() && known.encoder.completion_only == data.completion_only);
         let survey = match same {
             Some(known) => Arc::clone(&known.survey),
             None => Arc::new(Survey::new(&index, &encoder)?),
         };
-        Ok(Self { index, encoder, survey, tokenizer: (chosen, tokenizer_file) })
-    }
-
-    fn has_same_tokenizer(&self) -> bool {
-        self.encoder.tokenizer.path().and_then(stamp) == self.tokenizer.1
+        Ok(Self { index, encoder, survey, tokenizer: chosen })
     }
 
     fn info(&self, data: &Data) -> Result<DatasetInfo> {
@@ -197,7 +196,9 @@ impl Found {
         let orders = self.index.len() * 2 * size_of::<u32>();
         let held = if data.placement == Placement::Host { self.index.file_bytes() as usize } else { 0 };
         let longest = self.index.longest.first().map_or(0, |(bytes, _)| *bytes as usize);
-        let own = self.index.held_bytes() + self.encoder.tokenizer.held_bytes() + self.survey.held_bytes();
+        let own = self.index.held_bytes()
+            + self.encoder.tokenizer.held_bytes(self.survey.kept_words())
+            + self.survey.held_bytes();
         own + orders + held + longest * WORK
     }
 }
@@ -221,11 +222,6 @@ fn vocabulary(data: &Data, tokenizer: &Tokenizer) -> Result<usize> {
     }
     within("data.vocabulary", rows, 2, MAX_VOCABULARY, "a vocabulary")?;
     Ok(rows)
-}
-
-fn stamp(path: &std::path::Path) -> Option<Stamp> {
-    let about = std::fs::metadata(path).ok()?;
-    Some((about.len(), about.modified().ok()))
 }
 
 #[cfg(test)]

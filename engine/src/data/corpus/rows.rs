@@ -60,11 +60,15 @@ impl TokenRows for Padded {
     }
 
     fn is_current(&self) -> bool {
-        self.0.index.is_current()
+        self.0.is_current()
     }
 
     fn checksum(&self) -> Option<u32> {
         Some(self.0.index.checksum)
+    }
+
+    fn tokenizer_checksum(&self) -> Option<u32> {
+        Some(self.0.tokenizer_checksum())
     }
 
     fn part(&self, rows: Range<usize>, tokens: usize, to: &mut Integers) -> Result<()> {
@@ -214,11 +218,15 @@ impl TokenRows for Packed {
     }
 
     fn is_current(&self) -> bool {
-        self.samples.index.is_current()
+        self.samples.is_current()
     }
 
     fn checksum(&self) -> Option<u32> {
         Some(self.samples.index.checksum)
+    }
+
+    fn tokenizer_checksum(&self) -> Option<u32> {
+        Some(self.samples.tokenizer_checksum())
     }
 
     fn part(&self, rows: Range<usize>, tokens: usize, to: &mut Integers) -> Result<()> {

@@ -65,6 +65,16 @@ impl Samples {
         }
     }
 
+    /// Whether its files are unchanged, those of the tokenizer among them.
+    pub(super) fn is_current(&self) -> bool {
+        self.index.is_current() && self.encoder.tokenizer.is_current()
+    }
+
+    /// A checksum of what makes tokens of them.
+    pub(super) fn tokenizer_checksum(&self) -> u32 {
+        self.encoder.tokenizer.checksum()
+    }
+
     /// The token that fills sequences up.
     pub(super) fn filler(&self) -> u32 {
         self.encoder.tokenizer.end().unwrap_or(0)

@@ -35,8 +35,17 @@ const NAMES: [&str; 5] = ["bos_token", "eos_token", "pad_token", "unk_token", "s
 pub(super) struct Special {
     /// What ends a text.
     pub(super) end: Option<u32>,
+    /// What the settings say ends a text, where that is no token.
+    pub(super) unknown_end: Option<String>,
     /// What renders conversations.
     pub(super) template: Option<Template>,
+    /// Of what decides how texts end and conversations are rendered.
+    pub(super) checksum: u32,
+}
+
+/// The files of `folder` that are read beside the tokenizer.
+pub(super) fn files(folder: &Path) -> [PathBuf; 3] {
+    [SETTINGS, TEMPLATE, CONFIG].map(|name| folder.join(name))
 }
 
 impl Special {
@@ -57,11 +66,17 @@ impl Special {
             Some(end) => Some(end),
             None => end_of_model(&folder.join(CONFIG))?.or_else(|| ENDS.into_iter().find_map(&id_of)),
         };
+        let unknown_end = tokens.get("eos_token").filter(|_| named_end.is_none()).cloned();
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(format!("{end:?}").as_bytes());
         let template = match template_of(folder, &settings)? {
-            Some((text, path)) => Some(Template::new(&text, &path, tokens)?),
+            Some((text, path)) => {
+                hasher.update(format!("{text}{tokens:?}").as_bytes());
+                Some(Template::new(&text, &path, tokens)?)
+            }
             None => None,
         };
-        Ok(Self { end, template })
+        Ok(Self { end, unknown_end, template, checksum: hasher.finalize() })
     }
 }
 

@@ -11,6 +11,7 @@ use super::{
     index::{Index, LONGEST},
     rows::pad,
     samples::Samples,
+    words::Words,
 };
 use crate::{backend::IGNORE_INDEX, bytes::Bytes, error::Result};
 
@@ -74,11 +75,15 @@ pub(super) struct Survey {
     long: Vec<(usize, usize)>,
     /// Bytes of `spread`.
     bytes: u64,
+    /// What the words of all samples take where a tokenizer keeps them; `None` where some were not looked at.
+    kept_words: Option<usize>,
 }
 
 impl Survey {
     pub(super) fn new(index: &Arc<Index>, encoder: &Encoder) -> Result<Self> {
-        let samples = Samples::to_look_at(Arc::clone(index), encoder.clone());
+        let words = Arc::<Words>::default();
+        let encoder = Encoder { words: Some(Arc::clone(&words)), ..encoder.clone() };
+        let samples = Samples::to_look_at(Arc::clone(index), encoder);
         let spread = spread(index);
         let size = |sample: usize| {
             let range = index.place(sample).1;
@@ -98,7 +103,13 @@ impl Survey {
             .collect();
         let tokens = samples.all_encoded(&long)?.into_iter().map(|encoded| encoded.tokens.len());
         let long = long.iter().map(|sample| *sample as usize).zip(tokens).collect();
-        Ok(Self { spread: spread.into_iter().map(|sample| sample as usize).zip(encoded).collect(), long, bytes })
+        let kept_words = (spread.len() == index.len()).then(|| words.kept_bytes());
+        Ok(Self {
+            spread: spread.into_iter().map(|sample| sample as usize).zip(encoded).collect(),
+            long,
+            bytes,
+            kept_words,
+        })
     }
 
     /// Tokens of all samples, as far as those that were looked at say it.
@@ -108,6 +119,11 @@ impl Survey {
             return seen as f64;
         }
         seen as f64 * index.sample_bytes as f64 / self.bytes.max(1) as f64
+    }
+
+    /// What the words of all samples take where a tokenizer keeps them, where all of them were looked at.
+    pub(super) fn kept_words(&self) -> Option<usize> {
+        self.kept_words
     }
 
     /// Host bytes that it takes.

@@ -13,7 +13,7 @@ use minijinja::{
     syntax::SyntaxConfig,
     value::{Kwargs, Serde},
 };
-use serde_json::{Value as Json, ser::PrettyFormatter};
+use serde_json::ser::PrettyFormatter;
 
 use crate::error::{Error, Result};
 
@@ -81,14 +81,14 @@ impl Template {
     ///
     /// # Errors
     /// Fails where the template does, and where it gives another beginning to a longer conversation; says what is wrong.
-    pub(super) fn render(&self, messages: &[Json]) -> Result<Rendered, String> {
+    pub(super) fn render(&self, messages: &[Value]) -> Result<Rendered, String> {
         let whole = self.text(messages, false)?;
         if self.is_marked {
             return Ok(taken_apart(&whole));
         }
         let mut said = Vec::new();
         for (at, message) in messages.iter().enumerate() {
-            if message.get("role").and_then(Json::as_str) != Some("assistant") {
+            if !message.get_attr("role").is_ok_and(|role| role.as_str() == Some("assistant")) {
                 continue;
             }
             let before = self.text(&messages[..at], true)?;
@@ -110,7 +110,7 @@ impl Template {
     ///
     /// # Errors
     /// Fails where the template does; says what is wrong.
-    pub(super) fn plain(&self, messages: &[Json]) -> Result<String, String> {
+    pub(super) fn plain(&self, messages: &[Value]) -> Result<String, String> {
         let whole = self.text(messages, false)?;
         Ok(if self.is_marked { taken_apart(&whole).text } else { whole })
     }
@@ -130,16 +130,16 @@ impl Template {
         whole.split_once(ANSWER).map(|(_, rest)| rest.to_owned())
     }
 
-    fn text(&self, messages: &[Json], add_generation_prompt: bool) -> Result<String, String> {
+    fn text(&self, messages: &[Value], add_generation_prompt: bool) -> Result<String, String> {
         let failed = |error: Failure| format!("the template of conversations fails: {}", self::said(&error));
         let template = self.environment.get_template(NAME).map_err(failed)?;
-        let own = context! { messages => Value::from(Serde(messages)), add_generation_prompt };
+        let own = context! { messages => messages.to_vec(), add_generation_prompt };
         template.render(context! { ..own, ..Value::from(Serde(&self.tokens)) }).map_err(failed)
     }
 }
 
-fn message(role: &str, content: &str) -> Json {
-    serde_json::json!({ "role": role, "content": content })
+fn message(role: &str, content: &str) -> Value {
+    context! { role, content }
 }
 
 /// What a failure says, without the name of the one template.
@@ -243,9 +243,7 @@ fn taken_apart(whole: &str) -> Rendered {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
-    use super::*;
+    use super::{super::line::Line, *};
 
     const CHATML: &str = "{% for message in messages %}\n{{ '<|im_start|>' + message['role'] + '\\n' + \
                           message['content'].strip() + '<|im_end|>' + '\\n' }}\n  {%- endfor %}\n\
@@ -256,9 +254,9 @@ mod tests {
         Template::new(text, Path::new("a/tokenizer_config.json"), tokens)
     }
 
-    fn messages() -> Vec<Json> {
-        let of = |role: &str, content: &str| json!({"role": role, "content": content});
-        vec![of("user", "Hi? "), of("assistant", "Ja."), of("user", "So"), of("assistant", "Nein <&>.")]
+    fn messages() -> Vec<Value> {
+        let all = [("user", "Hi? "), ("assistant", "Ja."), ("user", "So"), ("assistant", "Nein <&>.")];
+        all.into_iter().map(|(role, content)| message(role, content)).collect()
     }
 
     #[test]
@@ -299,6 +297,17 @@ mod tests {
         let raising = template("{{ raise_exception('Roles must alternate') }}").expect("a template");
         let error = raising.plain(&[]).expect_err("raised");
         assert!(error.contains("Roles must alternate"), "{error}");
+    }
+
+    #[test]
+    fn calls_of_tools_are_written_in_the_order_of_their_line() {
+        let text = "{% for m in messages %}{% for key, value in m.items() %}{{ key }};{% endfor %}{{ m.tool_calls | tojson }}\
+                    {{ m.content }}{% endfor %}{{ {'b': 1, 'a': 2} | tojson }}";
+        let line =
+            br#"{"messages": [{"role": "assistant", "content": null, "tool_calls": {"unit": "c", "city": "Rome"}}]}"#;
+        let Ok(Line::Messages(messages)) = Line::parse(line) else { panic!("no messages") };
+        let written = template(text).expect("a template").plain(&messages).expect("rendered");
+        assert_eq!(written, r#"role;tool_calls;{"unit": "c", "city": "Rome"}{"b": 1, "a": 2}"#);
     }
 
     #[test]

@@ -360,3 +360,31 @@ proptest! {
         prop_assert!(all(&packed).iter().all(|(_, labels)| labels.iter().all(|label| *label != NONE)));
     }
 }
+
+#[test]
+fn a_tokenizer_of_another_model_and_a_token_that_is_none_are_told_of() {
+    let tokenizer = tokenizer();
+    let (_folder, path) = file("a.jsonl", "{\"text\":\"the line\"}\n".repeat(4));
+    let mut data = Data { tokenizer: Some(tokenizer.path().to_owned()), ..chosen(&path, 6) };
+    let found = |data: &Data| Inspection::of(data, None).expect("readable");
+    assert_eq!((found(&data).few_tokens(), found(&data).notes()), (None, &[][..]));
+    data.vocabulary = 640;
+    let few = found(&data).few_tokens().expect("few").to_owned();
+    assert!(few.contains("the embedding of the weights has 640 rows"), "{few}");
+    fs::write(tokenizer.path().join("tokenizer_config.json"), r#"{"eos_token": "<nope>"}"#).expect("writes");
+    let notes = found(&data).notes().concat();
+    assert!(notes.contains("eos_token \"<nope>\" in tokenizer_config.json is no token"), "{notes}");
+}
+
+#[test]
+fn the_words_of_few_lines_take_what_they_take_and_not_what_many_could() {
+    let tokenizer = tokenizer();
+    let of = |words: usize| {
+        let lines: String = (0..words).map(|i| format!("{{\"text\":\"the line w{i}\"}}\n")).collect();
+        let (_folder, path) = file("a.jsonl", lines);
+        let data = Data { tokenizer: Some(tokenizer.path().to_owned()), ..chosen(&path, 6) };
+        Inspection::of(&data, None).expect("readable").host_bytes().0
+    };
+    let (few, more, many) = (of(10), of(1000), of(40_000));
+    assert!(few < 1 << 20 && few < more && more < 4 << 20 && many > 8 << 20, "{few}, {more}, {many}");
+}

@@ -7,13 +7,20 @@
 use std::{
     fs::{self, File},
     io::Read,
+    iter::once,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use serde::de::IgnoredAny;
+use tokenizers::ModelWrapper;
 
-use super::{special::Special, template::Template};
+use super::{
+    special::{self, Special},
+    template::Template,
+    words::Words,
+};
 use crate::{
     bytes::Bytes,
     data::file::unreadable,
@@ -23,8 +30,10 @@ use crate::{
 
 /// The largest tokenizer that is read.
 const MOST: u64 = 256 << 20;
-/// What a tokenizer takes of host memory in addition to its file's bytes: words that it has cut up before.
+/// What a tokenizer takes of host memory at most in addition to its file's bytes: words that it has cut up before.
 const CACHE: usize = 8 << 20;
+/// The table of them that a model of another kind than pairs of bytes makes before it has any.
+const RESERVED: usize = 1 << 20;
 /// What a tokenizer takes for each byte of its file: a vocabulary both ways, merges by their parts.
 const GROWTH: usize = 8;
 
@@ -38,7 +47,13 @@ pub(in crate::data) struct Tokenizer {
     special: Special,
     vocabulary: usize,
     file_bytes: usize,
+    checksum: u32,
+    /// Its file and those beside it, as they were.
+    files: Vec<(PathBuf, Option<Stamp>)>,
 }
+
+/// Length and time of a file.
+type Stamp = (u64, Option<SystemTime>);
 
 #[derive(Debug)]
 enum Kind {
@@ -57,9 +72,13 @@ impl Tokenizer {
     pub(in crate::data) fn open(chosen: Option<&Path>) -> Result<Self> {
         let Some(chosen) = chosen else {
             let special = Special { end: Some(END_OF_BYTES), ..Special::default() };
-            return Ok(Self { kind: Kind::Bytes, special, vocabulary: END_OF_BYTES as usize + 1, file_bytes: 0 });
+            let vocabulary = END_OF_BYTES as usize + 1;
+            return Ok(Self { kind: Kind::Bytes, special, vocabulary, file_bytes: 0, checksum: 0, files: Vec::new() });
         };
         let path = if chosen.is_dir() { chosen.join(TOKENIZER) } else { chosen.to_owned() };
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let files = once(path.clone()).chain(special::files(folder)).map(|file| (stamp(&file), file));
+        let files: Vec<_> = files.map(|(stamp, file)| (file, stamp)).collect();
         let bytes = read(&path, chosen)?;
         let inner = parse(&path, &bytes)?;
         // What is put around a text may have numbers of its own.
@@ -69,10 +88,38 @@ impl Tokenizer {
         if vocabulary == 0 {
             return Err(Error::file(path, "the tokenizer has no token; choose another"));
         }
-        let folder = path.parent().unwrap_or(Path::new(""));
         let special = Special::read(folder, |token| inner.token_to_id(token))?;
+        let mut hasher = crc32fast::Hasher::new_with_initial(special.checksum);
+        hasher.update(&bytes);
+        let (checksum, file_bytes) = (hasher.finalize(), bytes.len());
         let kind = Kind::Published { inner: Box::new(inner), path };
-        Ok(Self { kind, special, vocabulary, file_bytes: bytes.len() })
+        Ok(Self { kind, special, vocabulary, file_bytes, checksum, files })
+    }
+
+    /// A checksum of what decides the tokens of a text and of a conversation; 0 where bytes are the tokens.
+    pub(in crate::data) fn checksum(&self) -> u32 {
+        self.checksum
+    }
+
+    /// That it has far fewer tokens than an embedding has rows, in words: it may be that of another model.
+    pub(in crate::data) fn has_few_of(&self, rows: usize) -> Option<String> {
+        let path = self.path().filter(|_| self.vocabulary.saturating_mul(10) < rows.saturating_mul(9))?;
+        Some(format!(
+            "{} has {} tokens, and the embedding of the weights has {rows} rows: it may be the tokenizer of another model; choose \
+             the one that was published with the weights (data.tokenizer)",
+            path.display(),
+            self.vocabulary
+        ))
+    }
+
+    /// What its settings say ends a text, where it has no such token.
+    pub(super) fn unknown_end(&self) -> Option<&str> {
+        self.special.unknown_end.as_deref()
+    }
+
+    /// Whether its file and those beside it are as they were.
+    pub(super) fn is_current(&self) -> bool {
+        self.files.iter().all(|(file, was)| stamp(file) == *was)
     }
 
     /// The tokenizer's file; `None` if bytes are the tokens.
@@ -106,9 +153,15 @@ impl Tokenizer {
         self.special.template.as_ref()
     }
 
-    /// Host bytes that it takes at most.
-    pub(super) fn held_bytes(&self) -> usize {
-        if self.file_bytes == 0 { 0 } else { self.file_bytes * GROWTH + CACHE }
+    /// Host bytes that it takes at most, where all words of the texts are known to take `words`.
+    pub(super) fn held_bytes(&self, words: Option<usize>) -> usize {
+        match &self.kind {
+            Kind::Bytes => 0,
+            Kind::Published { inner, .. } => {
+                let reserved = if matches!(inner.get_model(), ModelWrapper::Unigram(_)) { RESERVED } else { 0 };
+                self.file_bytes * GROWTH + words.map_or(CACHE, |words| (words + reserved).min(CACHE))
+            }
+        }
     }
 
     /// The tokens of a text that is to be written on: a token that ends it is left out.
@@ -140,6 +193,19 @@ impl Tokenizer {
     /// # Errors
     /// Fails where the tokenizer does, with what it says.
     pub(super) fn encode(&self, text: &str, is_whole: bool) -> Result<Vec<Placed>, String> {
+        self.encode_counting(text, is_whole, None)
+    }
+
+    /// The same; `words` takes in the words that were cut up.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    pub(super) fn encode_counting(
+        &self,
+        text: &str,
+        is_whole: bool,
+        words: Option<&Words>,
+    ) -> Result<Vec<Placed>, String> {
         match &self.kind {
             Kind::Bytes => Ok(text.bytes().enumerate().map(|(at, byte)| (u32::from(byte), at + 1)).collect()),
             Kind::Published { inner, .. } => {
@@ -149,10 +215,29 @@ impl Tokenizer {
                     Ok(Err(error)) => return Err(error.to_string()),
                     Err(_) => return Err("the tokenizer has a fault in it".to_owned()),
                 };
+                if let Some(words) = words {
+                    words.add(words_of(&encoding, text));
+                }
                 Ok(encoding.get_ids().iter().zip(encoding.get_offsets()).map(|(id, span)| (*id, span.1)).collect())
             }
         }
     }
+}
+
+/// The words of a text, as they were cut up: pieces of it that became tokens together.
+fn words_of<'a>(encoding: &'a tokenizers::Encoding, text: &'a str) -> impl Iterator<Item = &'a str> {
+    let places = encoding.get_word_ids().iter().zip(encoding.get_offsets()).collect::<Vec<_>>();
+    let words: Vec<&str> = places
+        .chunk_by(|(a, _), (b, _)| a == b)
+        .filter(|word| word[0].0.is_some())
+        .filter_map(|word| text.get(word[0].1.0..word[word.len() - 1].1.1))
+        .collect();
+    words.into_iter()
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let about = fs::metadata(path).ok()?;
+    Some((about.len(), about.modified().ok()))
 }
 
 fn read(path: &Path, chosen: &Path) -> Result<Vec<u8>> {

@@ -70,18 +70,21 @@ fn unpack(bytes: &[u8]) -> Result<RgbImage, String> {
         _ => return Err("its content is not JPEG, PNG or WebP".to_owned()),
     }
     // Only the header is read for it.
-    let (width, height) = reader.into_dimensions().map_err(|error| error.to_string())?;
+    let (width, height) = reader.into_dimensions().map_err(|error| match error {
+        ImageError::Limits(_) => too_large("it"),
+        error => error.to_string(),
+    })?;
     // A pixel has a byte at the least.
     let least = u64::from(width) * u64::from(height);
     if width.max(height) > LONGEST || least > MOST_PIXEL_BYTES {
-        return Err(too_large(width, height));
+        return Err(too_large(&of(width, height)));
     }
     let mut decoder = guessed()?.into_decoder().map_err(|error| match error {
-        ImageError::Limits(_) => too_large(width, height),
+        ImageError::Limits(_) => too_large(&of(width, height)),
         error => error.to_string(),
     })?;
     if decoder.total_bytes() > MOST_PIXEL_BYTES {
-        return Err(too_large(width, height));
+        return Err(too_large(&of(width, height)));
     }
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let mut image = DynamicImage::from_decoder(decoder).map_err(|error| error.to_string())?;
@@ -89,9 +92,14 @@ fn unpack(bytes: &[u8]) -> Result<RgbImage, String> {
     Ok(image.into_rgb8())
 }
 
-fn too_large(width: u32, height: u32) -> String {
+/// The size of an image, for a message.
+fn of(width: u32, height: u32) -> String {
+    format!("{width} x {height}")
+}
+
+fn too_large(size: &str) -> String {
     format!(
-        "{width} x {height} is too large an image, of which at most {LONGEST} a side and {} of pixels are read; make it smaller",
+        "{size} is too large an image, of which at most {LONGEST} a side and {} of pixels are read; make it smaller",
         Bytes(MOST_PIXEL_BYTES)
     )
 }

@@ -67,6 +67,8 @@ struct Table {
     /// Bytes of the file, and their checksum.
     bytes: u64,
     checksum: u32,
+    /// The line of the first row that is not UTF-8.
+    foreign: Option<u64>,
     dialect: dialect::Dialect,
     /// Names of all columns of the file, in its order.
     names: Vec<String>,
@@ -110,7 +112,10 @@ impl Source for TableFile {
         let found = uncounted(|| Found::new(data, known.and_then(Inspection::table)).map(Arc::new))?;
         let (info, held) = (found.info(data)?, found.held_bytes());
         let (facts, note) = (found.facts(), names::note(&found.table.names));
-        Ok(Inspection::new(data, info, held).with_table(found, facts).with_notes(note))
+        let foreign = found.table.foreign.map(|line| {
+            format!("line {line} is not UTF-8: signs that cannot be read are shown as \u{fffd}; save the file as UTF-8")
+        });
+        Ok(Inspection::new(data, info, held).with_table(found, facts).with_notes(note).with_notes(foreign))
     }
 
     fn open_inspected(&self, data: &Data, found: &Inspection, seed: u64) -> Result<Store> {

@@ -50,7 +50,8 @@ pub(super) fn read(path: &Path, choice: Choice) -> Result<Table> {
         }
     }
     let (bytes, checksum) = rows.ended();
-    filling.into_table(stamp, choice, bytes, checksum)
+    let foreign = rows.foreign;
+    filling.into_table(stamp, choice, bytes, checksum).map(|table| Table { foreign, ..table })
 }
 
 /// What becomes of the columns.
@@ -352,6 +353,7 @@ impl<'a> Filling<'a> {
             choice,
             bytes,
             checksum,
+            foreign: None,
             dialect: self.dialect,
             names,
             columns,

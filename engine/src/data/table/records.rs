@@ -99,6 +99,8 @@ pub(super) struct Rows<'a> {
     seen: Rc<Seen>,
     /// Bytes of the file.
     pub(super) bytes: u64,
+    /// The line of the first row that is not UTF-8.
+    pub(super) foreign: Option<u64>,
 }
 
 impl<'a> Rows<'a> {
@@ -117,14 +119,18 @@ impl<'a> Rows<'a> {
             .delimiter(dialect.separator)
             .buffer_capacity(BLOCK)
             .from_reader(counted);
-        Ok(Self { path, reader, record: ByteRecord::new(), seen, bytes })
+        Ok(Self { path, reader, record: ByteRecord::new(), seen, bytes, foreign: None })
     }
 
     /// Goes to the next row; false after the last.
     pub(super) fn next(&mut self) -> Result<bool> {
         self.seen.row.set(self.reader.position().byte());
         let line = self.reader.position().line();
-        self.reader.read_byte_record(&mut self.record).map_err(|error| match error.into_kind() {
+        let has_more = self.reader.read_byte_record(&mut self.record);
+        if self.foreign.is_none() && std::str::from_utf8(self.record.as_slice()).is_err() {
+            self.foreign = Some(line);
+        }
+        has_more.map_err(|error| match error.into_kind() {
             csv::ErrorKind::Io(error) if error.to_string() == "endless" => {
                 let message = format!(
                     "a row of more than {}: a quotation mark is probably not closed; close it, or double it inside a text",

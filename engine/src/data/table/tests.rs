@@ -33,6 +33,16 @@ fn refused(text: impl AsRef<[u8]>, change: impl FnOnce(&mut Data)) -> String {
     look(&data).expect_err("refused").to_string()
 }
 
+#[test]
+fn a_table_that_is_not_utf_8_is_told_of_by_its_line() {
+    let text: Vec<u8> = plain().bytes().map(|byte| if byte == b'g' { 0xfc } else { byte }).collect();
+    let (_folder, data) = table(text);
+    let notes = Inspection::of(&data, None).expect("readable").notes().concat();
+    assert!(notes.contains("line 3 is not UTF-8") && notes.contains("save the file as UTF-8"), "{notes}");
+    let (_folder, data) = table(plain());
+    assert_eq!(Inspection::of(&data, None).expect("readable").notes(), [""; 0]);
+}
+
 /// Twenty rows of a number, a category and a class.
 fn plain() -> String {
     let row = |i: usize| format!("{},{},{}\n", i as f64 / 2.0, ["red", "green"][i % 2], ["no", "yes"][i / 10]);

@@ -19,7 +19,7 @@ use crate::{
 /// The largest preset that is read.
 pub const MAX_BYTES: u64 = 1 << 20;
 
-const OPENED: &str = "what can be opened is a preset (.toml) or a language model's config.json";
+const OPENED: &str = "what can be opened is a preset (.toml) or a model's config.json";
 
 /// The text of a file.
 pub(super) fn text_of(path: &Path) -> Result<String> {
@@ -32,6 +32,17 @@ pub(super) fn text_of(path: &Path) -> Result<String> {
         return Err(Error::file(path, format!("is a pipe or a device, not a file; {OPENED}")));
     }
     text_from(File::open(path).map_err(failed)?, path)
+}
+
+/// The text of the configuration in a model's folder.
+pub(super) fn text_of_config(path: &Path) -> Result<String> {
+    if path.is_dir() {
+        return Err(Error::file(
+            path,
+            "is a folder, where the file should be that says of what model the weights are; fetch it again",
+        ));
+    }
+    text_of(path)
 }
 
 /// What to do with a folder that has no `config.json`.

@@ -17,6 +17,7 @@ use crate::{
     bytes::Bytes,
     error::{Error, Result},
     header::unreadable,
+    whole_file::reason,
 };
 
 /// The last checkpoint of a run.
@@ -83,8 +84,21 @@ fn refused_pickle(path: &Path) -> Error {
 }
 
 fn refuse_others(path: &Path) -> Result<()> {
-    if !fs::metadata(path).is_ok_and(|there| there.is_file()) {
-        return Err(Error::file(path, format!("is a pipe or a device; {CHOOSE}")));
+    match fs::metadata(path) {
+        Ok(there) if there.is_file() => {}
+        Ok(there) if there.is_dir() => {
+            return Err(Error::file(path, format!("is a folder, where a file of weights should be; {CHOOSE}")));
+        }
+        Ok(_) => return Err(Error::file(path, format!("is a pipe or a device; {CHOOSE}"))),
+        Err(error) => match fs::read_link(path) {
+            Ok(to) => {
+                let (to, why) = (to.display(), reason(&error));
+                let message =
+                    format!("is a link to {to}, which cannot be followed ({why}); fetch the file itself; {CHOOSE}");
+                return Err(Error::file(path, message));
+            }
+            Err(_) => return Err(unreadable(path, &error)),
+        },
     }
     if is_pickled(path) {
         return Err(refused_pickle(path));
@@ -103,6 +117,10 @@ struct Index {
 
 /// The files that an index names, all in its folder.
 fn indexed(path: PathBuf, config: Option<PathBuf>) -> Result<Files> {
+    // Opening a pipe would wait for whoever writes to it.
+    if fs::metadata(&path).is_ok_and(|there| !there.is_file()) {
+        return Err(Error::file(path, format!("is a folder, a pipe or a device, where an index should be; {CHOOSE}")));
+    }
     let failed = |error: std::io::Error| unreadable(&path, &error);
     let file = File::open(&path).map_err(failed)?;
     let size = file.metadata().map_err(failed)?.len();
@@ -127,7 +145,7 @@ fn indexed(path: PathBuf, config: Option<PathBuf>) -> Result<Files> {
             return Err(Error::file_at(&path, "weight_map", message));
         }
         let file = folder.join(name);
-        if !file.exists() {
+        if file.symlink_metadata().is_err() {
             let message = format!("names the file {name}, which is not there; fetch the missing part of the model");
             return Err(Error::file_at(&path, "weight_map", message));
         }
@@ -140,4 +158,37 @@ fn indexed(path: PathBuf, config: Option<PathBuf>) -> Result<Files> {
     let number: BTreeMap<&String, usize> = names.iter().enumerate().map(|(i, name)| (*name, i)).collect();
     let promised = weight_map.iter().map(|(tensor, file)| (tensor.clone(), number[file])).collect();
     Ok(Files { paths, promised, index: Some(path), config })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(unix)]
+    fn what_stands_in_the_place_of_weights_is_called_what_it_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        let said = || found(folder.path()).expect_err("no weights").to_string();
+        fs::create_dir(at(WHOLE)).expect("made");
+        assert!(said().contains("model.safetensors: is a folder, where a file of weights should be"), "{}", said());
+        fs::remove_dir(at(WHOLE)).expect("ours");
+        std::os::unix::fs::symlink("nowhere.safetensors", at(WHOLE)).expect("made");
+        assert!(
+            said().contains("is a link to nowhere.safetensors, which cannot be followed (there is no"),
+            "{}",
+            said()
+        );
+        fs::remove_file(at(WHOLE)).expect("ours");
+        std::os::unix::fs::symlink(WHOLE, at(WHOLE)).expect("made");
+        assert!(said().contains("is a link to model.safetensors, which cannot be followed"), "{}", said());
+        fs::remove_file(at(WHOLE)).expect("ours");
+        fs::write(at(INDEX), r#"{"weight_map": {"a": "part.safetensors"}}"#).expect("writable");
+        assert!(said().contains("names the file part.safetensors, which is not there"), "{}", said());
+        fs::create_dir(at("part.safetensors")).expect("made");
+        assert!(said().contains("part.safetensors: is a folder"), "{}", said());
+        fs::remove_file(at(INDEX)).expect("ours");
+        fs::create_dir(at(INDEX)).expect("made");
+        assert!(said().contains("where an index should be"), "{}", said());
+    }
 }

@@ -5,21 +5,64 @@ use crate::{
     data::Dataset,
     error::{Error, Problem, Result},
     experiment::{
-        Data, DataKind, Distil, Experiment, Normalise, preset,
-        weights::own::{CLASS_NAMES, PIXELS, to_lines},
+        Data, DataKind, DatasetInfo, Distil, Experiment, Normalise, preset,
+        weights::{
+            known::Known,
+            own::{self, PIXELS},
+        },
     },
+    hardware::Machine,
+    plan::Resolved,
 };
 
-/// What a checkpoint says of the data that its model learned from, for a run that begins with its weights: how pixels were
-/// scaled, and what classes are called.
+/// What is wrong where text becomes other tokens.
+const OTHER_TOKENS: &str = "the tokenizer or its template is not the one that the run learned with";
+
+/// What a checkpoint says of the data that its model learned from, for a run that begins with its weights, and for questions to
+/// it when the data are gone: what a sample is, how pixels were scaled, and what classes are called.
 pub(in crate::train) fn about(experiment: &Experiment, dataset: &Dataset) -> Vec<(&'static str, String)> {
     let data = experiment.whole_data();
     let scaled = if data.normalise == Normalise::Auto { Normalise::Dataset } else { data.normalise };
     let pixels = data.kind.has_colours().then(|| (PIXELS, scaled.key().to_owned()));
-    pixels.into_iter().chain(dataset.class_names().map(|names| (CLASS_NAMES, to_lines(&names)))).collect()
+    pixels.into_iter().chain(dataset.to_be_known().to_facts()).collect()
 }
 
 impl Checkpoint {
+    /// What its model must know of the data that it learned from, as it keeps that; `None` in the checkpoints of earlier versions.
+    pub fn info(&self) -> Option<DatasetInfo> {
+        Known::of_facts(&self.header.facts).map(|known| known.info)
+    }
+
+    /// The experiment of its run over the data as it knows them, which need not be there; `None` where it does not, and where the
+    /// run has no place on this machine.
+    pub fn resolved(&self, experiment: &Experiment, machine: &Machine) -> Option<Resolved> {
+        let own = self.experiment().ok()?;
+        Resolved::knowing(&self.info()?, &experiment.decided_as(&own).untaught(), machine).ok()
+    }
+
+    /// What it keeps of the data that it learned from, where `experiment` chooses the same.
+    pub(in crate::train) fn known(&self, experiment: &Experiment) -> Option<Known> {
+        const FREE: [&str; 7] = [
+            "data.flip",
+            "data.crop_padding",
+            "data.color_jitter",
+            "data.cache",
+            "data.tokenizer",
+            "data.skip_broken",
+            "data.completion_only",
+        ];
+        let is_free = |key: &str| FREE.contains(&key) || Data::HOW_FED.contains(&key);
+        let own = self.experiment().ok()?;
+        let differing = preset::differing(&[&own, &experiment.decided_as(&own)]);
+        let is_same = differing.iter().all(|(key, _)| !key.starts_with("data.") || is_free(key));
+        Known::of_facts(&self.header.facts).filter(|_| is_same)
+    }
+
+    /// What the classes of its model are called, where it says so.
+    pub(in crate::train) fn class_names(&self) -> Option<Vec<String>> {
+        own::class_names(&self.header.facts)
+    }
+
     /// Refuses data that are not as they were.
     pub(in crate::train) fn goes_on_with(&self, dataset: &Dataset, effective: usize) -> Result<()> {
         let Progress { samples, position, .. } = &self.progress;
@@ -37,6 +80,15 @@ impl Checkpoint {
         }
         if self.is_of_other(dataset) {
             return Err(changed("what is at its path is not what the checkpoint's run learned from").into());
+        }
+        if self.is_of_other_tokens(dataset.tokenizer_checksum()) {
+            let mend = "bring back tokenizer.json and the files beside it, or start a run of its own";
+            return Err(Problem::new(
+                "data.tokenizer",
+                format!("{OTHER_TOKENS}: the same text would be other tokens"),
+                mend,
+            )
+            .into());
         }
         if position.place > found || !position.place.is_multiple_of(effective) {
             let message =
@@ -77,6 +129,9 @@ impl Checkpoint {
         let Progress { samples, .. } = &self.progress;
         let found = dataset.facts().train;
         let is_same_choice = || self.experiment().is_ok_and(|own| is_same_choice(&own, experiment));
+        if let Some(caution) = self.caution_of_tokens(dataset.tokenizer_checksum()) {
+            return Some(caution);
+        }
         let what = if found as u64 != *samples && is_same_choice() {
             format!("the run learned from {samples} training samples, and there are {found} now")
         } else if self.is_of_other(dataset) {
@@ -88,6 +143,27 @@ impl Checkpoint {
             "{what}: the data have changed, and the test set may hold samples that the model learned from; bring back the data \
              for the figures that the run reported"
         ))
+    }
+
+    /// What is to be said where text becomes other tokens now than those that the model learned.
+    pub(in crate::train) fn caution_of_tokens(&self, tokenizer_checksum: Option<u32>) -> Option<String> {
+        let is_other = self.is_of_other_tokens(tokenizer_checksum);
+        is_other.then(|| {
+            format!(
+                "{OTHER_TOKENS}, and its tokens mean something else to the model; bring back tokenizer.json and the files \
+                 beside it, or choose that tokenizer in data.tokenizer"
+            )
+        })
+    }
+
+    /// Whether the model learned text through a tokenizer.
+    pub(in crate::train) fn has_tokenizer(&self) -> bool {
+        self.progress.tokenizer_checksum.is_some_and(|checksum| checksum != 0)
+    }
+
+    /// Whether text became other tokens when the model learned, as far as that is known.
+    fn is_of_other_tokens(&self, now: Option<u32>) -> bool {
+        self.progress.tokenizer_checksum.is_some_and(|was| was != now.unwrap_or(0))
     }
 
     /// Whether the model learned from files that hold something else, as far as that is known.

@@ -29,6 +29,8 @@ pub(in crate::train) struct Progress {
     pub(in crate::train) samples: u64,
     /// The checksum of their files, where they are read whole before a run; none in the checkpoints of earlier versions.
     pub(in crate::train) data_checksum: Option<u32>,
+    /// The checksum of the tokenizer that made tokens of them, with its template; none in the checkpoints of earlier versions.
+    pub(in crate::train) tokenizer_checksum: Option<u32>,
     /// The checksum of the teacher's weights, where one teaches.
     pub(in crate::train) teacher_checksum: Option<u32>,
     /// Updates that were skipped.
@@ -79,6 +81,7 @@ impl Facts<'_> {
             position: Position { epoch: self.count("epoch")?, place: self.number("place")? },
             samples: self.number("samples")?,
             data_checksum: self.number_if_any("data_checksum")?,
+            tokenizer_checksum: self.number_if_any("tokenizer_checksum")?,
             teacher_checksum: self.number_if_any("teacher_checksum")?,
             skipped_steps: self.count("skipped_steps")?,
             secs: self.real("secs", 0.0, LONGEST_SECS)?,
@@ -146,6 +149,7 @@ impl Progress {
         ];
         facts.extend(counters.is_thinned.then(|| (THINNED, true.to_string())));
         facts.extend(self.data_checksum.map(|checksum| ("data_checksum", checksum.to_string())));
+        facts.extend(self.tokenizer_checksum.map(|checksum| ("tokenizer_checksum", checksum.to_string())));
         facts.extend(self.teacher_checksum.map(|checksum| ("teacher_checksum", checksum.to_string())));
         facts.extend(results.into_iter().filter_map(|(name, value)| Some((name, value?.to_string()))));
         facts
@@ -184,6 +188,7 @@ mod tests {
             position: Position { epoch: 3, place: 128 },
             samples: 1437,
             data_checksum: Some(0xdead_beef),
+            tokenizer_checksum: Some(5),
             teacher_checksum: Some(7),
             skipped_steps: 2,
             secs: 1e-7 / 3.0,

@@ -12,7 +12,10 @@ use super::{Checkpoint, READ, write::unwritable};
 use crate::{
     bytes::Bytes,
     error::Result,
-    experiment::weights::own::{CLASS_NAMES, PIXELS, PREFIX},
+    experiment::weights::{
+        known::SCALING,
+        own::{CLASS_NAMES, PIXELS, PREFIX},
+    },
     header::Place,
     whole_file,
 };
@@ -69,7 +72,7 @@ impl Checkpoint {
     fn head_of(&self, weights: &[(&str, &Place)]) -> String {
         // Loaders ask for the name of the framework whose order of elements it is.
         let mut facts = json!({ "format": "pt", "plimsoll_step": self.step().to_string() });
-        for name in ["experiment", PIXELS, CLASS_NAMES] {
+        for name in ["experiment", PIXELS, SCALING, CLASS_NAMES] {
             if let Some(text) = self.header.facts.get(name) {
                 facts[format!("{PREFIX}{name}")] = text.as_str().into();
             }

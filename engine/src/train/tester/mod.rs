@@ -7,6 +7,7 @@
 //! the data have no tokens for.
 
 mod answers;
+mod known;
 mod one_sample;
 mod rows;
 mod tried;
@@ -31,7 +32,7 @@ use crate::{
     bytes::Bytes,
     data::{Dataset, DatasetInfo, Loader, Picture, Split, TableRow, ValueErrors},
     error::{BudgetError, Result},
-    experiment::{DataCache, Experiment, Task},
+    experiment::{Data, DataCache, Experiment, Task, weights::known::Known},
     hardware::Machine,
     memory::{host::Line, probe::uncounted},
     plan::{self, Forward, Passes, Resolved, answering},
@@ -146,6 +147,8 @@ pub struct Tester {
     worker: Worker,
     events: EventSink,
     dataset: Option<Arc<Dataset>>,
+    /// What pictures go through where the data are not looked at, and by what.
+    known: Option<(Data, Known, Arc<Dataset>)>,
 }
 
 impl Default for Tester {
@@ -166,7 +169,7 @@ impl Tester {
     }
 
     fn of(worker: Worker) -> Self {
-        Self { worker, events: EventSink::unheard(), dataset: None }
+        Self { worker, events: EventSink::unheard(), dataset: None, known: None }
     }
 
     /// The machine as far as it is known now.
@@ -185,7 +188,7 @@ impl Tester {
     /// [`crate::Error::Budget`] where it would cross the budget or what the machine has free; weights of another model; data
     /// that cannot be read.
     pub fn evaluate(&mut self, tried: &Tried) -> Result<Evaluation> {
-        let ready = self.ready(tried, Trying::TestSet)?;
+        let ready = self.ready(tried, Weights::checkpoint(tried)?, Trying::TestSet)?;
         let (dataset, samples) = (self.dataset(&ready.resolved)?, ready.resolved.evaluation_batch());
         ready.weights.answer_for(&dataset, &ready.resolved)?;
         let caution = ready.weights.caution(&dataset, &ready.resolved);
@@ -228,8 +231,15 @@ impl Tester {
     /// # Errors
     /// The errors of [`Tester::evaluate`]; a picture that cannot be read, or data without pictures.
     pub fn show(&mut self, tried: &Tried, shown: Shown<'_>) -> Result<Reply> {
-        let ready = self.ready(tried, Trying::Sample)?;
-        let dataset = self.dataset(&ready.resolved)?;
+        let trying = match shown {
+            Shown::Sample(_) => Trying::Sample,
+            Shown::File(_) | Shown::Drawing(_) => Trying::Picture,
+        };
+        let ready = self.ready(tried, Weights::checkpoint(tried)?, trying)?;
+        let dataset = match &ready.known {
+            Some(known) => self.known_dataset(known, &ready.resolved)?,
+            None => self.dataset(&ready.resolved)?,
+        };
         ready.weights.answer_for(&dataset, &ready.resolved)?;
         let caution = ready.weights.caution(&dataset, &ready.resolved);
         let row = match shown {
@@ -290,25 +300,28 @@ impl Tester {
     }
 
     /// What trying takes, refused where that is past the line.
-    fn ready(&mut self, tried: &Tried, trying: Trying) -> Result<Ready> {
-        // Before the data: they may be large, and the checkpoint of another model.
-        let checkpoint = Weights::checkpoint(tried)?;
+    fn ready(&mut self, tried: &Tried, checkpoint: Option<Checkpoint>, trying: Trying) -> Result<Ready> {
         self.worker.prepare(&tried.experiment, &self.events)?;
         let machine = self.worker.machine();
         let own = checkpoint.as_ref().map(Checkpoint::experiment).transpose()?;
         let decided = own.as_ref().map_or(Cow::Borrowed(&tried.experiment), |own| tried.experiment.decided_as(own));
-        let resolved = Resolved::new(&alone(&decided), machine).map_err(plan::first)?;
+        let known = known::of(tried, checkpoint.as_ref(), trying);
+        let resolved = match &known {
+            Some(known) => Resolved::knowing(&known.info, &alone(&decided), machine),
+            None => Resolved::new(&alone(&decided), machine),
+        };
+        let resolved = resolved.map_err(plan::first)?;
         let (samples, test) = (resolved.evaluation_batch(), resolved.info().test);
         let of_test_set = [samples, test % samples.max(1)];
         let passes = match trying {
             Trying::TestSet => Passes::Batches(&of_test_set),
-            Trying::Sample => Passes::Batches(&[1]),
+            Trying::Sample | Trying::Picture => Passes::Batches(&[1]),
             Trying::Prompt { prompt, count } => Passes::Writing { prompt, count },
         };
         let weights = Weights::of(checkpoint, &resolved)?;
         let begun = weights.begun();
         let forward = Forward::of(&resolved, machine, passes, begun)?;
-        let is_open = self.dataset.as_ref().is_some_and(|own| is_of(own, &tried.experiment));
+        let is_open = known.is_some() || self.dataset.as_ref().is_some_and(|own| is_of(own, &tried.experiment));
         let to_read = if is_open { Bytes::ZERO } else { resolved.host().data };
         trainer::has_room_for_data(to_read)?;
         let line = trainer::line(forward.budget, &forward.target, to_read);
@@ -317,7 +330,7 @@ impl Tester {
         {
             return Err(BudgetError { limited_by: line.limited_by, ..error }.into());
         }
-        Ok(Ready { resolved, forward, weights, line })
+        Ok(Ready { resolved, forward, weights, line, known })
     }
 
     /// The data of an experiment, kept for the next call.
@@ -337,7 +350,7 @@ impl Tester {
     where
         W::Output: Send,
     {
-        let Ready { resolved, forward, weights, line } = ready;
+        let Ready { resolved, forward, weights, line, .. } = ready;
         let experiment = answering(resolved.experiment());
         let made = Made { experiment: &experiment, info, weights, with };
         let (output, Measured { live }) = self.worker.answer(made, &resolved, &forward, line)?;
@@ -351,6 +364,8 @@ impl Tester {
 enum Trying {
     TestSet,
     Sample,
+    /// One that is none of the data.
+    Picture,
     /// Up to `count` tokens are written after `prompt` of them.
     Prompt {
         prompt: usize,
@@ -364,6 +379,8 @@ struct Ready {
     forward: Forward,
     weights: Weights,
     line: Line,
+    /// What is known of the data, where they are not looked at.
+    known: Option<Known>,
 }
 
 /// What is done with a session.

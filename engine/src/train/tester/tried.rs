@@ -104,18 +104,32 @@ impl Weights {
     pub(super) fn caution(&self, dataset: &Dataset, resolved: &Resolved) -> Option<String> {
         match self {
             Self::Checkpoint(checkpoint) => checkpoint.caution(dataset, resolved.experiment()),
+            Self::Files(fitted) => fitted.caution().or_else(|| resolved.caution()),
+            Self::Initialised => None,
+        }
+    }
+
+    /// What is to be said of a prompt whose tokens are not those of the tokenizer that they learned with.
+    pub(super) fn caution_of_tokens(&self, tokenizer_checksum: Option<u32>) -> Option<String> {
+        match self {
+            Self::Checkpoint(checkpoint) => checkpoint.caution_of_tokens(tokenizer_checksum),
             Self::Files(fitted) => fitted.caution(),
             Self::Initialised => None,
         }
     }
 
-    /// What classes are called: by the data that the model learned from, and of weights that were loaded by their own files,
-    /// unless the data are of its user and have names.
+    /// What classes are called: by the data that the model learned from, as it was saved, and of weights that were loaded by
+    /// their own files, unless the data are of its user and have names. Names of data that it did not learn from are none of its.
     pub(super) fn class_names(&self, dataset: &Dataset) -> Vec<String> {
         let classes = dataset.facts().classes;
+        let numbered = || (0..classes).map(|class| format!("class {class}")).collect();
         let loaded = match self {
-            Self::Files(fitted) if !dataset.has_own_class_names() => fitted.class_names(),
-            Self::Files(_) | Self::Checkpoint(_) | Self::Initialised => None,
+            Self::Files(fitted) if !dataset.has_own_class_names() && fitted.has_head() => {
+                let is_named = |names: &Vec<String>| names.len() == classes;
+                fitted.class_names().filter(is_named).or_else(|| fitted.is_published().then(numbered))
+            }
+            Self::Checkpoint(checkpoint) => checkpoint.class_names(),
+            Self::Files(_) | Self::Initialised => None,
         };
         let of_data = || (0..classes).map(|class| dataset.class_name(class)).collect();
         loaded.filter(|names| names.len() == classes).unwrap_or_else(of_data)

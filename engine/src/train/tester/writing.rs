@@ -6,7 +6,7 @@
 
 use std::{cell::RefCell, ops::ControlFlow};
 
-use super::{Tester, Took, Tried, Trying, WeightsFrom, With, answers, rows::Rows};
+use super::{Tester, Took, Tried, Trying, WeightsFrom, With, answers, rows::Rows, tried::Weights};
 use crate::{
     backend::Backend,
     data::Alphabet,
@@ -14,10 +14,13 @@ use crate::{
     memory::probe::uncounted,
     rng::{Rng, Stream},
     step::{self, Session},
+    train::checkpoint::Checkpoint,
 };
 
 /// Below it the likeliest token is taken: it is all that such a temperature leaves, and the quotients have no room in 32 bits.
 const COLDEST: f64 = 1e-6;
+/// What to do where a tokenizer is gone.
+const BRING_BACK: &str = "bring it back, or write --set data.tokenizer=FOLDER with its tokenizer.json";
 /// The most tokens that one sign is written in.
 const SIGN: usize = 8;
 /// The most tokens that are written at once.
@@ -108,6 +111,8 @@ pub struct Written {
     pub tokens: Vec<u32>,
     /// The tokens as text.
     pub text: String,
+    /// What is to be said where the tokenizer is not the one that the model learned with.
+    pub caution: Option<String>,
     /// What it took.
     pub took: Took,
 }
@@ -127,13 +132,27 @@ impl Tester {
         mut say: impl FnMut(&str) -> ControlFlow<()> + Send,
     ) -> Result<Written> {
         sampling.check()?;
-        let alphabet = Alphabet::open(&tried.experiment.prompt_data())?;
+        let checkpoint = Weights::checkpoint(tried)?;
+        let known = checkpoint.as_ref().and_then(|checkpoint| checkpoint.known(&tried.experiment));
+        let is_of_conversations = known.map(|known| known.is_of_conversations);
+        let data = tried.experiment.prompt_data();
+        if let Some(gone) = data.chosen_tokenizer().filter(|path| !path.exists()) {
+            let message = format!("{} is gone, and text becomes tokens by the tokenizer there", gone.display());
+            return Err(Problem::new("data.tokenizer", message, BRING_BACK).into());
+        }
+        let alphabet = Alphabet::open_known(&data, is_of_conversations)?;
+        if alphabet.checksum().unwrap_or(0) == 0 && checkpoint.as_ref().is_some_and(Checkpoint::has_tokenizer) {
+            let folder = tried.experiment.weights.chosen();
+            let where_it_was = folder.map_or(String::new(), |path| format!(" in {}", path.display()));
+            let message = format!("the run learned text through a tokenizer, and none is{where_it_was} any more");
+            return Err(Problem::new("data.tokenizer", message, BRING_BACK).into());
+        }
         let alphabet = if sampling.raw { alphabet.raw() } else { alphabet };
         let is_answer = alphabet.is_conversation();
         let tokens = alphabet.tokens(prompt)?;
         let prompt_tokens = tokens.len();
         let count = sampling.tokens.unwrap_or_else(|| alphabet.usual_tokens());
-        let ready = self.ready(tried, Trying::Prompt { prompt: prompt_tokens, count })?;
+        let ready = self.ready(tried, checkpoint, Trying::Prompt { prompt: prompt_tokens, count })?;
         let (info, weights) = (*ready.resolved.info(), ready.weights.source(tried));
         // A tokenizer that its data did not ask for was not held against the model.
         if let Some(unknown) = tokens.iter().find(|token| **token as usize >= info.classes) {
@@ -144,11 +163,13 @@ impl Tester {
         if is_answer && say("\n").is_break() {
             return Err(Error::Stopped);
         }
+        let too_few = || alphabet.has_few_of(info.classes).filter(|_| tried.checkpoint.is_none());
+        let caution = ready.weights.caution_of_tokens(alphabet.checksum()).or_else(too_few);
         let spoken = Spoken::after(&tokens, alphabet, say);
         let writing = Writing { classes: info.classes, sampling, count, tokens, spoken };
         let (written, took) = self.run(ready, &info, writing)?;
         let (tokens, text) = written;
-        Ok(Written { weights, prompt_tokens, is_answer, tokens: tokens[prompt_tokens..].to_vec(), text, took })
+        Ok(Written { weights, prompt_tokens, is_answer, tokens: tokens[prompt_tokens..].to_vec(), text, caution, took })
     }
 }
 

@@ -76,6 +76,38 @@ fn an_export_says_how_its_pixels_were_scaled() {
     }
 }
 
+#[test]
+fn what_timm_asks_of_pixels_goes_out_as_it_came_and_as_the_run_scaled_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let json = |name: &str| -> serde_json::Value {
+        serde_json::from_str(&fs::read_to_string(at(name)).expect("written")).expect("JSON")
+    };
+    let mut experiment = tiny(ModelKind::Resnet);
+    experiment.data.normalise = Normalise::Dataset;
+    trained(&experiment, &at("first"));
+    exported(&experiment, &at("first"), &at("out"));
+    // The mean and the deviation of the run's own images, which follow from nothing that another program has.
+    let (config, processor) = (json("out/config.json"), json("out/preprocessor_config.json"));
+    let published = &config["pretrained_cfg"];
+    let mean: Vec<f64> = serde_json::from_value(published["mean"].clone()).expect("three numbers");
+    assert!(mean.len() == 3 && mean.iter().all(|mean| (0.1..0.9).contains(mean)), "{config}");
+    assert_eq!((&published["mean"], &published["std"]), (&processor["image_mean"], &processor["image_std"]));
+    assert_eq!((&published["crop_pct"], &published["interpolation"]), (&1.0.into(), &"bicubic".into()));
+    // A folder of others says more, and another scaling is told over theirs.
+    let mut told = config.clone();
+    told["pretrained_cfg"]["crop_pct"] = 0.95.into();
+    told["pretrained_cfg"]["first_conv"] = "conv1".into();
+    fs::write(at("out/config.json"), told.to_string()).expect("writable");
+    let mut next = beginning_with(&experiment, at("out"));
+    next.data.normalise = Normalise::Half;
+    trained(&next, &at("second"));
+    exported(&next, &at("second"), &at("again"));
+    let published = &json("again/config.json")["pretrained_cfg"];
+    assert_eq!(published["mean"], serde_json::json!([0.5, 0.5, 0.5]));
+    assert_eq!((&published["crop_pct"], &published["first_conv"]), (&0.95.into(), &"conv1".into()));
+}
+
 fn go_out_and_come_back(experiments: Vec<Experiment>) {
     for experiment in experiments {
         let folder = tempfile::tempdir().expect("a folder");

@@ -89,6 +89,56 @@ fn what_is_missing_misshapen_or_left_over_is_named() {
 }
 
 #[test]
+fn every_part_of_a_fused_layer_is_named_by_what_is_wrong_with_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let mut experiment = tiny(ModelKind::Llama);
+    experiment.model.tied = false;
+    trained(&experiment, &at("first"));
+    exported(&experiment, &at("first"), &at("out"));
+    let whole = safetensors::load(at("out/model.safetensors"), &Device::Cpu).expect("written");
+    let path = at("changed.safetensors");
+    let changed = |change: &dyn Fn(&mut HashMap<String, Tensor>)| {
+        let mut tensors = whole.clone();
+        change(&mut tensors);
+        safetensors::save(&tensors, &path).expect("written");
+        refused(&experiment, &path)
+    };
+    let of = |name: &str| format!("model.layers.0.{name}.weight");
+    let said = changed(&|tensors| drop(tensors.remove(&of("self_attn.k_proj"))));
+    assert!(said.contains("missing: model.layers.0.self_attn.k_proj.weight;") && !said.contains("no place"), "{said}");
+    let said = changed(&|tensors| {
+        let turned = tensors[&of("mlp.gate_proj")].t().and_then(|turned| turned.contiguous()).expect("two extents");
+        tensors.insert(of("mlp.gate_proj"), turned);
+    });
+    assert!(said.contains("gate_proj.weight is [16, 24]") && !said.contains("no place"), "{said}");
+    let codes = |tensors: &mut HashMap<String, Tensor>, name: &str| {
+        let whole = tensors[name].zeros_like().and_then(|zeros| zeros.to_dtype(DType::U8)).expect("zeros");
+        tensors.insert(name.to_owned(), whole);
+    };
+    let said = changed(&|tensors| codes(tensors, &of("self_attn.q_proj")));
+    assert!(said.contains("self_attn.q_proj.weight (U8); save them as F32") && !said.contains("no place"), "{said}");
+    let said = changed(&|tensors| tensors.retain(|name, _| !name.starts_with("model.layers.1.")));
+    assert!(said.contains(" and 6 more;"), "all nine: {said}");
+    // A head that is not of the vocabulary of its own file is no other vocabulary, and of no other type.
+    let said = changed(&|tensors| {
+        let head = Tensor::zeros((25, 16), DType::F32, &Device::Cpu).expect("zeros");
+        tensors.insert("lm_head.weight".to_owned(), head);
+    });
+    assert!(said.contains("have other extents: lm_head.weight is [25, 16], and the model has [20, 16]"), "{said}");
+    assert!(changed(&|tensors| codes(tensors, "lm_head.weight")).contains("lm_head.weight (U8); save them as F32"));
+    // Of another vocabulary as a whole, both begin afresh and both are told of.
+    let mut larger = experiment.clone();
+    larger.data.vocabulary = 30;
+    let fitted = Fitted::open(&at("out/model.safetensors"), &larger, &info(&larger)).unwrap_or_else(|e| panic!("{e}"));
+    let caution = fitted.caution().expect("by chance");
+    assert!(
+        caution.contains("embedding.weight begins afresh") && caution.contains("head.classes.weight begins"),
+        "{caution}"
+    );
+}
+
+#[test]
 fn a_model_that_computes_something_else_is_refused_with_the_settings() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);

@@ -50,7 +50,7 @@ fn a_run_over_a_table_that_goes_on_is_the_run_that_was_never_stopped() {
 }
 
 /// How a run ends.
-fn end(start: Start) -> Outcome {
+pub(super) fn end(start: Start) -> Outcome {
     let trainer = Trainer::new(|| {});
     trainer.send(Command::Start(Box::new(start)));
     loop {

@@ -1,0 +1,53 @@
+//! The words that a tokenizer keeps, with their tokens, so that it cuts them up once: how many there are in a text, and what
+//! keeping them takes.
+//!
+//! Owns [`Words`], which a look at the samples counts. Always holds: what it says is never less than what the library takes for
+//! the same texts, on each of the threads that cut them up.
+
+use std::{collections::HashSet, hash::BuildHasher};
+
+use crate::sync::Mutex;
+
+/// The most words that a thread keeps.
+const MOST: usize = 10_000;
+/// Threads that keep words of their own: those that load for training and for testing.
+const THREADS: usize = 2;
+/// What a word takes in a table of them, which is doubled when it is full, and is there twice meanwhile.
+const PLACE: usize = 170;
+/// What it takes for each of its bytes: two in the name, each with a symbol of 32 bytes.
+const OF_BYTE: usize = 66;
+/// What the system rounds two blocks up by at the most.
+const ROUNDED: usize = 32;
+
+/// Different words.
+#[derive(Debug, Default)]
+pub(super) struct Words(Mutex<Seen>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    words: HashSet<u64>,
+    bytes: usize,
+    hasher: std::hash::RandomState,
+}
+
+impl Words {
+    /// Takes in the words of a text.
+    pub(super) fn add<'a>(&self, words: impl Iterator<Item = &'a str>) {
+        let mut seen = self.0.lock();
+        for word in words {
+            if seen.words.len() >= MOST {
+                return;
+            }
+            let hash = seen.hasher.hash_one(word);
+            if seen.words.insert(hash) {
+                seen.bytes += word.len();
+            }
+        }
+    }
+
+    /// Host bytes that keeping all of them takes at most.
+    pub(super) fn kept_bytes(&self) -> usize {
+        let seen = self.0.lock();
+        THREADS * (seen.words.len() * (PLACE + ROUNDED) + seen.bytes * OF_BYTE)
+    }
+}

@@ -1,0 +1,42 @@
+//! What is asked of a model without its data: a picture, or a prompt.
+//!
+//! Always holds: what a checkpoint keeps of the data is believed where its own are chosen, so they need not be there, and a
+//! picture goes to the model as its samples went. Published weights over generated data that nobody chose for them answer
+//! with their own classes.
+
+use std::sync::Arc;
+
+use super::{Tester, Tried, Trying};
+use crate::{
+    data::Dataset, error::Result, experiment::weights::known::Known, interop, plan::Resolved,
+    train::checkpoint::Checkpoint,
+};
+
+/// What is known of the data, where that is enough for what is tried.
+pub(super) fn of(tried: &Tried, checkpoint: Option<&Checkpoint>, trying: Trying) -> Option<Known> {
+    let is_enough = |known: &Known| match trying {
+        Trying::TestSet | Trying::Sample => false,
+        Trying::Picture => tried.experiment.data.kind.traits().has_pictures && known.scales_pictures(),
+        Trying::Prompt { .. } => known.info.tokens().is_ok(),
+    };
+    let known = match checkpoint {
+        Some(checkpoint) => checkpoint.known(&tried.experiment),
+        None => interop::known(&tried.experiment),
+    };
+    known.filter(is_enough)
+}
+
+impl Tester {
+    /// The set that pictures go through by what is known, kept for the next call.
+    pub(super) fn known_dataset(&mut self, known: &Known, resolved: &Resolved) -> Result<Arc<Dataset>> {
+        let data = resolved.experiment().whole_data().into_owned();
+        if let Some((of, by, dataset)) = &self.known
+            && (of, by) == (&data, known)
+        {
+            return Ok(Arc::clone(dataset));
+        }
+        let dataset = Arc::new(Dataset::known(&data, known)?);
+        self.known = Some((data, known.clone(), Arc::clone(&dataset)));
+        Ok(dataset)
+    }
+}
