@@ -151,7 +151,7 @@ impl Dispatcher<'_> {
     /// answers.
     fn leave(&mut self) -> Option<String> {
         let State { document, budgets, drafts, .. } = &mut *self.state;
-        budgets.leaving(&document.experiment);
+        budgets.closing(&document.experiment);
         drafts.keep(document.draft()?);
         Some(document.name())
     }
