@@ -14,6 +14,7 @@ use plimsoll_engine::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    alarm,
     budgets::Budgets,
     closing::Closing,
     command::{Sender, UiCommand},
@@ -178,8 +179,12 @@ impl App {
     /// Writes it soon after something may have changed, and says once where it cannot be.
     fn keep_soon(&mut self, ctx: &egui::Context, is_touched: bool) {
         let Some(mut keeper) = self.keeper.take() else { return };
+        let was_due = keeper.is_due();
         if let Some(left) = keeper.look(is_touched, || self.persisted()) {
             ctx.request_repaint_after(left);
+            if !was_due {
+                alarm::ring(ctx, left);
+            }
         }
         if let Some(text) = keeper.untold() {
             self.toasts.warning(text.as_str());

@@ -1,12 +1,16 @@
 //! The budget of each device.
 //!
-//! Owns what was last chosen for each. Always holds: a device keeps its budget while others are tried; a device without one
-//! gets the present budget if anything can fit within it there, else all that a process may use of it.
+//! Owns what was last chosen for each. Holds: a device keeps its budget while others are tried; one that has none yet gets
+//! the present one where anything at all can fit within it there, else all that a process may have of it. A card's is of the
+//! card, whatever is planned for it; the processor's is of the experiment, and goes with it.
 
 use std::collections::BTreeMap;
 
 use plimsoll_engine::{Bytes, Experiment, device::Target, hardware::Machine};
 use serde::{Deserialize, Serialize};
+
+/// The device that is no card.
+const PROCESSOR: &str = "cpu";
 
 /// Budgets, by the names of devices.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,8 +24,14 @@ impl Budgets {
     }
 
     /// Keeps the budget of an experiment for its device.
-    pub(crate) fn leaving(&mut self, experiment: &Experiment) {
+    fn leaving(&mut self, experiment: &Experiment) {
         self.0.insert(experiment.device.clone(), experiment.budget);
+    }
+
+    /// Another experiment takes the place of this one: what the processor had was of this one.
+    pub(crate) fn closing(&mut self, experiment: &Experiment) {
+        self.leaving(experiment);
+        self.0.remove(PROCESSOR);
     }
 }
 
@@ -54,6 +64,15 @@ mod tests {
         assert_eq!(budgets.moving(&on("rtx4060-8g", Bytes::gib(6)), "cpu", &Machine::nominal()), Bytes::gib(3));
         assert_eq!(budgets.moving(&on("cpu", Bytes::mib(5)), "rtx4060-8g", &Machine::nominal()), Bytes::gib(6));
         assert_eq!(budgets.moving(&on("rtx4060-8g", Bytes::gib(6)), "cpu", &Machine::nominal()), Bytes::mib(5));
+    }
+
+    #[test]
+    fn the_processor_has_no_budget_of_another_experiment() {
+        let (mut budgets, machine) = (Budgets::default(), Machine::nominal());
+        budgets.closing(&on("cpu", Bytes::mib(4)));
+        assert_eq!(budgets.moving(&on("rtx4060-8g", Bytes::gib(6)), "cpu", &machine), Bytes::gib(6));
+        budgets.closing(&on("cpu", Bytes::mib(4)));
+        assert_eq!(budgets.moving(&on("cpu", Bytes::mib(64)), "rtx4060-8g", &machine), Bytes::gib(6));
     }
 
     #[test]

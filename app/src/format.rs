@@ -80,7 +80,7 @@ pub(crate) fn tick_count(value: f64) -> String {
     if value < 0.0 { String::new() } else { count(value.round() as u64) }
 }
 
-/// `870 µs`, `1.84 ms`, `12.4 s`, `3:07`, `1:02:09`.
+/// `870 µs`, `1.84 ms`, `12.4 s`, `3:07`, `1:02:09`, `4 days 10 h`.
 pub(crate) fn secs(secs: f64) -> String {
     match secs {
         s if !s.is_finite() || s < 0.0 => "…".to_owned(),
@@ -91,6 +91,8 @@ pub(crate) fn secs(secs: f64) -> String {
             let whole = s.round() as u64;
             match (whole / 3600, whole / 60 % 60, whole % 60) {
                 (0, m, s) => format!("{m}:{s:02}"),
+                (24..48, ..) => format!("1 day {} h", whole / 3600 - 24),
+                (h @ 48.., ..) => format!("{} days {} h", h / 24, h % 24),
                 (h, m, s) => format!("{h}:{m:02}:{s:02}"),
             }
         }

@@ -99,6 +99,11 @@ impl Keeper {
         }
     }
 
+    /// Whether a look is due.
+    pub(crate) fn is_due(&self) -> bool {
+        self.due.is_some()
+    }
+
     /// Whether the next session will find what is here.
     pub(crate) fn is_kept(&self) -> bool {
         self.failure.is_none()

@@ -80,6 +80,32 @@ impl Layout {
         } else {
             let has_pointer = has_pointer(ui);
             self.tree.ui(&mut Behavior { context, draw, has_pointer, wanted: None, take: None }, ui);
+            self.follow(ui);
+        }
+    }
+
+    /// The pane that was pressed last is the one that is shown where there is room for one; one that another tab covers by
+    /// now gives way to that.
+    fn follow(&mut self, ui: &Ui) {
+        let pressed = ui.input(|input| input.pointer.any_pressed().then(|| input.pointer.interact_pos()).flatten());
+        let tiles = &self.tree.tiles;
+        let own = tiles.find_pane(&self.front).and_then(|id| tiles.parent_of(id));
+        let in_front = Pane::ALL.iter().copied().filter_map(|pane| {
+            let id = tiles.find_pane(&pane)?;
+            let parent = tiles.parent_of(id)?;
+            let is_active = match tiles.get_container(parent)? {
+                Container::Tabs(tabs) => tabs.active == Some(id),
+                Container::Linear(_) | Container::Grid(_) => tiles.is_visible(id),
+            };
+            is_active.then_some((pane, parent))
+        });
+        let is_meant = |parent: &TileId| match pressed {
+            Some(at) => tiles.rect(*parent).is_some_and(|rect| rect.contains(at)),
+            None => Some(*parent) == own,
+        };
+        let found: Vec<Pane> = in_front.filter(|(_, parent)| is_meant(parent)).map(|(pane, _)| pane).collect();
+        if let Some(first) = found.first().filter(|_| !found.contains(&self.front)) {
+            self.front = *first;
         }
     }
 

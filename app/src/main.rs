@@ -1,6 +1,7 @@
 //! Plimsoll: tune neural-network training inside a memory budget.
 
 mod advice;
+mod alarm;
 mod app;
 mod budgets;
 
@@ -19,6 +20,7 @@ mod history;
 mod kept;
 mod layout;
 mod librarian;
+mod limit;
 mod naming;
 mod page;
 mod panels;

@@ -39,7 +39,13 @@ pub(crate) struct Differing {
 impl Differing {
     fn read(assignment: &str) -> Option<Self> {
         let (key, value) = assignment.split_once('=')?;
-        let differing = Self { key: key.to_owned(), value: value.trim_matches('"').to_owned() };
+        let value = value.trim_matches('"');
+        let value = match key {
+            // In the unit that is read elsewhere.
+            "budget" => value.parse().map_or_else(|_| value.to_owned(), format::size),
+            _ => value.to_owned(),
+        };
+        let differing = Self { key: key.to_owned(), value };
         (!UNNAMED.contains(&key)).then_some(differing)
     }
 
@@ -344,6 +350,7 @@ mod tests {
         let (plain, other) = (Experiment::default(), with(&["batch.micro=32", "precision=bf16", "run.seed=7"]));
         assert_eq!(changes(&plain, &other), ["batch 64 → 32", "f32 → bf16", "seed 1 → 7"]);
         assert_eq!(changes(&other, &plain), ["batch 32 → 64", "bf16 → f32", "seed 7 → 1"]);
+        assert_eq!(changes(&with(&["budget=32MiB"]), &with(&["budget=7988MiB"])), ["budget 32 MiB → 7.80 GiB"]);
     }
 
     #[test]

@@ -220,6 +220,8 @@ pub(crate) struct Runs {
     /// What of it cannot be read, and what to do.
     pub(crate) missing: Option<String>,
     picked: Vec<RunKey>,
+    /// The run that began last: picked before its row is there.
+    begun: Option<RunKey>,
     /// How many of them are not drawn as points: they are too many, and these the oldest.
     pub(crate) left_out: usize,
     /// What was deleted last, and can be brought back.
@@ -247,7 +249,7 @@ impl Runs {
         self.places = rows.iter().enumerate().map(|(i, row)| (row.run.key.clone(), i)).collect();
         self.rows = rows;
         (self.version, self.is_read, self.trouble) = (self.version + 1, true, None);
-        self.picked.retain(|key| self.places.contains_key(key));
+        self.picked.retain(|key| self.places.contains_key(key) || self.begun.as_ref() == Some(key));
         if self.coming_back.iter().all(|key| self.places.contains_key(key)) {
             self.returned = std::mem::take(&mut self.coming_back);
         }
@@ -275,6 +277,12 @@ impl Runs {
     /// The run that was picked last.
     pub(crate) fn front(&self) -> Option<&Row> {
         self.get(self.picked.last()?)
+    }
+
+    /// Picks the run that begins, in the place of what was picked before: the panes speak of it.
+    pub(crate) fn begins(&mut self, key: RunKey) {
+        self.picked = vec![key.clone()];
+        self.begun = Some(key);
     }
 
     /// Picks these runs.

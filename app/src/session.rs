@@ -12,7 +12,7 @@ use plimsoll_engine::{
     train::{Event, Latest},
 };
 
-pub(crate) use self::record::{RunRecord, Status};
+pub(crate) use self::record::{RunRecord, Status, numbered};
 use crate::{
     naming::{self, Differing},
     presets,
@@ -36,8 +36,10 @@ pub(crate) struct Session {
     put_away: Vec<RunRecord>,
     /// The run that the next one goes on with.
     earlier: Option<RunRecord>,
-    /// The numbers that runs of other sessions were given.
+    /// The keys that runs of other sessions were given.
     numbers: HashMap<Kept, RunKey>,
+    /// The highest number that any run is known to have had.
+    highest: u64,
 }
 
 impl Session {
@@ -144,6 +146,16 @@ impl Session {
         }
     }
 
+    /// Has the numbers that runs have where they are kept: the next run has the next one.
+    pub(crate) fn count_with(&mut self, kept: &Runs) {
+        let highest = kept.rows().iter().map(|row| row.run.number).max().unwrap_or_default();
+        self.highest = self.highest.max(highest);
+        for run in self.all_mut() {
+            let Some(row) = run.kept.as_ref().and_then(|key| kept.get(key)) else { continue };
+            run.shown_as = row.run.number;
+        }
+    }
+
     /// Has the names that runs have where they are kept: another program may have given them.
     pub(crate) fn follow(&mut self, kept: &Runs) {
         for run in self.all_mut() {
@@ -181,6 +193,10 @@ impl Session {
             self.runs.retain(is_other);
             self.looked.retain(is_other);
             new.goes_on_with(earlier);
+        } else {
+            // Neither a refusal nor a run that went on has used a number up.
+            self.highest += 1;
+            new.shown_as = self.highest;
         }
         if let Some(preset) = presets::titled(&experiment.title) {
             naming::merge(&mut new.differing, naming::differing(preset, &experiment));

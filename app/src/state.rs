@@ -264,6 +264,8 @@ pub(crate) struct State {
     pub(crate) closing: bool,
     /// A start was sent and the trainer has not answered yet.
     pub(crate) is_starting: bool,
+    /// The run under way was told to stop: it does so after the step that it is in.
+    pub(crate) is_stopping: bool,
     /// The run whose teacher is being trained.
     pub(crate) taught: Option<Taught>,
 }
@@ -299,6 +301,7 @@ impl State {
             after_saving: None,
             closing: false,
             is_starting: false,
+            is_stopping: false,
             taught: None,
         }
     }

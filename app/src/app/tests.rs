@@ -7,6 +7,7 @@ mod gallery;
 mod keys;
 mod messages;
 mod models;
+mod names;
 mod pictures;
 mod pictures_mixed;
 mod pictures_over;

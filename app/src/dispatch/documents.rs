@@ -150,7 +150,7 @@ impl Dispatcher<'_> {
     /// What remains of the document that another one replaces: for a changed shipped preset a draft, whose title it returns.
     fn leave(&mut self) -> Option<String> {
         let State { document, budgets, drafts, .. } = &mut *self.state;
-        budgets.leaving(&document.experiment);
+        budgets.closing(&document.experiment);
         drafts.keep(document.draft()?);
         Some(document.name())
     }

@@ -1,12 +1,13 @@
 //! The one place that changes the state: every [`Action`] of the panels, every answer of the threads.
 
 mod documents;
+mod editing;
 mod runs;
 mod takeaway;
 mod teaching;
 mod try_out;
 
-use std::{path::PathBuf, time::Instant};
+use std::path::PathBuf;
 
 use eframe::egui;
 use plimsoll_engine::{
@@ -20,7 +21,6 @@ pub(crate) use self::runs::Recorders;
 use crate::{
     command::{Action, UiCommand},
     files::{Chosen, FileDialogs, Purpose},
-    format,
     gallery::Painter,
     layout::Layout,
     librarian::Librarian,
@@ -151,7 +151,10 @@ impl Dispatcher<'_> {
                 Some(_) => self.services.trainer.send(Command::Step),
                 None => self.train(false, true),
             },
-            UiCommand::Stop => self.to_active(Command::Stop),
+            UiCommand::Stop => {
+                self.state.is_stopping = self.state.session.active().is_some();
+                self.to_active(Command::Stop);
+            }
             UiCommand::Evaluate => self.to_active(Command::Evaluate),
             UiCommand::Pin => self.pin(),
             UiCommand::Theme => {
@@ -167,70 +170,6 @@ impl Dispatcher<'_> {
             UiCommand::Shortcuts => self.state.dialog = Some(Dialog::Shortcuts),
             UiCommand::FrameTimes => self.view.frame_times = !self.view.frame_times,
             UiCommand::Quit => self.ctx.send_viewport_cmd(egui::ViewportCommand::Close),
-        }
-    }
-
-    fn edit(&mut self, control: &'static str, mut experiment: Experiment) {
-        // The number of the present press tells one drag from the next.
-        let press = self.ctx.input(|input| {
-            let start = input.pointer.press_start_time()?;
-            input.pointer.any_down().then_some(start.to_bits())
-        });
-        let State { document, budgets, machine, .. } = &mut *self.state;
-        if control == "device" {
-            experiment.budget = budgets.moving(&document.experiment, &experiment.device, machine);
-        }
-        document.changes(control, press, Instant::now());
-        let before = std::mem::replace(&mut document.experiment, experiment);
-        self.say_what_followed(control, &before);
-        self.changed();
-    }
-
-    /// A model and its data go together, and a device and its budget: says so if a change of the one changed the other.
-    fn say_what_followed(&mut self, control: &str, before: &Experiment) {
-        let now = &self.state.document.experiment;
-        let model = (control == "data.kind" && now.model.kind != before.model.kind).then_some("model");
-        let data = (control == "model.kind" && now.data.kind != before.data.kind).then_some("data");
-        if let Some(other) = model.or(data) {
-            let learned = now.model.kind.task().name();
-            self.toasts.info(format!("The {other} changed as well: now both are about {learned}."));
-        }
-        if control == "device" && now.budget != before.budget {
-            let device = format::device(&now.device);
-            let text = format!("The budget changed as well: {} for {device}", now.budget);
-            self.toasts.info(text.as_str());
-            self.state.log.add(Level::Note, text);
-        }
-    }
-
-    /// Makes a whole configuration the present one, as an edit that can be undone.
-    fn adopt(&mut self, experiment: Experiment) {
-        if experiment != self.state.document.experiment {
-            self.edit("whole", experiment);
-        }
-    }
-
-    /// Adopts the settings of a kept run in the same way; they are there as long as the run is.
-    fn adopt_kept(&mut self, mut experiment: Experiment) {
-        // A run of its own finds its ranks itself: its weights may be others by now.
-        experiment.low_rank.ranks.clear();
-        self.state.document.loads(&experiment);
-        self.adopt(experiment);
-    }
-
-    fn travel(&mut self, command: UiCommand) {
-        if command == UiCommand::Undo && self.state.deleted_last() {
-            return self.restore_runs();
-        }
-        let document = &mut self.state.document;
-        let moved = match command {
-            UiCommand::Undo => document.history.undo(&mut document.experiment),
-            _ => document.history.redo(&mut document.experiment),
-        };
-        if moved {
-            self.changed();
-        } else {
-            self.travel_between_documents(command == UiCommand::Undo);
         }
     }
 
@@ -363,20 +302,23 @@ impl Dispatcher<'_> {
                 self.services.trials.learn(machine);
             }
             Event::Started { run, .. } => {
-                (state.is_starting, state.shown) = (false, None);
+                (state.is_starting, state.is_stopping, state.shown) = (false, false, None);
                 let name = state.session.get(*run).map(|run| state.session.name(run)).unwrap_or_default();
                 state.log.add(Level::Note, format!("{name} begins"));
+                if let Some(kept) = state.session.get(*run).and_then(|run| run.kept.clone()) {
+                    state.runs.begins(kept);
+                }
             }
             Event::Warning(text) => state.log.add(Level::Warning, text.clone()),
             Event::Ended { run, outcome, summary } => {
-                state.is_starting = false;
+                (state.is_starting, state.is_stopping) = (false, false);
                 // The run that waits begins only where its teacher was trained to the end.
                 let is_due = matches!(outcome, Outcome::Finished);
                 state.taught = state.taught.take().filter(|_| is_due).map(|taught| Taught { is_due, ..taught });
                 self.services.planner.trains(false);
                 // A start that was refused has no run.
                 let name = state.session.get(*run).map(|run| state.session.name(run));
-                let name = name.unwrap_or_else(|| format!("Run {run}"));
+                let name = name.unwrap_or_else(|| "The run".to_owned());
                 let (level, text) = match outcome {
                     Outcome::Finished => (Level::Note, format!("{name} finished after {} steps", summary.steps)),
                     Outcome::Stopped => (Level::Note, format!("{name} was stopped after {} steps", summary.steps)),

@@ -39,13 +39,16 @@ impl Dispatcher<'_> {
             RunsAction::Restore => self.restore_runs(),
             RunsAction::Compare(keys) => self.compare(self.kept(&keys)),
             RunsAction::CompareWithPresent(key) => {
-                let run = self.kept(&[key]);
+                // Alone among runs, it is called as it is everywhere else.
+                let own = self.state.session.own(&key).map(|run| self.state.session.short_name(run));
+                let name = own.or_else(|| Some(self.state.runs.get(&key)?.called()));
+                let run = name.map(|name| Compare::Run(key, name));
                 self.compare(run.into_iter().chain([self.present()]).collect());
             }
             RunsAction::ComparePin => {
                 let pin = self.state.pin.as_ref().map(|pin| Experiment::clone(&pin.experiment));
                 if let Some(pin) = pin {
-                    let pin = Compare::Plan("The settings that are held".to_owned(), Box::new(pin));
+                    let pin = Compare::Plan("The pinned settings".to_owned(), Box::new(pin));
                     self.compare(vec![pin, self.present()]);
                 }
             }
@@ -245,6 +248,7 @@ impl Dispatcher<'_> {
                 let State { runs, session, .. } = &mut *self.state;
                 runs.read(rows);
                 runs.missing = missing;
+                session.count_with(runs);
                 // A name that was given here a moment ago is not taken back by what was read before.
                 if self.services.librarian.has_made(changes) {
                     session.follow(runs);

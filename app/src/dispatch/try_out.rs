@@ -9,7 +9,7 @@ use crate::{
     command::Action,
     panels::pane::Pane,
     trials::{Left, Model, Subject, TryWith},
-    view::{TryOut, TryPart},
+    view::TryPart,
 };
 
 /// What images end with.
@@ -65,9 +65,7 @@ impl Dispatcher<'_> {
             // Here and not where it is drawn, because it looks whether a tokenizer is there.
             let asked = Subject::now(self.state).map(|subject| subject.experiment().prompt_data());
             let alphabet = asked.and_then(|data| Alphabet::of(&data).ok());
-            self.state.trial.turn_to(of, alphabet);
-            let TryOut { sampling, .. } = self.view.try_out;
-            self.view.try_out = TryOut { sampling, ..TryOut::default() };
+            self.state.trial.turn_to(of, alphabet, &mut self.view.try_out);
         }
         for found in self.services.trials.found() {
             self.state.trial.take(self.ctx, found);

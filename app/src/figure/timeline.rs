@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     format,
+    limit::Limit,
     panels::timeline::{
         scale::{Scale, scale},
         shape::{Column, bands, columns},
@@ -70,10 +71,9 @@ pub(crate) fn figure(step: Step<'_>) -> Figure {
     figure
 }
 
-/// MiB that the budget leaves to tensors.
+/// MiB that the line leaves to tensors.
 fn room(plan: &Plan) -> f64 {
-    let context = plan.target.profile().map(|card| card.context).unwrap_or_default();
-    plan.budget.saturating_sub(context).as_mib()
+    Limit::of(plan).room(plan).as_mib()
 }
 
 fn draw(figure: &mut Figure, step: Step<'_>, panel: &Panel, scale: Scale) {
@@ -154,9 +154,11 @@ fn budget(figure: &mut Figure, plan: &Plan, panel: &Panel, scale: Scale, peak_is
             figure.line([x - 3.0, at + dy + 1.5], [x + 3.0, at + dy - 1.5], Pen::solid(palette().weak(), print::HAIR));
         }
     }
+    let limit = Limit::of(plan);
+    let line = format!("{} {}", limit.whose, format::size(limit.bytes));
     let text = match plan.target.profile() {
-        None => format!("budget {}", format::size(plan.budget)),
-        Some(card) => format!("budget {} less {} context", format::size(plan.budget), card.context),
+        None => line,
+        Some(card) => format!("{line} less {} context", card.context),
     };
     let words = Words::new(print::SMALL, color);
     let (x, words) = if peak_is_right { (panel.left + 4.0, words) } else { (panel.right - 4.0, words.at(Anchor::End)) };

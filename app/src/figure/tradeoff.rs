@@ -107,17 +107,15 @@ fn names(figure: &mut Figure, dots: &[Dot], best: &[usize], panel: &Panel, lines
         let texts = [dots[i].label(), fitted(&dots[i].label(), NAME, words), dots[i].number.clone()];
         let size = |text: &str| vec2(width_of(text, words), words.size);
         let found = texts.iter().filter(|text| !text.is_empty()).find_map(|text| {
-            let (rect, has_line) = places.place(i, size(text))?;
-            Some((text, rect, has_line))
+            let (rect, leader) = places.place(i, size(text))?;
+            Some((text, rect, leader))
         });
-        let Some((text, rect, has_line)) = found else { continue };
-        if has_line {
-            let (point, end) = (at(dots[i].at), rect.clamp(at(dots[i].at)));
-            let start = point + (end - point).normalized() * print::DOT;
+        let Some((text, rect, leader)) = found else { continue };
+        if let Some([start, end]) = leader {
             figure.line([start.x, start.y], [end.x, end.y], Pen::solid(palette().weak(), print::HAIR));
         }
         figure.words([rect.left(), rect.bottom() - words.size * 0.2], text, words);
-        places.take(rect);
+        places.take(rect, leader);
     }
 }
 

@@ -5,7 +5,7 @@
 
 mod length;
 
-use eframe::egui::{self, Align, Button, Color32, Label, Layout, ProgressBar, RichText, Sense, Ui, vec2};
+use eframe::egui::{self, Align, Button, Color32, Label, Layout, ProgressBar, RichText, Sense, Ui, UiBuilder, vec2};
 use plimsoll_engine::{store::RunState, train::Outcome};
 
 #[cfg(test)]
@@ -21,6 +21,7 @@ use crate::{
     widgets::{
         ends::{Room, ends},
         text,
+        toasts::{self, Place},
     },
 };
 
@@ -30,6 +31,10 @@ const WORDS_FROM: f32 = 900.0;
 const BESIDE_FROM: f32 = 560.0;
 /// Why a run cannot be paused, stopped or tested.
 const NO_RUN: &str = "No run is in progress: press Train to begin one.";
+/// Why nothing more can be asked of a run that was told to stop.
+const STOPPING: &str = "The run stops after the step that it is in.";
+/// What its line says meanwhile.
+const STOPS: &str = "stops after this step";
 /// Share of its line that the name of a run may take.
 const NAME_SHARE: f32 = 0.36;
 
@@ -65,14 +70,15 @@ fn buttons(ui: &mut Ui, context: &PanelContext<'_>, in_words: bool) {
     if train.on_hover_text(hover).on_disabled_hover_text(&why).clicked() {
         context.send.ui(UiCommand::Train);
     }
+    let stopping = context.state.is_stopping;
     let paused = active.is_some_and(|run| matches!(run.status, Status::Paused));
     let (pause, name) = if paused { ("▶", "Resume") } else { ("⏸", "Pause") };
     let may_step = active.is_some() || ready;
     for (command, sign, name, enabled) in [
-        (UiCommand::Pause, pause, name, active.is_some()),
-        (UiCommand::Step, "⏭", "Step", may_step),
-        (UiCommand::Stop, "⏹", "Stop", active.is_some()),
-        (UiCommand::Evaluate, "✔", "Evaluate", active.is_some()),
+        (UiCommand::Pause, pause, name, active.is_some() && !stopping),
+        (UiCommand::Step, "⏭", "Step", may_step && !stopping),
+        (UiCommand::Stop, "⏹", "Stop", active.is_some() && !stopping),
+        (UiCommand::Evaluate, "✔", "Evaluate", active.is_some() && !stopping),
     ] {
         let hover = command.tooltip_with_key(ui.ctx());
         let hover = if in_words { hover } else { format!("{name}: {hover}") };
@@ -81,18 +87,31 @@ fn buttons(ui: &mut Ui, context: &PanelContext<'_>, in_words: bool) {
         let least = if command == UiCommand::Pause && in_words { widest_pause(ui) } else { 0.0 };
         let button = Button::new(words).min_size(vec2(least, 0.0));
         let button = ui.add_enabled(enabled, button).accessible_name(name);
-        let reason = if command == UiCommand::Step { why.as_str() } else { NO_RUN };
+        let reason = match command {
+            _ if stopping => STOPPING,
+            UiCommand::Step => why.as_str(),
+            _ => NO_RUN,
+        };
         if button.on_hover_text(&hover).on_disabled_hover_text(format!("{reason}\n\n{hover}")).clicked() {
             context.send.ui(command);
         }
     }
-    // Behind the others: none of them gives its place to a button that does something else.
-    if idle && context.state.may_train_anyway() {
-        let anyway = Button::new(RichText::new("Train anyway").color(palette.bad));
-        if ui.add(anyway).on_hover_text(UiCommand::TrainAnyway.tooltip()).clicked() {
-            context.send.ui(UiCommand::TrainAnyway);
-        }
+}
+
+/// The button that begins a run that does not fit, at the end of the line of what is planned: it moves nothing, and none of
+/// the other buttons gives its place to it.
+fn anyway(ui: &mut Ui, context: &PanelContext<'_>) {
+    let idle = context.state.session.active().is_none() && !context.state.is_starting;
+    if !idle || !context.state.may_train_anyway() {
+        return;
     }
+    let mut end = ui.new_child(UiBuilder::new().max_rect(ui.max_rect()).layout(Layout::right_to_left(Align::Center)));
+    let anyway = Button::new(RichText::new("Train anyway").color(theme::palette(ui).bad)).small();
+    let anyway = end.add(anyway).on_hover_text(UiCommand::TrainAnyway.tooltip());
+    if anyway.clicked() {
+        context.send.ui(UiCommand::TrainAnyway);
+    }
+    ui.set_max_width(ui.available_width() - anyway.rect.width() - theme::GAP);
 }
 
 fn widest_pause(ui: &Ui) -> f32 {
@@ -107,7 +126,11 @@ fn lines(ui: &mut Ui, context: &PanelContext<'_>) {
     ui.spacing_mut().item_spacing.y = 0.0;
     let (reason, run) = (why_not(context), shown(context));
     let is_free = run.is_none() && !context.state.is_starting;
-    line(ui, |ui| planned(ui, context, reason.as_deref().filter(|_| !is_free)));
+    line(ui, |ui| {
+        anyway(ui, context);
+        toasts::keep_room(ui, Place::BottomBar, ui.max_rect());
+        planned(ui, context, reason.as_deref().filter(|_| !is_free));
+    });
     line(ui, |ui| match (run, &reason) {
         _ if context.state.is_starting => drop(ui.label(RichText::new("Preparing data…").weak())),
         (Some(run), _) => progress(ui, context, run),
@@ -172,7 +195,10 @@ fn shown<'a>(context: &PanelContext<'a>) -> Option<&'a RunRecord> {
 }
 
 /// How a run stands, in a word or two, with its colour.
-fn standing(run: &RunRecord, palette: &Palette) -> (String, Color32) {
+fn standing(run: &RunRecord, is_stopping: bool, palette: &Palette) -> (String, Color32) {
+    if is_stopping {
+        return (STOPS.to_owned(), palette.warn);
+    }
     let text = match &run.status {
         _ if run.is_evaluating => "testing…".to_owned(),
         Status::Running if let Some((done, of)) = run.asked => format!("asks its teacher: {done} of {of} samples"),
@@ -216,7 +242,8 @@ fn progress(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
         called(ui, context, run, room * NAME_SHARE);
         steps(ui, run);
     };
-    ends(ui, ("progress", run.key, is_wide, is_active), given, left, |ui| figures(ui, run, is_wide));
+    let is_stopping = is_active && context.state.is_stopping;
+    ends(ui, ("progress", run.key, is_wide, is_active), given, left, |ui| figures(ui, run, is_stopping, is_wide));
 }
 
 /// The name of a run in at most `most` of the line, and in no more than its steps leave; where that is little, its number.
@@ -240,7 +267,7 @@ fn widest_figures(ui: &Ui, run: &RunRecord, is_wide: bool) -> f32 {
     let planned = run.plan.as_ref().map_or(0.0, |plan| plan.steps_secs());
     // Three digits of any figure are as wide as those of another.
     let left = format!("{} left", format::secs(planned.max(9.99)));
-    let standing = ["testing…", "finished", "stopped", left.as_str()].map(wide).into_iter().fold(0.0, f32::max);
+    let standing = ["testing…", STOPS, "finished", "stopped", left.as_str()].map(wide).into_iter().fold(0.0, f32::max);
     let best = wide(&format::score_among(&run.experiment().data, 0.9999));
     let beside = if is_wide { vec![wide("99.9 ms a step"), wide("best test")] } else { Vec::new() };
     let gaps = ui.spacing().item_spacing.x * (1 + beside.len()) as f32;
@@ -248,9 +275,9 @@ fn widest_figures(ui: &Ui, run: &RunRecord, is_wide: bool) -> f32 {
 }
 
 /// How a run stands, what a step takes and how good it is; with the words for them where the bar `is_wide`.
-fn figures(ui: &mut Ui, run: &RunRecord, is_wide: bool) {
+fn figures(ui: &mut Ui, run: &RunRecord, is_stopping: bool, is_wide: bool) {
     let palette = theme::palette(ui);
-    let (standing, color) = standing(run, palette);
+    let (standing, color) = standing(run, is_stopping, palette);
     ui.label(RichText::new(standing).color(color));
     if let Some((mean, last)) = run.step_secs().zip(run.last).filter(|_| is_wide) {
         let hover = format!(

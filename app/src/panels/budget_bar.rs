@@ -15,14 +15,16 @@ use plimsoll_engine::{
 use super::{PanelContext, legend, offers};
 use crate::{
     command::UiCommand,
-    format, naming, peak,
+    format,
+    limit::Limit,
+    naming, peak,
     planner::Obstacle,
     theme::{self, Palette},
     widgets::{
         chip,
         ends::{Room, ends},
         stack::{self, Segment},
-        text, toasts,
+        text,
     },
 };
 
@@ -36,10 +38,6 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     let legend_lines = if ui.ctx().content_rect().height() < theme::LOW_WINDOW { 1 } else { LEGEND_LINES };
     let legend_height = theme::LEGEND_LINE * legend_lines as f32;
     ui.set_height(theme::LINE_HEIGHT + legend_height);
-    let below_verdict = ui.max_rect().with_min_y(ui.cursor().top() + theme::VERDICT_HEIGHT + theme::ROW_GAP);
-    let height = theme::BAR_HEIGHT + legend_height + theme::ROW_GAP * 1.5;
-    // Neither the verdict nor a control is there.
-    toasts::keep_room(ui, below_verdict.with_max_y(below_verdict.top() + height));
     let Some(plan) = context.state.newest_plan() else {
         let words = match &context.state.prediction.obstacle {
             Some(Obstacle::Problems(problems)) => problems.first().map(naming::problem).unwrap_or_default(),
@@ -60,7 +58,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     });
     let pin = context.state.pin.as_ref();
     let length = |plan: &Plan| plan.load().max(plan.peak.reserved);
-    let full = [length(plan), plan.budget, pin.map_or(Bytes::ZERO, |pin| length(pin))];
+    let full = [length(plan), Limit::of(plan).bytes, pin.map_or(Bytes::ZERO, |pin| length(pin))];
     let full = Bytes((full.into_iter().max().unwrap_or_default().0 as f64 * 1.02) as u64);
     bar(ui, plan, full, pin.map(|pin| &**pin), stale);
     let lines = vec2(ui.available_width(), legend_height);
@@ -75,7 +73,12 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
 pub(crate) fn verdict_words(plan: &Plan) -> String {
     let (load, budget) = (plan.load(), format::size(plan.budget));
     match plan.verdict() {
-        Verdict::Fits { headroom } => format!("Fits: {load} of {budget}, {headroom} headroom"),
+        Verdict::Fits { headroom } => match Limit::of(plan) {
+            Limit { whose: "machine", bytes } => {
+                format!("Fits: {load} of {bytes} that this machine has, {} headroom", bytes.saturating_sub(load))
+            }
+            Limit { .. } => format!("Fits: {load} of {budget}, {headroom} headroom"),
+        },
         Verdict::OverBudget { by } => format!("Does not fit: {by} too much ({load} of {budget})"),
         Verdict::OverMachine { line } => format!("Does not fit this machine: {load} of {line}"),
         Verdict::OverHostBudget { by } => {
@@ -188,15 +191,15 @@ fn bar(ui: &mut Ui, plan: &Plan, full: Bytes, pin: Option<&Plan>, stale: bool) {
         }
     }
     let place = |bytes: Bytes| main.left() + main.width() * (bytes.0 as f64 / full.0.max(1) as f64) as f32;
-    let (line, peak) = (place(plan.budget), place(plan.load()));
+    let limit = Limit::of(plan);
+    let (line, peak) = (place(limit.bytes), place(plan.load()));
     if peak > line {
         let past = Rect::from_x_y_ranges(line..=peak, main.y_range());
         let strip = past.with_min_y(past.bottom() - 4.0);
         painter.rect_filled(past, CornerRadius::ZERO, palette.past);
         painter.rect_filled(strip, CornerRadius::ZERO, palette.bad);
     }
-    let whose = if plan.card_below_budget().is_some() { "card" } else { "budget" };
-    let label = format!("{whose} {}", format::size(plan.budget));
+    let label = format!("{} {}", limit.whose, format::size(limit.bytes));
     let words = painter.layout_no_wrap(label.clone(), FontId::proportional(theme::SMALL_TEXT), palette.strong());
     let chip = beside_line(main, line, words.size());
     for segment in &segments {

@@ -43,7 +43,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
             }
         }
     });
-    let called = called(context, compared);
+    let called = called(compared);
     // A table has them at the heads of its columns.
     if matches!(context.view.compare, ComparePart::Curves | ComparePart::Step) {
         names(ui, &called);
@@ -61,23 +61,19 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
 
 fn empty(ui: &mut Ui, context: &PanelContext<'_>) {
     if context.state.pin.is_some() {
-        let hover = "Put the configuration that is held for comparison next to the present one.";
-        if ui.button("Compare the present settings with those that are held").on_hover_text(hover).clicked() {
+        let hover = "Put the settings of the pinned plan next to the present ones.";
+        if ui.button("Compare the present settings with the pinned ones").on_hover_text(hover).clicked() {
             context.send.send(Action::Runs(RunsAction::ComparePin));
         }
     }
     chip::empty(ui, "Pick one run in Runs, or up to six, and press Compare there: they are shown side by side here.");
 }
 
-/// What each is called, a run of this session by its number first: the other panes call it so.
-fn called(context: &PanelContext<'_>, compared: &Compared) -> Vec<String> {
-    let number = |run: &Option<RunRecord>| {
-        let own = context.state.session.own(run.as_ref()?.kept.as_ref()?)?;
-        Some(own.label())
-    };
+/// What each is called, a run by its number first: the other panes call it so.
+fn called(compared: &Compared) -> Vec<String> {
     let each = compared.comparison.subjects.iter().zip(&compared.runs);
-    let name = |(subject, run): (&Subject, &Option<RunRecord>)| match number(run) {
-        Some(number) => format!("{number}: {}", subject.name),
+    let name = |(subject, run): (&Subject, &Option<RunRecord>)| match run {
+        Some(run) => format!("{}: {}", run.label(), subject.name),
         None => subject.name.clone(),
     };
     each.map(name).collect()

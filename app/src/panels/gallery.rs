@@ -8,7 +8,7 @@ mod figures;
 
 use eframe::egui::{
     self, Align2, CornerRadius, FontId, Id, Key, Mesh, Modal, Rect, Response, RichText, ScrollArea, Sense, Shape,
-    Stroke, TextStyle, Tooltip, Ui, pos2, text::LayoutJob, vec2,
+    Stroke, TextStyle, Tooltip, Ui, UiBuilder, pos2, text::LayoutJob, vec2,
 };
 
 use super::PanelContext;
@@ -22,6 +22,11 @@ use crate::{
         text,
     },
 };
+
+/// Of a picture with a budget far above it, how many times as high it is as its timeline.
+const FAR_HEAD: f64 = 1.3;
+/// Where such a budget is drawn, below the top.
+const FAR_LINE: f32 = 2.0;
 
 /// Draws the gallery over the window.
 pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
@@ -72,6 +77,8 @@ fn contents(ui: &mut Ui, context: &PanelContext<'_>, gallery: &Gallery) {
     {
         open(context, &first.source);
     }
+    // That there is more below is seen wherever the pointer is.
+    ui.spacing_mut().scroll.dormant_handle_opacity = theme::SCROLL_SEEN;
     let goes_down = field.has_focus() && ui.input(|input| input.key_pressed(Key::ArrowDown));
     let area = ScrollArea::vertical().auto_shrink(false);
     // What is found best stands first: a new search begins there, wherever the one before was scrolled to.
@@ -132,11 +139,11 @@ fn card(ui: &mut Ui, context: &PanelContext<'_>, entry: &Entry, size: egui::Vec2
         draw(ui, entry, rect, &response);
     }
     if let Source::Draft(index) = entry.source {
-        let corner = Rect::from_min_size(
-            rect.right_top() + vec2(-theme::DISCARD_SIZE.x - theme::GAP, theme::GAP),
-            theme::DISCARD_SIZE,
-        );
-        let discard = ui.put(corner, egui::Button::new("Discard").small().wrap_mode(egui::TextWrapMode::Extend));
+        // Below the words, where it hides nothing; in a place of its own, so that cards stand as they do without it.
+        let corner = rect.right_bottom() - theme::DISCARD_SIZE - egui::Vec2::splat(theme::GAP);
+        let corner = UiBuilder::new().max_rect(Rect::from_min_size(corner, theme::DISCARD_SIZE));
+        let button = egui::Button::new("Discard").small().wrap_mode(egui::TextWrapMode::Extend);
+        let discard = ui.new_child(corner).add_sized(theme::DISCARD_SIZE, button);
         let discard = discard.accessible_name(format!("Discard the draft {}", entry.title()));
         if discard.on_hover_text("Throw the draft away; the shipped preset stays as it is.").clicked() {
             context.send.send(Action::DiscardDraft(index));
@@ -195,7 +202,9 @@ fn draw(ui: &Ui, entry: &Entry, rect: Rect, response: &Response) {
         (_, Some(experiment)) => experiment.description.clone(),
         (_, None) => String::new(),
     };
-    let left = ((inside.bottom() - top) / theme::SMALL_ROW) as usize;
+    let is_draft = matches!(entry.source, Source::Draft(_));
+    let below = if is_draft { theme::DISCARD_SIZE.y } else { 0.0 };
+    let left = ((inside.bottom() - below - top) / theme::SMALL_ROW) as usize;
     write(&about, TextStyle::Small, palette.card_text(), left.max(1), top);
 }
 
@@ -203,13 +212,13 @@ fn words_in(painter: &egui::Painter, rect: Rect, words: &str, color: egui::Color
     painter.text(rect.center(), Align2::CENTER_CENTER, words, FontId::proportional(theme::SMALL_TEXT), color);
 }
 
-/// The timeline by category, and the budget as a line where it is in sight.
+/// The timeline by category, and the budget as a line: at the top, past a break, where it is far above.
 fn paint(painter: &egui::Painter, picture: &Picture, rect: Rect, palette: &Palette) {
     let highest = picture.columns.iter().map(|column| column.total().0).max().unwrap_or_default() as f64;
     let budget = picture.budget.0 as f64;
     // A budget that is far away would leave nothing to see of the timeline.
-    let shows_line = budget < 2.5 * highest;
-    let full = if shows_line { highest.max(budget) } else { highest } * 1.08;
+    let is_near = budget < 2.5 * highest;
+    let full = if is_near { highest.max(budget) * 1.08 } else { highest * FAR_HEAD };
     let height = |bytes: f64| (bytes / full.max(1.0)) as f32 * rect.height();
     let step = rect.width() / picture.columns.len().max(1) as f32;
     let mut mesh = Mesh::default();
@@ -226,8 +235,13 @@ fn paint(painter: &egui::Painter, picture: &Picture, rect: Rect, palette: &Palet
         }
     }
     painter.add(Shape::mesh(mesh));
-    if shows_line {
-        let line = rect.bottom() - height(budget);
-        painter.hline(rect.x_range(), line, Stroke::new(1.5, palette.budget));
+    let line = if is_near { rect.bottom() - height(budget) } else { rect.top() + FAR_LINE };
+    painter.hline(rect.x_range(), line, Stroke::new(1.5, palette.budget));
+    if !is_near {
+        // Two slashes at either end: what is above is not to scale.
+        for (x, dy) in [rect.left(), rect.right()].into_iter().flat_map(|x| [(x, 3.0), (x, 6.0)]) {
+            let slash = [pos2(x - 3.0, line + dy + 1.5), pos2(x + 3.0, line + dy - 1.5)];
+            painter.line_segment(slash, Stroke::new(1.0, palette.weak()));
+        }
     }
 }

@@ -8,7 +8,15 @@ use eframe::egui::{self, Id, Key, Popup, Rect, RichText, Ui};
 use plimsoll_engine::train::Outcome;
 
 use super::{PanelContext, offers::advice_button};
-use crate::{command::Action, state::Notice, theme, widgets::covered};
+use crate::{
+    command::Action,
+    state::Notice,
+    theme,
+    widgets::{
+        covered,
+        ends::{Room, ends},
+    },
+};
 
 /// Draws the notice, where there is one.
 pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
@@ -64,25 +72,31 @@ fn over_the_panes(ui: &Ui, context: &PanelContext<'_>) -> Rect {
 fn contents(ui: &mut Ui, context: &PanelContext<'_>) {
     let palette = theme::palette(ui);
     let Some(notice) = &context.state.notice else { return };
-    ui.horizontal_wrapped(|ui| {
-        let (title, text) = match notice {
-            Notice::Run(Outcome::OverBudget(refusal)) => {
-                ("Stopped at the budget.", format!("{}. Its memory is released.", refusal.error))
-            }
-            Notice::Run(Outcome::Failed(error)) => ("The run failed.", error.to_string()),
-            Notice::Run(Outcome::Finished | Outcome::Stopped) => return,
-            Notice::File(text) => ("Nothing was lost.", text.clone()),
-            Notice::Unopened(text) => ("It cannot be opened.", text.clone()),
-        };
-        ui.label(RichText::new(title).strong().color(palette.bad));
-        ui.add(egui::Label::new(RichText::new(&text)).wrap().selectable(true));
+    let (title, text) = match notice {
+        Notice::Run(Outcome::OverBudget(refusal)) => {
+            ("Stopped at the budget.", format!("{}. Its memory is released.", refusal.error))
+        }
+        Notice::Run(Outcome::Failed(error)) => ("The run failed.", error.to_string()),
+        Notice::Run(Outcome::Finished | Outcome::Stopped) => return,
+        Notice::File(text) => ("Nothing was lost.", text.clone()),
+        Notice::Unopened(text) => ("It cannot be opened.", text.clone()),
+    };
+    let left = |ui: &mut Ui| {
+        ui.horizontal_wrapped(|ui| {
+            ui.label(RichText::new(title).strong().color(palette.bad));
+            ui.add(egui::Label::new(RichText::new(&text)).wrap().selectable(true));
+        });
+    };
+    // At the end of the first line, whatever the lines are.
+    let right = |ui: &mut Ui| {
         if ui.small_button("Copy").on_hover_text("Put the message on the clipboard.").clicked() {
             context.send.send(Action::Copy(format!("{title} {text}")));
         }
         if ui.small_button("Dismiss").on_hover_text("Close this notice (Escape).").clicked() {
             context.send.send(Action::DismissNotice);
         }
-    });
+    };
+    ui.horizontal_top(|ui| ends(ui, "notice", Room::Now, left, right));
     if let Notice::Run(Outcome::OverBudget(refusal)) = notice
         && !refusal.advice.is_empty()
     {

@@ -15,6 +15,7 @@ use crate::{
     advice,
     command::{Action, UiCommand},
     format,
+    limit::Limit,
     planner::Options,
     theme,
     widgets::text,
@@ -53,8 +54,10 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan) {
         Some(options) => {
             let parts = parts(plan, options);
             if let Some(shortfall) = &options.shortfall {
-                let share = if parts.is_empty() { 1.0 } else { SENTENCE_SHARE };
-                sentence(ui, &shortfall.words(plan), share);
+                let room = ui.available_width();
+                let most =
+                    if parts.is_empty() { room } else { beside(ui, plan, &parts, room * (1.0 - SENTENCE_SHARE)) };
+                sentence(ui, &shortfall.words(plan), most);
             }
             row(ui, context, plan, &parts);
         }
@@ -72,11 +75,18 @@ fn way_back(ui: &mut Ui, context: &PanelContext<'_>) {
     }
 }
 
-/// Why nothing fits, in a share of the line; cut where it is long, with the whole of it on hover.
-fn sentence(ui: &mut Ui, words: &str, share: f32) {
+/// What the offers that have `room` leave of the line.
+fn beside(ui: &Ui, plan: &Plan, parts: &[Part<'_>], room: f32) -> f32 {
+    let (_, taken) = shown(ui, plan, parts, room);
+    // What the width of a text is rounded by.
+    ui.available_width() - taken - theme::GAP - ui.spacing().item_spacing.x - 2.0
+}
+
+/// Why nothing fits, in `most` of the line; cut where it is longer, with the whole of it on hover.
+fn sentence(ui: &mut Ui, words: &str, most: f32) {
     let shown = RichText::new(words).color(theme::palette(ui).bad);
     ui.scope(|ui| {
-        ui.set_max_width(ui.available_width() * share);
+        ui.set_max_width(most);
         text::cut(ui, shown, words);
     });
     ui.add_space(theme::GAP);
@@ -99,7 +109,7 @@ fn parts<'a>(plan: &Plan, options: &'a Options) -> Vec<Part<'a>> {
     let is_best = plan.verdict().fits() && options.best.first().is_none_or(|advice| advice.time_ratio >= 1.0);
     let title = match (is_best, options.nearest.is_empty()) {
         (true, _) => "Less memory:".to_owned(),
-        (false, true) => format!("Within {}, the fastest first:", format::size(plan.budget)),
+        (false, true) => format!("Within {}, the fastest first:", format::size(Limit::of(plan).bytes)),
         (false, false) => "Others:".to_owned(),
     };
     group(title, options.best.iter().filter(is_new).collect());
@@ -125,20 +135,28 @@ fn fill_words(plan: &Plan, fill: &Advice) -> String {
     format!("{title} micro-batch {micro}")
 }
 
-fn row(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan, parts: &[Part<'_>]) {
+/// How many of the parts have `room`, and what they take of it, with the menu of the others.
+fn shown(ui: &Ui, plan: &Plan, parts: &[Part<'_>], room: f32) -> (usize, f32) {
     let gap = ui.spacing().item_spacing.x;
     let more = button_width(ui, &["More ⏷".to_owned()]) + gap;
     let widths: Vec<f32> = parts.iter().map(|part| width(ui, plan, part) + gap).collect();
     let whole: f32 = widths.iter().sum();
-    let room = if whole <= ui.available_width() { whole } else { ui.available_width() - more };
+    if whole <= room {
+        return (parts.len(), whole);
+    }
     let mut taken = 0.0;
     let fits = |width: &&f32| {
         taken += **width;
-        taken <= room
+        taken <= room - more
     };
     let mut shown = widths.iter().take_while(fits).count();
     // A title alone at the end goes with its offers.
     shown -= usize::from(shown < parts.len() && matches!(parts[..shown].last(), Some(Part::Title(_))));
+    (shown, widths[..shown].iter().sum::<f32>() + more)
+}
+
+fn row(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan, parts: &[Part<'_>]) {
+    let (shown, _) = shown(ui, plan, parts, ui.available_width());
     let (here, rest) = parts.split_at(shown);
     here.iter().for_each(|part| draw(ui, context, plan, part));
     if !rest.is_empty() {

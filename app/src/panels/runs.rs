@@ -21,8 +21,7 @@ use super::PanelContext;
 use crate::{
     command::{Action, RunsAction},
     runs::{self, Row},
-    session::RunRecord,
-    theme,
+    session, theme,
     view::{RunColumn, Sort, View},
     widgets::chip,
 };
@@ -152,14 +151,9 @@ fn head(ui: &mut Ui, context: &mut PanelContext<'_>, found: usize) {
     });
 }
 
-/// The number that a run has in this session, where it has one: `Run 4`.
-fn number(context: &PanelContext<'_>, row: &Row) -> Option<String> {
-    context.state.session.own(&row.run.key).map(RunRecord::label)
-}
-
-/// Words of a run after its number, where it has one.
-fn numbered(context: &PanelContext<'_>, row: &Row, words: &str) -> String {
-    number(context, row).map_or_else(|| words.to_owned(), |number| format!("{number}: {words}"))
+/// Words of a run after its number.
+fn numbered(row: &Row, words: &str) -> String {
+    format!("{}: {words}", session::numbered(row.run.number))
 }
 
 /// Asks for something to be done with runs.
@@ -172,11 +166,11 @@ fn pick(context: &PanelContext<'_>, keys: Vec<RunKey>) {
     ask(context, RunsAction::Pick(keys));
 }
 
-/// What a row shows on hover: everything.
-fn about(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
+/// What a row tells on hover: everything.
+fn about(ui: &mut Ui, row: &Row) {
     let run = &row.run;
     ui.set_max_width(theme::TOOLTIP_WIDTH);
-    ui.strong(numbered(context, row, &row.called()));
+    ui.strong(numbered(row, &row.called()));
     let line = |ui: &mut Ui, text: String| drop(ui.label(text));
     if run.name.is_some() && !run.title.is_empty() {
         line(ui, run.title.clone());

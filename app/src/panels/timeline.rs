@@ -9,7 +9,10 @@ pub(crate) mod shape;
 
 use std::sync::Arc;
 
-use eframe::egui::{self, Button, ComboBox, RichText, Role, ScrollArea, Stroke, Tooltip, Ui, WidgetInfo};
+use eframe::egui::{
+    self, Align, Button, ComboBox, Layout, RichText, Role, ScrollArea, Stroke, TextStyle, Tooltip, Ui, UiBuilder,
+    WidgetInfo, vec2,
+};
 use egui_plot::{FilledArea, HLine, Line, LineStyle, PlotPoints, PlotTransform, PlotUi, Span};
 use plimsoll_engine::{
     Bytes,
@@ -24,20 +27,25 @@ use self::{
 use super::{PanelContext, budget_bar::category_lines, without_plan};
 use crate::{
     format,
+    limit::Limit,
     session::RunRecord,
     state::State,
     theme::{self, Palette},
     view::View,
     widgets::{
         axes::{self, Round},
-        chip,
+        chip, text,
     },
 };
 
 /// Height of the horizontal axis with its labels.
 const AXIS: f32 = 18.0;
-/// In a pane that is narrower for four of them the passes are a list: a second row of buttons would be taken from the picture.
-const NARROW_BELOW: f32 = 440.0;
+/// Between the buttons above the picture.
+const BETWEEN: f32 = 5.0;
+/// In a lower pane the picture needs the line of the signs: the tooltip of an op tells what they mean.
+const WITH_SIGNS: f32 = 136.0;
+/// The picture is not drawn lower.
+const LOWEST: f32 = 72.0;
 /// In a lower picture the words at the peak need the place of all others.
 const LOW: f32 = 110.0;
 const PASSES: [(Pass, &str, &str); 8] = [
@@ -110,27 +118,45 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
         return;
     };
     ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+        let has_signs = ui.available_height() >= WITH_SIGNS;
         head(ui, context, plan, &shown);
+        if has_signs {
+            signs(ui, context, &shown);
+        }
         let Shown { filled, outline, pass, measured, ways } = &shown;
         draw(ui, Picture { plan: filled, outline: *outline, pass: *pass, measured, ways });
     });
 }
 
-/// Which pass, what it is compared with, what the signs mean.
+/// Which pass, and what it is compared with: the same buttons with a pin and without one.
 fn head(ui: &mut Ui, context: &mut PanelContext<'_>, plan: &Plan, shown: &Shown<'_>) {
-    let pass = shown.pass;
     ui.horizontal_wrapped(|ui| {
-        if ui.available_width() < NARROW_BELOW * shown.passes().count() as f32 / 4.0 {
+        ui.spacing_mut().item_spacing.x = BETWEEN;
+        let names = shown.passes().map(|(_, name, _)| name).chain(compare::WORDS);
+        let font = TextStyle::Button.resolve(ui.style());
+        let around = 2.0 * ui.spacing().button_padding.x + BETWEEN;
+        let whole: f32 = names.map(|name| text::width(ui, name, &font).ceil() + around).sum();
+        if whole - BETWEEN > ui.available_width() {
             listed(ui, context.view, shown)
         } else {
             beside(ui, context.view, shown)
         }
         compare::ui(ui, context, plan);
-        legend(ui, shown.filled, pass, &shown.measured);
-        if let Some(anew) = anew(context.state, shown.filled) {
-            ui.label(RichText::new(anew).small());
-        }
     });
+}
+
+/// What the signs mean, in a line that is there in any case: the picture keeps its place, whatever comes into it.
+fn signs(ui: &mut Ui, context: &PanelContext<'_>, shown: &Shown<'_>) {
+    let size = vec2(ui.available_width(), theme::SMALL_ROW);
+    let (_, rect) = ui.allocate_space(size);
+    let layout = Layout::left_to_right(Align::Center);
+    let ui = &mut ui.new_child(UiBuilder::new().max_rect(rect).layout(layout));
+    ui.set_clip_rect(ui.clip_rect().intersect(rect));
+    ui.spacing_mut().item_spacing.x = theme::WIDE_GAP;
+    legend(ui, shown, context.view.show_before);
+    if let Some(anew) = anew(context.state, shown.filled) {
+        text::cut(ui, RichText::new(&anew).small(), &anew);
+    }
 }
 
 /// The passes side by side.
@@ -173,10 +199,27 @@ fn measured(state: &State, plan: &Plan, pass: Pass) -> (Vec<f64>, Arc<[&'static 
     (bytes.iter().map(|bytes| bytes.as_mib()).collect(), ways)
 }
 
-fn legend(ui: &mut Ui, plan: &Plan, pass: Pass, measured: &[f64]) {
+fn legend(ui: &mut Ui, shown: &Shown<'_>, is_before: bool) {
+    let Shown { filled, outline, pass, measured, .. } = shown;
     let palette = theme::palette(ui);
     let small = |text: &str| RichText::new(text).small();
-    let timeline = plan.timeline(pass);
+    let timeline = filled.timeline(*pass);
+    if outline.is_some() {
+        let (own, hover) = match is_before {
+            true => (
+                "present",
+                "The plan of the present settings. What is filled is the pinned one; all else in the window is of the present.",
+            ),
+            false => (
+                "pinned",
+                "The plan that is pinned. What is filled is that of the present settings, as all else in the window.",
+            ),
+        };
+        chip::stroke(ui, palette.outline, true, small(own)).on_hover_text(hover);
+        if is_before {
+            ui.label(small("filled: the pinned plan").color(palette.warn)).on_hover_text(hover);
+        }
+    }
     if timeline.points.iter().any(|point| point.phase == Phase::Recompute) {
         let hover = "The forward pass of a checkpointed segment, run again during the backward pass.";
         chip::chip(ui, palette.phase(Phase::Recompute).to_opaque(), small("recompute")).on_hover_text(hover);
@@ -194,8 +237,8 @@ fn draw(ui: &mut Ui, picture: Picture<'_>) {
     let both = || std::iter::once(timeline).chain(outline.map(|plan| plan.timeline(pass)));
     let highest = both().map(Timeline::peak).max().unwrap_or_default();
     let ops = both().map(|timeline| timeline.points.len()).max().unwrap_or_default();
-    let height = ui.available_height().max(theme::LOWEST_PLOT);
-    let scale = scale::scale(highest.as_mib(), room(plan).as_mib(), height - AXIS);
+    let height = ui.available_height().max(LOWEST);
+    let scale = scale::scale(highest.as_mib(), Limit::of(plan).room(plan).as_mib(), height - AXIS);
     let whole = scale.broken_at.unwrap_or(f64::INFINITY);
     let plot = axes::plot(ui, pass_name(pass), Round::Whole, Round::Binary)
         .height(height)
@@ -214,10 +257,10 @@ fn draw(ui: &mut Ui, picture: Picture<'_>) {
         "Predicted memory of one step: {} ops, peak {}, budget {}",
         timeline.points.len(),
         timeline.peak(),
-        format::size(plan.budget)
+        format::size(Limit::of(plan).bytes)
     );
     response.response.widget_info(|| WidgetInfo::labeled(Role::Figure, true, &about));
-    marks::draw(ui, (plan, pass), scale, &response.transform, palette);
+    marks::draw(ui, picture, scale, &response.transform, palette);
     if let Some(at) = response.response.hover_pos() {
         hover(ui, &response.response, picture, &response.transform, at);
     }
@@ -253,11 +296,6 @@ fn drawing(plot: &mut PlotUi<'_>, picture: Picture<'_>, scale: Scale, palette: &
     plot.hline(ground.allow_hover(false));
     let style = LineStyle::Dashed { length: 6.0 };
     plot.hline(HLine::new("budget", scale.budget).color(palette.budget).width(2.0).style(style).allow_hover(false));
-}
-
-/// What the budget leaves to tensors.
-fn room(plan: &Plan) -> Bytes {
-    plan.budget.saturating_sub(plan.target.profile().map_or(Bytes::ZERO, |card| card.context))
 }
 
 fn pass_name(pass: Pass) -> &'static str {

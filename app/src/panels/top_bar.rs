@@ -1,6 +1,8 @@
 //! The top bar: presets, undo and redo, device and budget, panes and theme.
 
-use eframe::egui::{self, MenuBar, Response, RichText, Ui};
+use std::cell::Cell;
+
+use eframe::egui::{self, MenuBar, Rect, Response, RichText, Ui, vec2};
 use plimsoll_engine::{
     Bytes,
     device::{Target, profile},
@@ -17,6 +19,7 @@ use crate::{
     widgets::{
         control::{Form, Spec},
         ends::{Room, ends},
+        toasts::{self, Place},
     },
 };
 
@@ -76,13 +79,19 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layou
         small_command(ui, context, UiCommand::Undo, "↶", context.state.can_undo());
         small_command(ui, context, UiCommand::Redo, "↷", document.can_redo());
         ui.add_space(theme::GAP);
+        let (left, line) = (Cell::new(0.0), ui.max_rect());
+        let title = |ui: &mut Ui| left.set(title(ui, context).rect.right());
         let right = |ui: &mut Ui| {
+            // Nothing is between the title and the device.
+            let between = left.get() + theme::WIDE_GAP..=ui.cursor().left() - theme::GAP;
+            let room = Rect::from_x_y_ranges(between, line.y_range()).expand2(vec2(0.0, theme::TOAST_OVER));
+            toasts::keep_room(ui, Place::TopBar, room);
             device(ui, context);
             budget(ui, context);
             ui.add_space(theme::GAP);
             theme_button(ui, context);
         };
-        ends(ui, "top bar", Room::Now, |ui| title(ui, context), right);
+        ends(ui, "top bar", Room::Now, title, right);
     });
 }
 
@@ -94,7 +103,7 @@ fn theme_button(ui: &mut Ui, context: &PanelContext<'_>) {
     }
 }
 
-fn title(ui: &mut Ui, context: &PanelContext<'_>) {
+fn title(ui: &mut Ui, context: &PanelContext<'_>) -> Response {
     let document = &context.state.document;
     let changed = if document.is_changed() { " •" } else { "" };
     let hover = match &document.path {
@@ -105,7 +114,7 @@ fn title(ui: &mut Ui, context: &PanelContext<'_>) {
         None => "Not saved to a file yet; it is kept for the next session anyway.".to_owned(),
     };
     let text = RichText::new(format!("{}{changed}", document.name())).color(theme::palette(ui).strong());
-    ui.add(egui::Label::new(text).truncate().sense(egui::Sense::hover())).on_hover_text(hover);
+    ui.add(egui::Label::new(text).truncate().sense(egui::Sense::hover())).on_hover_text(hover)
 }
 
 fn small_command(ui: &mut Ui, context: &PanelContext<'_>, command: UiCommand, sign: &str, enabled: bool) {

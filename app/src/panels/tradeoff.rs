@@ -40,6 +40,8 @@ const BELOW_PLOT: f32 = 40.0;
 pub(crate) const BUDGET_OF: &str = "budget of these settings";
 /// A budget is drawn up to this many times the most memory in view.
 const NEAR: f64 = 1.75;
+/// The point of a run that trains is so much larger.
+const ACTIVE: f32 = 2.0;
 /// The ring around the point of the run that is looked at.
 const RING: f32 = 4.0;
 
@@ -146,6 +148,7 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
     let axis = RichText::new(measure(ui, height, is_of_values)).small().weak();
     let plot = axes::plot(ui, "tradeoff", Round::Binary, Round::Decimal)
         .height(height)
+        .y_grid_spacer(axes::at_least_two_up_to(1.0))
         .set_margin_fraction(vec2(0.06, 0.06))
         .include_x(0.0)
         .include_x(widest)
@@ -275,7 +278,7 @@ fn point(plot: &mut PlotUi<'_>, dot: &Dot<'_>, shown: RunKey, palette: &Palette)
         let trail = Line::new("trail", PlotPoints::from(run.trail.clone()));
         plot.line(trail.color(color.gamma_multiply(0.5)).width(1.2).allow_band(false));
     }
-    let radius = theme::POINT_RADIUS + if active { 2.0 } else { 0.0 };
+    let radius = theme::POINT_RADIUS + if active { ACTIVE } else { 0.0 };
     let marker = |radius| Points::new(run.key.to_string(), PlotPoints::from(vec![dot.at])).radius(radius);
     if run.key == shown {
         plot.points(marker(radius + RING).shape(MarkerShape::Circle).filled(false).color(palette.strong()));

@@ -105,8 +105,8 @@ pub(crate) struct RunRecord {
     pub(crate) key: RunKey,
     /// Under which name it is kept.
     pub(crate) kept: Option<Kept>,
-    /// Which run of this session it is for its user: a run that goes on keeps the number that it had.
-    shown_as: RunKey,
+    /// Which run it is for its user, in this session and in later ones: a run that goes on keeps the number that it had.
+    pub(super) shown_as: u64,
     /// When it began, of a run of another session.
     pub(crate) when: Option<String>,
     /// What sets it apart from the other kept runs, of a run of another session.
@@ -164,6 +164,11 @@ fn exact(value: &f32) -> f64 {
     value.to_string().parse().unwrap_or(f64::NAN)
 }
 
+/// What a run of a number is called first: `Run 4`.
+pub(crate) fn numbered(number: u64) -> String {
+    format!("Run {number}")
+}
+
 impl RunRecord {
     pub(super) fn new(key: RunKey, plan: Arc<Plan>) -> Self {
         Self {
@@ -202,7 +207,7 @@ impl RunRecord {
     pub(crate) fn kept(run: &StoredRun, experiment: Experiment) -> Self {
         Self {
             key: 0,
-            shown_as: 0,
+            shown_as: run.number,
             kept: Some(run.key.clone()),
             when: Some(runs::when(run.started)),
             told: None,
@@ -241,14 +246,14 @@ impl RunRecord {
         }
     }
 
-    /// What it is called first: its number, or when it began.
+    /// What it is called first: its number.
     pub(crate) fn label(&self) -> String {
-        self.when.clone().unwrap_or_else(|| format!("Run {}", self.shown_as))
+        numbered(self.shown_as)
     }
 
     /// The name in a letter or two, next to its point.
     pub(crate) fn short_label(&self) -> String {
-        self.when.clone().unwrap_or_else(|| self.shown_as.to_string())
+        self.shown_as.to_string()
     }
 
     /// Its configuration.

@@ -1,6 +1,6 @@
 //! Every distance and size on screen, in points.
 
-use eframe::egui::{Vec2, vec2};
+use eframe::egui::{Margin, Vec2, vec2};
 
 /// Between things that belong together.
 pub(crate) const GAP: f32 = 6.0;
@@ -32,6 +32,8 @@ pub(crate) const CHIP: f32 = 10.0;
 pub(crate) const CHIP_GAP: f32 = 4.0;
 /// Width of a control's name in the experiment pane.
 pub(crate) const NAME_WIDTH: f32 = 108.0;
+/// Width of the first heading of the experiment pane.
+pub(crate) const HEADING_WIDTH: f32 = 84.0;
 /// What the names leave of a narrow pane to the values: their share of it, and the least that they keep.
 pub(crate) const NAME_SHARE: f32 = 0.42;
 /// The least width of a control's name.
@@ -75,7 +77,13 @@ pub(crate) const TOAST_MARGIN: Vec2 = vec2(8.0, 2.0);
 /// A short message is not wider where its lines have room.
 pub(crate) const TOAST_WIDTH: f32 = 420.0;
 /// An older message with less room is not shown next to a newer one.
-pub(crate) const NARROWEST_TOAST: f32 = 240.0;
+pub(crate) const NARROWEST_TOAST: f32 = 140.0;
+/// Short messages do not stand in the top bar where it has less room for them.
+pub(crate) const NARROWEST_ROOM: f32 = 320.0;
+/// What of the space around the line of the top bar a short message may take, above and below.
+pub(crate) const TOAST_OVER: f32 = 4.0;
+/// Inside a short message, from its border.
+pub(crate) const TOAST_PADDING: Margin = Margin::symmetric(8, 2);
 /// Share of the window's height that a list may take.
 pub(crate) const LIST_SHARE: f32 = 0.8;
 /// Width of the ring around what has the keyboard's focus.
@@ -90,6 +98,8 @@ pub(crate) const MENU_WIDTH: f32 = 180.0;
 pub(crate) const COMPARE_WIDTH: f32 = 86.0;
 /// What a dialog that scrolls leaves of the window's height: its heading, its button and the space around it.
 pub(crate) const DIALOG_MARGIN: f32 = 140.0;
+/// How much of a scroll bar is seen where the pointer is elsewhere.
+pub(crate) const SCROLL_SEEN: f32 = 0.6;
 /// What the gallery leaves of the window around it.
 pub(crate) const GALLERY_MARGIN: f32 = 72.0;
 /// How large the gallery grows.

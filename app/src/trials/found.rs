@@ -12,10 +12,12 @@ use plimsoll_engine::{
 };
 
 use super::{Found, Of, What};
-use crate::{session::RunKey, theme};
+use crate::{session::RunKey, theme, view::TryOut};
 
 /// Samples that are held as pictures or rows.
 const HELD: usize = 512;
+/// Models that were tried before, of which what was found is kept.
+const KEPT: usize = 12;
 
 /// A picture on the graphics card.
 #[derive(Clone)]
@@ -79,13 +81,33 @@ pub(crate) struct Trial {
     pub(crate) wrote: Option<Took>,
     /// What is to be said of that.
     pub(crate) wrote_with: Option<String>,
+    /// What is known of models that were tried before, with how it was shown; the newest last.
+    others: Vec<(Trial, TryOut)>,
 }
 
 impl Trial {
-    /// Turns to another model: nothing is known of it.
-    pub(crate) fn turn_to(&mut self, of: Option<Of>, alphabet: Option<Alphabet>) {
-        let Self { number, shown, prefers_weights, .. } = *self;
-        *self = Self { of, alphabet, number: number + 1, shown, prefers_weights, ..Self::default() };
+    /// Turns to another model: what was found of the one before is kept, with how it was `looked` at; of the other all is
+    /// known that was found before.
+    pub(crate) fn turn_to(&mut self, of: Option<Of>, alphabet: Option<Alphabet>, looked: &mut TryOut) {
+        let Self { shown, prefers_weights, .. } = *self;
+        let mut others = std::mem::take(&mut self.others);
+        let next = others.iter().map(|(trial, _)| trial.number).max().unwrap_or_default().max(self.number) + 1;
+        let known = others.iter().position(|(trial, _)| of.is_some() && trial.of == of).map(|at| others.remove(at));
+        let fresh = TryOut { sampling: looked.sampling, ..TryOut::default() };
+        let (trial, look) = known.unwrap_or_else(|| (Self { of, alphabet, number: next, ..Self::default() }, fresh));
+        let mut left = std::mem::replace(self, trial);
+        let left_look = std::mem::replace(looked, look);
+        if left.of.is_some() && left.is_of_use() {
+            left.forget_samples();
+            others.push((left, left_look));
+            others.drain(..others.len().saturating_sub(KEPT));
+        }
+        (self.shown, self.prefers_weights, self.others) = (shown, prefers_weights, others);
+    }
+
+    /// Whether anything was found, or is being looked for.
+    fn is_of_use(&self) -> bool {
+        self.is_testing || self.evaluation.is_some() || self.reply.is_some() || !self.written.is_empty()
     }
 
     /// A warning if the data, or the tokens, are no longer those that the model learned from.
@@ -107,9 +129,14 @@ impl Trial {
         }
     }
 
-    /// Takes in what was found of the present model.
+    /// Takes in what was found, of the present model or of one before.
     pub(crate) fn take(&mut self, ctx: &Context, found: Found) {
         if found.number != self.number {
+            let other = self.others.iter_mut().find(|(trial, _)| trial.number == found.number);
+            // Samples are asked for again where they are looked at.
+            if let Some((trial, _)) = other.filter(|_| !matches!(found.what, What::Sample(..) | What::Row(..))) {
+                trial.take(ctx, found);
+            }
             return;
         }
         match found.what {

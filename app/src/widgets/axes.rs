@@ -56,6 +56,17 @@ pub(crate) fn rows_up_to(highest: f64) -> impl Fn(GridInput) -> Vec<GridMark> {
     }
 }
 
+/// Lines at round values, none above `highest`; closer to each other where there would be no second one.
+pub(crate) fn at_least_two_up_to(highest: f64) -> impl Fn(GridInput) -> Vec<GridMark> {
+    move |input| {
+        let at = |share: f64| {
+            let marks = marks(Round::Decimal, input.base_step_size * share, &input);
+            marks.into_iter().filter(|mark| mark.value <= highest).collect::<Vec<_>>()
+        };
+        [1.0, 0.7, 0.5].into_iter().map(at).find(|marks| marks.len() > 1).unwrap_or_else(|| at(0.5))
+    }
+}
+
 /// A horizontal axis with small labels.
 pub(crate) fn x_axis<'a>(ui: &Ui, words: impl Fn(f64) -> String + 'a) -> AxisHints<'a> {
     axis(ui, AxisHints::new_x(), words)
@@ -128,6 +139,16 @@ mod tests {
         assert_eq!(round_values(Round::Binary, 0.2, (0.0, 1.1)), [0.0, 0.25, 0.5, 0.75, 1.0]);
         assert_eq!(round_values(Round::Log, 2.0, (-4.0, 2.0)), [-4.0, -2.0, 0.0, 2.0]);
         assert_eq!(round_values(Round::Log, 0.1, (-0.1, 1.0)).len(), 4);
+    }
+
+    #[test]
+    fn an_axis_has_a_second_line_where_there_is_any_room_for_it() {
+        let values = |least: f64, bounds: (f64, f64)| -> Vec<f64> {
+            let marks = at_least_two_up_to(1.0)(GridInput { bounds, base_step_size: least });
+            marks.into_iter().map(|mark| mark.value).collect()
+        };
+        assert_eq!(values(0.3, (0.8, 1.05)), [0.8, 1.0]);
+        assert_eq!(values(0.1, (0.78, 1.05)), [0.8, 0.9, 1.0]);
     }
 
     #[test]

@@ -107,7 +107,12 @@ pub(crate) fn plot(ui: &mut Ui, name: &str, group: Id, axes: &Axes, curves: &[Cu
         let words = format!("{} {} ⬆", rule.name, (axes.value)(rule.y));
         let font = FontId::proportional(theme::SMALL_TEXT);
         let painter = ui.painter_at(*frame);
-        corner.y = painter.text(corner, Align2::RIGHT_TOP, words, font, rule.color).bottom();
+        let words = painter.layout_no_wrap(words, font, rule.color);
+        let place = Align2::RIGHT_TOP.anchor_size(corner, words.size());
+        // A curve or another line may run below them.
+        painter.rect_filled(place.expand(1.0), 2.0, theme::palette(ui).pane);
+        painter.galley(place.min, words, rule.color);
+        corner.y = place.bottom();
     }
     let about = format!("{name} plot");
     response.response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Figure, true, &about));
@@ -124,7 +129,8 @@ fn draw(plot: &mut PlotUi<'_>, curve: &Curve<'_>, axes: &Axes) {
     };
     let points = curve.series.curve(curve.xs, left, right, width as usize);
     let points: Vec<[f64; 2]> = points.into_iter().filter_map(|[x, y]| Some([x, axes.up(y)?])).collect();
-    if curve.marks && points.len() < 60 {
+    // A single value is no line.
+    if points.len() == 1 || (curve.marks && points.len() < 60) {
         let marks = Points::new(curve.name, PlotPoints::from(points.clone())).color(curve.color).radius(2.5);
         plot.points(marks);
     }

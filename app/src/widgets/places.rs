@@ -1,5 +1,6 @@
 //! Places for the names of points in a picture. A name covers neither another name nor a point nor a line of the picture. It
-//! stands next to its own point and near no other, or farther away with a line to its point.
+//! stands next to its own point and near no other, or farther away with a line to its point, which meets no other point and
+//! strikes no name through.
 
 use eframe::egui::{Align2, Pos2, Rect, Vec2, vec2};
 
@@ -30,12 +31,14 @@ pub(crate) struct Places {
     frame: Rect,
     points: Vec<Rect>,
     taken: Vec<Rect>,
+    /// From points to their names.
+    leaders: Vec<[Pos2; 2]>,
 }
 
 impl Places {
     /// A picture with points in it, each as large as it is drawn.
     pub(crate) fn new(frame: Rect, points: Vec<Rect>) -> Self {
-        Self { frame, points, taken: Vec::new() }
+        Self { frame, points, taken: Vec::new(), leaders: Vec::new() }
     }
 
     /// A level or upright line is in the picture.
@@ -43,27 +46,45 @@ impl Places {
         self.taken.push(Rect::from_two_pos(from, to).expand(BESIDE_LINE));
     }
 
-    /// A name is in the picture.
-    pub(crate) fn take(&mut self, name: Rect) {
+    /// A name is in the picture, with the line to its point where it has one.
+    pub(crate) fn take(&mut self, name: Rect, leader: Option<[Pos2; 2]>) {
         self.taken.push(name);
+        self.leaders.extend(leader);
     }
 
-    /// A place for a name of a size, and whether it takes a line to its point, which is the one at `index`.
-    pub(crate) fn place(&self, index: usize, size: Vec2) -> Option<(Rect, bool)> {
+    /// A place for a name of a size, and the line to its point where it takes one. The point is the one at `index`.
+    pub(crate) fn place(&self, index: usize, size: Vec2) -> Option<(Rect, Option<[Pos2; 2]>)> {
         let own = self.points.get(index)?;
         let at = |away: f32, (align, side): (Align2, Vec2)| {
             align.anchor_size(own.center() + side * (own.width() / 2.0 + away), size)
         };
         let beside = SIDES[..BESIDE].iter().map(|side| at(AWAY, *side));
         if let Some(rect) = beside.into_iter().find(|rect| self.is_free(*rect) && self.is_own(index, *rect)) {
-            return Some((rect, false));
+            return Some((rect, None));
         }
-        let far = FAR.iter().flat_map(|away| SIDES.iter().map(|side| at(*away, *side)));
-        far.into_iter().find(|rect| self.is_free(*rect)).map(|rect| (rect, true))
+        let far = FAR.iter().flat_map(|away| SIDES.iter().copied().chain(between()).map(|side| at(*away, side)));
+        let led = |rect: Rect| {
+            let (point, end) = (own.center(), rect.clamp(own.center()));
+            let leader = [point + (end - point).normalized() * own.width() / 2.0, end];
+            (self.is_free(rect) && self.is_clear(own.center(), leader)).then_some((rect, Some(leader)))
+        };
+        far.into_iter().find_map(led)
     }
 
     fn is_free(&self, rect: Rect) -> bool {
-        self.frame.contains_rect(rect) && self.points.iter().chain(&self.taken).all(|other| !other.intersects(rect))
+        let others = self.points.iter().chain(&self.taken);
+        self.frame.contains_rect(rect)
+            && others.into_iter().all(|other| !other.intersects(rect))
+            && self.leaders.iter().all(|leader| !crosses(rect, *leader))
+    }
+
+    /// Whether a line from the point at `own` meets no other point, no name and no other such line. Lines of the picture are
+    /// level or upright, and are crossed.
+    fn is_clear(&self, own: Pos2, leader: [Pos2; 2]) -> bool {
+        let points = self.points.iter().filter(|point| !point.contains(own));
+        let names = self.taken.iter().filter(|taken| taken.width().min(taken.height()) > 2.0 * BESIDE_LINE);
+        points.chain(names).all(|rect| !crosses(*rect, leader))
+            && !self.leaders.iter().any(|other| meet(*other, leader))
     }
 
     /// Whether a name there reads as its own point's: no other is as near.
@@ -71,6 +92,43 @@ impl Places {
         let others = self.points.iter().enumerate().filter(|(other, _)| *other != index);
         others.into_iter().all(|(_, point)| !point.expand(AWAY + FARTHER).intersects(rect))
     }
+}
+
+/// The sides between the eight, for names with a line.
+fn between() -> impl Iterator<Item = (Align2, Vec2)> {
+    let signs = [(1.0, -1.0), (-1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)];
+    let corners = [Align2::LEFT_BOTTOM, Align2::RIGHT_BOTTOM, Align2::LEFT_TOP, Align2::RIGHT_TOP];
+    let both = signs.into_iter().zip(corners);
+    both.flat_map(|((x, y), align)| [(0.92, 0.38), (0.38, 0.92)].map(|(along, up)| (align, vec2(x * along, y * up))))
+}
+
+/// Whether two lines cross each other.
+fn meet([a, b]: [Pos2; 2], [c, d]: [Pos2; 2]) -> bool {
+    let side = |from: Pos2, to: Pos2, at: Pos2| {
+        let (along, off) = (to - from, at - from);
+        along.x * off.y - along.y * off.x
+    };
+    side(a, b, c) * side(a, b, d) < 0.0 && side(c, d, a) * side(c, d, b) < 0.0
+}
+
+/// Whether a line runs through a rectangle.
+fn crosses(rect: Rect, [from, to]: [Pos2; 2]) -> bool {
+    let along = to - from;
+    let (mut enters, mut leaves) = (0.0f32, 1.0f32);
+    for (start, step, least, most) in
+        [(from.x, along.x, rect.left(), rect.right()), (from.y, along.y, rect.top(), rect.bottom())]
+    {
+        if step.abs() < f32::EPSILON {
+            if start < least || start > most {
+                return false;
+            }
+            continue;
+        }
+        let (a, b) = ((least - start) / step, (most - start) / step);
+        enters = enters.max(a.min(b));
+        leaves = leaves.min(a.max(b));
+    }
+    enters <= leaves
 }
 
 #[cfg(test)]
@@ -89,13 +147,13 @@ mod tests {
     fn a_name_stands_beside_its_own_point_or_has_a_line_to_it() {
         let size = vec2(40.0, 12.0);
         let beside = Rect::from_min_size(pos2(109.0, 94.0), size);
-        assert_eq!(places(&[(100.0, 100.0)]).place(0, size), Some((beside, false)));
+        assert_eq!(places(&[(100.0, 100.0)]).place(0, size), Some((beside, None)));
         // At the right it would end at the second point and be read as that one's.
         let (rect, has_line) = places(&[(100.0, 100.0), (160.0, 100.0)]).place(0, size).expect("there is room");
-        assert!(rect.right() < 100.0 && !has_line, "{rect:?}");
+        assert!(rect.right() < 100.0 && has_line.is_none(), "{rect:?}");
         // Of points that all but cover each other, neither could be told.
         let (rect, has_line) = places(&[(100.0, 100.0), (102.0, 100.0)]).place(0, size).expect("there is room");
-        assert!(has_line && !rect.contains(pos2(100.0, 100.0)), "{rect:?}");
+        assert!(has_line.is_some() && !rect.contains(pos2(100.0, 100.0)), "{rect:?}");
     }
 
     #[test]
@@ -106,13 +164,31 @@ mod tests {
         for index in 0..5 {
             if let Some((rect, _)) = crowded.place(index, size) {
                 assert!(crowded.is_free(rect) && crowded.frame.contains_rect(rect));
-                crowded.take(rect);
+                crowded.take(rect, None);
                 named += 1;
             }
         }
         assert_eq!(named, 5, "{:?}", crowded.taken);
         let none = Places { frame: Rect::from_min_size(pos2(0.0, 0.0), vec2(60.0, 40.0)), ..places(&[(30.0, 20.0)]) };
         assert_eq!(none.place(0, size), None);
+    }
+
+    #[test]
+    fn no_line_to_a_name_meets_another_point_or_strikes_a_name_through() {
+        // Two points beside each other, and one all but on the first.
+        let mut near = places(&[(100.0, 100.0), (102.0, 100.0), (124.0, 100.0)]);
+        for index in 0..3 {
+            let (rect, leader) = near.place(index, vec2(12.0, 12.0)).expect("there is room");
+            let own = near.points[index].center();
+            if let Some(leader) = leader {
+                let others = near.points.iter().filter(|point| !point.contains(own));
+                assert!(others.chain(&near.taken).all(|other| !crosses(*other, leader)), "{index}: {leader:?}");
+            }
+            assert!(near.leaders.iter().all(|leader| !crosses(rect, *leader)), "{index}: {rect:?}");
+            near.take(rect, leader);
+        }
+        assert!(crosses(Rect::from_min_size(pos2(0.0, 0.0), vec2(10.0, 10.0)), [pos2(-5.0, 5.0), pos2(15.0, 6.0)]));
+        assert!(!crosses(Rect::from_min_size(pos2(0.0, 0.0), vec2(10.0, 10.0)), [pos2(-5.0, 5.0), pos2(-1.0, 6.0)]));
     }
 
     #[test]

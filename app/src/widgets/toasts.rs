@@ -1,6 +1,7 @@
-//! Short messages that go by themselves, over the bar of the budget and its legend; where a dialog is open, above it.
+//! Short messages that go by themselves: in the room that the top bar leaves between the title and the device; in a window too
+//! narrow for that, over what the present settings would take, in the bottom bar; where a dialog is open, above it.
 //!
-//! Always holds: a message lies neither over the verdict nor over a control. There is one message of each kind at most, the
+//! Always holds: a message lies neither over a figure of the budget nor over a control. Of each kind there is one message at most, the
 //! newest; the newest of all is shown, and older ones as far as there is room. A message stays while the pointer is on it; a
 //! click takes it away and reaches nothing below it; a screen reader reads it as it comes.
 
@@ -14,7 +15,10 @@ use eframe::egui::{
     accesskit::Live, pos2, text::LayoutJob,
 };
 
-use crate::theme::{self, Palette};
+use crate::{
+    alarm,
+    theme::{self, Palette},
+};
 
 /// How long a message without a word would stay, and what each letter adds.
 const SHORTEST: Duration = Duration::from_secs(3);
@@ -22,13 +26,22 @@ const A_LETTER: Duration = Duration::from_millis(40);
 /// How long one stays after the pointer has left it.
 const AFTER: Duration = Duration::from_secs(1);
 
-/// Notes the room for them, where neither the verdict nor a control is.
-pub(crate) fn keep_room(ui: &Ui, room: Rect) {
-    ui.data_mut(|data| data.insert_temp(room_id(), room));
+/// A room for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Place {
+    /// Between the title and the device: nothing is there.
+    TopBar,
+    /// The line of what the present settings would take.
+    BottomBar,
 }
 
-fn room_id() -> Id {
-    Id::unique("room for messages")
+/// Notes the room in a place, where no control is.
+pub(crate) fn keep_room(ui: &Ui, place: Place, room: Rect) {
+    ui.data_mut(|data| data.insert_temp(room_id(place), room));
+}
+
+fn room_id(place: Place) -> Id {
+    Id::unique(("room for messages", place))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +65,8 @@ struct Toast {
 pub(crate) struct Toasts {
     shown: Vec<Toast>,
     count: u64,
+    /// When the next frame is drawn for them.
+    rings_at: Option<Instant>,
 }
 
 impl Toasts {
@@ -96,8 +111,9 @@ impl Toasts {
         let mut room = room(ctx, is_dialog_open);
         for (at, toast) in self.shown.iter_mut().enumerate().rev() {
             if at + 1 < newest && room.width() < theme::NARROWEST_TOAST {
-                // A message without room is shown once the newer ones are gone, if its time is not over by then.
-                break;
+                // What has no room is told once the newer ones are gone: its time has not begun.
+                toast.until = toast.until.max(now + SHORTEST);
+                continue;
             }
             let response = toast.ui(ctx, room);
             room.max.x = response.rect.left() - theme::GAP;
@@ -109,7 +125,13 @@ impl Toasts {
         }
         self.shown.retain(|toast| toast.until > now);
         if let Some(next) = self.shown.iter().map(|toast| toast.until).min() {
-            ctx.request_repaint_after(next.saturating_duration_since(now));
+            let left = next.saturating_duration_since(now);
+            ctx.request_repaint_after(left);
+            // Once for each message, and where its time became longer.
+            if self.rings_at.is_none_or(|at| at <= now) {
+                self.rings_at = Some(next);
+                alarm::ring(ctx, left);
+            }
         }
     }
 }
@@ -121,15 +143,24 @@ fn room(ctx: &egui::Context, is_dialog_open: bool) -> Rect {
         // The largest dialog ends there.
         return whole.with_max_y(ctx.content_rect().top() + theme::GALLERY_MARGIN / 2.0);
     }
-    ctx.data(|data| data.get_temp(room_id())).unwrap_or(whole)
+    let kept = |place| ctx.data(|data| data.get_temp::<Rect>(room_id(place)));
+    let top = kept(Place::TopBar).filter(|room| room.width() >= theme::NARROWEST_ROOM);
+    top.or_else(|| kept(Place::BottomBar)).unwrap_or(whole)
+}
+
+/// The frame of a message: low, for its room is a line of a bar.
+fn frame(style: &egui::Style) -> Frame {
+    Frame::popup(style).inner_margin(theme::TOAST_PADDING).shadow(egui::Shadow::NONE)
 }
 
 impl Toast {
     fn ui(&self, ctx: &egui::Context, room: Rect) -> egui::Response {
         let (words, width) = self.laid_out(ctx, room);
-        let area = Area::new(self.id).order(Order::Foreground).fixed_pos(pos2(room.right() - width, room.top()));
+        let height = words.size().y + frame(&ctx.global_style()).total_margin().sum().y;
+        let top = room.top() + ((room.height() - height) / 2.0).max(0.0);
+        let area = Area::new(self.id).order(Order::Foreground).fixed_pos(pos2(room.right() - width, top));
         let shown = area.sense(Sense::click()).show(ctx, |ui| {
-            Frame::popup(ui.style()).show(ui, |ui| {
+            frame(ui.style()).show(ui, |ui| {
                 let label = ui.add(Label::new(words).extend().selectable(false));
                 ui.ctx().accesskit_node_builder(label.id, |node| node.set_live(Live::Polite));
             });
@@ -145,9 +176,9 @@ impl Toast {
         let (sign, color) = self.kind.sign(theme::of(style.visuals.dark_mode));
         let mut job = LayoutJob::default();
         for text in [RichText::new(format!("{sign}  ")).color(color), RichText::new(&self.text)] {
-            text.append_to(&mut job, &style, FontSelection::Default, Align::Center);
+            text.small().append_to(&mut job, &style, FontSelection::Default, Align::Center);
         }
-        let around = Frame::popup(&style).total_margin().sum();
+        let around = frame(&style).total_margin().sum();
         let within = |width: f32, rows: usize| {
             let mut job = job.clone();
             (job.wrap.max_width, job.wrap.max_rows) = ((width - around.x).max(1.0), rows);

@@ -52,6 +52,8 @@ impl FromStr for RunState {
 pub struct StoredRun {
     /// The run's name in the store.
     pub key: RunKey,
+    /// Its number in the store: that of each new run is one more than the highest there.
+    pub number: u64,
     /// The title of its preset.
     pub title: String,
     /// The name that its user gave it.
@@ -159,6 +161,7 @@ pub(super) fn read(row: &Row<'_>, now: Timestamp) -> rusqlite::Result<StoredRun>
     let steps = count(31)?;
     Ok(StoredRun {
         key: key(row, 1)?,
+        number: count(0)?,
         title: row.get(2)?,
         name: row.get(3)?,
         note: row.get(4)?,

@@ -21,7 +21,7 @@ fn a_double_click_opens_a_run_as_it_was() {
     let (store, losses) = two_runs();
     let mut window = on(&store, Experiment::default());
     show(&mut window, Pane::Runs);
-    double_click(&mut window, "Tiny, batch 64");
+    double_click(&mut window, "Run 1: Tiny, batch 64");
     until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.experiment.title == "Tiny"));
     until(&mut window, |app| app.state.shown_run().is_some_and(|run| run.last.is_some()));
     let shown = app(&window);
@@ -312,7 +312,7 @@ fn a_name_that_another_program_gives_is_followed_everywhere() {
     until(&mut window, |app| name(app, &own).is_some() && name(app, &other).is_some());
     assert_eq!(name(app(&window), &own).as_deref(), Some("mine"));
     window.run_steps(2);
-    assert!(window.query_by_label("Run 1: mine").is_some(), "the bottom bar says it");
+    assert!(window.query_by_label("Run 3: mine").is_some(), "the bottom bar says it");
     another.rename(&own, "").expect("taken away");
     until(&mut window, |app| name(app, &own).is_none());
     // A name that is given here stays, regardless of what was read before.

@@ -22,15 +22,9 @@ pub(super) fn planned(ui: &mut Ui, context: &PanelContext<'_>, reason: Option<&s
         let color = if state.plan().is_some() { ui.visuals().text_color() } else { palette.weak() };
         let font = egui::TextStyle::Body.resolve(ui.style());
         let lengths = lengths(plan);
-        let beside = |reason: &str| text::width(ui, reason, &font) + theme::WIDE_GAP * 2.0;
-        let fits = |words: &str, beside: f32| text::width(ui, words, &font) + beside <= room;
-        let [.., least] = &lengths;
-        let told = reason.map(|reason| {
-            let shorter = shorter(reason);
-            shorter.into_iter().find(|reason| fits(least, beside(reason))).unwrap_or(shorter[2])
-        });
-        let beside = told.map_or(0.0, beside);
-        let words = lengths.iter().find(|words| fits(words, beside)).unwrap_or(least);
+        let width = |words: &str| text::width(ui, words, &font);
+        let (words, told) = chosen(&lengths, reason, room, width);
+        let beside = told.map_or(0.0, |told| width(told) + theme::WIDE_GAP * 2.0);
         ui.scope(|ui| {
             if reason.is_some() {
                 ui.set_max_width((room - beside).max(room * SHARE));
@@ -46,6 +40,26 @@ pub(super) fn planned(ui: &mut Ui, context: &PanelContext<'_>, reason: Option<&s
     }
 }
 
+/// Which of the lengths, and what of a reason, have room beside each other: the reason is shortened before the steps and
+/// their time are left out.
+fn chosen<'l, 'r>(
+    lengths: &'l [String; 3],
+    reason: Option<&'r str>,
+    room: f32,
+    width: impl Fn(&str) -> f32,
+) -> (&'l str, Option<&'r str>) {
+    let [_, steps, least] = lengths;
+    let beside = |reason: &str| width(reason) + theme::WIDE_GAP * 2.0;
+    let fits = |words: &str, beside: f32| width(words) + beside <= room;
+    let told = reason.map(|reason| {
+        let shorter = shorter(reason);
+        let beside_it = |length: &String| shorter.into_iter().find(|reason| fits(length, beside(reason)));
+        [steps, least].into_iter().find_map(beside_it).unwrap_or(shorter[2])
+    });
+    let beside = told.map_or(0.0, beside);
+    (lengths.iter().find(|words| fits(words, beside)).unwrap_or(least), told)
+}
+
 /// For a screen reader, words that are said shorter for want of room are whole.
 fn spoken(response: &Response, whole: &str) {
     response.widget_info(|| WidgetInfo::labeled(Role::Label, true, whole));
@@ -57,7 +71,7 @@ fn shorter(reason: &str) -> [&str; 3] {
     [reason, end(". "), end(": ")]
 }
 
-/// `1 438 steps in about 12.4 s, without 3 checkpoints: 8.6 ms a step, 7 400 samples/s`; the checkpoint of the end goes
+/// `1 438 steps in about 12.4 s, plus 3 checkpoints: 8.6 ms a step, 7 400 samples/s`; the checkpoint of the end goes
 /// without saying.
 pub(crate) fn length(plan: &Plan) -> String {
     let [whole, ..] = lengths(plan);
@@ -72,7 +86,7 @@ fn lengths(plan: &Plan) -> [String; 3] {
     let about = if plan.target.is_gpu() { "at least" } else { "about" };
     let saves = match Saves::of(plan).count {
         0 | 1 => String::new(),
-        count => format!(", without {} checkpoints", format::count(count)),
+        count => format!(", plus {} checkpoints", format::count(count)),
     };
     let steps = format!("{} steps in {about} {}", format::count(plan.total_steps), format::secs(plan.steps_secs()));
     let rate = if rate.is_finite() { format::count(rate.round() as u64) } else { "…".to_owned() };
@@ -115,7 +129,7 @@ mod tests {
         let mut often = (*plan.experiment).clone();
         often.run.save_every = 10;
         let told = length(&Plan { experiment: often.into(), ..plan });
-        assert!(told.starts_with("1\u{a0}438 steps in about 12.4 s, without 144 checkpoints: "), "{told}");
+        assert!(told.starts_with("1\u{a0}438 steps in about 12.4 s, plus 144 checkpoints: "), "{told}");
     }
 
     #[test]
@@ -127,5 +141,11 @@ mod tests {
         let said = ["The run does not fit: 1 MiB over the budget", "The run does not fit"];
         assert_eq!(shorter(reason), [reason, said[0], said[1]]);
         assert_eq!(shorter("It trains."), ["It trains."; 3]);
+        let lengths = lengths(&plan);
+        let letters = |words: &str| words.chars().count() as f32;
+        let chosen = |room| chosen(&lengths, Some(reason), room, letters);
+        assert_eq!(chosen(200.0), (lengths[0].as_str(), Some(reason)));
+        assert_eq!(chosen(140.0), (lengths[0].as_str(), Some(said[0])), "the steps stay as long as they can");
+        assert_eq!(chosen(85.0), (lengths[2].as_str(), Some(said[1])));
     }
 }

@@ -81,7 +81,7 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     let facts = context.state.newest_plan().and_then(|plan| plan.resolved.data().text_facts());
     facts.into_iter().flat_map(samples::lines).for_each(|line| fact(ui, &line));
     if let Some(plan) = context.state.newest_plan() {
-        host::ui(ui, plan, context.state.shown_run());
+        host::ui(ui, plan, context.state.shown_run(), &context.state.session);
     }
 }
 

@@ -11,19 +11,20 @@ use plimsoll_engine::{
 
 use super::fact;
 use crate::{
-    session::RunRecord,
+    session::{RunRecord, Session},
     theme::{self, Palette},
     widgets::{control, text},
 };
 
-/// Draws the bar of `plan`, and what `run` took where it was planned to take the same.
-pub(super) fn ui(ui: &mut Ui, plan: &Plan, run: Option<&RunRecord>) {
+/// Draws the bar of `plan`, and what `run` took where it was planned to take the same. The settings in hand may be others
+/// than its own: what is told of it names it.
+pub(super) fn ui(ui: &mut Ui, plan: &Plan, run: Option<&RunRecord>, session: &Session) {
     let host = plan.host;
     let measured = run.and_then(|run| run.summary).map(|summary| summary.host);
     let measured = measured.filter(|seen| seen.predicted == host.total() && seen.measured > Bytes::ZERO);
     let budget = plan.experiment.data.host_line();
     let words = words(&host, budget, measured);
-    let feeding = run.and_then(feeding);
+    let feeding = run.and_then(|run| feeding(run, &session.name(run)));
     let hover = format!(
         "{words}. It lies in the memory of the machine (RAM), outside the budget. It has the batches that are made ahead and \
          the one that is learned from, for training and for a test."
@@ -36,7 +37,7 @@ pub(super) fn ui(ui: &mut Ui, plan: &Plan, run: Option<&RunRecord>) {
         });
         bar(ui, &host, budget, measured, &words).on_hover_text(hover);
     });
-    fact(ui, &words);
+    fact(ui, &with_units(&words));
     if host.disk > Bytes::ZERO {
         fact(ui, &disk(&host, measured));
     }
@@ -45,20 +46,26 @@ pub(super) fn ui(ui: &mut Ui, plan: &Plan, run: Option<&RunRecord>) {
     }
 }
 
+/// Words in which no line ends between a figure and its unit.
+fn with_units(words: &str) -> String {
+    let together = |words: String, unit: &str| words.replace(&format!(" {unit}"), &format!("\u{a0}{unit}"));
+    ["KiB", "MiB", "GiB", "TiB"].into_iter().fold(words.to_owned(), together)
+}
+
 /// What is kept on a disk, in words.
 fn disk(host: &HostMemory, measured: Option<HostUse>) -> String {
     let seen = measured.map_or(String::new(), |seen| format!("; {} measured", seen.measured_disk));
     format!("On disk: {}{seen}", host.disk)
 }
 
-/// How a run is fed, in words; `None` of one that nothing is known of.
-fn feeding(run: &RunRecord) -> Option<String> {
+/// How the run of a name is fed, in words; `None` of one that nothing is known of.
+fn feeding(run: &RunRecord, name: &str) -> Option<String> {
     let (share, Feeding { ready, room, read }) = run.fed?;
     // Between two batches the one that the model is about to take is ready as well.
     let ready = ready.min(room);
     let read = if read > Bytes::ZERO { format!("; {read} read from files") } else { String::new() };
     Some(format!(
-        "The run waited for batches {:.0}% of its time; {ready} of {room} ahead were ready at the last look{read}",
+        "{name} waited for batches {:.0}% of its time; {ready} of {room} ahead were ready at the last look{read}",
         share * 100.0
     ))
 }

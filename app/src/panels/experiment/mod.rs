@@ -8,13 +8,14 @@ mod distil;
 mod host;
 mod length;
 mod low_rank;
+mod offered;
 mod path;
 mod rows;
 mod table;
 
-use std::path::PathBuf;
+use std::{cell::Cell, path::PathBuf};
 
-use eframe::egui::{self, Align, Button, CollapsingHeader, Layout, Rect, RichText, ScrollArea, Ui, UiBuilder, vec2};
+use eframe::egui::{self, CollapsingHeader, RichText, ScrollArea, Ui};
 use plimsoll_engine::Experiment;
 use plimsoll_engine::experiment::{BlockSet, Checkpointing, check, preset};
 
@@ -42,8 +43,16 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         let form = Form::new(context.state, context.send);
         let grown = description::shown(ui, context);
         failure(ui, context);
-        offered_card(ui, &form, context);
-        group(ui, "Memory", |ui| rows::ui(ui, &form, context, controls::MEMORY));
+        // Next to the heading, and after it for the keys.
+        let (line, is_open) = (ui.cursor(), Cell::new(false));
+        group(ui, "Memory", |ui| {
+            is_open.set(true);
+            offered::card(ui, line, &form, context);
+            rows::ui(ui, &form, context, controls::MEMORY);
+        });
+        if !is_open.get() {
+            offered::card(ui, line, &form, context);
+        }
         more(ui, &form, context, "More about memory", controls::MEMORY_REST);
         if !form.experiment().is_on_cpu() {
             group(ui, "GPU", |ui| rows::ui(ui, &form, context, controls::GPU));
@@ -143,26 +152,6 @@ fn heading(ui: &Ui, name: &str, set: &[String]) -> String {
     };
     let fits = |title: &String| text::width(ui, title, &font) <= room;
     (1..=NAMED).rev().map(naming).find(fits).unwrap_or_else(|| naming(0))
-}
-
-/// The card that was planned for before, in one click, and the preset's own device in one click back: next to the first
-/// heading, where it takes no room of its own, so that no setting moves when a document with an offer is opened.
-fn offered_card(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
-    let document = &context.state.document;
-    let own = &document.saved.device;
-    let Some(card) = document.offered.as_ref().filter(|card| *card != own) else { return };
-    let device = if form.experiment().device == *card { own } else { card };
-    let row = vec2(ui.available_width(), ui.spacing().interact_size.y);
-    let beside =
-        Rect::from_min_size(ui.cursor().min + vec2(theme::NAME_WIDTH, 0.0), row - vec2(theme::NAME_WIDTH, 0.0));
-    let builder = UiBuilder::new().max_rect(beside).layout(Layout::right_to_left(Align::Center));
-    let mut ui = ui.new_child(builder.id_salt("plan for"));
-    let name = format!("Plan for {}", format::device(device));
-    let button = ui.add(Button::new(RichText::new(&name).small()).truncate()).accessible_name(&name);
-    follow(&button);
-    if button.on_hover_text(format!("{name}, with the budget that it last had.")).clicked() {
-        form.edit("device", |experiment| device.clone_into(&mut experiment.device));
-    }
 }
 
 /// What stands in the way and belongs to no single control.

@@ -7,7 +7,7 @@ use eframe::egui::Ui;
 use plimsoll_engine::store::RunState;
 
 use super::table::mark;
-use crate::{format, runs::Row, state::State, theme, view::RunColumn, widgets::table};
+use crate::{format, runs::Row, session, state::State, theme, view::RunColumn, widgets::table};
 
 /// A column with what it is called and what it holds.
 pub(super) type Named = (RunColumn, &'static str, &'static str);
@@ -61,9 +61,9 @@ impl Widths {
     pub(super) fn of(ui: &Ui, state: &State, order: &[usize]) -> Self {
         let rows = || order.iter().map(|i| &state.runs.rows()[*i]);
         let width = |text: &str| table::text_width(ui, text);
-        // Those of this session stand after their numbers.
-        let numbered = state.session.runs().iter().map(|run| width(&format!("{}:", run.label())) + BETWEEN / 2.0);
-        let numbers = numbered.fold(0.0, f32::max);
+        // Names stand after their numbers, of which the highest is the widest.
+        let highest = rows().map(|row| row.run.number).max().unwrap_or_default();
+        let numbers = width(&format!("{}:", session::numbered(highest))) + BETWEEN / 2.0;
         let sign = |row: &Row| mark(row.run.state).map_or(0.0, |sign| width(sign) + BETWEEN / 2.0);
         let longest = |text: fn(&Row) -> &str| {
             let mut rows: Vec<&Row> = rows().collect();

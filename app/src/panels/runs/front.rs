@@ -23,7 +23,9 @@ const NOTE_SHARE: f32 = 0.62;
 
 /// The height that it takes.
 pub(super) fn height(ui: &Ui, runs: &Runs) -> f32 {
-    let lines = if runs.deleted.is_empty() { LINES } else { LINES + 1.0 };
+    // Where none is picked, what was deleted has one of its lines.
+    let has_one_more = !runs.deleted.is_empty() && runs.front().is_some();
+    let lines = if has_one_more { LINES + 1.0 } else { LINES };
     (ui.spacing().interact_size.y + ui.spacing().item_spacing.y) * lines
 }
 
@@ -70,7 +72,7 @@ fn deleted(ui: &mut Ui, context: &PanelContext<'_>, runs: &Runs) {
 
 /// Which run the lines below belong to.
 fn heading(ui: &mut Ui, context: &PanelContext<'_>, front: &Row) {
-    let name = numbered(context, front, &front.called());
+    let name = numbered(front, &front.called());
     let words = match context.state.runs.picked().len() {
         1 => name,
         count => format!("The last of {count} picked: {name}"),

@@ -2,7 +2,7 @@
 
 use eframe::egui::{Context, EventFilter, Id, InputState, Key, Modifiers, Rect, Role, Sense, Ui, WidgetInfo, pos2};
 
-use super::{PanelContext, ask, menu, pick, table::clicked};
+use super::{PanelContext, ask, menu, numbered, pick, table::clicked};
 use crate::{command::RunsAction, theme};
 
 /// Rows of a page.
@@ -41,8 +41,8 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, order: &[usize]) -> Op
     let at = front.and_then(|front| order.iter().position(|i| runs.rows()[*i].run.key == front.run.key));
     let words = match (front, runs.picked().len()) {
         (None, _) => format!("Kept runs: {}", order.len()),
-        (Some(front), 1) => format!("Kept runs: {}, {}", front.name(), front.differs),
-        (Some(front), picked) => format!("Kept runs: {picked} picked, last {}", front.name()),
+        (Some(front), 1) => format!("Kept runs: {}, {}", numbered(front, front.name()), front.differs),
+        (Some(front), picked) => format!("Kept runs: {picked} picked, last {}", numbered(front, front.name())),
     };
     response.widget_info(|| WidgetInfo::labeled(Role::ListBox, true, &words));
     if ui.data_mut(|data| data.remove_temp::<bool>(id())).is_some() {

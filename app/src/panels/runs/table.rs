@@ -1,19 +1,21 @@
 //! The table: as many columns as the pane has room for, and only the rows in sight.
 
-use eframe::egui::{Align, Id, Label, Layout, Modifiers, RichText, Role, Sense, TextStyle, Tooltip, Ui, WidgetInfo};
+use eframe::egui::{
+    Align, Id, Label, Layout, Modifiers, RichText, Role, Sense, TextStyle, Tooltip, Ui, UiBuilder, WidgetInfo,
+};
 use egui_extras::{Column, TableBuilder};
 use plimsoll_engine::store::{RunKey, RunState};
 
 use super::{
     PanelContext, about, ask,
     columns::{BETWEEN, Widths, columns},
-    front, keys, menu, number, numbered, pick,
+    front, keys, menu, numbered, pick,
 };
 use crate::{
     command::RunsAction,
     format,
     runs::{self, Row, Runs},
-    theme,
+    session, theme,
     view::{self, RunColumn},
     widgets::{control::beside, table, text},
 };
@@ -68,17 +70,24 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
             let shown = &runs.rows()[order[index]];
             let is_picked = runs.picked().contains(&shown.run.key);
             row.set_selected(is_picked);
+            // Where nothing differs, the name has the room of what would.
+            let flows = has_differs && shown.differs.is_empty();
+            let mut from = 0.0;
             for ((column, ..), _) in &columns {
                 let (_, cell) = row.col(|ui| {
                     if is_picked {
                         // Every colour of text stands out from the pane, and not from what is selected.
                         ui.visuals_mut().override_text_color = Some(theme::palette(ui).strong());
                     }
-                    cell(ui, context, shown, *column, (is_picked, has_differs));
+                    match column {
+                        RunColumn::Name if flows => from = numbered_alone(ui, shown, is_picked),
+                        RunColumn::Differs if flows => flowing(ui, shown, from),
+                        _ => cell(ui, context, shown, *column, (is_picked, has_differs)),
+                    }
                 });
                 if *column == RunColumn::Name {
                     // For a screen reader the row is the cell with its name.
-                    cell.widget_info(|| WidgetInfo::selected(Role::Button, true, is_picked, spoken(context, shown)));
+                    cell.widget_info(|| WidgetInfo::selected(Role::Button, true, is_picked, spoken(shown)));
                 }
             }
             let response = row.response();
@@ -101,7 +110,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
             }
             let mut help = Tooltip::for_enabled(&response);
             help.popup = beside(help.popup);
-            help.show(|ui| about(ui, context, shown));
+            help.show(|ui| about(ui, shown));
         });
     });
     menu::ui(ui, keys::menu(), |ui, (key, picked): &(RunKey, Vec<RunKey>)| match runs.get(key) {
@@ -154,7 +163,7 @@ fn cell(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, column: RunColumn, (
     let colored = |text: &str, color| RichText::new(text).color(if is_picked { palette.strong() } else { color });
     match column {
         RunColumn::Star => star(ui, context, row, is_picked),
-        RunColumn::Name => named(ui, context, row, is_picked, has_differs),
+        RunColumn::Name => named(ui, row, is_picked, has_differs),
         RunColumn::Differs if row.differs.is_empty() => {}
         RunColumn::Differs => {
             let color = if is_picked { palette.strong() } else { palette.weak() };
@@ -191,9 +200,9 @@ pub(super) fn color(ui: &Ui, state: RunState) -> eframe::egui::Color32 {
 
 /// What a screen reader says of a row: its number and name, what sets it apart, and its state where that is another than
 /// finished.
-fn spoken(context: &PanelContext<'_>, row: &Row) -> String {
+fn spoken(row: &Row) -> String {
     let state = Some(row.run.state).filter(|state| *state != RunState::Finished).map(RunState::key);
-    let name = numbered(context, row, row.name());
+    let name = numbered(row, row.name());
     let parts = [Some(name.as_str()), Some(row.differs.as_str()).filter(|words| !words.is_empty()), state];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
@@ -209,21 +218,42 @@ pub(super) fn mark(state: RunState) -> Option<&'static str> {
     }
 }
 
-/// The number in this session and the name, after the sign of its state: the row says on hover what that is. If there is no
-/// column for it, what distinguishes a run comes before its title.
-fn named(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, is_picked: bool, has_differs: bool) {
+/// The number after the sign of the state; answers where the name begins, which goes on into the next cell.
+fn numbered_alone(ui: &mut Ui, row: &Row, is_picked: bool) -> f32 {
     ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-        ui.spacing_mut().item_spacing.x = BETWEEN / 2.0;
-        if let Some(sign) = mark(row.run.state) {
-            let color = if is_picked { theme::palette(ui).strong() } else { color(ui, row.run.state) };
-            let sign = ui.add(Label::new(RichText::new(sign).color(color)).sense(Sense::hover()));
-            sign.widget_info(|| WidgetInfo::labeled(Role::Label, true, row.run.state.key()));
-        }
-        let number = number(context, row);
-        if let Some(number) = number {
-            let number = Label::new(RichText::new(format!("{number}:"))).truncate().show_tooltip_when_elided(false);
-            ui.add(number.sense(Sense::hover()));
-        }
+        signed(ui, row, is_picked);
+        ui.cursor().left()
+    })
+    .inner
+}
+
+/// The name, from where it begins in the cell before this one.
+fn flowing(ui: &mut Ui, row: &Row, from: f32) {
+    let rect = ui.max_rect().with_min_x(from);
+    let builder = UiBuilder::new().max_rect(rect).layout(Layout::left_to_right(Align::Center));
+    let mut ui = ui.new_child(builder);
+    // Both cells are one here.
+    ui.set_clip_rect(ui.clip_rect().with_min_x(from));
+    shortened(&mut ui, row.name());
+}
+
+/// The sign of the state, and the number.
+fn signed(ui: &mut Ui, row: &Row, is_picked: bool) {
+    ui.spacing_mut().item_spacing.x = BETWEEN / 2.0;
+    if let Some(sign) = mark(row.run.state) {
+        let color = if is_picked { theme::palette(ui).strong() } else { color(ui, row.run.state) };
+        let sign = ui.add(Label::new(RichText::new(sign).color(color)).sense(Sense::hover()));
+        sign.widget_info(|| WidgetInfo::labeled(Role::Label, true, row.run.state.key()));
+    }
+    let number = format!("{}:", session::numbered(row.run.number));
+    ui.add(Label::new(number).truncate().show_tooltip_when_elided(false).sense(Sense::hover()));
+}
+
+/// The number and the name, after the sign of its state: the row says on hover what that is. Where there is no
+/// column for it, what sets a run apart stands before its title.
+fn named(ui: &mut Ui, row: &Row, is_picked: bool, has_differs: bool) {
+    ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+        signed(ui, row, is_picked);
         if has_differs || row.run.name.is_some() {
             shortened(ui, row.name());
         } else {

@@ -16,16 +16,24 @@ const STEPS: usize = 12;
 /// Differences that an entry of the menu lists.
 const NAMED: usize = 3;
 
-/// The menu of what to compare with, and *before | after* once there is something.
+/// What stands on its buttons.
+pub(super) const WORDS: [&str; 3] = ["Compare ⏷", BEFORE, AFTER];
+const BEFORE: &str = "Before";
+const AFTER: &str = "After";
+
+/// The menu of what to compare with, and *before | after*, which can be pressed once there is something.
 pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, plan: &Plan) {
-    let menu = ui.menu_button("Compare ⏷", |ui| menu(ui, context));
+    let menu = ui.menu_button(WORDS[0], |ui| menu(ui, context));
     let hover = "Keep this picture, or that of any step of undo, as an outline behind the present one.";
     menu.response.accessible_name("Compare").on_hover_text(hover);
-    let Some(pin) = &context.state.pin else { return };
-    for (before, name) in [(true, "Before"), (false, "After")] {
-        let button = Button::selectable(context.view.show_before == before, name);
-        let response = ui.add(button).on_hover_ui(|ui| differences(ui, pin, plan));
-        if response.clicked() {
+    let pin = context.state.pin.as_deref();
+    for (before, name) in [(true, BEFORE), (false, AFTER)] {
+        let button = Button::selectable(pin.is_some() && context.view.show_before == before, name);
+        let mut response = ui.add_enabled(pin.is_some(), button);
+        if let Some(pin) = pin {
+            response = response.on_hover_ui(|ui| differences(ui, pin, plan));
+        }
+        if response.on_disabled_hover_text("Pin a plan first: the two are compared then.").clicked() {
             context.view.show_before = before;
         }
     }
@@ -34,7 +42,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, plan: &Plan) {
 fn menu(ui: &mut Ui, context: &PanelContext<'_>) {
     ui.set_max_width(theme::TOOLTIP_WIDTH);
     let pinned = context.state.pin.is_some();
-    let text = if pinned { "Compare with nothing" } else { "Hold the present configuration" };
+    let text = if pinned { "Unpin" } else { "Pin the present plan" };
     if ui.button(text).on_hover_text(UiCommand::Pin.tooltip()).clicked() {
         context.send.ui(UiCommand::Pin);
         ui.close();

@@ -11,23 +11,28 @@ use plimsoll_engine::{
 };
 
 use super::{
-    LOW,
+    LOW, Picture,
     places::{self, ARROW, Words},
     scale::Scale,
     shape::bands,
 };
 use crate::{
     format,
+    limit::Limit,
     theme::{self, Palette},
+    widgets::text,
 };
 
 /// Around words on a plate.
 const PLATE: Vec2 = vec2(3.0, 1.0);
+/// Width of the columns in which words look for what they would hide.
+const COLUMN: f32 = 6.0;
 /// Half the height of the sign of a break.
 const SLASH: f32 = 3.5;
 
 /// Draws the words of a picture and its signs.
-pub(super) fn draw(ui: &Ui, (plan, pass): (&Plan, Pass), scale: Scale, transform: &PlotTransform, palette: &Palette) {
+pub(super) fn draw(ui: &Ui, picture: Picture<'_>, scale: Scale, transform: &PlotTransform, palette: &Palette) {
+    let Picture { plan, outline, pass, .. } = picture;
     let (frame, timeline) = (*transform.frame(), plan.timeline(pass));
     let level = |value: f64| transform.position_from_point(&PlotPoint::new(0.0, value)).y;
     let in_picture = |value: f64| Some(level(value)).filter(|y| frame.y_range().contains(*y));
@@ -37,8 +42,16 @@ pub(super) fn draw(ui: &Ui, (plan, pass): (&Plan, Pass), scale: Scale, transform
         transform.position_from_point(&at) - vec2(0.0, 2.0)
     });
     let tip = tip.filter(|tip| frame.expand(ARROW.y).contains(*tip));
-    let of_peak =
-        tip.map(|tip| words(ui, &at_peak(plan, pass, frame), places::room_beside(frame, tip), palette.strong()));
+    let of_peak = tip.map(|tip| {
+        let room = places::room_beside(frame, tip);
+        let whole = at_peak(plan, pass, frame);
+        // A second line would hide a part of a low picture: there the op goes, then the layer.
+        let shorter = [whole.as_str(), before(&whole, 2), before(&whole, 1)];
+        let font = FontId::proportional(theme::SMALL_TEXT);
+        let in_one = shorter.into_iter().find(|words| text::width(ui, words, &font) <= room);
+        let shown = if frame.height() < LOW { in_one.unwrap_or(shorter[2]) } else { shorter[0] };
+        words(ui, shown, room, palette.strong())
+    });
     let of_budget = budget.map(|_| words(ui, &budget_words(plan), frame.width() - theme::GAP * 2.0, palette.budget));
     let names = phase_names(ui, timeline, transform, palette);
     let wanted = Words {
@@ -47,6 +60,7 @@ pub(super) fn draw(ui: &Ui, (plan, pass): (&Plan, Pass), scale: Scale, transform
         peak: tip.zip(of_peak.as_ref().map(|galley| galley.size())),
         budget: of_budget.as_ref().map(|galley| galley.size()),
         phases: names.iter().map(|(middle, galley)| (*middle, galley.size())).collect(),
+        hills: hills(timeline, outline.map(|plan| plan.timeline(pass)), transform),
     };
     let found = wanted.places();
     let painter = ui.painter_at(frame);
@@ -75,6 +89,25 @@ pub(super) fn draw(ui: &Ui, (plan, pass): (&Plan, Pass), scale: Scale, transform
         let rects = found.phases.iter().flatten().copied().chain(found.peak).chain(found.budget);
         data.insert_temp::<super::Seen>(super::seen_id(), (wanted.lines, rects.collect()));
     });
+}
+
+/// How high on screen what is filled reaches, and the outline beside it, in a few columns.
+fn hills(own: &Timeline, outline: Option<&Timeline>, transform: &PlotTransform) -> Vec<(f32, f32)> {
+    let frame = *transform.frame();
+    let count = (frame.width() / COLUMN) as usize;
+    let edge = |i: usize| frame.left() + frame.width() * i as f32 / count as f32;
+    let op = |x: f32| transform.value_from_position(pos2(x, frame.top())).x.max(0.0) as usize;
+    let highest = |timeline: &Timeline, from: usize, to: usize| {
+        let (from, to) = (from.min(timeline.points.len()), (to + 1).min(timeline.points.len()));
+        timeline.points[from..to].iter().map(|point| point.live).max().unwrap_or_default()
+    };
+    let column = |i: usize| {
+        let (from, to) = (op(edge(i)), op(edge(i + 1)));
+        let other = outline.map(|outline| highest(outline, from, to)).unwrap_or_default();
+        let live = highest(own, from, to).max(other);
+        (edge(i + 1), transform.position_from_point(&PlotPoint::new(0.0, live.as_mib())).y)
+    };
+    (0..count).map(column).collect()
 }
 
 /// How high on screen the memory of the ops below some words reaches.
@@ -113,6 +146,11 @@ fn at_peak(plan: &Plan, pass: Pass, frame: Rect) -> String {
     }
 }
 
+/// The first parts of words that are told apart by points.
+fn before(words: &str, parts: usize) -> &str {
+    words.match_indices(" · ").nth(parts - 1).map_or(words, |(end, _)| &words[..end])
+}
+
 /// What the budget counts beyond the tensors at the peak: `+ 480 MiB context + 412 MiB slack = 23.5 GiB of the budget`.
 fn counted_besides(plan: &Plan, pass: Pass) -> Option<String> {
     let live = plan.timeline(pass).peak();
@@ -127,12 +165,11 @@ fn counted_besides(plan: &Plan, pass: Pass) -> Option<String> {
 
 /// The budget in words; on a GPU what it leaves to tensors.
 fn budget_words(plan: &Plan) -> String {
+    let limit = Limit::of(plan);
+    let words = format!("{} {}", limit.whose, format::size(limit.bytes));
     match plan.target.profile() {
-        None => format!("budget {}", format::size(plan.budget)),
-        Some(card) => {
-            let room = plan.budget.saturating_sub(card.context);
-            format!("budget {} less {} context: {room}", format::size(plan.budget), card.context)
-        }
+        None => words,
+        Some(card) => format!("{words} less {} context: {}", card.context, limit.room(plan)),
     }
 }
 

@@ -27,6 +27,8 @@ pub(super) struct Words {
     pub(super) budget: Option<Vec2>,
     /// For each phase that has room for its name, the middle, and the size of the name.
     pub(super) phases: Vec<(f32, Vec2)>,
+    /// The hills that are drawn, in columns from left to right: where each ends, and how high on screen it reaches.
+    pub(super) hills: Vec<(f32, f32)>,
 }
 
 /// Where it stands.
@@ -62,18 +64,40 @@ impl Words {
         Places { peak, budget, phases: self.along_the_top(&taken) }
     }
 
-    /// Next to the peak, as near to its height as no line is.
+    /// Next to the peak, as near to its height as no line is, or above it: where they hide nothing of a hill.
     fn beside_peak(&self, tip: Pos2, size: Vec2) -> Rect {
         let frame = self.frame;
-        let left = if is_left_of(frame, tip) { tip.x - BESIDE - size.x } else { tip.x + BESIDE };
+        let (before, behind) = (tip.x - BESIDE - size.x, tip.x + BESIDE);
+        let (left, other) = if is_left_of(frame, tip) { (before, behind) } else { (behind, before) };
         // Below the top, however high the peak is.
         let alone = (tip.y - size.y).max(frame.top() + 1.0);
         let beside_lines = self.lines.iter().flat_map(|line| [line - CLEAR - size.y, line + CLEAR]);
         let mut tops: Vec<f32> = std::iter::once(alone).chain(beside_lines).collect();
         tops.sort_by(|a, b| (a - alone).abs().total_cmp(&(b - alone).abs()));
-        let at = |top: f32| Rect::from_min_size(pos2(left, top), size);
-        let place = tops.into_iter().map(at).find(|place| self.is_free(*place, &[]));
-        place.unwrap_or_else(|| at(alone))
+        let at = |left: f32, top: f32| Rect::from_min_size(pos2(left, top), size);
+        let over = tip.y - ARROW.y - CLEAR - size.y;
+        let middle = (tip.x - size.x / 2.0).min(frame.right() - CLEAR - size.x).max(frame.left() + CLEAR);
+        let sides = [left, other].map(|left| tops.iter().map(move |top| at(left, *top)));
+        let above = [middle, left, other].map(|left| at(left, over));
+        let [own, across] = sides;
+        let places: Vec<Rect> = own.chain(across).chain(above).filter(|place| self.is_free(*place, &[])).collect();
+        let clear = places.iter().find(|place| self.hidden(**place) <= 0.0);
+        // Where each hides something, the one that hides the least.
+        let least = || places.iter().min_by(|a, b| self.hidden(**a).total_cmp(&self.hidden(**b)));
+        clear.or_else(least).copied().unwrap_or_else(|| at(left, alone))
+    }
+
+    /// How far a place reaches into the hills below it.
+    fn hidden(&self, place: Rect) -> f32 {
+        let mut from = self.frame.left();
+        let mut depth = 0.0f32;
+        for (end, top) in &self.hills {
+            if *end > place.left() && from < place.right() {
+                depth = depth.max(place.bottom() - top);
+            }
+            from = *end;
+        }
+        depth
     }
 
     /// Above a line or below it, at either end.
@@ -132,6 +156,7 @@ mod tests {
             peak: Some((frame.min + tip.to_vec2(), vec2(150.0, LINE))),
             budget: Some(vec2(90.0, LINE)),
             phases: vec![middle(0.2), middle(0.6), middle(0.9)],
+            hills: Vec::new(),
         }
     }
 
@@ -173,6 +198,19 @@ mod tests {
         assert_eq!(overlaps(&words, &places), [""; 0]);
         assert_eq!(places.budget.expect("room").bottom(), 100.0 + 13.0, "above its line");
         assert_eq!(places.phases[0].expect("room").top(), 100.0 + NAMES);
+    }
+
+    #[test]
+    fn the_words_at_a_peak_hide_nothing_of_a_hill() {
+        // A peak so near to the top that words beside it lie on what is beside it.
+        let high = words(vec2(600.0, 300.0), &[], pos2(400.0, 10.0));
+        let alone = high.places().peak.expect("a peak");
+        assert_eq!((alone.right(), alone.top()), (440.0 - BESIDE, 101.0));
+        let hills = vec![(446.0, 112.0), (640.0, 300.0)];
+        let peak = Words { hills, ..high.clone() }.places().peak.expect("a peak");
+        assert_eq!((peak.left(), peak.top()), (440.0 + BESIDE, 101.0), "on the side that falls off");
+        let hills = vec![(640.0, 112.0)];
+        assert_eq!(Words { hills, ..high }.places().peak, Some(alone), "hidden on either side: as it would stand");
     }
 
     proptest! {

@@ -4,7 +4,7 @@
 use eframe::egui::{FontId, Pos2, Rect, Stroke, Ui, Vec2, pos2};
 use egui_plot::{PlotPoint, PlotTransform};
 
-use super::{Dot, RING, smaller::Smaller};
+use super::{ACTIVE, Dot, RING, smaller::Smaller};
 use crate::{
     session::{RunKey, Session},
     theme,
@@ -16,8 +16,8 @@ const NAMES: usize = 40;
 /// Letters of a whole name, and of a short one.
 const LETTERS: [usize; 2] = [64, 26];
 
-/// Draws them: the run that is looked at first, then those that nothing beats. `lines` are the lines of the picture that no
-/// name may touch.
+/// Draws them: runs that nothing beats first. A click changes the colour of a name and not its place. `lines` are the lines of
+/// the picture that no name may touch.
 pub(super) fn draw(
     ui: &Ui,
     session: &Session,
@@ -30,29 +30,28 @@ pub(super) fn draw(
     let painter = ui.painter_at(frame);
     let palette = theme::palette(ui);
     let place = |dot: &Dot<'_>| transform.position_from_point(&PlotPoint::new(dot.at[0], dot.at[1]));
-    let radius = |dot: &Dot<'_>| theme::POINT_RADIUS + if dot.run.key == shown { RING } else { 0.0 };
-    let around = |dot: &Dot<'_>| Rect::from_center_size(place(dot), Vec2::splat(radius(dot) * 2.0));
+    // Each as large as while it trains and is looked at: no name moves when that begins.
+    let radius = theme::POINT_RADIUS + ACTIVE + RING;
+    let around = |dot: &Dot<'_>| Rect::from_center_size(place(dot), Vec2::splat(radius * 2.0));
     let small = |smaller: &Smaller<'_>| transform.position_from_point(&PlotPoint::new(smaller.at[0], smaller.at[1]));
     let rooms = dots.iter().map(around).chain(smaller.iter().map(|smaller| Smaller::around(small(smaller))));
     let mut places = Places::new(frame, rooms.collect());
     lines.iter().for_each(|[from, to]| places.line(*from, *to));
     let in_view = dots.iter().enumerate().filter(|(_, dot)| dot.in_focus && frame.contains(place(dot)));
     let mut order: Vec<(usize, &Dot<'_>)> = in_view.collect();
-    order.sort_by_key(|(_, dot)| (dot.run.key != shown, !dot.is_best, dot.run.key));
+    order.sort_by_key(|(_, dot)| (!dot.is_best, dot.run.key));
     for (index, dot) in order.into_iter().take(NAMES) {
         let color = if dot.run.key == shown { palette.strong() } else { palette.weak() };
         let number = dot.run.short_label();
         let is_one = dots.iter().filter(|other| other.run.short_label() == number).count() == 1;
         for text in texts(&number, &session.short_name(dot.run), is_one) {
             let galley = painter.layout_no_wrap(text, FontId::proportional(theme::SMALL_TEXT), color);
-            let Some((rect, has_line)) = places.place(index, galley.size()) else { continue };
-            if has_line {
-                let (point, end) = (place(dot), rect.clamp(place(dot)));
-                let start = point + (end - point).normalized() * radius(dot);
-                painter.line_segment([start, end], Stroke::new(0.8, palette.weak()));
+            let Some((rect, leader)) = places.place(index, galley.size()) else { continue };
+            if let Some(leader) = leader {
+                painter.line_segment(leader, Stroke::new(0.8, palette.weak()));
             }
             painter.galley(pos2(rect.left(), rect.top()), galley, color);
-            places.take(rect);
+            places.take(rect, leader);
             break;
         }
     }
@@ -60,9 +59,9 @@ pub(super) fn draw(
     for (index, smaller) in smaller.iter().enumerate().filter(|(_, smaller)| frame.contains(small(smaller))) {
         let font = FontId::proportional(theme::SMALL_TEXT);
         let galley = painter.layout_no_wrap(smaller.name(), font, palette.weak());
-        if let Some((rect, false)) = places.place(dots.len() + index, galley.size()) {
+        if let Some((rect, None)) = places.place(dots.len() + index, galley.size()) {
             painter.galley(pos2(rect.left(), rect.top()), galley, palette.weak());
-            places.take(rect);
+            places.take(rect, None);
         }
     }
 }

@@ -14,6 +14,10 @@ impl RunRecord {
         (self.train, self.test, self.trail, self.last) = (train, test, trail, last);
         (self.steps_secs, self.measured_step) = (earlier.steps_secs, earlier.measured_step);
         (self.peak_load, self.best_accuracy) = (earlier.peak_load, earlier.best_accuracy);
+        if let Some(resumed) = self.plan.as_ref().and_then(|plan| plan.resolved.resumed()) {
+            // As it is kept: the best of the tests that are done again counts once it is reached again.
+            self.best_of_tests(self.test.steps.partition_point(|known| *known <= resumed.step as f64));
+        }
         self.is_behind = true;
     }
 
@@ -43,17 +47,22 @@ impl RunRecord {
         for curve in [&mut train.learning_rate, &mut train.live, &mut train.reserved, &mut train.process] {
             curve.keep(count);
         }
+        let count = before(&self.test.steps);
+        self.best_of_tests(count);
         let test = &mut self.test;
-        let count = before(&test.steps);
-        if count < test.steps.len() {
-            // The best result of a test that is done again no longer counts.
-            self.best_accuracy = test.accuracy.values()[..count].iter().copied().reduce(f32::max).map(f64::from);
-        }
         test.steps.truncate(count);
         test.secs.truncate(count);
         test.loss.keep(count);
         test.accuracy.keep(count);
         self.trail.truncate(count);
+    }
+
+    /// Has the best of its first `count` tests: that of a test that is done again is no best any more.
+    fn best_of_tests(&mut self, count: usize) {
+        if count < self.test.steps.len() {
+            let known = self.test.accuracy.values()[..count].iter().copied();
+            self.best_accuracy = known.reduce(f32::max).map(f64::from);
+        }
     }
 }
 

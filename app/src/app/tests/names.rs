@@ -1,0 +1,124 @@
+//! What is known of a run stays with it: its number, what was found of its model, and which run the panes speak of.
+
+use egui_kittest::kittest::NodeT;
+
+use super::{
+    runs::{ask, close, folder, keys, on, show, train},
+    *,
+};
+use crate::{
+    command::{Action, RunsAction, UiCommand},
+    view::TryPart,
+};
+
+fn send(window: &mut Window, action: Action) {
+    window.state_mut().as_mut().expect("drawn").sender.send(action);
+    window.run_steps(3);
+}
+
+fn labels(window: &Window) -> Vec<String> {
+    app(window).state.session.all().map(crate::session::RunRecord::label).collect()
+}
+
+#[test]
+fn what_was_found_of_a_model_is_there_again_when_its_run_is_looked_at_again() {
+    let store = folder();
+    let mut window = on(&store, digits());
+    show(&mut window, Pane::TryOut);
+    train(&mut window);
+    until(&mut window, |app| app.state.shown_run().is_some_and(|run| run.kept.is_some()));
+    let [first] = keys(&window).try_into().expect("one run");
+    ask(&mut window, RunsAction::Pick(vec![first.clone()]));
+    window.get_by_role_and_label(Role::Button, "Test").click();
+    until(&mut window, |app| app.state.trial.evaluation.is_some());
+    window.get_by_role_and_label(Role::Button, "Your own").click();
+    window.run_steps(2);
+    train(&mut window);
+    let state = &app(&window).state;
+    assert!(state.trial.evaluation.is_none(), "of the second run nothing is known");
+    let front = state.runs.front().map(|row| row.run.key.clone());
+    assert!(front.is_some_and(|front| front != first), "the pane of runs speaks of the run that began");
+    let key = state.session.own(&first).expect("of this sitting").key;
+    send(&mut window, Action::ShowRun(key));
+    assert!(app(&window).state.trial.evaluation.is_some(), "it was tested");
+    assert_eq!(app(&window).view.try_out.part, TryPart::Picture);
+    assert!(window.query_by_label_contains("Not tested").is_none());
+}
+
+#[test]
+fn a_number_is_that_of_one_run_for_good_and_none_is_used_up() {
+    let store = folder();
+    let mut window = on(&store, digits());
+    train(&mut window);
+    let present = app(&window).state.document.experiment.clone();
+    let over = Experiment { budget: Bytes::kib(60), ..present.clone() };
+    send(&mut window, Action::Adopt(Box::new(over)));
+    until(&mut window, |app| app.state.plan().is_some());
+    send(&mut window, Action::Ui(UiCommand::TrainAnyway));
+    until(&mut window, |app| app.state.notice.is_some());
+    let refused = app(&window).state.session.runs().len() - 1;
+    send(&mut window, Action::Adopt(Box::new(present)));
+    until(&mut window, |app| app.state.plan().is_some());
+    let highest = 2 + refused;
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
+    until(&mut window, |app| app.state.session.runs().len() == highest);
+    until(&mut window, |app| app.state.session.active().is_none() && app.state.runs.rows().len() == highest);
+    assert_eq!(labels(&window).last(), Some(&format!("Run {highest}")));
+    close(window);
+    let mut window = on(&store, digits());
+    let first = keys(&window).last().expect("kept").clone();
+    ask(&mut window, RunsAction::Pick(vec![first]));
+    until(&mut window, |app| app.state.session.all().count() == 1);
+    assert_eq!(labels(&window), ["Run 1"], "it keeps its number");
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
+    until(&mut window, |app| app.state.session.latest().is_some_and(|run| run.summary.is_some()));
+    until(&mut window, |app| app.state.runs.rows().len() == highest + 1);
+    assert_eq!(labels(&window).last(), Some(&format!("Run {}", highest + 1)), "the numbers go on");
+}
+
+#[test]
+fn a_run_that_was_told_to_stop_says_so() {
+    let mut window = window(digits());
+    window.get_by_role_and_label(Role::Button, "Step").click();
+    until(&mut window, |app| matches!(app.state.session.latest().map(|run| &run.status), Some(Status::Paused)));
+    // As it is while a long step ends.
+    window.state_mut().as_mut().expect("drawn").state.is_stopping = true;
+    window.run_steps(2);
+    assert!(window.query_by_label("stops after this step").is_some());
+    assert!(window.get_by_role_and_label(Role::Button, "Stop").accesskit_node().is_disabled());
+    send(&mut window, Action::Ui(UiCommand::Stop));
+    until(&mut window, |app| app.state.session.active().is_none());
+    assert!(!app(&window).state.is_stopping && window.query_by_label("stops after this step").is_none());
+}
+
+#[test]
+fn a_window_with_room_for_one_pane_shows_the_one_that_was_looked_at() {
+    let mut window = window(digits());
+    show(&mut window, Pane::Compare);
+    window.get_by_role_and_label(Role::Button, "One step").click();
+    window.run_steps(3);
+    window.set_size(vec2(640.0, 400.0));
+    window.run_steps(3);
+    let list = window.get_by_role_and_label(Role::ComboBox, "Pane");
+    assert_eq!(list.value().as_deref(), Some("One step"));
+}
+
+#[test]
+fn the_picture_of_a_step_keeps_its_place_with_a_pin_and_without() {
+    let shipped = crate::presets::shipped();
+    let lesson = shipped.iter().find(|preset| preset.name == "cnn-shapes-checkpoint").expect("it ships");
+    let mut window = window(lesson.experiment.clone());
+    for size in [[1280.0, 800.0], [853.0, 533.0], [640.0, 400.0]] {
+        window.set_size(size.into());
+        show(&mut window, Pane::Step);
+        let place = |window: &Window| window.get_by_label_contains("Predicted memory of one step").rect();
+        let before = place(&window);
+        send(&mut window, Action::Ui(UiCommand::Pin));
+        assert_eq!(place(&window), before, "{size:?}: pinned");
+        window.get_by_role_and_label(Role::Button, "Before").click();
+        window.run_steps(3);
+        assert_eq!(place(&window), before, "{size:?}: before");
+        send(&mut window, Action::Ui(UiCommand::Pin));
+        assert_eq!(place(&window), before, "{size:?}: as it was");
+    }
+}

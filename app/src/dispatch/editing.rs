@@ -1,0 +1,87 @@
+//! Changes of the experiment in hand, and steps back and forth among them.
+
+use std::time::Instant;
+
+use eframe::egui;
+use plimsoll_engine::Experiment;
+
+use super::Dispatcher;
+use crate::{
+    command::UiCommand,
+    format,
+    state::{Level, State},
+};
+
+impl Dispatcher<'_> {
+    /// Makes `experiment` the one in hand, as `control` changed it.
+    pub(super) fn edit(&mut self, control: &'static str, mut experiment: Experiment) {
+        // The number of the present press tells one drag from the next.
+        let press = self.ctx.input(|input| {
+            let start = input.pointer.press_start_time()?;
+            input.pointer.any_down().then_some(start.to_bits())
+        });
+        let State { document, budgets, machine, .. } = &mut *self.state;
+        if control == "whole" && experiment.title != document.experiment.title {
+            // Settings of a run of another experiment.
+            budgets.closing(&document.experiment);
+        }
+        if control == "device" {
+            experiment.budget = budgets.moving(&document.experiment, &experiment.device, machine);
+        }
+        document.changes(control, press, Instant::now());
+        let before = std::mem::replace(&mut document.experiment, experiment);
+        self.say_what_followed(control, &before);
+        self.changed();
+    }
+
+    /// A model and its data go together, and a device and its budget: who changes the one and gets the other is told.
+    fn say_what_followed(&mut self, control: &str, before: &Experiment) {
+        let now = &self.state.document.experiment;
+        let model = (control == "data.kind" && now.model.kind != before.model.kind).then_some("model");
+        let data = (control == "model.kind" && now.data.kind != before.data.kind).then_some("data");
+        if let Some(other) = model.or(data) {
+            let learned = now.model.kind.task().name();
+            self.toasts.info(format!("The {other} changed as well: now both are about {learned}."));
+        }
+        if control == "device" && now.budget != before.budget {
+            let device = format::device(&now.device);
+            let text = format!("The budget changed as well: {} for {device}", now.budget);
+            self.toasts.info(text.as_str());
+            self.state.log.add(Level::Note, text);
+        }
+    }
+
+    /// Makes a whole configuration the present one, as an edit that can be undone.
+    pub(super) fn adopt(&mut self, experiment: Experiment) {
+        if experiment != self.state.document.experiment {
+            self.edit("whole", experiment);
+        }
+    }
+
+    /// The same with the settings of a kept run, which are there as long as the run is.
+    pub(super) fn adopt_kept(&mut self, mut experiment: Experiment) {
+        // A run of its own finds its ranks itself: its weights may be others by now.
+        experiment.low_rank.ranks.clear();
+        self.state.document.loads(&experiment);
+        self.adopt(experiment);
+    }
+
+    /// A step back or forth.
+    pub(super) fn travel(&mut self, command: UiCommand) {
+        if command == UiCommand::Undo && self.state.deleted_last() {
+            return self.restore_runs();
+        }
+        // A list that is open would be chosen from in the experiment before.
+        egui::Popup::close_all(self.ctx);
+        let document = &mut self.state.document;
+        let moved = match command {
+            UiCommand::Undo => document.history.undo(&mut document.experiment),
+            _ => document.history.redo(&mut document.experiment),
+        };
+        if moved {
+            self.changed();
+        } else {
+            self.travel_between_documents(command == UiCommand::Undo);
+        }
+    }
+}
