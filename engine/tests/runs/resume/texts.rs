@@ -84,7 +84,7 @@ fn another_tokenizer_or_template_is_noticed() {
     (experiment.batch.micro, experiment.run.steps) = (3, Some(1));
     let kept = folder.path().join("kept");
     let start = |experiment: &Experiment, at: &str| Start {
-        keep: Keep::in_folder(&folder.path().join(at)),
+        keep: Keep::in_folder(folder.path().join(at)),
         ..Start::new(experiment.clone())
     };
     assert!(matches!(end(start(&experiment, "kept")), Outcome::Finished));
