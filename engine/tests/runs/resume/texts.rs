@@ -81,10 +81,10 @@ fn another_tokenizer_or_template_is_noticed() {
     (experiment.data.kind, experiment.data.length) = (DataKind::Jsonl, 4);
     experiment.data.path = Some(lines.path().to_owned());
     experiment.data.tokenizer = Some(folder.path().to_owned());
-    experiment.run.steps = Some(1);
+    (experiment.batch.micro, experiment.run.steps) = (3, Some(1));
     let kept = folder.path().join("kept");
     let start = |experiment: &Experiment, at: &str| Start {
-        keep: Keep::in_folder(&folder.path().join(at)),
+        keep: Keep::in_folder(folder.path().join(at)),
         ..Start::new(experiment.clone())
     };
     assert!(matches!(end(start(&experiment, "kept")), Outcome::Finished));
