@@ -75,7 +75,7 @@ pub(crate) fn verdict_words(plan: &Plan) -> String {
     match plan.verdict() {
         Verdict::Fits { headroom } => match Limit::of(plan) {
             Limit { whose: "machine", bytes } => {
-                format!("Fits: {load} of {bytes} that this machine has, {} headroom", bytes.saturating_sub(load))
+                format!("Fits: {load} of {bytes} that this machine can give, {} headroom", bytes.saturating_sub(load))
             }
             Limit { .. } => format!("Fits: {load} of {budget}, {headroom} headroom"),
         },
