@@ -172,8 +172,8 @@ pub fn read(path: &Path, file: &File, words: Words) -> Result<Header> {
     let mut length = [0; 8];
     file.seek(SeekFrom::Start(0)).map_err(|error| unreadable(path, &error))?;
     file.read_exact(&mut length).map_err(|error| unreadable(path, &error))?;
-    if let Some(what) = mistaken(length) {
-        return Err(foreign(format!("is no safetensors file, but {what}")));
+    if let Some(what) = mistaken(path) {
+        return Err(foreign(format!("is not a safetensors file, but {what}")));
     }
     let length = u64::from_le_bytes(length);
     if length > size - 8 || length > MOST {
@@ -194,9 +194,13 @@ pub fn read(path: &Path, file: &File, words: Words) -> Result<Header> {
 }
 
 /// What a file is by its first bytes, if that is not what its name says.
-fn mistaken(first: [u8; 8]) -> Option<&'static str> {
+fn mistaken(path: &Path) -> Option<&'static str> {
+    const POINTER: &[u8] = b"version https://git-lfs";
+    let mut first = [0; POINTER.len()];
+    // A shorter file ends in zeros.
+    File::open(path).and_then(|mut file| file.read(&mut first)).ok()?;
     match first {
-        [b'v', b'e', b'r', b's', b'i', b'o', b'n', b' '] => {
+        _ if first == POINTER => {
             Some("a pointer of Git LFS to one, which stands for the file until it is fetched (git lfs pull)")
         }
         [b'<', b'!' | b'h' | b'H', ..] => Some("a page of the web, fetched in its place: fetch the file itself"),

@@ -1,6 +1,9 @@
 //! Runs that lose channels: what they take before and after, what is saved, and that a saved run goes on.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use candle_core::{Device, Tensor, safetensors};
 use plimsoll_engine::{
@@ -173,6 +176,28 @@ fn a_residual_chain_loses_the_same_channels_everywhere() {
     assert!(seen.losses.iter().all(|loss| loss.is_finite()));
 }
 
+/// A checkpoint of a run that was stopped once it had saved after `stop` steps: a run that came to its end before it read the
+/// command is begun again.
+fn stopped(experiment: &Experiment, stop: u64, folder: &Path) -> PathBuf {
+    let steps = experiment.run.steps.expect("a run of some steps");
+    for attempt in 0..20 {
+        let folder = folder.join(attempt.to_string());
+        std::fs::create_dir(&folder).expect("a folder");
+        let trainer = Trainer::new(|| {});
+        let start = Start { keep: Keep::in_folder(&folder), ..Start::new(experiment.clone()) };
+        trainer.send(Command::Start(Box::new(start)));
+        loop {
+            match trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on") {
+                Event::Saved { step, .. } if step == stop => trainer.send(Command::Stop),
+                Event::Ended { summary, .. } if summary.steps < steps => return folder.join("last.safetensors"),
+                Event::Ended { .. } => break,
+                _ => {}
+            }
+        }
+    }
+    panic!("it always came to its end before it stopped");
+}
+
 #[test]
 fn a_run_goes_on_to_the_same_bits_before_and_after_its_channels_went() {
     for (kind, precision, update) in [
@@ -187,17 +212,7 @@ fn a_run_goes_on_to_the_same_bits_before_and_after_its_channels_went() {
             // A run of as many steps, with a checkpoint on the way.
             let mut short = experiment.clone();
             short.run.save_every = stop;
-            let trainer = Trainer::new(|| {});
-            let start = Start { keep: Keep::in_folder(folder.path()), ..Start::new(short.clone()) };
-            trainer.send(Command::Start(Box::new(start)));
-            loop {
-                match trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on") {
-                    Event::Saved { step, .. } if step == stop => trainer.send(Command::Stop),
-                    Event::Ended { .. } => break,
-                    _ => {}
-                }
-            }
-            let last = folder.path().join("last.safetensors");
+            let last = stopped(&short, stop, folder.path());
             let checkpoint = plimsoll_engine::train::Checkpoint::open(&last).expect("it was saved");
             let done = checkpoint.step() as usize;
             let trainer = Trainer::new(|| {});

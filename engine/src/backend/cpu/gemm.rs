@@ -4,6 +4,7 @@
 //! buffers are small. Narrow operands are converted a block at a time, and sums are rounded once, on store. Where the processor
 //! multiplies bf16, those operands are not converted, and a tile is multiplied here.
 
+mod operand;
 mod paired;
 mod row;
 pub(in crate::backend) mod tiling;
@@ -12,16 +13,18 @@ use std::ops::Range;
 
 use half::bf16;
 
+pub(super) use self::operand::{Matrix, Operand, copied};
 pub(in crate::backend) use self::row::is_row;
 use self::{
+    operand::TransposedOperand,
     paired::Paired,
     row::row_product,
     tiling::{GemmTiling, Layout, Product, TileLimits},
 };
 use super::{
-    convert::{add_down, down, turn, up},
+    convert::{add_down, down},
     float::{Accumulator, Float},
-    matrix::{MatMut, MatRef, multiply},
+    matrix::{MatMut, multiply},
     parallel,
     scratch::Scratch,
 };
@@ -92,107 +95,6 @@ pub(super) fn paired<'a, T: Float>(a: &'a [T], b: &'a [T]) -> Option<[&'a [bf16]
     T::paired(a).zip(T::paired(b)).filter(|_| are_pairs_multiplied()).map(<[_; 2]>::from)
 }
 
-/// One side of a product: gives blocks, in place or copied into `room`, always in the same layout.
-pub(super) trait Operand<A>: Sync {
-    /// The layout of blocks, with which the plan was made.
-    fn layout(&self) -> Layout;
-    /// The block of some rows and columns.
-    fn block<'s>(&'s self, rows: Range<usize>, columns: Range<usize>, room: &'s mut [A]) -> MatRef<'s, A>;
-}
-
-/// A matrix in memory.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Matrix<'a, T> {
-    elements: &'a [T],
-    stride: usize,
-    transposed: bool,
-}
-
-impl<'a, T> Matrix<'a, T> {
-    /// `[rows, stride]`, or its transpose, stored `[columns, stride]`.
-    pub(super) fn new(elements: &'a [T], stride: usize, transposed: bool) -> Self {
-        Self { elements, stride, transposed }
-    }
-
-    /// The block of some rows and columns, where it lies.
-    fn in_place(self, rows: Range<usize>, columns: Range<usize>) -> MatRef<'a, T> {
-        let (outer, inner) = if self.transposed { (columns, rows) } else { (rows, columns) };
-        let from = (outer.start * self.stride + inner.start).min(self.elements.len());
-        let stored = MatRef::new(&self.elements[from..], [outer.len(), inner.len()], self.stride);
-        if self.transposed { stored.transposed() } else { stored }
-    }
-}
-
-impl<'a, T: Float> Matrix<'a, T> {
-    /// The block of some rows and columns, in place or converted into `room`.
-    pub(super) fn view<'s>(
-        self,
-        rows: Range<usize>,
-        columns: Range<usize>,
-        room: &'s mut [T::Acc],
-    ) -> MatRef<'s, T::Acc>
-    where
-        'a: 's,
-    {
-        if let Some(elements) = T::direct(self.elements) {
-            return Matrix::new(elements, self.stride, self.transposed).in_place(rows, columns);
-        }
-        let (outer, inner) = if self.transposed { (columns, rows) } else { (rows, columns) };
-        let extents = [outer.len(), inner.len()];
-        for (to, i) in room.chunks_exact_mut(inner.len()).zip(outer) {
-            let start = i * self.stride + inner.start;
-            up(&self.elements[start..start + inner.len()], to);
-        }
-        let stored = MatRef::new(room, extents, extents[1]);
-        if self.transposed { stored.transposed() } else { stored }
-    }
-}
-
-impl<T: Float> Operand<T::Acc> for Matrix<'_, T> {
-    fn layout(&self) -> Layout {
-        Layout::of(T::DIRECT, self.transposed)
-    }
-
-    fn block<'s>(&'s self, rows: Range<usize>, columns: Range<usize>, room: &'s mut [T::Acc]) -> MatRef<'s, T::Acc> {
-        self.view(rows, columns, room)
-    }
-}
-
-impl Operand<bf16> for Matrix<'_, bf16> {
-    fn layout(&self) -> Layout {
-        Layout::of(true, self.transposed)
-    }
-
-    fn block<'s>(&'s self, rows: Range<usize>, columns: Range<usize>, _: &'s mut [bf16]) -> MatRef<'s, bf16> {
-        self.in_place(rows, columns)
-    }
-}
-
-/// The transpose of a matrix stored `[columns, stride]`, made a block at a time.
-///
-/// The crate packs such an operand by reading a column of 64 rows at once; rows whose distance is a large power of two
-/// then push each other out of the cache.
-#[derive(Debug, Clone, Copy)]
-struct TransposedOperand<'a, A>(Matrix<'a, A>);
-
-impl<A: Accumulator> Operand<A> for TransposedOperand<'_, A> {
-    fn layout(&self) -> Layout {
-        Layout::CopiedRows
-    }
-
-    fn block<'s>(&'s self, rows: Range<usize>, columns: Range<usize>, room: &'s mut [A]) -> MatRef<'s, A> {
-        let extents = [rows.len(), columns.len()];
-        let from = &self.0.elements[columns.start * self.0.stride + rows.start..];
-        turn(from, self.0.stride, [columns.len(), rows.len()], room);
-        copied(room, extents)
-    }
-}
-
-/// A block that was copied row after row.
-pub(super) fn copied<A>(room: &[A], extents: [usize; 2]) -> MatRef<'_, A> {
-    MatRef::new(room, extents, extents[1])
-}
-
 /// The result of a product.
 pub(super) struct Target<'a, W> {
     /// The matrix.
@@ -252,12 +154,12 @@ pub(super) fn matmul<T: Float, W: Float<Acc = T::Acc>>(p: &MatMul, a: &[T], b: &
         let (a, b) = (Matrix::new(a, a_stride, p.transpose_a), Matrix::new(b, b_stride, p.transpose_b));
         return run_paired(&plan, &a, &b, target);
     }
-    let (a, b) = (Matrix::new(a, a_stride, p.transpose_a), Matrix::new(b, b_stride, p.transpose_b));
-    match T::direct(b.elements) {
+    let left = Matrix::new(a, a_stride, p.transpose_a);
+    match T::direct(b) {
         Some(elements) if turns(p, arithmetic) => {
-            run(&plan, &a, &TransposedOperand(Matrix::new(elements, b.stride, true)), target);
+            run(&plan, &left, &TransposedOperand(Matrix::new(elements, b_stride, true)), target);
         }
-        _ => run(&plan, &a, &b, target),
+        _ => run(&plan, &left, &Matrix::new(b, b_stride, p.transpose_b), target),
     }
 }
 

@@ -129,7 +129,7 @@ fn a_field_that_cannot_be_is_named_with_its_mend() {
 fn what_is_no_configuration_is_refused_in_words() {
     let said = |text: &str| parse(text, "config.json").expect_err(text).to_string();
     assert!(said("{\"model_type\": \"gpt2\",\n \"n_embd\" 3}").starts_with("config.json (line 2, column"), "a place");
-    assert!(said("[1, 2]").contains("no object of fields"));
+    assert!(said("[1, 2]").contains("not an object of fields"));
     assert_eq!(said(" \n"), "config.json: is empty; a model's config.json is one object of fields");
     assert!(said("{\n").starts_with("config.json (line 2, column 1): is not JSON"), "{}", said("{\n"));
     assert!(said("{\"model_type\": 5}").contains("(model_type): 5 is no text in double quotes; the kinds are gpt2"));

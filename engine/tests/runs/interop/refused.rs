@@ -133,7 +133,7 @@ fn every_part_of_a_fused_layer_is_named_by_what_is_wrong_with_it() {
     let fitted = Fitted::open(&at("out/model.safetensors"), &larger, &info(&larger)).unwrap_or_else(|e| panic!("{e}"));
     let caution = fitted.caution().expect("by chance");
     assert!(
-        caution.contains("embedding.weight begins afresh") && caution.contains("head.classes.weight begins"),
+        caution.contains("embedding.weight begins with new values") && caution.contains("head.classes.weight begins"),
         "{caution}"
     );
 }
