@@ -132,7 +132,7 @@ fn what_is_no_configuration_is_refused_in_words() {
     assert!(said("[1, 2]").contains("not an object of fields"));
     assert_eq!(said(" \n"), "config.json: is empty; a model's config.json is one object of fields");
     assert!(said("{\n").starts_with("config.json (line 2, column 1): is not JSON"), "{}", said("{\n"));
-    assert!(said("{\"model_type\": 5}").contains("(model_type): 5 is no text in double quotes; the kinds are gpt2"));
+    assert!(said("{\"model_type\": 5}").contains("(model_type): 5 is not text in double quotes; the kinds are gpt2"));
     assert!(said("{}").contains("is missing, so the file does not say what kind of model it is; the kinds are gpt2"));
     assert!(said("{\"architectures\": [\"T5ForConditionalGeneration\"]}").contains("T5For"));
     assert!(is_config("\u{feff}\n {") && !is_config("version = 1") && !is_config(""));
