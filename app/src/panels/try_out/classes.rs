@@ -94,12 +94,18 @@ impl Grid {
 
     /// The names of the classes, and the share of each that is right.
     fn names(&self, ui: &Ui, names: &[String], answers: &Answers) {
-        let (palette, corner) = (theme::palette(ui), self.corner);
+        let (palette, corner, same) = (theme::palette(ui), self.corner, same_beginning(names));
         for (at, name) in names.iter().enumerate() {
             let middle = (at as f32 + 0.5) * self.side;
             let left = pos2(corner.x - theme::GAP, corner.y + middle);
             self.write(ui, left, Align2::RIGHT_CENTER, name, palette.strong());
-            let short = shortened(ui, name, &self.font, self.side);
+            let short = match shortened(ui, name, &self.font, self.side) {
+                // What all begin with tells none from another.
+                short if short != *name && same > 0 => {
+                    shortened(ui, &format!("…{}", &name[same..]), &self.font, self.side)
+                }
+                short => short,
+            };
             let above = pos2(corner.x + middle, corner.y - theme::GAP / 2.0);
             self.write(ui, above, Align2::CENTER_BOTTOM, &short, palette.strong());
             if short != *name {
@@ -171,6 +177,15 @@ fn colors(ui: &Ui, share: f32, is_right: bool) -> (Color32, Color32) {
     (palette.pane.lerp_to_gamma(full, strength), palette.strong())
 }
 
+/// Bytes that all names begin with, where every name goes on after them.
+fn same_beginning(names: &[String]) -> usize {
+    let Some((first, others)) = names.split_first() else { return 0 };
+    let same = |name: &String| first.char_indices().zip(name.chars()).take_while(|((_, a), b)| a == b).count();
+    let count = others.iter().map(same).min().unwrap_or_default();
+    let shortest = names.iter().map(|name| name.chars().count()).min().unwrap_or_default();
+    first.char_indices().nth(count).filter(|_| count < shortest).map_or(0, |(at, _)| at)
+}
+
 /// A name, or as much of its beginning as has room before a mark that it goes on.
 fn shortened(ui: &Ui, name: &str, font: &FontId, room: f32) -> String {
     let fits = |text: &str| text::width(ui, text, font) <= room;
@@ -182,4 +197,17 @@ fn shortened(ui: &Ui, name: &str, font: &FontId, room: f32) -> String {
         start.pop();
     }
     format!("{start}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::same_beginning;
+
+    #[test]
+    fn what_all_names_begin_with_is_left_out_where_each_goes_on() {
+        let of = |names: &[&str]| same_beginning(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        assert_eq!(of(&["thing 0", "thing 1", "thing 12"]), 6);
+        assert_eq!(of(&["été 1", "été 2"]), "été ".len());
+        assert_eq!([of(&["ring", "rings"]), of(&["cat", "dog"]), of(&["one"]), of(&[])], [0; 4]);
+    }
 }

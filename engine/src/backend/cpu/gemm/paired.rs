@@ -4,7 +4,7 @@
 //! operand is read where it lies, if its rows lie together; the right one is laid out in panels of 32 columns. Products are
 //! exact and sums are those of f32, in another order than where operands are converted, and subnormal numbers count as zero.
 
-use std::{array, ops::Range};
+use std::ops::Range;
 
 use bytemuck::{cast_slice, cast_slice_mut};
 use half::{
@@ -285,7 +285,7 @@ unsafe fn kernel<const ROWS: usize>(
         // SAFETY: both are 64 bytes that any value may have.
         unsafe { std::mem::transmute(x) }
     }
-    let mut found: [[__m512; 2]; ROWS] = array::from_fn(|_| [_mm512_setzero_ps(); 2]);
+    let mut found: [[__m512; 2]; ROWS] = std::array::from_fn(|_| [_mm512_setzero_ps(); 2]);
     for pair in 0..pairs {
         // SAFETY: the panel has 32 words for this pair.
         let b = unsafe { panel.as_ptr().add(pair * PAIRED_COLUMNS) };
