@@ -29,7 +29,7 @@ Examples:
 
 A lock holds bytes: the peak of the run and of each phase, by category. Neither the rates nor the free memory of this
 machine are in them; scratch of the processor depends on its number of threads, which the file states. A preset that is
-a file is written by its path from the lock's folder.")]
+a file, or the folder of a model, is written by its path from the lock's folder.")]
 pub(super) struct Lock {
     /// Preset files, or names of shipped presets
     #[arg(required = true, value_name = "PRESET", add = complete::presets())]
@@ -59,8 +59,10 @@ impl Lock {
             if self.devices.is_empty() { vec![None] } else { self.devices.iter().map(Some).collect() };
         for preset in &self.presets {
             let name = name_in(&folder, preset)?;
+            // As a check names it: the length of a path to weights is among the bytes that a run keeps.
+            let preset = if is_path(&name) { at(&folder, &name) } else { preset.clone() };
             for device in &devices {
-                let choice = Choice::of(preset, device.cloned());
+                let choice = Choice::of(&preset, device.cloned());
                 let resolved = choice.resolve(&machine, |_| {})?;
                 lock::can_be_locked(resolved.experiment())?;
                 let plan = plimsoll_engine::plan::predict(&resolved, &machine)?;
@@ -88,7 +90,8 @@ fn folder_of(lock: &Path) -> PathBuf {
     parent.unwrap_or(Path::new(".")).to_owned()
 }
 
-/// What a lock in `folder` calls a preset: a shipped one by its name, a file by its path from there, which has a slash.
+/// What a lock in `folder` calls a preset: a shipped one by its name, a file or a model's folder by its path from there, which
+/// has a slash.
 fn name_in(folder: &Path, preset: &Path) -> anyhow::Result<String> {
     let shown = preset.display();
     let text = preset.to_str().with_context(|| format!("{shown}: a lock is text, and this path is not UTF-8"))?;
@@ -97,12 +100,18 @@ fn name_in(folder: &Path, preset: &Path) -> anyhow::Result<String> {
             Misuse("a lock names files and shipped presets, which can be read again: `-` cannot".to_owned()).into()
         );
     }
-    if !preset.is_file() {
+    let is_shipped = plimsoll_engine::experiment::shipped::shipped().iter().any(|(name, _)| *name == text);
+    if !preset.is_file() && (is_shipped || !preset.is_dir()) {
         return Ok(text.to_owned());
     }
     let path = |path: &Path| absolute(path).and_then(|path| path.canonicalize().or(Ok(path)));
     let (from, to) = (path(folder)?, path(preset)?);
     Ok(relative(&from, &to).replace('\\', "/"))
+}
+
+/// Whether a lock's name of a preset is a path.
+fn is_path(name: &str) -> bool {
+    name.contains(['/', '\\'])
 }
 
 /// The way from a folder to a file, both without `..` in them; the file itself if there is none.
@@ -175,8 +184,8 @@ impl Check {
         let (machine, folder) = (lock.machine(), folder_of(&self.lock));
         let mut checked = Vec::new();
         for locked in &lock.peaks {
-            let is_file = locked.preset.contains(['/', '\\']);
-            let preset = if is_file { at(&folder, &locked.preset) } else { PathBuf::from(&locked.preset) };
+            let preset =
+                if is_path(&locked.preset) { at(&folder, &locked.preset) } else { PathBuf::from(&locked.preset) };
             let what = || format!("{}: {} on {}", self.lock.display(), locked.preset, locked.device);
             let resolved = Choice::of(&preset, Some(locked.device.clone())).resolve(&machine, |_| {});
             let resolved = resolved.with_context(what)?;
