@@ -1,16 +1,16 @@
 //! A frame at a later moment that nothing else brings: a thread of its own sleeps until then.
 //!
-//! A window under X11 at times forgets the frame that it was asked to draw later, and what should be gone stays until the
-//! pointer moves. What comes from another thread wakes it in any case.
+//! A window under X11 sometimes forgets a frame that was requested for later, so that a message stays until the pointer
+//! moves. A request from another thread always wakes it.
 
 use std::time::Duration;
 
 use eframe::egui;
 
-/// How much later than asked for: by then the window has woken by itself, as a rule.
+/// How much later it rings than asked for: usually the window has woken by itself by then.
 const AFTER: Duration = Duration::from_millis(30);
 
-/// Has a frame drawn in `delay`, or a little later.
+/// Requests a frame in `delay`, or a little later.
 pub(crate) fn ring(ctx: &egui::Context, delay: Duration) {
     let ctx = ctx.clone();
     let wait = move || {

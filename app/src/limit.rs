@@ -5,7 +5,7 @@ use plimsoll_engine::{Bytes, plan::Plan};
 /// What the bar and the timeline draw as the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limit {
-    /// Whose it is, in a word.
+    /// What sets it, in a word.
     pub(crate) whose: &'static str,
     /// Where it is.
     pub(crate) bytes: Bytes,
@@ -22,7 +22,7 @@ impl Limit {
         }
     }
 
-    /// What it leaves to tensors: on a card, the context counts as well.
+    /// What it leaves for tensors: on a card, the context counts against it as well.
     pub(crate) fn room(self, plan: &Plan) -> Bytes {
         self.bytes.saturating_sub(plan.target.profile().map_or(Bytes::ZERO, |card| card.context))
     }
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_past_the_card_or_the_machine_is_no_line() {
+    fn a_budget_past_the_card_or_the_machine_is_not_the_line() {
         let nominal = Machine::nominal();
         let plan = |device: &str, budget| {
             let experiment = Experiment { device: device.to_owned(), budget, ..Experiment::default() };

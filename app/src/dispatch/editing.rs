@@ -22,7 +22,7 @@ impl Dispatcher<'_> {
         });
         let State { document, budgets, machine, .. } = &mut *self.state;
         if control == "whole" && experiment.title != document.experiment.title {
-            // Settings of a run of another experiment.
+            // The settings come from a run of another experiment.
             budgets.closing(&document.experiment);
         }
         if control == "device" {
@@ -34,7 +34,7 @@ impl Dispatcher<'_> {
         self.changed();
     }
 
-    /// A model and its data go together, and a device and its budget: who changes the one and gets the other is told.
+    /// A model and its data go together, and a device and its budget: says so if a change of the one changed the other.
     fn say_what_followed(&mut self, control: &str, before: &Experiment) {
         let now = &self.state.document.experiment;
         let model = (control == "data.kind" && now.model.kind != before.model.kind).then_some("model");
@@ -58,7 +58,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// The same with the settings of a kept run, which are there as long as the run is.
+    /// Adopts the settings of a kept run in the same way; they are there as long as the run is.
     pub(super) fn adopt_kept(&mut self, mut experiment: Experiment) {
         // A run of its own finds its ranks itself: its weights may be others by now.
         experiment.low_rank.ranks.clear();
@@ -66,12 +66,12 @@ impl Dispatcher<'_> {
         self.adopt(experiment);
     }
 
-    /// A step back or forth.
+    /// Undoes or redoes a step.
     pub(super) fn travel(&mut self, command: UiCommand) {
         if command == UiCommand::Undo && self.state.deleted_last() {
             return self.restore_runs();
         }
-        // A list that is open would be chosen from in the experiment before.
+        // A choice in a list that stays open would be made in another experiment.
         egui::Popup::close_all(self.ctx);
         let document = &mut self.state.document;
         let moved = match command {

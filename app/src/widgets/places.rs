@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn no_line_to_a_name_meets_another_point_or_strikes_a_name_through() {
-        // Two points beside each other, and one all but on the first.
+        // Two points side by side, and one almost on the first.
         let mut near = places(&[(100.0, 100.0), (102.0, 100.0), (124.0, 100.0)]);
         for index in 0..3 {
             let (rect, leader) = near.place(index, vec2(12.0, 12.0)).expect("there is room");

@@ -17,13 +17,13 @@ pub struct Rates {
     pub flops: [f64; 4],
     /// Arithmetic of depthwise convolutions, which reuse little of what they read.
     pub depthwise_flops: f64,
-    /// What share of the arithmetic of products convolutions reach, which gather what they multiply.
+    /// The share of the rate of products that convolutions reach, because they gather what they multiply.
     pub convolutions: f64,
-    /// What share of it attention reaches, which takes exponentials between its products.
+    /// The share of the rate of products that attention reaches, because it takes exponentials between its products.
     pub attention: f64,
     /// Operand bytes that streaming kernels move in a second, by dtype: narrow types are converted on their way.
     pub bytes: [f64; 4],
-    /// Seconds of a launch that does nothing, with what surrounds one: its result is allocated, booked and dropped.
+    /// Seconds of a launch that does nothing, with the work around it: its result is allocated, booked and dropped.
     pub launch_secs: f64,
 }
 

@@ -203,7 +203,7 @@ impl Alphabet {
         self.tokenizer.as_ref().map(|tokenizer| tokenizer.checksum())
     }
 
-    /// That its tokenizer has far fewer tokens than an embedding has rows, in words.
+    /// A warning that its tokenizer has far fewer tokens than an embedding has rows.
     pub(crate) fn has_few_of(&self, rows: usize) -> Option<String> {
         self.tokenizer.as_ref().and_then(|tokenizer| tokenizer.has_few_of(rows))
     }

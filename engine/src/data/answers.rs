@@ -2,8 +2,8 @@
 //!
 //! Owns [`AnswerSizes`], what that takes, and [`Answers`], where it lies: in host memory, or in a file without a name, which is
 //! gone with the run or with the program, however it ends. Always holds: the bytes of a sample are those of the teacher's
-//! logits, in the type that they were computed in, so that nothing is rounded on the way. What it takes is counted by the meter of the
-//! data, whoever lets it go. Refuses: a folder that cannot be written.
+//! logits, in the type that they were computed in, so that nothing is rounded on the way. The meter of the data counts what it takes,
+//! on whatever thread it is dropped. Refuses a folder that cannot be written.
 
 use std::{
     fs::File,
@@ -38,18 +38,18 @@ pub struct AnswerSizes {
 const DISK_BLOCK: u64 = 4096;
 
 impl AnswerSizes {
-    /// Of logits of `dtype` for the training samples that `info` counts, kept where `data` says.
+    /// The sizes for logits of `dtype` of the training samples that `info` counts, kept where `data` says.
     pub(crate) fn new(data: &Data, info: &DatasetInfo, dtype: DType) -> Self {
         let each = info.labels_per_sample * info.classes * dtype.size();
         Self { samples: info.train, each, place: data.cache_in }
     }
 
-    /// The same of as many samples as there turn out to be.
+    /// The same sizes for another number of samples.
     pub(crate) fn of_samples(self, samples: usize) -> Self {
         Self { samples, ..self }
     }
 
-    /// Bytes of one sample's.
+    /// Bytes of the answers to one sample.
     pub(crate) fn each(&self) -> usize {
         self.each
     }
@@ -129,7 +129,7 @@ impl Answers {
         }
     }
 
-    /// Keeps some bytes, from the byte `at` of all that are kept on.
+    /// Keeps some bytes, which begin at the byte `at` of all answers.
     ///
     /// # Errors
     /// Fails where the disk has no room, and past the end.
@@ -150,7 +150,7 @@ impl Answers {
         }
     }
 
-    /// Writes those of the samples at `indices` to `to`, which has room for them.
+    /// Appends the answers to the samples at `indices` to `to`.
     ///
     /// # Errors
     /// Fails when the file cannot be read, and for a number past the end.
@@ -176,7 +176,7 @@ impl Answers {
         Ok(())
     }
 
-    /// Bytes of one sample's.
+    /// Bytes of the answers to one sample.
     pub(super) fn each(&self) -> usize {
         self.sizes.each
     }
@@ -193,7 +193,7 @@ impl Answers {
 }
 
 impl Drop for Answers {
-    /// As it was allocated: counted by the meter of the data, on whatever thread the last owner is.
+    /// Frees the answers as they were allocated: the meter of the data counts them, on whatever thread the last owner is.
     fn drop(&mut self) {
         counted_on(Some(self.meter), || drop(self.place.take()));
     }

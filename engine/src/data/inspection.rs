@@ -36,7 +36,7 @@ pub struct Inspection {
     table: Option<(Arc<table::Found>, Arc<TableFacts>)>,
     /// What else was recognised, in words.
     notes: Vec<String>,
-    /// That a tokenizer has far fewer tokens than the embedding has rows.
+    /// A warning that a tokenizer has far fewer tokens than the embedding has rows.
     few_tokens: Option<String>,
 }
 
@@ -101,7 +101,7 @@ impl Inspection {
         Self { few_tokens, ..self }
     }
 
-    /// That a tokenizer has far fewer tokens than the embedding has rows, in words.
+    /// A warning that a tokenizer has far fewer tokens than the embedding has rows.
     pub(crate) fn few_tokens(&self) -> Option<&str> {
         self.few_tokens.as_deref()
     }

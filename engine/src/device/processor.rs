@@ -35,18 +35,18 @@ impl Processor {
 /// The instructions by which products divide their work. Each processor has those of the ones before it as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Instructions {
-    /// What every processor has, and where more is not known.
+    /// What every processor has. Also stands for a processor that is not known.
     Basic,
-    /// Multiply and add in registers of 32 bytes.
+    /// Multiplication and addition in one, in registers of 32 bytes (FMA).
     Fma,
-    /// Registers of 64 bytes.
+    /// Registers of 64 bytes (AVX-512).
     Avx512,
-    /// Pairs of bf16 besides (AVX-512 BF16).
+    /// AVX-512, and instructions that multiply pairs of bf16 (AVX-512 BF16).
     Avx512Bf16,
 }
 
 impl Instructions {
-    /// Those of this machine. A few loads: the standard library remembers what it detected.
+    /// The instructions of this machine. A few loads: the standard library remembers what it detected.
     pub fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         {

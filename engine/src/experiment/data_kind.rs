@@ -61,7 +61,7 @@ pub enum ImageExtents {
     Fixed([usize; 3]),
     /// [`Data::side`](super::Data::side) is the height and the width; there are three channels.
     OfSide,
-    /// Nothing: the files say it, or the samples are no images.
+    /// Nothing: the files say it, or the samples are not images.
     Unknown,
 }
 

@@ -46,7 +46,7 @@ pub fn are_in(folder: &Path) -> bool {
     [WHOLE, INDEX].iter().any(|name| folder.join(name).symlink_metadata().is_ok())
 }
 
-/// Whether `folder` has a tokenizer, or something by its name, which whoever opens it refuses.
+/// Whether `folder` has a tokenizer, or something else with its name: opening that is refused.
 pub fn has_tokenizer(folder: &Path) -> bool {
     folder.join(TOKENIZER).symlink_metadata().is_ok()
 }

@@ -11,7 +11,7 @@ use crate::{
     experiment::{DatasetInfo, Experiment, Model, ModelKind, Stem, weights::CONFIG},
 };
 
-/// What is known of the data that a run learned from beside their extents.
+/// What is known of the data that a run learned from, in addition to their extents.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Told<'a> {
     /// What classes are called.
@@ -82,7 +82,7 @@ fn as_it_began(experiment: &Experiment, info: &DatasetInfo, told: Told<'_>) -> R
     Ok(fields)
 }
 
-/// Gives the fields of timm the classes and the pixels of a run; what they say of the pixels besides, stays. How a run of this
+/// Gives the fields of timm the classes and the pixels of a run; the other fields stay as they are. How a run of this
 /// program sees an image, where they say nothing: cropped to its middle square, by cubic interpolation.
 fn put_for_timm(fields: &mut Map<String, Value>, info: &DatasetInfo, told: Told<'_>) -> Result<()> {
     let [height, width, channels] = info.image()?;

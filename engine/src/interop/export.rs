@@ -180,7 +180,7 @@ fn notes(folder: &Path, experiment: &Experiment, info: &DatasetInfo, merge: bool
     }
     if let Some(gone) = experiment.weights.chosen().filter(|path| !path.exists()) {
         notes.push(format!(
-            "{} is gone: what its config.json says besides, and a tokenizer, are not copied along",
+            "{} is gone: the other fields of its config.json and its tokenizer are not copied",
             gone.display()
         ));
     }

@@ -1,12 +1,12 @@
-//! The head of published weights, where the data are generated ones that nobody chose for them.
+//! The head of published weights, if the data are the generated ones that an experiment begins with.
 //!
-//! Always holds: what answers is then the head that was published, with as many classes as it has.
+//! Always holds: the published head answers then, with the classes that it has.
 
 use super::{mapped::Mapped, names};
 use crate::experiment::{DataKind, DatasetInfo, Experiment, Input, limits::MAX_VOCABULARY, weights::known::Known};
 
-/// What pictures are to weights that answer with other classes than generated shapes have, which nobody chose for them; `None`
-/// of others, and where it is not known how their pixels were scaled.
+/// What pictures are for weights that answer with other classes than the generated shapes of their experiment; `None` for other
+/// weights, and if it is not known how their pixels were scaled.
 pub(crate) fn known(experiment: &Experiment) -> Option<Known> {
     let data = experiment.whole_data();
     let [mean, deviation] = data.normalise.constants().filter(|_| data.kind == DataKind::Shapes)?;

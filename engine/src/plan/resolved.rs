@@ -4,22 +4,21 @@
 //! its data were looked at once. Refuses what cannot be, with every problem at once.
 
 mod first;
+mod notes;
+mod problems;
 mod ranked;
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use first::First;
+use problems::{of_data, of_device};
 
 use crate::{
     bytes::Bytes,
     data::{self, AnswerSizes, HostMemory, Inspection, TableFacts},
     device::Target,
-    error::{Error, Problem},
-    experiment::{
-        Data, DataKind, DatasetInfo, Experiment, Normalise, Teacher,
-        check::check,
-        weights::{self, own},
-    },
+    error::Problem,
+    experiment::{DatasetInfo, Experiment, Teacher, check::check},
     hardware::Machine,
     interop::{self, Spectra},
     nn::Factorable,
@@ -249,45 +248,6 @@ impl Resolved {
         &self.data
     }
 
-    /// What was recognised of its data that its settings do not say, a line each.
-    pub fn notes(&self) -> Vec<String> {
-        let (chosen, whole) = (self.experiment.data.normalise, self.experiment.whole_data());
-        let is_said = whole.kind.has_colours() && whole.normalise != Normalise::Auto;
-        let why = if chosen == Normalise::Auto { ", as the weights were trained" } else { "" };
-        let scaled = is_said.then(|| format!("pixels have {}{why}", whole.normalise.words()));
-        let of_teacher = self.teacher.as_ref().and_then(|teacher| teacher.note(&self.experiment));
-        let of_first = self.first.as_ref().map(|first| first.note());
-        self.data
-            .notes()
-            .iter()
-            .cloned()
-            .chain(scaled)
-            .chain(of_teacher)
-            .chain(of_first)
-            .chain(self.caution())
-            .collect()
-    }
-
-    /// That published weights of a language model may meet another tokenizer than theirs: none, so that bytes are the tokens, or
-    /// one of far fewer tokens. What a run of this program learned by bytes goes on so.
-    pub fn caution(&self) -> Option<String> {
-        let is_text = matches!(self.experiment.data.kind, DataKind::Text | DataKind::Jsonl);
-        let weights =
-            self.experiment.weights.chosen().filter(|_| is_text && self.experiment.model.kind.is_decoder())?;
-        if self.data.text_facts().is_some_and(|facts| facts.tokenizer.is_some()) {
-            return self.data.few_tokens().map(str::to_owned);
-        }
-        let is_own = own::Own::at(weights).is_some();
-        (!is_own).then(|| {
-            format!(
-                "no {} lies beside the weights ({}), so bytes are the tokens, and to a published model they mean something \
-                 else; put its tokenizer there, or choose it in data.tokenizer",
-                weights::TOKENIZER,
-                weights.display()
-            )
-        })
-    }
-
     /// How its model is factored, in a line; `None` where nothing is to be.
     pub fn ranks_in_words(&self) -> Option<String> {
         ranked::in_words(&self.experiment, &self.factored)
@@ -380,46 +340,10 @@ fn teacher_of(
     }
 }
 
-fn of_data(error: Error, data: &Data) -> Problem {
-    let is_tokenizers = |path: &Path| {
-        let own = data.chosen_tokenizer().filter(|_| data.path.as_deref() != Some(path));
-        own.is_some_and(|own| path.starts_with(own) || !own.is_dir() && path.parent() == own.parent())
-    };
-    match error {
-        Error::Experiment(problem) => problem,
-        Error::File { ref path, .. } if data.is_tokenized() && is_tokenizers(path) => {
-            Problem::new("data.tokenizer", error.to_string(), "or choose another tokenizer")
-        }
-        error if data.kind == DataKind::Table || data.is_tokenized() => {
-            let text = error.to_string();
-            match text.strip_suffix("; choose another") {
-                Some(message) => Problem::new("data.path", message, "choose another file"),
-                None => Problem::new("data.path", text, "or choose another file"),
-            }
-        }
-        error => {
-            let is_file = data.kind.traits().path.is_some_and(|path| path.is_file);
-            let mend = if is_file {
-                "or choose another file"
-            } else {
-                "choose a folder that holds the files, or another source"
-            };
-            Problem::new("data.path", error.to_string(), mend)
-        }
-    }
-}
-
-fn of_device(error: Error) -> Problem {
-    match error {
-        Error::Experiment(problem) => problem,
-        error => Problem::new("device", error.to_string(), "choose cpu, or a card to plan for"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::DataKind;
+    use crate::experiment::{Data, DataKind};
 
     #[test]
     fn sequences_are_judged_by_their_own_keys() {
@@ -446,16 +370,5 @@ mod tests {
             found(|d| (d.kind, d.flip, d.crop_padding) = (DataKind::Sort, true, 2)),
             ["data.flip", "data.crop_padding"]
         );
-    }
-
-    #[test]
-    fn what_is_wrong_with_a_path_is_mended_by_another_of_its_kind() {
-        let mend = |kind: DataKind| of_data(Error::file("x", "is a pipe"), &Data { kind, ..Data::default() }).mend;
-        for kind in [DataKind::Text, DataKind::Jsonl, DataKind::Table] {
-            assert_eq!(mend(kind), "or choose another file", "{kind:?}");
-        }
-        for kind in [DataKind::Idx, DataKind::Cifar10, DataKind::Images] {
-            assert!(mend(kind).contains("a folder that holds the files"), "{kind:?}");
-        }
     }
 }

@@ -33,8 +33,7 @@ pub fn measured_machine(pool: &ThreadPool) -> Machine {
 /// the store of runs. An estimate: `train` said 2.2 to 3.6 MB more than `plan` of four presets.
 const TRAINS_WITH: Bytes = Bytes::mib(3);
 
-/// This machine, measured once by threads of its own that are gone afterwards, and the size that this process would have if it
-/// were one that trains.
+/// This machine, measured once by threads of its own, which end afterwards. The size of the process is that of one that trains.
 pub fn this_machine() -> Machine {
     let measured = |pool| measured_machine(&pool);
     let machine = ThreadPool::new(ThreadPriority::Normal).map_or_else(|_| Machine::detect(), measured);
@@ -137,7 +136,7 @@ fn attention_flops(executor: &Executor<Cpu>) -> Result<f64> {
     Ok((Kernel::from(forward).flops() + Kernel::from(backward).flops()) as f64 / secs)
 }
 
-/// Seconds of a launch that does next to nothing, with its result.
+/// Seconds of a launch that does almost nothing, with the allocation and the drop of its result.
 fn launch_secs(executor: &Executor<Cpu>) -> Result<f64> {
     const LAUNCHES: usize = 100;
     let x = executor.filled(0.5, [16], DType::F32, Category::Scratch, "calibration")?;

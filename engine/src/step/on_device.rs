@@ -17,7 +17,7 @@ pub(super) struct OnDevice<B: Backend> {
     pub(super) inputs: Tensor<B>,
     /// `[samples * labels of a sample]`.
     pub(super) labels: Tensor<B>,
-    /// `[samples * labels of a sample, classes]`: what a teacher said that was asked before.
+    /// `[samples * labels of a sample, classes]`: the answers of a teacher that was asked before.
     pub(super) answers: Option<Tensor<B>>,
     /// How many of the labels count.
     pub(super) scored: usize,
@@ -54,7 +54,7 @@ impl<B: Backend> Session<B> {
         self.copied(&batch, split, names)
     }
 
-    /// The same of a micro-batch that is trained on, with what the teacher said of it before.
+    /// Brings a micro-batch for training to the device, with the answers of a teacher that was asked before.
     fn bring(&self, batch: impl MicroBatch, [inputs, labels, answers]: [&'static str; 3]) -> Result<OnDevice<B>> {
         let present = self.copied(&batch, Split::Train, [inputs, labels])?;
         if !self.experiment.distil.is_asked_before() {

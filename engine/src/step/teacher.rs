@@ -36,7 +36,7 @@ pub(super) struct Teacher<B: Backend> {
 pub(super) struct Lesson<'a, B: Backend> {
     /// Logits `[rows, classes]`, or features from which they are made some rows at a time.
     output: Tensor<B>,
-    /// By what features become logits, where the output are features.
+    /// The model whose head turns features into logits, if the output is features.
     classes: Option<&'a Model<B>>,
     lesson: ops::Lesson,
 }
@@ -48,7 +48,7 @@ pub(super) struct Taught<B: Backend> {
     pub(super) lesson: ops::Lesson,
 }
 
-/// Asks `model`, in features where the logits of all rows are not to be there at once.
+/// Asks `model`; the answer is features if the logits of all rows must not be there at once.
 fn asked<'a, B: Backend>(
     model: &'a Model<B>,
     executor: &Executor<B>,
@@ -162,7 +162,7 @@ impl<B: Backend> Teaching<B> {
             Placement::Device => Some(DeviceDataset::new(&executor, &student.data, info)?),
             Placement::Host | Placement::Streamed => None,
         };
-        // What was taken out of it is gone, and nothing more goes.
+        // Its channels were taken out before, and no more are.
         let experiment = Experiment { prune: Prune::default(), ..teacher.clone() };
         let session = Session {
             loss_scale: LossScale::new(experiment.precision),
@@ -203,7 +203,7 @@ impl<B: Backend> Teaching<B> {
     /// `next` and `see`.
     pub fn ask<M: MicroBatch>(&self, mut next: impl FnMut() -> Result<Option<M>>, see: &mut See<'_>) -> Result<()> {
         let Session { executor, info, model, .. } = &self.session;
-        // It only says what it answers.
+        // Only its logits are used.
         let lesson = ops::Lesson { temperature: 1.0, weight: 1.0 };
         while let Some(batch) = next()? {
             executor.ledger().enter(Part::Lesson);
@@ -221,7 +221,7 @@ impl<B: Backend> Teaching<B> {
         Ok(())
     }
 
-    /// Lets the teacher go.
+    /// Frees the teacher.
     ///
     /// # Errors
     /// Fails when the device does.

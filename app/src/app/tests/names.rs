@@ -38,7 +38,7 @@ fn what_was_found_of_a_model_is_there_again_when_its_run_is_looked_at_again() {
     assert!(state.trial.evaluation.is_none(), "of the second run nothing is known");
     let front = state.runs.front().map(|row| row.run.key.clone());
     assert!(front.is_some_and(|front| front != first), "the pane of runs speaks of the run that began");
-    let key = state.session.own(&first).expect("of this sitting").key;
+    let key = state.session.own(&first).expect("of this session").key;
     send(&mut window, Action::ShowRun(key));
     assert!(app(&window).state.trial.evaluation.is_some(), "it was tested");
     assert_eq!(app(&window).view.try_out.part, TryPart::Picture);

@@ -32,7 +32,7 @@ impl Export {
     pub(super) fn huggingface(&self, folder: &Path) -> anyhow::Result<ExitCode> {
         anyhow::ensure!(!save::is_stdout(folder), Misuse("a folder is written: name one with -o".to_owned()));
         save::can_be_folder(folder)?;
-        // What an export that was killed left behind is none of its user's.
+        // What an export that was killed left behind does not belong to the user.
         let is_own = |entry: fs::DirEntry| !entry.file_name().to_str().is_some_and(whole_file::is_begun);
         let there = folder.read_dir().is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(is_own)));
         anyhow::ensure!(
@@ -77,7 +77,7 @@ impl Export {
         let kept = Kept::read(&store, &key)?;
         kept.damage.iter().for_each(|damage| out::say("warning", &format!("run {key}: {damage}")));
         let name = kept.run.label();
-        // A folder that is not there is no checkpoint either.
+        // Without the folder there is no checkpoint.
         if !kept.files.is_dir() {
             let why = in_store::without_checkpoint(&kept.details, "`plimsoll resume FILE` goes on from");
             anyhow::bail!("{name}: no weights: {why}");
@@ -89,7 +89,7 @@ impl Export {
         let told = |problems: Vec<Problem>| problems.first().map(Problem::to_string).unwrap_or_default();
         let anew = || Resolved::new(&kept.experiment, &machine).map_err(told);
         let resolved = checkpoint.resolved(&kept.experiment, &machine).map_or_else(anew, Ok);
-        // Of a run that cannot be planned any more its settings are known, and not what its tensors were.
+        // A run that cannot be planned any more has settings, but what its tensors were is not known.
         checkpoint.holds_the_run(&kept.experiment, resolved.as_ref().ok()).with_context(no_weights)?;
         let found = resolved.map(|resolved| *resolved.info());
         let info = checkpoint.info().map_or(found, Ok);

@@ -18,7 +18,7 @@ pub(super) fn planned(ui: &mut Ui, context: &PanelContext<'_>, reason: Option<&s
     let room = ui.available_width();
     let mut shown = reason;
     if let Some(plan) = state.newest_plan().filter(|_| state.prediction.obstacle.is_none()) {
-        // Of the experiment before, until the next plan is there: the line does not blink.
+        // Until the next plan is there, this is the plan before it: the line does not blink.
         let color = if state.plan().is_some() { ui.visuals().text_color() } else { palette.weak() };
         let font = egui::TextStyle::Body.resolve(ui.style());
         let lengths = lengths(plan);
@@ -40,8 +40,8 @@ pub(super) fn planned(ui: &mut Ui, context: &PanelContext<'_>, reason: Option<&s
     }
 }
 
-/// Which of the lengths, and what of a reason, have room beside each other: the reason is shortened before the steps and
-/// their time are left out.
+/// Chooses how long the length and the reason are, so that both have room in one line: the reason is shortened before the
+/// steps and their time are left out.
 fn chosen<'l, 'r>(
     lengths: &'l [String; 3],
     reason: Option<&'r str>,
@@ -60,7 +60,7 @@ fn chosen<'l, 'r>(
     (lengths.iter().find(|words| fits(words, beside)).unwrap_or(least), told)
 }
 
-/// For a screen reader, words that are said shorter for want of room are whole.
+/// Gives a screen reader the whole words, also where the line has room for fewer.
 fn spoken(response: &Response, whole: &str) {
     response.widget_info(|| WidgetInfo::labeled(Role::Label, true, whole));
 }
@@ -78,7 +78,7 @@ pub(crate) fn length(plan: &Plan) -> String {
     whole
 }
 
-/// The text, then in fewer and fewer words: the pace stays longest.
+/// The text, then shorter and shorter versions of it: the pace stays longest.
 fn lengths(plan: &Plan) -> [String; 3] {
     let experiment = &plan.experiment;
     let (unit, each) = format::throughput(&experiment.data);

@@ -5,7 +5,8 @@ use eframe::egui::Ui;
 use super::{PanelContext, fact};
 use crate::format;
 
-/// Always there, of the experiment before until the next plan is made: no row below moves while a number is edited.
+/// Draws the row. It is always there, and shows the last plan until the next one is made: no row below moves while a number is
+/// edited.
 pub(super) fn steps(ui: &mut Ui, context: &PanelContext<'_>) {
     let plan = context.state.newest_plan().filter(|_| context.state.prediction.obstacle.is_none());
     let [steps, an_epoch] = plan.map_or(["–".to_owned(), "–".to_owned()], |plan| {

@@ -1,4 +1,4 @@
-//! The card that was planned for before an experiment was opened, offered beside the first heading.
+//! The card that was planned for before an experiment was opened, offered next to the first heading.
 
 use eframe::egui::{self, Align, Button, Layout, Rect, RichText, Tooltip, Ui, UiBuilder, vec2};
 
@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// The card that was planned for before, in one click, and the preset's own device in one click back: beside the first
+/// The card that was planned for before, in one click, and the preset's own device in one click back: next to the first
 /// heading, in its `line`, where it takes no room of its own, so that no setting moves when a document with an offer is opened.
 pub(super) fn card(ui: &mut Ui, line: Rect, form: &Form<'_>, context: &PanelContext<'_>) {
     let document = &context.state.document;

@@ -91,7 +91,7 @@ pub(super) fn draw(ui: &Ui, picture: Picture<'_>, scale: Scale, transform: &Plot
     });
 }
 
-/// How high on screen what is filled reaches, and the outline beside it, in a few columns.
+/// How high the filled shape and the outline reach on screen, in a few columns.
 fn hills(own: &Timeline, outline: Option<&Timeline>, transform: &PlotTransform) -> Vec<(f32, f32)> {
     let frame = *transform.frame();
     let count = (frame.width() / COLUMN) as usize;

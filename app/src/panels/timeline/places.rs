@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn the_words_at_a_peak_hide_nothing_of_a_hill() {
-        // A peak so near to the top that words beside it lie on what is beside it.
+        // A peak so near to the top that words next to it cover the hill.
         let high = words(vec2(600.0, 300.0), &[], pos2(400.0, 10.0));
         let alone = high.places().peak.expect("a peak");
         assert_eq!((alone.right(), alone.top()), (440.0 - BESIDE, 101.0));

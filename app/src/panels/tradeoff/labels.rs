@@ -55,7 +55,7 @@ pub(super) fn draw(
             break;
         }
     }
-    // A smaller model's point is joined to that of its run: a name that has no room beside it is left out.
+    // A smaller model's point is joined to that of its run: a name that has no room next to it is left out.
     for (index, smaller) in smaller.iter().enumerate().filter(|(_, smaller)| frame.contains(small(smaller))) {
         let font = FontId::proportional(theme::SMALL_TEXT);
         let galley = painter.layout_no_wrap(smaller.name(), font, palette.weak());

@@ -2,7 +2,7 @@
 //! its run.
 //!
 //! Always holds: a run's point says what its training took at the most, and the joined one what the weights alone take, so it
-//! is no part of a frontier. Only runs of this sitting have one: of others no more is kept than a line of their record.
+//! is not part of a frontier. Only runs of this session have one, because the store keeps only a line of text about it.
 
 use eframe::egui::{Rect, Ui, Vec2};
 use egui_plot::{Line, LineStyle, PlotPoints, PlotUi, Points};
@@ -15,7 +15,7 @@ use crate::{
     theme::{self, Palette},
 };
 
-/// A model as it is kept, beside the run that trained it.
+/// A model as it is kept, with the run that trained it.
 #[derive(Clone, Copy)]
 pub(super) struct Smaller<'a> {
     run: &'a RunRecord,
@@ -61,8 +61,8 @@ impl Became {
     }
 }
 
-/// What it became, its bytes beside those of the whole one, and its accuracy before and after. What was done last counts: integers
-/// have the zeros left out, and so have factors.
+/// What a model became, its bytes and those of the whole model, and its accuracy before and after. The last change counts:
+/// integers and factors already leave the zeros out.
 fn became(summary: &Summary) -> Option<(Became, [Bytes; 2], [f64; 2])> {
     if let Some(integers) = summary.compressed {
         let accuracies = [integers.trained_accuracy, integers.test_accuracy];
@@ -75,7 +75,7 @@ fn became(summary: &Summary) -> Option<(Became, [Bytes; 2], [f64; 2])> {
     summary.factored.map(|factored| (Became::Factored, [factored.bytes, factored.whole_bytes], accuracies))
 }
 
-/// Those of the runs in focus.
+/// The smaller models of the runs in focus.
 pub(super) fn of<'a>(dots: &[Dot<'a>]) -> Vec<Smaller<'a>> {
     let one = |dot: &Dot<'a>| {
         let (became, bytes, [trained, accuracy]) = became(&dot.run.summary?)?;
@@ -123,14 +123,14 @@ impl Smaller<'_> {
         [
             format!("{} {after} on test data, as trained {before}", format::measure(data)),
             format!("its weights take {bytes}, in place of {whole}"),
-            format!("to train it took {} at the peak, which is the point it is joined to", self.run.peak_load),
+            format!("training it took {} at the peak: the point at the other end of the line", self.run.peak_load),
         ]
     }
 }
 
 /// What the mark means.
-pub(super) const MEANING: &str = "The weights of a trained model alone, as integers, pruned or of low rank, with its accuracy \
-                                  then. The line joins it to its run, whose point is the memory of the training.";
+pub(super) const MEANING: &str = "Only the weights of a trained model, as integers, pruned or of low rank, with the accuracy of \
+                                  that model. A line joins the point to its run, whose point is the memory of the training.";
 
 #[cfg(test)]
 mod tests {

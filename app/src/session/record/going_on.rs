@@ -57,7 +57,7 @@ impl RunRecord {
         self.trail.truncate(count);
     }
 
-    /// Has the best of its first `count` tests: that of a test that is done again is no best any more.
+    /// Takes the best of the first `count` tests as the best of all: a test that is done again does not count until then.
     fn best_of_tests(&mut self, count: usize) {
         if count < self.test.steps.len() {
             let known = self.test.accuracy.values()[..count].iter().copied();

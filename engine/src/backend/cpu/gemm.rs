@@ -45,7 +45,7 @@ pub(in crate::backend) enum Arithmetic {
 }
 
 impl Arithmetic {
-    /// That of plain products and convolutions, on a processor that has these instructions.
+    /// The arithmetic of plain products and convolutions, on a processor that has these instructions.
     pub(in crate::backend) fn of(dtype: DType, instructions: Instructions) -> Self {
         match dtype.is_half() {
             true if dtype == DType::Bf16 && instructions >= Instructions::Avx512Bf16 => Self::Paired,
@@ -54,7 +54,7 @@ impl Arithmetic {
         }
     }
 
-    /// The same of a kernel's type on this processor.
+    /// The arithmetic of a kernel's type, on this processor.
     pub(super) fn of_type<T: Float>() -> Self {
         match T::paired(&[]) {
             Some(_) if are_pairs_multiplied() => Self::Paired,
@@ -187,14 +187,14 @@ pub(super) fn run<A: Accumulator, W: Float<Acc = A>>(
     tiled(plan, &ByCrate { a, b }, target);
 }
 
-/// The same of operands that are multiplied in pairs.
+/// Computes a product as planned, of operands that are multiplied in pairs.
 pub(super) fn run_paired<A: Accumulator, W: Float<Acc = A>>(
     plan: &GemmTiling,
     a: &impl Operand<bf16>,
     b: &impl Operand<bf16>,
     target: Target<'_, W>,
 ) {
-    assert!(plan.product.paired, "the plan is this product's");
+    assert!(plan.product.paired && are_pairs_multiplied(), "the plan is this product's and this processor's");
     tiled(plan, &Paired { a, b }, target);
 }
 
@@ -236,7 +236,7 @@ fn tiles<W: Float>(plan: &GemmTiling, matrix: MatMut<'_, W>, tile: &(dyn Fn([usi
     });
 }
 
-/// Rows of sums that go to a target.
+/// Stores rows of sums in a target, or adds them to it.
 fn store<W: Float>(sums: &[W::Acc], stride: usize, target: Target<'_, W>) {
     let Target { mut matrix, accumulate } = target;
     let [rows, columns] = matrix.extents();

@@ -1,4 +1,4 @@
-//! Scratch of the CPU's kernels that are no matrix products, and the parts of the sums that it follows from.
+//! Scratch of the CPU's kernels that are not matrix products, and how their sums are divided into parts, which decides it.
 //!
 //! Kernels divide their sums by these rules, and contracts state their bytes by them. Always holds: extents alone decide the
 //! parts, so that neither a sum nor its scratch depends on the number of threads.

@@ -83,7 +83,7 @@ impl Source for Corpus {
         let unknown_end = tokenizer.unknown_end().map(|end| {
             let until = tokenizer.end().map_or("texts have no end".to_owned(), |end| format!("token {end} ends texts"));
             format!(
-                "eos_token {end:?} in tokenizer_config.json is no token of tokenizer.json, and {until}; choose files that were \
+                "eos_token {end:?} in tokenizer_config.json is not a token of tokenizer.json, and {until}; choose files that were \
                  published together"
             )
         });

@@ -35,7 +35,7 @@ const NAMES: [&str; 5] = ["bos_token", "eos_token", "pad_token", "unk_token", "s
 pub(super) struct Special {
     /// What ends a text.
     pub(super) end: Option<u32>,
-    /// What the settings say ends a text, where that is no token.
+    /// The end of a text that the settings name, if it is not a token.
     pub(super) unknown_end: Option<String>,
     /// What renders conversations.
     pub(super) template: Option<Template>,
@@ -43,7 +43,7 @@ pub(super) struct Special {
     pub(super) checksum: u32,
 }
 
-/// The files of `folder` that are read beside the tokenizer.
+/// The files of `folder` that are read in addition to the tokenizer.
 pub(super) fn files(folder: &Path) -> [PathBuf; 3] {
     [SETTINGS, TEMPLATE, CONFIG].map(|name| folder.join(name))
 }

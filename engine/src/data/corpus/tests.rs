@@ -373,7 +373,7 @@ fn a_tokenizer_of_another_model_and_a_token_that_is_none_are_told_of() {
     assert!(few.contains("the embedding of the weights has 640 rows"), "{few}");
     fs::write(tokenizer.path().join("tokenizer_config.json"), r#"{"eos_token": "<nope>"}"#).expect("writes");
     let notes = found(&data).notes().concat();
-    assert!(notes.contains("eos_token \"<nope>\" in tokenizer_config.json is no token"), "{notes}");
+    assert!(notes.contains("eos_token \"<nope>\" in tokenizer_config.json is not a token"), "{notes}");
 }
 
 #[test]

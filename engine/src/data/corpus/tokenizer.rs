@@ -48,7 +48,7 @@ pub(in crate::data) struct Tokenizer {
     vocabulary: usize,
     file_bytes: usize,
     checksum: u32,
-    /// Its file and those beside it, as they were.
+    /// Its file and the files next to it, as they were.
     files: Vec<(PathBuf, Option<Stamp>)>,
 }
 
@@ -101,7 +101,7 @@ impl Tokenizer {
         self.checksum
     }
 
-    /// That it has far fewer tokens than an embedding has rows, in words: it may be that of another model.
+    /// A note that it has far fewer tokens than an embedding has rows, in words: it may be that of another model.
     pub(in crate::data) fn has_few_of(&self, rows: usize) -> Option<String> {
         let path = self.path().filter(|_| self.vocabulary.saturating_mul(10) < rows.saturating_mul(9))?;
         Some(format!(
@@ -117,7 +117,7 @@ impl Tokenizer {
         self.special.unknown_end.as_deref()
     }
 
-    /// Whether its file and those beside it are as they were.
+    /// Whether its file and the files next to it are as they were.
     pub(super) fn is_current(&self) -> bool {
         self.files.iter().all(|(file, was)| stamp(file) == *was)
     }

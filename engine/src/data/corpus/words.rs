@@ -12,11 +12,11 @@ use crate::sync::Mutex;
 const MOST: usize = 10_000;
 /// Threads that keep words of their own: those that load for training and for testing.
 const THREADS: usize = 2;
-/// What a word takes in a table of them, which is doubled when it is full, and is there twice meanwhile.
+/// What a word takes in the table of words. A full table is doubled, and the old and the new one are both there meanwhile.
 const PLACE: usize = 170;
-/// What it takes for each of its bytes: two in the name, each with a symbol of 32 bytes.
+/// What a word takes for each of its bytes: two copies in the name, each with a symbol of 32 bytes.
 const OF_BYTE: usize = 66;
-/// What the system rounds two blocks up by at the most.
+/// The most bytes that the system adds by rounding two blocks up.
 const ROUNDED: usize = 32;
 
 /// Different words.
@@ -45,7 +45,7 @@ impl Words {
         }
     }
 
-    /// Host bytes that keeping all of them takes at most.
+    /// Host bytes that keeping all words takes at most.
     pub(super) fn kept_bytes(&self) -> usize {
         let seen = self.0.lock();
         THREADS * (seen.words.len() * (PLACE + ROUNDED) + seen.bytes * OF_BYTE)

@@ -32,7 +32,7 @@ pub(in crate::data) fn decode(path: &Path, side: usize) -> Result<Vec<u8>, Strin
 }
 
 /// How many pixels a file says that it has; `None` where it cannot be read. A pipe is not opened: that would wait for
-/// whoever writes to it.
+/// a writer.
 pub(in crate::data) fn pixels(path: &Path) -> Option<u64> {
     fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     let (width, height) = ImageReader::open(path).ok()?.with_guessed_format().ok()?.into_dimensions().ok()?;

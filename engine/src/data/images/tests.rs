@@ -202,7 +202,7 @@ fn a_pipe_among_images_is_never_waited_for() {
     let some = folder(4);
     let pipe = some.path().join("ash/pipe.png");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
-    // On a thread of its own: whoever opens the pipe would never come back.
+    // On a thread of its own, because opening the pipe would never return.
     let (said, answer) = std::sync::mpsc::channel();
     let (data, path) = (data(&some), some.path().to_owned());
     std::thread::spawn(move || {

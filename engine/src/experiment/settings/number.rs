@@ -1,4 +1,4 @@
-//! The number that a setting holds, whatever its type.
+//! The number that a setting holds, of any type.
 
 use std::fmt;
 

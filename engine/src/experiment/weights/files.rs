@@ -117,7 +117,7 @@ struct Index {
 
 /// The files that an index names, all in its folder.
 fn indexed(path: PathBuf, config: Option<PathBuf>) -> Result<Files> {
-    // Opening a pipe would wait for whoever writes to it.
+    // Opening a pipe would wait for a writer.
     if fs::metadata(&path).is_ok_and(|there| !there.is_file()) {
         return Err(Error::file(path, format!("is a folder, a pipe or a device, where an index should be; {CHOOSE}")));
     }

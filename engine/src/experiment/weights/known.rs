@@ -1,6 +1,6 @@
-//! What a checkpoint keeps of the data that its model learned from, so that it can be asked and exported where those are gone.
+//! What a checkpoint keeps of the data that its model learned from, so that it can be asked and exported when the data are gone.
 //!
-//! Owns [`Known`]. Always holds: what is written reads back to the last bit. Extents past those of any data are none.
+//! Owns [`Known`]. Always holds: what is written reads back to the last bit. Extents past the limits of any data are refused.
 
 use std::collections::HashMap;
 
@@ -28,7 +28,7 @@ const MOST_SAMPLES: usize = 1 << 40;
 pub(crate) struct Known {
     /// What a model must know of them.
     pub(crate) info: DatasetInfo,
-    /// Of images, the factor of each channel, then its summand; none of others.
+    /// For images, the factor of each channel, then the summand of each; empty for other data.
     pub(crate) scaling: Vec<f32>,
     /// What classes are called, where that is more than their numbers.
     pub(crate) class_names: Option<Vec<String>>,
@@ -50,7 +50,7 @@ struct Written {
 }
 
 impl Known {
-    /// The texts that say it.
+    /// The texts in which it is written.
     pub(crate) fn to_facts(&self) -> Vec<(&'static str, String)> {
         let DatasetInfo { input, labels_per_sample, scored_labels, label, classes, train, test } = self.info;
         let sample = match input {
@@ -68,7 +68,7 @@ impl Known {
         of_samples.into_iter().chain(of_images).chain(of_classes).chain(of_texts).collect()
     }
 
-    /// By the texts of a checkpoint; `None` where they are not there, as in those of earlier versions, or make no sense.
+    /// Reads the texts of a checkpoint; `None` if they are missing, as in checkpoints of earlier versions, or make no sense.
     pub(crate) fn of_facts(facts: &HashMap<String, String>) -> Option<Self> {
         let Written { sample, classes, is_value, labels, scored, train, test } =
             serde_json::from_str(fact(facts, SAMPLES)?).ok()?;

@@ -8,12 +8,12 @@ use crate::{
     step::{Blank, Teaching, load},
 };
 
-/// What came of a teacher that was asked.
+/// The result of asking a teacher.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked {
     /// Predicted seconds for all training samples.
     pub(super) secs: f64,
-    /// Parameters of the teacher, which is gone.
+    /// Parameters of the teacher, which is freed by then.
     pub(super) parameters: u64,
 }
 
@@ -24,8 +24,8 @@ pub(super) fn made(executor: &Executor<DryRun>, resolved: &Resolved) -> Result<O
     Teaching::new(executor.clone(), teacher, experiment, info, &mut load::Anything).map(Some)
 }
 
-/// Asks it, micro-batch by micro-batch until the pool is as it was before one of them, from where on all the others do the same;
-/// then it goes.
+/// Asks the teacher, micro-batch by micro-batch, until the pool is as it was before an earlier one: the others would repeat what
+/// came since. Then frees it.
 pub(super) fn asked(executor: &Executor<DryRun>, teaching: Teaching<DryRun>, resolved: &Resolved) -> Result<Asked> {
     let micro = resolved.experiment().batch.micro;
     let all = resolved.info().train.div_ceil(micro.max(1));

@@ -82,7 +82,7 @@ impl Checkpoint {
             return Err(changed("what is at its path is not what the checkpoint's run learned from").into());
         }
         if self.is_of_other_tokens(dataset.tokenizer_checksum()) {
-            let mend = "bring back tokenizer.json and the files beside it, or start a run of its own";
+            let mend = "bring back tokenizer.json and the files next to it, or start a run of its own";
             return Err(Problem::new(
                 "data.tokenizer",
                 format!("{OTHER_TOKENS}: the same text would be other tokens"),
@@ -151,7 +151,7 @@ impl Checkpoint {
         is_other.then(|| {
             format!(
                 "{OTHER_TOKENS}, and its tokens mean something else to the model; bring back tokenizer.json and the files \
-                 beside it, or choose that tokenizer in data.tokenizer"
+                 next to it, or choose that tokenizer in data.tokenizer"
             )
         })
     }

@@ -1,8 +1,8 @@
 //! What is asked of a model without its data: a picture, or a prompt.
 //!
 //! Always holds: what a checkpoint keeps of the data is believed where its own are chosen, so they need not be there, and a
-//! picture goes to the model as its samples went. Published weights over generated data that nobody chose for them answer
-//! with their own classes.
+//! picture goes to the model as its samples went. Published weights over the generated data that an experiment begins
+//! with answer with their own classes.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{
     train::checkpoint::Checkpoint,
 };
 
-/// What is known of the data, where that is enough for what is tried.
+/// What is known of the data, if that is enough for what is tried.
 pub(super) fn of(tried: &Tried, checkpoint: Option<&Checkpoint>, trying: Trying) -> Option<Known> {
     let is_enough = |known: &Known| match trying {
         Trying::TestSet | Trying::Sample => false,
@@ -27,7 +27,7 @@ pub(super) fn of(tried: &Tried, checkpoint: Option<&Checkpoint>, trying: Trying)
 }
 
 impl Tester {
-    /// The set that pictures go through by what is known, kept for the next call.
+    /// The data set that scales pictures by what is known, kept for the next call.
     pub(super) fn known_dataset(&mut self, known: &Known, resolved: &Resolved) -> Result<Arc<Dataset>> {
         let data = resolved.experiment().whole_data().into_owned();
         if let Some((of, by, dataset)) = &self.known

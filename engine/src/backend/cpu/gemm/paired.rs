@@ -2,7 +2,7 @@
 //!
 //! Two neighbouring terms of a sum are one word, which the instruction multiplies by another and adds to an f32. The left
 //! operand is read where it lies, if its rows lie together; the right one is laid out in panels of 32 columns. Products are
-//! exact and sums are those of f32, in another order than where operands are converted, and subnormal numbers count as zero.
+//! exact and sums are those of f32, in another order than for converted operands. Subnormal numbers count as zero.
 
 use std::ops::Range;
 
@@ -65,7 +65,7 @@ impl<A: Accumulator, L: Operand<bf16>, R: Operand<bf16>> Tile<A> for Paired<'_, 
     }
 }
 
-/// Whole pairs of a row of terms, and one more where it ends with half a pair.
+/// How many pairs a row of terms has; an odd row ends with half a pair, which counts.
 fn pairs_of(terms: usize) -> usize {
     terms.div_ceil(2)
 }
@@ -119,7 +119,7 @@ simd! {
         }
     }
 
-    /// The same of a block whose columns lie in lines, `stride` apart.
+    /// Writes the words of a block whose columns lie in lines, `stride` apart, to all panels.
     fn turn [] (lines: &[u16], stride: usize, extents: [usize; 2], to: &mut [u32]) {
         let [columns, terms] = extents;
         let pairs = pairs_of(terms);
@@ -164,7 +164,7 @@ struct Left<'a> {
 }
 
 impl<'a> Left<'a> {
-    /// A block in place, or laid out in `room`: for each group of rows and each pair the words of all rows.
+    /// Takes a block in place, or lays it out in `room`: for each group of rows and each pair, the words of all rows.
     fn of(a: &'a impl Operand<bf16>, rows: Range<usize>, terms: Range<usize>, room: &'a mut [u32]) -> Self {
         let (count, length) = (rows.len(), terms.len());
         if a.layout().by_rows() {
@@ -229,7 +229,7 @@ fn multiply(left: &Left<'_>, panels: &[u32], add: bool, sums: &mut [f32]) {
     }
 }
 
-/// The sums of `ROWS` rows with one panel; how many that are.
+/// Computes the sums of `ROWS` rows with one panel, and returns `ROWS`.
 fn rows<const ROWS: usize>(
     left: &Left<'_>,
     row: usize,
@@ -241,13 +241,13 @@ fn rows<const ROWS: usize>(
     let [down, along, group] = left.strides;
     let elements = &left.elements[row / PAIRED_ROWS * group + row % PAIRED_ROWS * down..];
     let (pairs, is_odd) = (left.pairs, left.is_odd);
-    // The first element that no row has.
+    // One past the last element that is read.
     let end = (ROWS - 1) * down + if is_odd { pairs * along + 1 } else { pairs.saturating_sub(1) * along + 2 };
     assert!(pairs + usize::from(is_odd) == 0 || end <= elements.len(), "rows of the operand");
     assert!(panel.len() == (pairs + usize::from(is_odd)) * PAIRED_COLUMNS, "a panel of the operand");
     assert!((ROWS - 1) * stride + PAIRED_COLUMNS <= sums.len(), "rows of sums");
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a product is planned so only where the processor has the instruction; the extents are as asserted.
+    // SAFETY: `run_paired` asserts that the processor has the instruction; the extents are as asserted.
     unsafe {
         kernel::<ROWS>(elements, [down, along], pairs, is_odd, panel, add, sums, stride);
     }

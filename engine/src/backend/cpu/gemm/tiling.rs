@@ -161,8 +161,9 @@ impl GemmTiling {
 }
 
 impl GemmTiling {
-    /// The same where pairs are multiplied, each as large as a sum: the left operand's where it is copied or its columns lie
-    /// together, the right one's in panels with two rows of it where those are copied, and all sums.
+    /// The same elements where pairs are multiplied, of which each is as large as a sum: the left operand's pairs, if it is
+    /// copied or its columns lie together; the right operand's in panels, with room for two of its rows if they are copied; and
+    /// all sums.
     fn paired_elements(&self) -> [usize; 3] {
         let (pairs, wide) = (self.depth.div_ceil(2), self.columns.next_multiple_of(PAIRED_COLUMNS));
         let a = match self.product.a {

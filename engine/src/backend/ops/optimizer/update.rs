@@ -124,7 +124,7 @@ pub enum WeightForm {
     Elements,
     /// Its rows and columns; a vector is a single row.
     Rows(Rows),
-    /// The rows and columns of a matrix. It is no rule for vectors.
+    /// The rows and columns of a matrix. The rule is not for vectors.
     Matrix(Rows),
 }
 
@@ -332,14 +332,15 @@ fn four_bit_on_gpu(extents: &Rows) -> usize {
     if extents.rows == 1 { 0 } else { (extents.rows + extents.columns) * size_of::<f32>() }
 }
 
-/// Of APOLLO-Mini's update on a GPU: a factor, the direction, the parts of a sum, and those of the sums over the shorter side.
+/// Scratch of APOLLO-Mini's update on a GPU: a factor, the direction, the parts of a sum, and the parts of the sums over the shorter
+/// side.
 fn apollo_on_gpu(extents: &Rows) -> usize {
     let Rows { rows, columns } = *extents;
     let sums = if rows > columns { rows } else { update_row_splits(extents) * columns };
     (1 + rows.min(columns) + split_reduction::apollo_squares(extents) + sums) * size_of::<f64>()
 }
 
-/// Of the factored update on a GPU: the parts of two sums, then of a matrix those of the sums over its columns.
+/// Scratch of the factored update on a GPU: the parts of two sums, then, for a matrix, the parts of the sums over its columns.
 fn adafactor_on_gpu(extents: &Rows) -> usize {
     let columns = if extents.rows == 1 { 0 } else { update_row_splits(extents) * extents.columns };
     (2 * UPDATE_SPLITS + columns) * size_of::<f64>()
