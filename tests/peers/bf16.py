@@ -88,4 +88,5 @@ def main():
                 print(f"{name:9} {kind:5} ours {words(own):18} PyTorch {words(other):18} {ratio:.2f}", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()
