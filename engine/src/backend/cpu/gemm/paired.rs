@@ -277,7 +277,7 @@ fn kernel<const ROWS: usize>(
     let end = (ROWS - 1) * down + if is_odd { pairs * along + 1 } else { pairs.saturating_sub(1) * along + 2 };
     assert!(pairs + usize::from(is_odd) == 0 || end <= elements.len(), "rows of the operand");
     let mut found: [[__m512; 2]; ROWS] = std::array::from_fn(|_| [_mm512_setzero_ps(); 2]);
-    let halves = |words: &[[u32; 16]; 2]| words.map(|words| cast::<_, __m512bh>(words));
+    let halves = |[low, high]: &[[u32; 16]; 2]| -> [__m512bh; 2] { [cast(*low), cast(*high)] };
     let panel = panel.as_chunks::<16>().0.as_chunks::<2>().0;
     for (pair, b) in panel[..pairs].iter().enumerate() {
         let b = halves(b);
