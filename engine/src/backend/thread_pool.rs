@@ -82,11 +82,8 @@ fn lower_priority() {
     // On Linux a niceness belongs to a thread; elsewhere it would be the whole program's, the window's too.
     #[cfg(target_os = "linux")]
     {
-        const NICENESS: libc::c_int = 5;
-        // SAFETY: takes plain numbers and touches no memory of ours; 0 is the calling thread. When it fails, the thread
-        // keeps its priority, which is not an error.
-        unsafe {
-            libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS);
-        }
+        const NICENESS: i32 = 5;
+        // No number is the calling thread. When it fails, the thread keeps its priority, which is not an error.
+        let _ = rustix::process::setpriority_process(None, NICENESS);
     }
 }

@@ -11,6 +11,8 @@ use std::{
 
 use candle_core::safetensors::MmapedSafetensors;
 
+#[cfg(unix)]
+use crate::memory::host::page_size;
 use crate::{
     error::{Error, Result},
     experiment::{
@@ -96,8 +98,7 @@ impl Mapped {
 /// Lets the system forget that this process has read the pages that lie wholly in `bytes`.
 #[cfg(unix)]
 fn give_back(bytes: &[u8]) {
-    // SAFETY: asks for a constant of the system.
-    let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096).max(1);
+    let page = page_size();
     let (begin, end) = (bytes.as_ptr().addr().next_multiple_of(page), bytes.as_ptr().addr() + bytes.len());
     let length = (end / page * page).saturating_sub(begin);
     if length > 0 {

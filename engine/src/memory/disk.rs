@@ -14,19 +14,8 @@ pub fn free_at(folder: &Path) -> Option<Bytes> {
 
 #[cfg(unix)]
 fn free(folder: &Path) -> Option<Bytes> {
-    use std::{ffi::CString, mem::MaybeUninit, os::unix::ffi::OsStrExt};
-
-    let path = CString::new(folder.as_os_str().as_bytes()).ok()?;
-    let mut about = MaybeUninit::<libc::statvfs>::uninit();
-    // SAFETY: the path is a string that ends with zero, and both it and `about` live for the call.
-    let status = unsafe { libc::statvfs(path.as_ptr(), about.as_mut_ptr()) };
-    if status != 0 {
-        return None;
-    }
-    // SAFETY: the call succeeded, so it wrote all of it.
-    let about = unsafe { about.assume_init() };
-    #[expect(clippy::useless_conversion, reason = "the types differ from system to system")]
-    Some(Bytes(u64::from(about.f_bavail).saturating_mul(u64::from(about.f_frsize))))
+    let about = rustix::fs::statvfs(folder).ok()?;
+    Some(Bytes(about.f_bavail.saturating_mul(about.f_frsize)))
 }
 
 #[cfg(not(unix))]

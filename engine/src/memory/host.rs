@@ -88,11 +88,20 @@ pub fn available() -> Option<Bytes> {
     limits().into_iter().filter(|(_, by)| !of_process(by)).map(|(bytes, _)| bytes).min()
 }
 
+/// Bytes of a page of the system's memory.
+#[cfg(unix)]
+pub(crate) fn page_size() -> usize {
+    // SAFETY: takes a plain number and touches no memory of ours.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096).max(1)
+}
+
 #[cfg(target_os = "linux")]
 mod linux {
     use std::{fs, path::Path};
 
-    use super::LimitedBy;
+    use rustix::process::{Resource, getrlimit};
+
+    use super::{LimitedBy, page_size};
     use crate::bytes::Bytes;
 
     pub(super) fn limits() -> Vec<(Bytes, LimitedBy)> {
@@ -156,36 +165,24 @@ mod linux {
             .map(|text| text.split_whitespace().filter_map(|pages| pages.parse().ok()).collect())
             .unwrap_or_default();
         // Pages of the whole address space come first, those of data and stacks sixth.
+        let page_bytes = page_size() as u64;
         let left = |resource, place: usize, limited_by| {
-            let used = sizes.get(place)? * page_size();
+            let used = sizes.get(place)? * page_bytes;
             Some((Bytes(soft_limit(resource)?.saturating_sub(used)), limited_by))
         };
-        let all = [left(libc::RLIMIT_AS, 0, LimitedBy::Process), left(libc::RLIMIT_DATA, 5, LimitedBy::ProcessData)];
+        let all = [left(Resource::As, 0, LimitedBy::Process), left(Resource::Data, 5, LimitedBy::ProcessData)];
         all.into_iter().flatten().collect()
     }
 
     /// Whether the process has a limit of its own for its address space or its data.
     #[cfg(target_env = "gnu")]
     pub(super) fn has_own_limit() -> bool {
-        [libc::RLIMIT_AS, libc::RLIMIT_DATA].into_iter().any(|resource| soft_limit(resource).is_some())
-    }
-
-    fn page_size() -> u64 {
-        // SAFETY: takes a plain number and touches no memory of ours.
-        u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+        [Resource::As, Resource::Data].into_iter().any(|resource| soft_limit(resource).is_some())
     }
 
     /// The limit that holds for a resource, if there is one.
-    #[cfg(target_env = "gnu")]
-    type Resource = libc::__rlimit_resource_t;
-    #[cfg(not(target_env = "gnu"))]
-    type Resource = libc::c_int;
-
     fn soft_limit(resource: Resource) -> Option<u64> {
-        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: `limit` lives for the call, which writes it or fails.
-        let status = unsafe { libc::getrlimit(resource, &raw mut limit) };
-        (status == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+        getrlimit(resource).current
     }
 
     #[cfg(test)]

@@ -101,26 +101,12 @@ fn typed<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
             quantised::adamw(update, &moments, &grad, &mut weight, states, copy);
         }
         Pass::FourBit(moments, extents) => {
-            let (mut first, mut first_scales) = (o.bytes(1)?, o.output::<f32>(2)?);
-            let (mut second, mut scales) = (o.bytes(3)?, o.output::<f32>(4)?);
-            let mut by_column = (extents.rows > 1).then(|| o.output::<f32>(5)).transpose()?;
-            let states = four_bit::States {
-                first: (&mut first, &mut first_scales),
-                second: &mut second,
-                scales: (&mut scales, by_column.as_deref_mut()),
-            };
-            four_bit::adamw(update, (&moments, &extents), &grad, &mut weight, states, copy);
+            with_four_bits(o, &extents, |states| {
+                four_bit::adamw(update, (&moments, &extents), &grad, &mut weight, states, copy);
+            })?;
         }
         Pass::Flash(moments, narrow) => {
-            let (mut first, mut first_scales) = (o.bytes(1)?, o.output::<f32>(2)?);
-            let (mut second, mut second_scales) = (o.bytes(3)?, o.output::<f32>(4)?);
-            let mut corrections = narrow.map(|_| o.bytes(5)).transpose()?;
-            let states = flash::States {
-                first: (&mut first, &mut first_scales),
-                second: (&mut second, &mut second_scales),
-                corrections: narrow.zip(corrections.as_deref_mut()),
-            };
-            flash::adamw(update, &moments, &grad, &mut weight, states, copy);
+            with_flash(o, narrow, |states| flash::adamw(update, &moments, &grad, &mut weight, states, copy))?;
         }
         Pass::Projected { moments, extents, key } => {
             let (mut first, mut second) = (o.output::<W::Acc>(1)?, o.output::<W::Acc>(2)?);
@@ -138,6 +124,32 @@ fn typed<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
             }
         }
     }
+    Ok(())
+}
+
+/// Runs `f` on the states of the rule with moments in 4 bits.
+fn with_four_bits(o: &Operands<'_>, extents: &Rows, f: impl FnOnce(four_bit::States<'_>)) -> Result<()> {
+    let (mut first, mut first_scales) = (o.bytes(1)?, o.output::<f32>(2)?);
+    let (mut second, mut scales) = (o.bytes(3)?, o.output::<f32>(4)?);
+    let mut by_column = (extents.rows > 1).then(|| o.output::<f32>(5)).transpose()?;
+    f(four_bit::States {
+        first: (&mut first, &mut first_scales),
+        second: &mut second,
+        scales: (&mut scales, by_column.as_deref_mut()),
+    });
+    Ok(())
+}
+
+/// Runs `f` on the states of FlashAdamW, whose weight may be kept in a narrower type.
+fn with_flash(o: &Operands<'_>, narrow: Option<NarrowWeight>, f: impl FnOnce(flash::States<'_>)) -> Result<()> {
+    let (mut first, mut first_scales) = (o.bytes(1)?, o.output::<f32>(2)?);
+    let (mut second, mut second_scales) = (o.bytes(3)?, o.output::<f32>(4)?);
+    let mut corrections = narrow.map(|_| o.bytes(5)).transpose()?;
+    f(flash::States {
+        first: (&mut first, &mut first_scales),
+        second: (&mut second, &mut second_scales),
+        corrections: narrow.zip(corrections.as_deref_mut()),
+    });
     Ok(())
 }
 

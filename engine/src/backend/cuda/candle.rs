@@ -8,14 +8,15 @@
 //! pool, because that is the device's pool, so its limit holds for candle too. Always holds: a slice of a block is never freed
 //! as a slice. Refuses to lend where the driver has no room for what takes a slice's place in a tensor that outlives the loan.
 
-use std::{mem::ManuallyDrop, sync::Arc};
+use std::sync::Arc;
 
 use candle_core::{CudaDevice, CudaStorage, Storage, backend::BackendDevice, cuda_backend::CudaStorageSlice as Slice};
-use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DriverError, result, sys};
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, result};
 
 use super::{
     Cuda,
     fault::{failed, of_library, refused},
+    stream::Queue,
 };
 use crate::{
     backend::{DType, Tensor},
@@ -27,8 +28,8 @@ const LOAN: &str = "candle's tensors";
 
 /// Candle's device: a context, a stream, and the libraries that candle starts on it.
 pub(super) struct Candle {
-    device: ManuallyDrop<CudaDevice>,
-    stream: ManuallyDrop<Arc<CudaStream>>,
+    device: CudaDevice,
+    stream: Arc<CudaStream>,
 }
 
 impl Candle {
@@ -40,31 +41,21 @@ impl Candle {
         let device = CudaDevice::new_with_stream(index).map_err(|error| {
             of_library("candle's device", &format!("opening cuda:{index}"), &format_args!("{error}"), true)
         })?;
-        let stream = ManuallyDrop::new(device.cuda_stream());
-        Ok(Self { device: ManuallyDrop::new(device), stream })
+        Ok(Self { stream: device.cuda_stream(), device })
     }
 
-    /// The stream.
-    pub(super) fn handle(&self) -> sys::CUstream {
-        self.stream.cu_stream()
-    }
-
-    /// Waits until everything that was queued on the stream is done.
-    pub(super) fn finish(&self) -> Result<(), DriverError> {
-        // SAFETY: the stream is alive.
-        unsafe { result::stream::synchronize(self.handle()) }
+    /// What is queued on the stream.
+    pub(super) fn queue(&self) -> Queue<'_> {
+        Queue::of(self.stream.cu_stream(), self)
     }
 }
 
 impl Drop for Candle {
     fn drop(&mut self) {
-        // cudarc panics where a library does not end, as none does in a lost context. That goes with what lives in it.
-        if self.finish().is_ok() {
-            // SAFETY: both are dropped once, here, and not used after.
-            unsafe {
-                ManuallyDrop::drop(&mut self.stream);
-                ManuallyDrop::drop(&mut self.device);
-            }
+        // cudarc panics where a library does not end, as none does in a lost context. That goes with what lives in it: what
+        // is held once more, and never let go, is not dropped.
+        if self.queue().finish().is_err() {
+            std::mem::forget((self.stream.clone(), self.device.clone()));
         }
     }
 }
@@ -76,7 +67,7 @@ impl Cuda {
 
     /// The GPU as candle's device.
     pub(crate) fn candle_device(&self) -> CudaDevice {
-        CudaDevice::clone(&self.candle().device)
+        self.candle().device.clone()
     }
 
     /// A tensor's elements as candle's, where they lie, and what stands in their place once they are back: a type that candle

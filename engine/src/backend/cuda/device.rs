@@ -23,6 +23,7 @@ use super::{
     memory_pool::Pool,
     module::Modules,
     opened::Opened,
+    stream::Queue,
 };
 use crate::{
     bytes::Bytes,
@@ -274,12 +275,12 @@ impl Device {
     }
 
     /// The stream of kernels.
-    pub(super) fn stream(&self) -> sys::CUstream {
+    pub(super) fn stream(&self) -> Queue<'_> {
         self.opened().compute()
     }
 
     /// The stream that copies batches while kernels run.
-    pub(super) fn copy_stream(&self) -> sys::CUstream {
+    pub(super) fn copy_stream(&self) -> Queue<'_> {
         self.opened().copy()
     }
 
@@ -308,52 +309,5 @@ impl Drop for Device {
         if is_lost && is_last {
             renew(self.handle, self.left.take());
         }
-    }
-}
-
-/// A mark on a stream that another stream or the host can wait for.
-#[derive(Debug)]
-pub(super) struct Event(sys::CUevent);
-
-impl Event {
-    /// Marks what is queued on `stream` so far.
-    pub(super) fn record(stream: sys::CUstream) -> Result<Self> {
-        let marking = |error| failed("marking a stream", error);
-        // Who waits for it sleeps: a thread that spins would take a core from the loader.
-        let flags =
-            sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32 | sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32;
-        let mut event = std::ptr::null_mut();
-        // SAFETY: the place is alive.
-        unsafe { sys::cuEventCreate(&mut event, flags) }.result().map_err(marking)?;
-        let event = Self(event);
-        // SAFETY: event and stream are alive.
-        unsafe { result::event::record(event.0, stream) }.map_err(marking)?;
-        Ok(event)
-    }
-
-    /// Lets `stream` wait for the mark before what is queued on it from now on.
-    pub(super) fn hold_back(&self, stream: sys::CUstream) -> Result<()> {
-        // SAFETY: event and stream are alive.
-        unsafe { result::stream::wait_event(stream, self.0, sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT) }
-            .map_err(|error| failed("ordering two streams", error))
-    }
-
-    /// Whether what was marked is done.
-    pub(super) fn is_done(&self) -> bool {
-        // SAFETY: the event is alive.
-        unsafe { result::event::query(self.0) }.is_ok()
-    }
-
-    /// Waits until what was marked is done.
-    pub(super) fn wait(&self) -> Result<()> {
-        // SAFETY: the event is alive.
-        unsafe { result::event::synchronize(self.0) }.map_err(|error| failed("waiting for the GPU", error))
-    }
-}
-
-impl Drop for Event {
-    fn drop(&mut self) {
-        // SAFETY: nothing else has the event; the driver keeps it until it is done.
-        let _ = unsafe { result::event::destroy(self.0) };
     }
 }

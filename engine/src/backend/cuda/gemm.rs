@@ -15,12 +15,13 @@ use cudarc::{
             cudaDataType as Type,
         },
     },
-    driver,
+    driver::{self, DriverError, sys::CUdeviceptr},
 };
 
 use super::{
     device::Device,
     fault::{of_library, refused},
+    handle::{Handle, Owned},
     launch::Pointer,
     operands::Operands,
 };
@@ -32,11 +33,38 @@ use crate::{
 /// The least it can always work in, by its manual (cublasSetWorkspace): with less, a product may fail.
 const LEAST: usize = 16 << 10;
 
+// SAFETY: the library makes a new handle, and waits for what it has queued before it ends one.
+unsafe impl Handle for sys::cublasHandle_t {
+    type Asked<'a> = ();
+    type Error = CublasError;
+
+    const TAKE_BACK: unsafe fn(Self) -> std::result::Result<(), CublasError> = result::destroy_handle;
+
+    fn make((): ()) -> std::result::Result<Self, CublasError> {
+        result::create_handle()
+    }
+}
+
+// SAFETY: the driver takes memory for it alone, and waits for what uses it before it frees it. A lost context frees it with
+// itself.
+unsafe impl Handle for CUdeviceptr {
+    /// Bytes.
+    type Asked<'a> = usize;
+    type Error = DriverError;
+
+    const TAKE_BACK: unsafe fn(Self) -> std::result::Result<(), DriverError> = driver::result::free_sync;
+
+    fn make(bytes: usize) -> std::result::Result<Self, DriverError> {
+        // SAFETY: a context is current, because a device is open. Nothing reads the memory before it is written.
+        unsafe { driver::result::malloc_sync(bytes) }
+    }
+}
+
 /// cuBLAS on one device.
 pub(super) struct Blas {
-    handle: sys::cublasHandle_t,
-    /// The workspace that it uses when it was lent less than the least.
-    floor: driver::sys::CUdeviceptr,
+    handle: Owned<sys::cublasHandle_t>,
+    /// The workspace that it uses when it was lent less than the least. It goes after the library.
+    floor: Owned<CUdeviceptr>,
 }
 
 /// The error for a refusal by cuBLAS.
@@ -55,25 +83,25 @@ fn failed(doing: &str, error: CublasError) -> Error {
 impl Blas {
     /// Starts the library on the device's stream.
     pub(super) fn new(device: &Device) -> Result<Self> {
-        let handle = result::create_handle().map_err(|error| failed("starting", error))?;
-        let mut blas = Self { handle, floor: 0 };
-        // SAFETY: a context is current, because a device is open; handle and stream are alive.
+        let handle = Owned::<sys::cublasHandle_t>::new(()).map_err(|error| failed("starting", error))?;
+        let floor = Owned::new(LEAST).map_err(|error| refused("cuBLAS", "making room for cuBLAS", error))?;
+        let mode = sys::cublasMath_t::CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
+        // SAFETY: handle and stream are alive.
         unsafe {
-            blas.floor = driver::result::malloc_sync(LEAST)
-                .map_err(|error| refused("cuBLAS", "making room for cuBLAS", error))?;
-            result::set_stream(handle, device.stream().cast()).map_err(|error| failed("choosing a stream", error))?;
-            sys::cublasSetMathMode(handle, sys::cublasMath_t::CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)
+            result::set_stream(handle.raw(), device.stream().raw().cast())
+                .map_err(|error| failed("choosing a stream", error))?;
+            sys::cublasSetMathMode(handle.raw(), mode)
         }
         .result()
         .map_err(|error| failed("choosing full sums", error))?;
-        Ok(blas)
+        Ok(Self { handle, floor })
     }
 
     /// Lends it memory to work in; where that is too little, it works in its own.
     pub(super) fn lend(&self, start: Pointer, bytes: usize) -> Result<()> {
-        let (start, bytes) = if bytes < LEAST { (self.floor, LEAST) } else { (start.0, bytes) };
+        let (start, bytes) = if bytes < LEAST { (self.floor.raw(), LEAST) } else { (start.0, bytes) };
         // SAFETY: the caller that lends the memory takes it back, or lends other memory, before it is freed.
-        unsafe { sys::cublasSetWorkspace_v2(self.handle, start as *mut c_void, bytes) }
+        unsafe { sys::cublasSetWorkspace_v2(self.handle.raw(), start as *mut c_void, bytes) }
             .result()
             .map_err(|error| failed("lending a workspace", error))
     }
@@ -81,16 +109,6 @@ impl Blas {
     /// Takes back what was lent.
     pub(super) fn take_back(&self) -> Result<()> {
         self.lend(Pointer::default(), 0)
-    }
-}
-
-impl Drop for Blas {
-    fn drop(&mut self) {
-        // SAFETY: nothing else has the handle or the memory; a lost context frees the memory with itself.
-        unsafe {
-            let _ = result::destroy_handle(self.handle);
-            let _ = driver::result::free_sync(self.floor);
-        }
     }
 }
 
@@ -156,7 +174,7 @@ pub(super) fn product_in(
     // type that is computed in and outlive the call.
     unsafe {
         result::gemm_ex(
-            blas.handle,
+            blas.handle.raw(),
             op(p.transpose_b),
             op(p.transpose_a),
             n,

@@ -9,11 +9,9 @@ use std::{
     collections::VecDeque,
 };
 
-use cudarc::driver::result;
-
 use super::{
     arena::Count,
-    device::Device,
+    driver_pool::DriverPool,
     fault::failed,
     launch::Pointer,
     transfer::{Parcel, Staging},
@@ -70,17 +68,14 @@ impl Guard {
         Self { staging, pending: RefCell::default(), overrun: Cell::default(), used: Cell::default() }
     }
 
-    /// Fills a new block and its gap.
+    /// Fills a new block of `pool`, and its gap.
     ///
     /// # Errors
     /// Fails when the driver does.
-    pub(super) fn begin(&self, device: &Device, address: u64, extent: Extent) -> Result<()> {
+    pub(super) fn begin(&self, pool: &DriverPool, address: u64, extent: Extent) -> Result<()> {
         let filling = |error| failed("filling a block", error);
-        // SAFETY: the driver's block at the address holds the bytes and the gap.
-        unsafe {
-            result::memset_d8_async(address, UNWRITTEN, extent.bytes as usize, device.stream()).map_err(filling)?;
-            result::memset_d8_async(address + extent.bytes, MARK, extent.gap(), device.stream()).map_err(filling)?;
-        }
+        pool.fill(address, extent.bytes, UNWRITTEN).map_err(filling)?;
+        pool.fill(address + extent.bytes, extent.gap() as u64, MARK).map_err(filling)?;
         let mut used = self.used.get();
         used.add(extent.rounded);
         self.used.set(used);

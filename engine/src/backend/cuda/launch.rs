@@ -2,9 +2,6 @@
 
 use std::ffi::c_void;
 
-use cudarc::driver::{DriverError, result, sys};
-
-use super::device::Device;
 use crate::backend::DType;
 
 /// Threads of a block by default.
@@ -52,29 +49,32 @@ impl Grid {
         Self { blocks: blocks.map(clamp), threads: [threads, 1, 1] }
     }
 
-    /// Queues a function on the device's stream.
-    ///
-    /// # Safety
-    /// `args` are those of the function, and pointers among them are to memory as large as it indexes.
-    pub(super) unsafe fn launch(
-        self,
-        device: &Device,
-        function: sys::CUfunction,
-        args: &[Arg],
-    ) -> Result<(), DriverError> {
+    /// Blocks and threads along each axis, as the driver takes them.
+    pub(super) fn extents(self) -> [(u32, u32, u32); 2] {
+        [self.blocks, self.threads].map(|[x, y, z]| (x, y, z))
+    }
+}
+
+/// The arguments of a launch, as the driver reads them: each at a place of its own, as many as the kernel declares.
+pub(super) struct Packed {
+    /// Every argument is at most eight bytes.
+    values: [u64; ARGS],
+}
+
+impl Packed {
+    /// Lays arguments out.
+    pub(super) fn new(args: &[Arg]) -> Self {
         assert!(args.len() <= ARGS, "{} arguments", args.len());
-        // Every argument is at most eight bytes; the driver reads as many of them as the kernel declares.
-        let mut values = [0u64; ARGS];
-        let mut places = [std::ptr::null_mut::<c_void>(); ARGS];
-        for ((value, place), arg) in values.iter_mut().zip(&mut places).zip(args) {
+        let mut values = [0; ARGS];
+        for (value, arg) in values.iter_mut().zip(args) {
             *value = arg.0;
-            *place = std::ptr::from_mut(value).cast();
         }
-        let ([x, y, z], [tx, ty, tz]) = (self.blocks, self.threads);
-        // SAFETY: the values outlive the call, which copies them; the rest is as the caller promises.
-        unsafe {
-            result::launch_kernel(function, (x, y, z), (tx, ty, tz), 0, device.stream(), &mut places[..args.len()])
-        }
+        Self { values }
+    }
+
+    /// Where each of them lies, for as long as this does.
+    pub(super) fn places(&mut self) -> [*mut c_void; ARGS] {
+        self.values.each_mut().map(|value| std::ptr::from_mut(value).cast())
     }
 }
 
@@ -153,7 +153,9 @@ mod tests {
     #[test]
     fn arguments_keep_their_bits() {
         let args: &[Arg] = args![Pointer(7), 3usize, true, -1.5f64];
-        assert_eq!(args.iter().map(|arg| arg.0).collect::<Vec<_>>(), [7, 3, 1, (-1.5f64).to_bits()]);
+        let bits = [7, 3, 1, (-1.5f64).to_bits()];
+        assert_eq!(args.iter().map(|arg| arg.0).collect::<Vec<_>>(), bits);
+        assert_eq!(Packed::new(args).values[..=4], [bits[0], bits[1], bits[2], bits[3], 0]);
         assert_eq!(Arg::real(-1.5, DType::F32).0, u64::from((-1.5f32).to_bits()));
         assert_eq!(Arg::real(-1.5, DType::F64), Arg::from(-1.5f64));
     }

@@ -73,8 +73,7 @@ fn search_dnn() -> Result<String, String> {
             return Err(format!("it is incomplete, or not version 9: {name} was not found next to it"));
         }
     }
-    // SAFETY: the library is whole; neither call needs a GPU.
-    let (version, built_for) = unsafe { (cudnn::sys::cudnnGetVersion(), cudnn::sys::cudnnGetCudartVersion()) };
+    let (version, built_for) = (cudnn::result::get_version(), cudnn::result::get_cudart_version());
     if version < 90_000 {
         return Err(format!("version 9 or later is needed, and {}.{} was found", version / 1000, version % 1000 / 100));
     }

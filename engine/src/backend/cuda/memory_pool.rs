@@ -6,18 +6,20 @@
 //! segments, are measured as used. Refuses: an allocation past the limit, or one that the card has no room for because others
 //! hold it; the two are told apart.
 
-use std::{cell::Cell, ffi::c_void, rc::Rc};
+use std::{cell::Cell, rc::Rc};
 
 use cudarc::driver::{
-    DriverError, result,
-    sys::{self, CUmemPool_attribute as Attribute, CUresult},
+    DriverError,
+    sys::{CUmemPool_attribute as Attribute, CUresult},
 };
 
 use super::{
-    arena::Arena,
-    device::{Device, Event},
+    arena::{Address, Arena},
+    device::Device,
+    driver_pool::DriverPool,
     fault::failed,
     guard::{Extent, Guard},
+    stream::Event,
     transfer::Staging,
 };
 use crate::{
@@ -42,8 +44,7 @@ pub(super) struct Limit {
 
 /// A pool of a device's memory.
 pub struct Pool {
-    device: Rc<Device>,
-    handle: sys::CUmemoryPool,
+    driver: DriverPool,
     limit: Option<Limit>,
     arena: Arena,
     guard: Option<Guard>,
@@ -77,38 +78,19 @@ impl Pool {
     }
 
     fn with(device: &Rc<Device>, limit: Option<Limit>) -> Result<Self> {
-        let properties = sys::CUmemPoolProps {
-            allocType: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
-            handleTypes: sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE,
-            location: sys::CUmemLocation {
-                type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
-                id: device.handle(),
-            },
-            win32SecurityAttributes: std::ptr::null_mut(),
-            maxSize: limit.map_or(0, |limit| usize::try_from(limit.bytes).unwrap_or(usize::MAX)),
-            usage: 0,
-            reserved: [0; 54],
-        };
-        // SAFETY: the structure is alive and complete.
-        let handle = unsafe { result::mem_pool::create(&properties) }
+        let driver = DriverPool::new(device, limit.map_or(0, |limit| limit.bytes))
             .map_err(|error| failed("making the memory pool", error))?;
-        let pool = Self { device: Rc::clone(device), handle, limit, arena: Arena::default(), guard: None };
-        // What is free stays in the pool until it is asked back.
-        pool.set(Attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, u64::MAX)?;
-        Ok(pool)
+        Ok(Self { driver, limit, arena: Arena::default(), guard: None })
     }
 
-    /// Makes it the device's: what a library takes for itself is within the limit as well. When the pool goes, the device's
-    /// own follows it.
+    /// Makes it the device's: what a library takes for itself is within the limit as well.
     fn is_device_s(&self) -> Result<()> {
-        // SAFETY: device and pool are alive.
-        unsafe { result::device::set_mem_pool(self.device.handle(), self.handle) }
-            .map_err(|error| failed("choosing the memory pool", error))
+        self.driver.is_device_s().map_err(|error| failed("choosing the memory pool", error))
     }
 
     /// The device.
     pub(super) fn device(&self) -> &Rc<Device> {
-        &self.device
+        self.driver.device()
     }
 
     /// Bytes, not yet written: at their place, if they have one.
@@ -125,7 +107,7 @@ impl Pool {
                 let rounded = place.map_or(bytes.next_multiple_of(GRANULE), |place| place.bytes);
                 let extent = Extent { bytes, rounded };
                 let address = self.take_address(extent.whole(), bytes)?;
-                guard.begin(&self.device, address, extent)?;
+                guard.begin(&self.driver, address, extent)?;
                 (address, Home::Guarded(extent))
             }
             (None, Some(place)) => {
@@ -156,18 +138,14 @@ impl Pool {
     }
 
     /// Takes a block from the driver, for one of `asked` bytes.
-    fn take_address(&self, bytes: u64, asked: u64) -> Result<sys::CUdeviceptr> {
-        let length = usize::try_from(bytes).unwrap_or(usize::MAX);
-        // SAFETY: pool and stream are alive.
-        unsafe { result::mem_pool::alloc_async(self.handle, length, self.device.stream()) }
-            .map_err(|error| self.refusal(bytes, asked, error))
+    fn take_address(&self, bytes: u64, asked: u64) -> Result<Address> {
+        self.driver.take(bytes).map_err(|error| self.refusal(bytes, asked, error))
     }
 
-    fn give(&self, address: sys::CUdeviceptr) {
-        // SAFETY: the address came from this pool, and nothing uses it after what is queued.
-        if unsafe { result::free_async(address, self.device.stream()) }.is_err() {
+    fn give(&self, address: Address) {
+        if self.driver.give(address).is_err() {
             // The device has failed, and the next call reports it.
-            self.device.leave_block(address);
+            self.device().leave_block(address);
         }
     }
 
@@ -199,9 +177,9 @@ impl Pool {
             op: "",
             label,
             asked,
-            free: self.device.free_bytes().map(Bytes).unwrap_or_default(),
+            free: self.device().free_bytes().map(Bytes).unwrap_or_default(),
             reserved: self.reserved().unwrap_or_default(),
-            total: Bytes(self.device.total_bytes()),
+            total: Bytes(self.device().total_bytes()),
         })
     }
 
@@ -260,28 +238,17 @@ impl Pool {
     /// Fails when the driver does.
     pub(crate) fn release(&self) -> Result<()> {
         // What was freed is free when the kernels before it are done.
-        self.device.finish()?;
-        // SAFETY: the pool is alive.
-        unsafe { result::mem_pool::trim_to(self.handle, 0) }
-            .map_err(|error| failed("giving memory back to the device", error))
+        self.device().finish()?;
+        self.driver.trim().map_err(|error| failed("giving memory back to the device", error))
     }
 
     fn get(&self, attribute: Attribute) -> Result<Bytes> {
-        let mut value = 0u64;
-        // SAFETY: the pool is alive, and these attributes are 64 bits wide.
-        unsafe {
-            result::mem_pool::get_attribute(self.handle, attribute, std::ptr::from_mut(&mut value).cast::<c_void>())
-        }
-        .map_err(|error| failed("reading the memory pool's counters", error))?;
-        Ok(Bytes(value))
+        let value = self.driver.get(attribute);
+        value.map(Bytes).map_err(|error| failed("reading the memory pool's counters", error))
     }
 
-    fn set(&self, attribute: Attribute, mut value: u64) -> Result<()> {
-        // SAFETY: the pool is alive, and these attributes are 64 bits wide.
-        unsafe {
-            result::mem_pool::set_attribute(self.handle, attribute, std::ptr::from_mut(&mut value).cast::<c_void>())
-        }
-        .map_err(|error| failed("setting the memory pool up", error))
+    fn set(&self, attribute: Attribute, value: u64) -> Result<()> {
+        self.driver.set(attribute, value).map_err(|error| failed("setting the memory pool up", error))
     }
 }
 
@@ -310,17 +277,13 @@ impl Drop for Pool {
         // The blocks have gone: each holds the pool. Their frees are queued, and trimming frees the segments. What the pool
         // holds goes back at once, so that the next measurement does not count it.
         let _ = self.trim();
-        // SAFETY: nothing else has the pool.
-        if unsafe { result::mem_pool::destroy(self.handle) }.is_err() {
-            self.device.leave_pool(self.handle);
-        }
     }
 }
 
 /// A piece of device memory. Dropping it frees it once the kernels queued before are done with it.
 pub struct Block {
     pool: Rc<Pool>,
-    address: sys::CUdeviceptr,
+    address: Address,
     home: Home,
     /// The copy that fills it, as long as the kernels' stream has not been told to wait for it.
     ready: Cell<Option<Event>>,
@@ -350,7 +313,7 @@ impl Block {
 
     /// Lets what is queued from now on wait for the copy that fills it.
     pub(super) fn settle(&self) -> Result<()> {
-        self.ready.take().map_or(Ok(()), |event| event.hold_back(self.pool.device.stream()))
+        self.ready.take().map_or(Ok(()), |event| event.hold_back(self.pool.device().stream()))
     }
 }
 

@@ -19,6 +19,7 @@ mod coded;
 mod convolution;
 mod depthwise;
 mod device;
+mod driver_pool;
 mod dropout;
 mod elementwise;
 mod embedding;
@@ -26,6 +27,7 @@ mod fault;
 mod gather;
 mod gemm;
 mod guard;
+mod handle;
 mod int8;
 mod launch;
 mod layout;
@@ -42,6 +44,7 @@ mod pool;
 pub mod pool_manners;
 mod prune;
 mod rotary;
+mod stream;
 mod threads;
 mod transfer;
 
@@ -239,10 +242,13 @@ impl Backend for Cuda {
     }
 
     fn read(&self, tensor: &Tensor<Self>) -> Result<Option<Vec<f64>>> {
-        tensor.storage().borrow().settle()?;
-        let bytes = transfer::receive(self.device(), tensor.pointer(), tensor.elements() * tensor.dtype().size())?;
+        let mut found = Vec::with_capacity(tensor.elements());
+        self.read_bytes(tensor, &mut |part| {
+            found.extend(numbers(part, tensor.dtype()));
+            Ok(())
+        })?;
         self.pool.look()?;
-        Ok(Some(numbers(&bytes, tensor.dtype())))
+        Ok(Some(found))
     }
 
     fn fetch(&self, tensor: &Tensor<Self>) -> Result<Readback> {

@@ -17,7 +17,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cudarc::driver;
+use cudarc::driver::{
+    DriverError, result,
+    sys::{CUfunction, CUmodule},
+};
 
 use self::{
     ahead::{Ahead, Image},
@@ -27,7 +30,7 @@ use super::{
     SOURCES,
     device::Device,
     fault::refused,
-    launch::{Arg, Grid},
+    handle::{Handle, Owned},
 };
 use crate::{backend::DType, cache, device::cpu_threads, error::Result};
 
@@ -195,51 +198,44 @@ impl Modules {
     }
 }
 
+// SAFETY: the driver loads a new module. The device outlives its modules, and has finished what was queued before they go.
+unsafe impl Handle for CUmodule {
+    type Asked<'a> = &'a Image;
+    type Error = DriverError;
+
+    const TAKE_BACK: unsafe fn(Self) -> Result<(), DriverError> = result::module::unload;
+
+    fn make(image: &Image) -> Result<Self, DriverError> {
+        // SAFETY: the image came from the compiler whole: machine code, or text that ends with a zero.
+        unsafe { result::module::load_data(image.as_ptr().cast()) }
+    }
+}
+
 /// Kernels on the device.
 pub(super) struct Module {
-    handle: driver::sys::CUmodule,
-    functions: RefCell<HashMap<&'static CStr, driver::sys::CUfunction>>,
+    handle: Owned<CUmodule>,
+    functions: RefCell<HashMap<&'static CStr, CUfunction>>,
 }
 
 impl Module {
-    fn load(image: &[u8]) -> Result<Self> {
-        // SAFETY: the image came from the compiler whole: machine code, or text that ends with a zero.
-        let handle = unsafe { driver::result::module::load_data(image.as_ptr().cast()) }
-            .map_err(|error| refused("kernels", "loading kernels", error))?;
+    fn load(image: &Image) -> Result<Self> {
+        let handle = Owned::new(image).map_err(|error| refused("kernels", "loading kernels", error))?;
         Ok(Self { handle, functions: RefCell::default() })
     }
 
-    /// Queues a kernel on the device's stream.
+    /// A kernel, which lives as long as the module.
     ///
     /// # Errors
-    /// Fails when the driver refuses the launch.
-    ///
-    /// # Safety
-    /// `args` are those of the kernel, pointers among them to memory as large as it indexes.
-    pub(super) unsafe fn launch(&self, device: &Device, name: &'static CStr, grid: Grid, args: &[Arg]) -> Result<()> {
-        let function = self.function(name)?;
-        // SAFETY: as the caller promises.
-        unsafe { grid.launch(device, function, args) }
-            .map_err(|error| refused("kernels", &format!("launching {}", name.to_string_lossy()), error))
-    }
-
-    fn function(&self, name: &'static CStr) -> Result<driver::sys::CUfunction> {
+    /// Fails when the driver does, which may load it only now.
+    pub(super) fn function(&self, name: &'static CStr) -> Result<CUfunction> {
         if let Some(function) = self.functions.borrow().get(name) {
             return Ok(*function);
         }
         // SAFETY: the module is alive.
-        let function = unsafe { driver::result::module::get_function(self.handle, name.to_owned()) }
-            // The driver may load it only now.
+        let function = unsafe { result::module::get_function(self.handle.raw(), name.to_owned()) }
             .map_err(|error| refused("kernels", &format!("finding the kernel {}", name.to_string_lossy()), error))?;
         self.functions.borrow_mut().insert(name, function);
         Ok(function)
-    }
-}
-
-impl Drop for Module {
-    fn drop(&mut self) {
-        // SAFETY: the device outlives its modules, and has finished what was queued before they go.
-        let _ = unsafe { driver::result::module::unload(self.handle) };
     }
 }
 

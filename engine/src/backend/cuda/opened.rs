@@ -4,19 +4,17 @@
 //! holds: the context is current on the thread that opened the GPU, and ends after both streams. Refuses what the driver
 //! refuses.
 
-use cudarc::driver::{
-    DriverError,
-    result::{self, stream::StreamKind},
-    sys,
-};
+use cudarc::driver::{DriverError, result, sys};
 
 #[cfg(feature = "candle-cuda")]
 use super::candle::Candle as Kernels;
-use super::fault::refused;
-use crate::error::Result;
-
 #[cfg(not(feature = "candle-cuda"))]
-type Kernels = Stream;
+use super::stream::Stream as Kernels;
+use super::{
+    fault::refused,
+    stream::{Queue, Stream},
+};
+use crate::error::Result;
 
 /// What an open GPU holds, dropped in this order.
 pub(super) struct Opened {
@@ -47,13 +45,13 @@ impl Opened {
     }
 
     /// The stream of kernels.
-    pub(super) fn compute(&self) -> sys::CUstream {
-        self.kernels.handle()
+    pub(super) fn compute(&self) -> Queue<'_> {
+        self.kernels.queue()
     }
 
     /// The stream of copies.
-    pub(super) fn copy(&self) -> sys::CUstream {
-        self.copies.handle()
+    pub(super) fn copy(&self) -> Queue<'_> {
+        self.copies.queue()
     }
 
     /// Waits until everything that was queued on both is done.
@@ -61,7 +59,7 @@ impl Opened {
     /// # Errors
     /// The failure of what was queued.
     pub(super) fn finish(&self) -> Result<(), DriverError> {
-        self.copies.finish().and_then(|()| self.kernels.finish())
+        self.copy().finish().and_then(|()| self.compute().finish())
     }
 }
 
@@ -89,31 +87,5 @@ impl Drop for Context {
     fn drop(&mut self) {
         // SAFETY: the context was retained once.
         let _ = unsafe { result::primary_ctx::release(self.0) };
-    }
-}
-
-/// A stream of the current context.
-struct Stream(sys::CUstream);
-
-impl Stream {
-    fn new() -> Result<Self, DriverError> {
-        result::stream::create(StreamKind::NonBlocking).map(Self)
-    }
-
-    fn handle(&self) -> sys::CUstream {
-        self.0
-    }
-
-    /// Waits until everything that was queued on it is done.
-    fn finish(&self) -> Result<(), DriverError> {
-        // SAFETY: the stream is alive.
-        unsafe { result::stream::synchronize(self.0) }
-    }
-}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        // SAFETY: nothing else has the stream.
-        let _ = unsafe { result::stream::destroy(self.0) };
     }
 }

@@ -5,9 +5,12 @@
 
 use std::{ffi::CStr, ops::Deref};
 
+use cudarc::driver::result;
+
 use super::{
     Cuda,
-    launch::{Arg, Grid, Pointer},
+    fault::refused,
+    launch::{Arg, Grid, Packed, Pointer},
     module::Source,
 };
 use crate::{
@@ -89,9 +92,12 @@ impl<'a> Operands<'a> {
         debug_assert_eq!(source.parameters(name), Some(args.len()), "{name:?} in {}.cu", source.name);
         let device = self.backend.device();
         let module = device.modules().get(device, source, types)?;
+        let function = module.function(name)?;
+        let (mut args, [blocks, threads]) = (Packed::new(args), grid.extents());
         // SAFETY: the family that launches gives the kernel's own arguments; extents were checked when the operands were
-        // made, and its scratch is as large as its rule says.
-        unsafe { module.launch(device, name, grid, args) }
+        // made, and its scratch is as large as its rule says. Module and stream are alive.
+        unsafe { result::launch_kernel(function, blocks, threads, 0, device.stream().raw(), &mut args.places()) }
+            .map_err(|error| refused("kernels", &format!("launching {}", name.to_string_lossy()), error))
     }
 
     /// [`Operands::launch`] of a source that knows only the type of elements.

@@ -3,15 +3,12 @@
 //! Owns the questions. Always holds: what a question takes of the card it gives back, and one that fails says why while the
 //! others go on. Refuses nothing.
 
-use std::{ffi::c_void, rc::Rc, time::Instant};
+use std::{rc::Rc, time::Instant};
 
-use cudarc::driver::{
-    DriverError, result,
-    sys::{self, CUmemPool_attribute as Attribute},
-};
+use cudarc::driver::{DriverError, result, sys::CUmemPool_attribute as Attribute};
 use serde::Serialize;
 
-use super::device::Device;
+use super::{arena::Address, device::Device, driver_pool::DriverPool};
 
 const MIB: u64 = 1 << 20;
 /// Calls that are timed.
@@ -151,8 +148,7 @@ fn freed(device: &Rc<Device>) -> Asked {
     let mut pool = Asking::new(device, 0)?;
     let block = pool.take(64 * MIB)?;
     // Something to wait for, so that the free cannot be done before it is asked for.
-    // SAFETY: the block is as large, and alive.
-    unsafe { result::memset_d8_async(block, 1, 64 << 20, device.stream()) }?;
+    pool.driver.fill(block, 64 * MIB, 1)?;
     let used_before_bytes = pool.used()?;
     pool.give(block)?;
     let used_after_bytes = pool.used()?;
@@ -234,74 +230,36 @@ fn called(device: &Rc<Device>) -> Asked {
 
 /// A pool that questions are asked of; its blocks go with it.
 struct Asking {
-    device: Rc<Device>,
-    handle: sys::CUmemoryPool,
-    alive: Vec<sys::CUdeviceptr>,
+    driver: DriverPool,
+    alive: Vec<Address>,
 }
 
 impl Asking {
     fn new(device: &Rc<Device>, limit: u64) -> Result<Self, DriverError> {
-        let properties = sys::CUmemPoolProps {
-            allocType: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
-            handleTypes: sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE,
-            location: sys::CUmemLocation {
-                type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
-                id: device.handle(),
-            },
-            win32SecurityAttributes: std::ptr::null_mut(),
-            maxSize: usize::try_from(limit).unwrap_or(usize::MAX),
-            usage: 0,
-            reserved: [0; 54],
-        };
-        // SAFETY: the structure is alive and complete.
-        let handle = unsafe { result::mem_pool::create(&properties) }?;
-        let pool = Self { device: Rc::clone(device), handle, alive: Vec::new() };
-        let mut all = u64::MAX;
-        // SAFETY: the pool is alive, and the attribute is 64 bits wide.
-        unsafe {
-            result::mem_pool::set_attribute(
-                handle,
-                Attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
-                std::ptr::from_mut(&mut all).cast::<c_void>(),
-            )
-        }?;
-        Ok(pool)
+        Ok(Self { driver: DriverPool::new(device, limit)?, alive: Vec::new() })
     }
 
-    fn take(&mut self, bytes: u64) -> Result<sys::CUdeviceptr, DriverError> {
-        let asked = usize::try_from(bytes).unwrap_or(usize::MAX);
-        // SAFETY: pool and stream are alive.
-        let address = unsafe { result::mem_pool::alloc_async(self.handle, asked, self.device.stream()) }?;
+    fn take(&mut self, bytes: u64) -> Result<Address, DriverError> {
+        let address = self.driver.take(bytes)?;
         self.alive.push(address);
         Ok(address)
     }
 
-    fn give(&mut self, address: sys::CUdeviceptr) -> Result<(), DriverError> {
+    fn give(&mut self, address: Address) -> Result<(), DriverError> {
         self.alive.retain(|alive| *alive != address);
-        // SAFETY: the address came from this pool, and nothing but what is queued uses it.
-        unsafe { result::free_async(address, self.device.stream()) }
+        self.driver.give(address)
     }
 
     fn finish(&self) -> Result<(), DriverError> {
-        // SAFETY: the stream is alive.
-        unsafe { result::stream::synchronize(self.device.stream()) }
-    }
-
-    fn get(&self, attribute: Attribute) -> Result<u64, DriverError> {
-        let mut value = 0u64;
-        // SAFETY: the pool is alive, and these attributes are 64 bits wide.
-        unsafe {
-            result::mem_pool::get_attribute(self.handle, attribute, std::ptr::from_mut(&mut value).cast::<c_void>())
-        }?;
-        Ok(value)
+        self.driver.device().stream().finish()
     }
 
     fn used(&self) -> Result<u64, DriverError> {
-        self.get(Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
+        self.driver.get(Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
     }
 
     fn reserved(&self) -> Result<u64, DriverError> {
-        self.get(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
+        self.driver.get(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
     }
 }
 
@@ -309,14 +267,9 @@ impl Drop for Asking {
     fn drop(&mut self) {
         // A driver that does not take it back any more has failed; the next question says so.
         for address in std::mem::take(&mut self.alive) {
-            // SAFETY: as in `give`.
-            let _ = unsafe { result::free_async(address, self.device.stream()) };
+            let _ = self.driver.give(address);
         }
         let _ = self.finish();
-        // SAFETY: the pool is alive, nothing of it is in use, and nothing else has it.
-        unsafe {
-            let _ = result::mem_pool::trim_to(self.handle, 0);
-            let _ = result::mem_pool::destroy(self.handle);
-        }
+        let _ = self.driver.trim();
     }
 }

@@ -9,12 +9,7 @@ use std::{cell::RefCell, rc::Rc};
 
 use cudarc::driver::result;
 
-use super::{
-    device::{Device, Event},
-    fault::failed,
-    launch::Pointer,
-    memory_pool::Block,
-};
+use super::{device::Device, fault::failed, launch::Pointer, memory_pool::Block, stream::Event};
 use crate::error::Result;
 
 /// Pieces that may wait for their copies before the host does.
@@ -59,7 +54,7 @@ impl Staging {
         // The place is this block's from where the kernels' stream stands now.
         Event::record(self.device.stream())?.hold_back(self.device.copy_stream())?;
         // SAFETY: the piece stays untouched until the event below is done; the place is as long.
-        unsafe { result::memcpy_htod_async(to.0, &*part, self.device.copy_stream()) }.map_err(copying)?;
+        unsafe { result::memcpy_htod_async(to.0, &*part, self.device.copy_stream().raw()) }.map_err(copying)?;
         piece.copy = Some(Event::record(self.device.copy_stream())?);
         block.fills_until(Event::record(self.device.copy_stream())?);
         self.pieces.borrow_mut().push(piece);
@@ -124,7 +119,7 @@ impl Staging {
             None => Piece::new(room)?,
         };
         // SAFETY: the piece lives until the copy is done; the place is as long.
-        unsafe { result::memcpy_dtoh_async(&mut piece.bytes[..bytes], from.0, self.device.stream()) }
+        unsafe { result::memcpy_dtoh_async(&mut piece.bytes[..bytes], from.0, self.device.stream().raw()) }
             .map_err(|error| failed("copying from the GPU", error))?;
         piece.copy = Some(Event::record(self.device.stream())?);
         Ok(Parcel { piece: Some(piece), bytes, returned: Rc::clone(&self.returned) })
@@ -212,21 +207,4 @@ impl Drop for Piece {
         // SAFETY: the memory came from the driver, and no copy out of it is under way.
         let _ = unsafe { result::free_host(self.bytes.as_mut_ptr().cast()) };
     }
-}
-
-/// Copies `bytes` from the device and waits for them.
-///
-/// # Errors
-/// Fails when the driver does, or when a kernel that was launched before failed.
-pub(super) fn receive(device: &Device, from: Pointer, bytes: usize) -> Result<Vec<u8>> {
-    let mut host = vec![0u8; bytes];
-    if bytes > 0 {
-        let copying = |error| failed("copying from the GPU", error);
-        // SAFETY: the host's memory outlives the copy, for which the next call waits; the place is as long.
-        unsafe {
-            result::memcpy_dtoh_async(&mut host, from.0, device.stream()).map_err(copying)?;
-            result::stream::synchronize(device.stream()).map_err(copying)?;
-        }
-    }
-    Ok(host)
 }

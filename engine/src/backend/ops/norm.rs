@@ -1,5 +1,8 @@
 //! Normalisations: of a batch's channels, and of each row.
 
+mod vectors;
+
+pub use self::vectors::{Affine, Running, Statistics};
 use super::{Contract, GradInto, OperandBytes, Rows};
 use crate::{
     backend::{
@@ -164,48 +167,6 @@ impl Contract for Norm {
         let sums = |e: &Rows| 2 * split_reduction::row_splits(e) * e.columns;
         self.summed_over_rows().map_or(0, |extents| sums(extents) * size_of::<f64>())
     }
-}
-
-/// The two vectors that a normalisation and its gradient use.
-#[derive(Debug)]
-pub struct Statistics<B: Backend> {
-    /// Mean of each channel or row.
-    pub mean: Tensor<B>,
-    /// 1 / sqrt(variance + epsilon).
-    pub inverse: Tensor<B>,
-}
-
-impl<B: Backend> Clone for Statistics<B> {
-    fn clone(&self) -> Self {
-        Self { mean: self.mean.clone(), inverse: self.inverse.clone() }
-    }
-}
-
-impl<B: Backend> IntoIterator for Statistics<B> {
-    type Item = Tensor<B>;
-    type IntoIter = std::array::IntoIter<Tensor<B>, 2>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        [self.mean, self.inverse].into_iter()
-    }
-}
-
-/// The learned scale and offset of a normalisation.
-#[derive(Debug)]
-pub struct Affine<'a, B: Backend> {
-    /// The factor.
-    pub weight: &'a Tensor<B>,
-    /// The summand.
-    pub bias: &'a Tensor<B>,
-}
-
-/// Running estimates of a batch normalisation.
-#[derive(Debug)]
-pub struct Running<'a, B: Backend> {
-    /// The running estimate of the mean.
-    pub mean: &'a Tensor<B>,
-    /// The running estimate of the unbiased variance.
-    pub variance: &'a Tensor<B>,
 }
 
 /// Whether gradients are added to what their buffers hold.

@@ -241,13 +241,8 @@ fn rows<const ROWS: usize>(
     let [down, along, group] = left.strides;
     let elements = &left.elements[row / PAIRED_ROWS * group + row % PAIRED_ROWS * down..];
     let (pairs, is_odd) = (left.pairs, left.is_odd);
-    // One past the last element that is read.
-    let end = (ROWS - 1) * down + if is_odd { pairs * along + 1 } else { pairs.saturating_sub(1) * along + 2 };
-    assert!(pairs + usize::from(is_odd) == 0 || end <= elements.len(), "rows of the operand");
-    assert!(panel.len() == (pairs + usize::from(is_odd)) * PAIRED_COLUMNS, "a panel of the operand");
-    assert!((ROWS - 1) * stride + PAIRED_COLUMNS <= sums.len(), "rows of sums");
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: `run_paired` asserts that the processor has the instruction; the extents are as asserted.
+    // SAFETY: `run_paired` asserts that the processor has the instruction.
     unsafe {
         kernel::<ROWS>(elements, [down, along], pairs, is_odd, panel, add, sums, stride);
     }
@@ -260,13 +255,12 @@ fn rows<const ROWS: usize>(
     ROWS
 }
 
-/// # Safety
-/// The processor has AVX-512 BF16. Every row has its pairs inside `elements`, the panel has 32 words for each of them and for
-/// the half pair, and `sums` has 32 numbers for each row.
+/// [`rows`], where there is the instruction. Every row has its pairs inside `elements`, the panel has 32 words for each of them
+/// and for the half pair, and `sums` has 32 numbers for each row.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bf16")]
 #[allow(clippy::too_many_arguments, reason = "a kernel's operands")]
-unsafe fn kernel<const ROWS: usize>(
+fn kernel<const ROWS: usize>(
     elements: &[u16],
     [down, along]: [usize; 2],
     pairs: usize,
@@ -276,45 +270,36 @@ unsafe fn kernel<const ROWS: usize>(
     sums: &mut [f32],
     stride: usize,
 ) {
-    use std::arch::x86_64::{
-        __m512, __m512bh, __m512i, _mm512_add_ps, _mm512_dpbf16_ps, _mm512_loadu_ps, _mm512_loadu_si512,
-        _mm512_set1_epi32, _mm512_setzero_ps, _mm512_storeu_ps,
-    };
-    #[inline(always)]
-    fn pairs_in(x: __m512i) -> __m512bh {
-        // SAFETY: both are 64 bytes that any value may have.
-        unsafe { std::mem::transmute(x) }
-    }
+    use bytemuck::cast;
+    use std::arch::x86_64::{__m512, __m512bh, _mm512_add_ps, _mm512_dpbf16_ps, _mm512_set1_epi32, _mm512_setzero_ps};
+
+    // One past the last element that is read.
+    let end = (ROWS - 1) * down + if is_odd { pairs * along + 1 } else { pairs.saturating_sub(1) * along + 2 };
+    assert!(pairs + usize::from(is_odd) == 0 || end <= elements.len(), "rows of the operand");
     let mut found: [[__m512; 2]; ROWS] = std::array::from_fn(|_| [_mm512_setzero_ps(); 2]);
-    for pair in 0..pairs {
-        // SAFETY: the panel has 32 words for this pair.
-        let b = unsafe { panel.as_ptr().add(pair * PAIRED_COLUMNS) };
-        // SAFETY: as above.
-        let b = [0, 16].map(|at| pairs_in(unsafe { _mm512_loadu_si512(b.add(at).cast()) }));
+    let halves = |[low, high]: &[[u32; 16]; 2]| -> [__m512bh; 2] { [cast(*low), cast(*high)] };
+    let panel = panel.as_chunks::<16>().0.as_chunks::<2>().0;
+    for (pair, b) in panel[..pairs].iter().enumerate() {
+        let b = halves(b);
         for (i, found) in found.iter_mut().enumerate() {
-            // SAFETY: this row's pair is inside the elements.
+            // SAFETY: this row's pair lies before the end, which is inside the elements. A check for each word takes more time
+            // than the products.
             let word = unsafe { elements.as_ptr().add(i * down + pair * along).cast::<i32>().read_unaligned() };
-            let a = pairs_in(_mm512_set1_epi32(word));
+            let a = cast(_mm512_set1_epi32(word));
             *found = [_mm512_dpbf16_ps(found[0], a, b[0]), _mm512_dpbf16_ps(found[1], a, b[1])];
         }
     }
     if is_odd {
-        // SAFETY: the panel has 32 words for the half pair.
-        let b = unsafe { panel.as_ptr().add(pairs * PAIRED_COLUMNS) };
-        // SAFETY: as above.
-        let b = [0, 16].map(|at| pairs_in(unsafe { _mm512_loadu_si512(b.add(at).cast()) }));
+        let b = halves(&panel[pairs]);
         for (i, found) in found.iter_mut().enumerate() {
-            let a = pairs_in(_mm512_set1_epi32(i32::from(elements[i * down + pairs * along])));
+            let a = cast(_mm512_set1_epi32(i32::from(elements[i * down + pairs * along])));
             *found = [_mm512_dpbf16_ps(found[0], a, b[0]), _mm512_dpbf16_ps(found[1], a, b[1])];
         }
     }
     for (i, found) in found.iter().enumerate() {
-        for (half, found) in found.iter().enumerate() {
-            // SAFETY: `sums` has 32 numbers for this row.
-            unsafe {
-                let to = sums.as_mut_ptr().add(i * stride + half * 16);
-                _mm512_storeu_ps(to, if add { _mm512_add_ps(_mm512_loadu_ps(to), *found) } else { *found });
-            }
+        let to = &mut sums[i * stride..][..PAIRED_COLUMNS];
+        for (to, found) in to.as_chunks_mut::<16>().0.iter_mut().zip(found) {
+            *to = cast(if add { _mm512_add_ps(cast(*to), *found) } else { *found });
         }
     }
 }

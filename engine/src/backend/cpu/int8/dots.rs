@@ -70,52 +70,58 @@ pub(super) struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// The codes of two filters; of one twice at the end.
-    fn pair(&self, filter: usize, end: usize) -> [&[u8]; FILTERS] {
-        [filter, (filter + 1).min(end - 1)].map(|filter| {
-            let first = filter * self.taps;
-            &self.weight[first + self.depths.start..first + self.depths.end]
-        })
+    /// The codes of filters two by two, the last one twice where they are odd, and where the sums of both begin: the codes of
+    /// the terms, and all that follow them.
+    fn pairs(&self, filters: &Range<usize>) -> impl Iterator<Item = (usize, [&[u8]; FILTERS])> {
+        let of = |filter: usize| &self.weight[filter * self.taps + self.depths.start..];
+        let (start, last) = (filters.start, filters.end.saturating_sub(1));
+        filters.clone().step_by(FILTERS).map(move |first| (first - start, [of(first), of((first + 1).min(last))]))
     }
 }
 
 /// Adds the sums of `filters` to `sums`, whose rows are as long as `sums` has room for `block.rows` of them.
 pub(super) fn multiply(way: Way, block: &Block<'_>, filters: Range<usize>, sums: &mut [i32]) {
     let columns = sums.len() / block.rows.max(1);
-    let needed = if way.takes_bytes() { block.rows * block.stride / 2 } else { block.rows * block.stride };
-    assert!(block.patches.len() >= needed && block.depths.len() <= block.stride && filters.len() <= columns);
-    for pixel in (0..block.rows).step_by(PIXELS) {
-        for filter in filters.clone().step_by(FILTERS) {
-            let pair = block.pair(filter, filters.end);
-            let found = match way {
-                Way::Plain => plain(block, pixel, pair),
-                #[cfg(target_arch = "x86_64")]
-                // SAFETY: the way says that this processor has these instructions.
-                Way::Avx2 => unsafe { avx2(block, pixel, pair) },
-                #[cfg(target_arch = "x86_64")]
-                // SAFETY: as above.
-                Way::Vnni => unsafe { vnni(block, pixel, pair) },
-            };
-            let at = filter - filters.start;
-            let count = FILTERS.min(filters.end - filter);
-            for (row, found) in sums[pixel * columns..].chunks_exact_mut(columns).zip(found) {
-                row[at..at + count].iter_mut().zip(found).for_each(|(sum, found)| *sum += found);
-            }
-        }
+    if columns == 0 {
+        return;
+    }
+    assert!(block.depths.len() <= block.stride && filters.len() <= columns);
+    let of_pixels: unsafe fn(&Block<'_>, usize, &Range<usize>, &mut [i32]) = match way {
+        Way::Plain => plain,
+        #[cfg(target_arch = "x86_64")]
+        Way::Avx2 => avx2,
+        #[cfg(target_arch = "x86_64")]
+        Way::Vnni => vnni,
+    };
+    for (pixel, sums) in (0..block.rows).step_by(PIXELS).zip(sums.chunks_exact_mut(PIXELS * columns)) {
+        // SAFETY: the way says that this processor has the instructions.
+        unsafe { of_pixels(block, pixel, &filters, sums) };
     }
 }
 
 /// The sums of six pixels, each with two filters.
 type Sums = [[i32; FILTERS]; PIXELS];
 
-fn plain(block: &Block<'_>, pixel: usize, pair: [&[u8]; FILTERS]) -> Sums {
-    let mut sums = Sums::default();
-    for (sums, patch) in sums.iter_mut().zip(block.patches[pixel * block.stride..].chunks_exact(block.stride)) {
-        for (sum, weight) in sums.iter_mut().zip(pair) {
-            *sum = patch.iter().zip(weight).map(|(x, w)| i32::from(*x) * i32::from(*w as i8)).sum();
-        }
+/// Adds what was found to the sums of two filters, or of one at the end of a row.
+#[inline(always)]
+fn add(found: Sums, at: usize, filters: &Range<usize>, sums: &mut [i32]) {
+    let count = FILTERS.min(filters.len() - at);
+    for (row, found) in sums.chunks_exact_mut(sums.len() / PIXELS).zip(found) {
+        row[at..at + count].iter_mut().zip(found).for_each(|(sum, found)| *sum += found);
     }
-    sums
+}
+
+fn plain(block: &Block<'_>, pixel: usize, filters: &Range<usize>, sums: &mut [i32]) {
+    for (at, pair) in block.pairs(filters) {
+        let mut found = Sums::default();
+        for (found, patch) in found.iter_mut().zip(block.patches[pixel * block.stride..].chunks_exact(block.stride)) {
+            for (found, codes) in found.iter_mut().zip(pair) {
+                let terms = patch[..block.depths.len()].iter().zip(codes);
+                *found = terms.map(|(x, code)| i32::from(*x) * i32::from(*code as i8)).sum();
+            }
+        }
+        add(found, at, filters, sums);
+    }
 }
 
 /// Each sum of four registers.
@@ -124,11 +130,7 @@ fn plain(block: &Block<'_>, pixel: usize, pair: [&[u8]; FILTERS]) -> Sums {
 fn four(of: [__m256i; 4]) -> [i32; 4] {
     let pairs = [_mm256_hadd_epi32(of[0], of[1]), _mm256_hadd_epi32(of[2], of[3])];
     let fours = _mm256_hadd_epi32(pairs[0], pairs[1]);
-    let sums = _mm_add_epi32(_mm256_castsi256_si128(fours), _mm256_extracti128_si256::<1>(fours));
-    let mut to = [0; 4];
-    // SAFETY: there is room for 16 bytes.
-    unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), sums) };
-    to
+    bytemuck::cast(_mm_add_epi32(_mm256_castsi256_si128(fours), _mm256_extracti128_si256::<1>(fours)))
 }
 
 /// The sums of twelve registers.
@@ -143,56 +145,81 @@ fn together(of: [[__m256i; FILTERS]; PIXELS]) -> Sums {
     sums
 }
 
+/// The rows of six pixels, in as many steps as the terms take.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn avx2(block: &Block<'_>, pixel: usize, pair: [&[u8]; FILTERS]) -> Sums {
-    const STEP: usize = 16;
-    let mut sums = [[_mm256_setzero_si256(); FILTERS]; PIXELS];
-    let patches = &block.patches[pixel * block.stride..(pixel + PIXELS) * block.stride];
-    let length = pair[0].len();
-    let whole = length / STEP * STEP;
-    let mut rest = [[0; STEP]; FILTERS];
-    for (rest, weight) in rest.iter_mut().zip(pair) {
-        rest[..length - whole].copy_from_slice(&weight[whole..]);
-    }
-    for at in (0..length).step_by(STEP) {
-        // SAFETY: 16 codes from `at` on are in both, where it is not the rest.
-        let codes = |f: usize| if at == whole { rest[f].as_ptr() } else { unsafe { pair[f].as_ptr().add(at) } };
-        // SAFETY: each points to 16 codes.
-        let weights = [0, 1].map(|f| unsafe { _mm256_cvtepi8_epi16(_mm_loadu_si128(codes(f).cast())) });
-        for (p, sums) in sums.iter_mut().enumerate() {
-            // SAFETY: rows are as long as a multiple of 16, `at` is one below that, and there are six of them.
-            let x = unsafe { _mm256_loadu_si256(patches.as_ptr().add(p * block.stride + at).cast()) };
-            for (sum, weights) in sums.iter_mut().zip(weights) {
-                *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(x, weights));
-            }
+#[inline(always)]
+fn rows<T, const STEP: usize>(patches: &[T], pixel: usize, stride: usize, steps: usize) -> [&[[T; STEP]]; PIXELS] {
+    let patches = &patches[pixel * stride..][..PIXELS * stride];
+    std::array::from_fn(|p| &patches[p * stride..].as_chunks().0[..steps])
+}
+
+/// The step that follows the whole ones among all codes, zeros behind it, if it is one of the first `steps`.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn last<const STEP: usize>(pair: [&[u8]; FILTERS], steps: usize) -> [[u8; STEP]; FILTERS] {
+    let mut last = [[0; STEP]; FILTERS];
+    for (last, codes) in last.iter_mut().zip(pair) {
+        let (whole, rest) = codes.as_chunks::<STEP>();
+        if whole.len() < steps {
+            last[..rest.len()].copy_from_slice(rest);
         }
     }
-    together(sums)
+    last
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn avx2(block: &Block<'_>, pixel: usize, filters: &Range<usize>, sums: &mut [i32]) {
+    const STEP: usize = 16;
+    let steps = block.depths.len().div_ceil(STEP);
+    let rows = rows::<i16, STEP>(block.patches, pixel, block.stride, steps);
+    for (at, pair) in block.pairs(filters) {
+        // The last step of the terms may reach past them, where patches have zeros.
+        let (whole, last) = (pair.map(|codes| codes.as_chunks().0), last::<STEP>(pair, steps));
+        let mut found = [[_mm256_setzero_si256(); FILTERS]; PIXELS];
+        for step in 0..steps {
+            let weights = [0, 1].map(|f| *whole[f].get(step).unwrap_or(&last[f]));
+            let weights = weights.map(|codes| _mm256_cvtepi8_epi16(bytemuck::cast(codes)));
+            for (found, row) in found.iter_mut().zip(rows) {
+                let x = bytemuck::cast(row[step]);
+                for (found, weights) in found.iter_mut().zip(weights) {
+                    *found = _mm256_add_epi32(*found, _mm256_madd_epi16(x, weights));
+                }
+            }
+        }
+        add(together(found), at, filters, sums);
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2")]
-fn vnni(block: &Block<'_>, pixel: usize, pair: [&[u8]; FILTERS]) -> Sums {
+fn vnni(block: &Block<'_>, pixel: usize, filters: &Range<usize>, sums: &mut [i32]) {
     const STEP: usize = 64;
-    let mut sums = [[_mm512_setzero_si512(); FILTERS]; PIXELS];
-    let patches: &[u8] = bytemuck::cast_slice(block.patches);
-    let patches = &patches[pixel * block.stride..(pixel + PIXELS) * block.stride];
-    let length = pair[0].len();
-    for at in (0..length).step_by(STEP) {
-        let mask = if length - at < STEP { (1 << (length - at)) - 1 } else { u64::MAX };
-        // SAFETY: what the mask leaves out is not read.
-        let weights = pair.map(|w| unsafe { _mm512_maskz_loadu_epi8(mask, w.as_ptr().add(at).cast()) });
-        for (p, sums) in sums.iter_mut().enumerate() {
-            // SAFETY: rows are as long as a multiple of 64, `at` is one below that, and there are six of them.
-            let x = unsafe { _mm512_loadu_si512(patches.as_ptr().add(p * block.stride + at).cast()) };
-            for (sum, weights) in sums.iter_mut().zip(weights) {
-                *sum = _mm512_dpbusd_epi32(*sum, x, weights);
+    let steps = block.depths.len().div_ceil(STEP);
+    let rows = rows::<u8, STEP>(bytemuck::cast_slice(block.patches), pixel, block.stride, steps);
+    let half = |x: __m512i| _mm256_add_epi32(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64::<1>(x));
+    for (at, pair) in block.pairs(filters) {
+        // As above.
+        let (whole, last) = (pair.map(|codes| codes.as_chunks().0), last::<STEP>(pair, steps));
+        let mut found = [[_mm512_setzero_si512(); FILTERS]; PIXELS];
+        for step in 0..steps {
+            let weights = [0, 1].map(|f| bytemuck::cast(*whole[f].get(step).unwrap_or(&last[f])));
+            for (found, row) in found.iter_mut().zip(rows) {
+                let x = bytemuck::cast(row[step]);
+                for (found, weights) in found.iter_mut().zip(weights) {
+                    *found = _mm512_dpbusd_epi32(*found, x, weights);
+                }
             }
         }
+        // Not by `map`, which the compiler calls with every register in memory.
+        let mut halves = [[_mm256_setzero_si256(); FILTERS]; PIXELS];
+        for (halves, found) in halves.iter_mut().zip(&found) {
+            for (to, found) in halves.iter_mut().zip(found) {
+                *to = half(*found);
+            }
+        }
+        add(together(halves), at, filters, sums);
     }
-    let half = |x: __m512i| _mm256_add_epi32(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64::<1>(x));
-    together(sums.map(|sums| sums.map(half)))
 }
 
 #[cfg(test)]

@@ -24,15 +24,33 @@ use super::{Which, failed, shapes::Shapes};
 use crate::{
     backend::{
         DType, Window,
-        cuda::{Options, device::Device, operands::Operands},
+        cuda::{
+            Options,
+            device::Device,
+            handle::{Handle, Owned},
+            operands::Operands,
+        },
     },
     error::Result,
 };
 
+// SAFETY: the library makes a new handle, and waits for what it has queued before it ends one.
+unsafe impl Handle for sys::cudnnHandle_t {
+    type Asked<'a> = ();
+    type Error = CudnnError;
+
+    const TAKE_BACK: unsafe fn(Self) -> std::result::Result<(), CudnnError> = result::destroy_handle;
+
+    fn make((): ()) -> std::result::Result<Self, CudnnError> {
+        result::create_handle()
+    }
+}
+
 /// cuDNN on one device.
 pub(in super::super) struct Dnn {
-    handle: sys::cudnnHandle_t,
+    /// Their descriptors are the library's, so they go before it.
     plans: RefCell<HashMap<Question, Rc<Plan>>>,
+    handle: Owned<sys::cudnnHandle_t>,
 }
 
 /// What an algorithm is asked for.
@@ -63,12 +81,11 @@ impl Question {
 impl Dnn {
     /// Starts the library on the device's stream.
     pub(in super::super) fn new(device: &Device) -> Result<Self> {
-        let handle = result::create_handle().map_err(|error| failed("starting", error))?;
-        let dnn = Self { handle, plans: RefCell::default() };
+        let handle = Owned::<sys::cudnnHandle_t>::new(()).map_err(|error| failed("starting", error))?;
         // SAFETY: handle and stream are alive.
-        unsafe { result::set_stream(dnn.handle, device.stream().cast()) }
+        unsafe { result::set_stream(handle.raw(), device.stream().raw().cast()) }
             .map_err(|error| failed("choosing a stream", error))?;
-        Ok(dnn)
+        Ok(Self { plans: RefCell::default(), handle })
     }
 
     /// Queues a convolution. Returns false when cuDNN has no algorithm within the workspace.
@@ -80,20 +97,12 @@ impl Dnn {
         let plan = match known {
             Some(plan) => plan,
             None => {
-                let plan = Rc::new(Plan::find(self.handle, &question)?);
+                let plan = Rc::new(Plan::find(self.handle.raw(), &question)?);
                 self.plans.borrow_mut().insert(question, Rc::clone(&plan));
                 plan
             }
         };
-        plan.run(self.handle, o, accumulate)
-    }
-}
-
-impl Drop for Dnn {
-    fn drop(&mut self) {
-        self.plans.borrow_mut().clear();
-        // SAFETY: nothing else has the handle.
-        let _ = unsafe { result::destroy_handle(self.handle) };
+        plan.run(self.handle.raw(), o, accumulate)
     }
 }
 
@@ -127,7 +136,7 @@ macro_rules! propose {
         // proposals as are asked for.
         let (proposals, asked) = unsafe {
             let mut proposals: [$perf; PROPOSALS] = std::mem::zeroed();
-            let asked = $ask($handle, $($descriptor.raw),*, most, &mut count, proposals.as_mut_ptr());
+            let asked = $ask($handle, $($descriptor.raw()),*, most, &mut count, proposals.as_mut_ptr());
             (proposals, asked)
         };
         let count = match asked {
@@ -216,7 +225,7 @@ impl Plan {
         let [a, b] = [o.input(0), o.input(1)].map(|pointer| pointer.0 as *const c_void);
         let to = o.output(0).0 as *mut c_void;
         let Shapes { x, y, w, convolution } = &self.shapes;
-        let (x, y, w, convolution) = (x.raw, y.raw, w.raw, convolution.raw);
+        let (x, y, w, convolution) = (x.raw(), y.raw(), w.raw(), convolution.raw());
         // SAFETY: handle and descriptors are alive, tensors are as large as the descriptors say, which was checked against
         // the window; the workspace is at least as large as the algorithm asked for.
         unsafe {

@@ -12,61 +12,83 @@ use cudarc::cudnn::{
 
 use super::failed;
 use crate::{
-    backend::{DType, Window},
+    backend::{
+        DType, Window,
+        cuda::handle::{Handle, Owned},
+    },
     error::{Error, Result},
 };
 
 /// Channels are innermost, in images and in filters.
 const FORMAT: sys::cudnnTensorFormat_t = sys::cudnnTensorFormat_t::CUDNN_TENSOR_NHWC;
 
-/// A descriptor of the library's, which goes back to it when it is dropped.
-pub(super) struct Descriptor<D: Copy> {
-    pub(super) raw: D,
-    destroy: unsafe fn(D) -> std::result::Result<(), CudnnError>,
-}
+// SAFETY: the library makes a new descriptor. It reads one only during a call.
+unsafe impl Handle for Images {
+    type Asked<'a> = ();
+    type Error = CudnnError;
 
-impl<D: Copy> Descriptor<D> {
-    /// What `create` made and `destroy` takes back, once `set` has said what it describes.
-    fn new(
-        created: std::result::Result<D, CudnnError>,
-        destroy: unsafe fn(D) -> std::result::Result<(), CudnnError>,
-        set: impl FnOnce(D) -> std::result::Result<(), CudnnError>,
-    ) -> Result<Self> {
-        let describing = |error| failed("describing a convolution", error);
-        let descriptor = Self { raw: created.map_err(describing)?, destroy };
-        set(descriptor.raw).map_err(describing)?;
-        Ok(descriptor)
+    const TAKE_BACK: unsafe fn(Self) -> std::result::Result<(), CudnnError> = result::destroy_tensor_descriptor;
+
+    fn make((): ()) -> std::result::Result<Self, CudnnError> {
+        result::create_tensor_descriptor()
     }
 }
 
-impl<D: Copy> Drop for Descriptor<D> {
-    fn drop(&mut self) {
-        // SAFETY: nothing else has the descriptor.
-        let _ = unsafe { (self.destroy)(self.raw) };
+// SAFETY: as above.
+unsafe impl Handle for Filters {
+    type Asked<'a> = ();
+    type Error = CudnnError;
+
+    const TAKE_BACK: unsafe fn(Self) -> std::result::Result<(), CudnnError> = result::destroy_filter_descriptor;
+
+    fn make((): ()) -> std::result::Result<Self, CudnnError> {
+        result::create_filter_descriptor()
     }
+}
+
+// SAFETY: as above.
+unsafe impl Handle for Convolution {
+    type Asked<'a> = ();
+    type Error = CudnnError;
+
+    const TAKE_BACK: unsafe fn(Self) -> std::result::Result<(), CudnnError> = result::destroy_convolution_descriptor;
+
+    fn make((): ()) -> std::result::Result<Self, CudnnError> {
+        result::create_convolution_descriptor()
+    }
+}
+
+/// A new descriptor, once `set` has said what it describes.
+fn described<D>(set: impl FnOnce(D) -> std::result::Result<(), CudnnError>) -> Result<Owned<D>>
+where
+    D: for<'a> Handle<Asked<'a> = (), Error = CudnnError>,
+{
+    let descriptor = Owned::<D>::new(());
+    let described = descriptor.and_then(|descriptor| set(descriptor.raw()).map(|()| descriptor));
+    described.map_err(|error| failed("describing a convolution", error))
 }
 
 /// Images of `[batch, channels, height, width]`.
-fn images(data: Type, extents: [usize; 4]) -> Result<Descriptor<Images>> {
-    Descriptor::new(result::create_tensor_descriptor(), result::destroy_tensor_descriptor, |raw| {
+fn images(data: Type, extents: [usize; 4]) -> Result<Owned<Images>> {
+    described(|raw| {
         // SAFETY: the descriptor is alive.
         unsafe { result::set_tensor4d_descriptor(raw, FORMAT, data, extents.map(int)) }
     })
 }
 
 /// Filters of `[filters, channels, size, size]`.
-fn filters(data: Type, extents: [usize; 4]) -> Result<Descriptor<Filters>> {
-    Descriptor::new(result::create_filter_descriptor(), result::destroy_filter_descriptor, |raw| {
+fn filters(data: Type, extents: [usize; 4]) -> Result<Owned<Filters>> {
+    described(|raw| {
         // SAFETY: the descriptor is alive.
         unsafe { result::set_filter4d_descriptor(raw, data, FORMAT, extents.map(int)) }
     })
 }
 
 /// A window that moves by its stride, whose products are summed in f32.
-fn moving(window: &Window) -> Result<Descriptor<Convolution>> {
+fn moving(window: &Window) -> Result<Owned<Convolution>> {
     let (padding, stride) = (int(window.padding), int(window.stride));
     let mode = sys::cudnnConvolutionMode_t::CUDNN_CROSS_CORRELATION;
-    Descriptor::new(result::create_convolution_descriptor(), result::destroy_convolution_descriptor, |raw| {
+    described(|raw| {
         // SAFETY: the descriptor is alive.
         unsafe {
             result::set_convolution2d_descriptor(
@@ -102,10 +124,10 @@ fn data_type(dtype: DType) -> Result<Type> {
 
 /// The descriptors of a convolution.
 pub(super) struct Shapes {
-    pub(super) x: Descriptor<Images>,
-    pub(super) y: Descriptor<Images>,
-    pub(super) w: Descriptor<Filters>,
-    pub(super) convolution: Descriptor<Convolution>,
+    pub(super) x: Owned<Images>,
+    pub(super) y: Owned<Images>,
+    pub(super) w: Owned<Filters>,
+    pub(super) convolution: Owned<Convolution>,
 }
 
 impl Shapes {
@@ -130,7 +152,7 @@ impl Shapes {
     /// Fails when the library does.
     pub(super) fn set_math(&self, math: Math) -> Result<()> {
         // SAFETY: the descriptor is alive.
-        unsafe { result::set_convolution_math_type(self.convolution.raw, math) }
+        unsafe { result::set_convolution_math_type(self.convolution.raw(), math) }
             .map_err(|error| failed("choosing how to multiply", error))
     }
 }

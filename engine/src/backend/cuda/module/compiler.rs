@@ -1,12 +1,18 @@
 //! NVRTC: from a source and its options to machine code, or to text that the driver finishes.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
-use cudarc::nvrtc;
+use cudarc::nvrtc::{self, result::NvrtcError, sys::nvrtcProgram};
 
 use super::Source;
 use crate::{
-    backend::{DType, cuda::library::compiler},
+    backend::{
+        DType,
+        cuda::{
+            handle::{Handle, Owned},
+            library::compiler,
+        },
+    },
     error::{Error, Result},
 };
 
@@ -70,49 +76,68 @@ fn compiled(what: &str, result: nvrtc::sys::nvrtcResult) -> Result<()> {
 /// Carries the log of the compiler.
 pub(super) fn compile(name: &str, text: &str, options: &[String]) -> Result<Vec<u8>> {
     let clean = |text: &str| CString::new(text).map_err(|_| Error::Device(format!("{name}: a zero in the source")));
-    let program = Program(
-        nvrtc::result::create_program(&clean(text)?, Some(&clean(&format!("{name}.cu"))?))
-            .map_err(|error| Error::Device(format!("NVRTC, {name}: {error:?}")))?,
-    );
+    let program = Owned::new([clean(text)?.as_c_str(), clean(&format!("{name}.cu"))?.as_c_str()])
+        .map_err(|error| Error::Device(format!("NVRTC, {name}: {error:?}")))?;
+    let program = Program(program);
     // SAFETY: the program is alive.
-    if unsafe { nvrtc::result::compile_program(program.0, options) }.is_err() {
+    if unsafe { nvrtc::result::compile_program(program.0.raw(), options) }.is_err() {
         return Err(Error::Device(format!("NVRTC rejects {name}.cu:\n{}", program.log())));
     }
     let is_machine_code = options.iter().any(|option| option.contains("=sm_"));
-    program.image(is_machine_code)
+    program.get(if is_machine_code { Output::MachineCode } else { Output::Text })
 }
 
 /// A program of the compiler.
-struct Program(nvrtc::sys::nvrtcProgram);
+struct Program(Owned<nvrtcProgram>);
 
-impl Program {
-    fn log(&self) -> String {
-        // SAFETY: the program is alive.
-        let log = unsafe { nvrtc::result::get_program_log(self.0) }.unwrap_or_default();
-        log.iter().map(|c| *c as u8 as char).take_while(|c| *c != '\0').collect()
-    }
+// SAFETY: the compiler makes a new program, and nothing runs when a call is over.
+unsafe impl Handle for nvrtcProgram {
+    /// The source, and the name of its file.
+    type Asked<'a> = [&'a CStr; 2];
+    type Error = NvrtcError;
 
-    fn image(&self, is_machine_code: bool) -> Result<Vec<u8>> {
-        let (mut size, mut image) = (0, Vec::<u8>::new());
-        // SAFETY: the program is compiled, the place is alive, and there is room for as many bytes as the library just said.
-        unsafe {
-            if is_machine_code {
-                compiled("the size of the code", nvrtc::sys::nvrtcGetCUBINSize(self.0, &mut size))?;
-                image.resize(size, 0);
-                compiled("the code", nvrtc::sys::nvrtcGetCUBIN(self.0, image.as_mut_ptr().cast()))?;
-            } else {
-                compiled("the size of the code", nvrtc::sys::nvrtcGetPTXSize(self.0, &mut size))?;
-                image.resize(size, 0);
-                compiled("the code", nvrtc::sys::nvrtcGetPTX(self.0, image.as_mut_ptr().cast()))?;
-            }
-        }
-        Ok(image)
+    const TAKE_BACK: unsafe fn(Self) -> std::result::Result<(), NvrtcError> = nvrtc::result::destroy_program;
+
+    fn make([source, name]: [&CStr; 2]) -> std::result::Result<Self, NvrtcError> {
+        nvrtc::result::create_program(source, Some(name))
     }
 }
 
-impl Drop for Program {
-    fn drop(&mut self) {
-        // SAFETY: nothing else has the program. A program that cannot be destroyed costs its memory.
-        let _ = unsafe { nvrtc::result::destroy_program(self.0) };
+/// What a program has to say.
+#[derive(Debug, Clone, Copy)]
+enum Output {
+    Log,
+    MachineCode,
+    /// Code that the driver finishes.
+    Text,
+}
+
+impl Program {
+    fn log(&self) -> String {
+        let log = self.get(Output::Log).unwrap_or_default();
+        log.iter().map(|c| *c as char).take_while(|c| *c != '\0').collect()
+    }
+
+    fn get(&self, output: Output) -> Result<Vec<u8>> {
+        use nvrtc::sys;
+        let (program, mut size, mut bytes) = (self.0.raw(), 0, Vec::<u8>::new());
+        // SAFETY: the program is alive, the place is, and there is room for as many bytes as the library just said.
+        unsafe {
+            let asked = match output {
+                Output::Log => sys::nvrtcGetProgramLogSize(program, &mut size),
+                Output::MachineCode => sys::nvrtcGetCUBINSize(program, &mut size),
+                Output::Text => sys::nvrtcGetPTXSize(program, &mut size),
+            };
+            compiled("the size of the code", asked)?;
+            bytes.resize(size, 0);
+            let to = bytes.as_mut_ptr().cast();
+            let given = match output {
+                Output::Log => sys::nvrtcGetProgramLog(program, to),
+                Output::MachineCode => sys::nvrtcGetCUBIN(program, to),
+                Output::Text => sys::nvrtcGetPTX(program, to),
+            };
+            compiled("the code", given)?;
+        }
+        Ok(bytes)
     }
 }

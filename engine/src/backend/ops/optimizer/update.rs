@@ -261,10 +261,8 @@ impl UpdateRule {
     /// The state of a `weight` that is updated in `dtype`, in the order in which kernels take it, after the weight. Every
     /// tensor starts as zeros.
     pub fn state_layout(&self, weight: Shape, dtype: DType) -> StateLayout {
-        use StateValues::{Codes, Corrections, NonNegative, Pairs, Positive, Scales, Signed};
+        use StateValues::{NonNegative, Positive, Signed};
         let like_weight = |name, values| StateSpec { name, shape: weight, dtype, values };
-        let vector = |name, elements: usize, dtype, values| StateSpec { name, shape: [elements].into(), dtype, values };
-        let elements = weight.elements();
         match *self {
             Self::Sgd => StateLayout::new(&[]),
             Self::Momentum { .. } | Self::Nesterov { .. } => StateLayout::new(&[like_weight("velocity", Signed)]),
@@ -273,38 +271,12 @@ impl UpdateRule {
             Self::Adam(_) | Self::AdamW(_) => {
                 StateLayout::new(&[like_weight("first moment", Signed), like_weight("second moment", NonNegative)])
             }
-            Self::AdamW8(_) => {
-                let blocks = elements.div_ceil(Self::BLOCK);
-                StateLayout::new(&[
-                    vector("first moment", elements, DType::U8, Codes),
-                    vector("first moment's scales", blocks, DType::F32, Scales),
-                    vector("second moment", elements, DType::U8, Codes),
-                    vector("second moment's scales", blocks, DType::F32, Scales),
-                ])
-            }
-            Self::AdamW4 { extents: Rows { rows, columns }, .. } => {
-                let (bytes, blocks) = (elements.div_ceil(2), elements.div_ceil(Self::BLOCK_OF_4_BITS));
-                let first = vector("first moment", bytes, DType::U8, Pairs);
-                let first_scales = vector("first moment's scales", blocks, DType::F32, Scales);
-                let second = vector("second moment", bytes, DType::U8, Pairs);
-                let scales = |name, count| vector(name, count, DType::F32, Scales);
-                if rows == 1 {
-                    StateLayout::new(&[first, first_scales, second, scales("second moment's scales", blocks)])
-                } else {
-                    let by_row = scales("second moment's scales by row", rows);
-                    let by_column = scales("second moment's scales by column", columns);
-                    StateLayout::new(&[first, first_scales, second, by_row, by_column])
-                }
-            }
+            Self::AdamW8(_) => StateLayout::new(&codes(weight.elements(), Self::BLOCK)),
+            Self::AdamW4 { extents, .. } => pairs_of_codes(weight.elements(), extents, Self::BLOCK_OF_4_BITS),
             Self::FlashAdamW { narrow, .. } => {
-                let groups = elements.div_ceil(Self::GROUP);
-                let all = [
-                    vector("first moment", elements, DType::U8, Codes),
-                    vector("first moment's scales", groups, DType::F32, Scales),
-                    vector("second moment", elements, DType::U8, Codes),
-                    vector("second moment's scales", groups, DType::F32, Scales),
-                    vector("correction", elements, DType::U8, Corrections),
-                ];
+                let [first, first_scales, second, second_scales] = codes(weight.elements(), Self::GROUP);
+                let correction = vector("correction", weight.elements(), DType::U8, StateValues::Corrections);
+                let all = [first, first_scales, second, second_scales, correction];
                 StateLayout::new(if narrow.is_some() { &all } else { &all[..4] })
             }
             Self::ApolloMini { extents: Rows { rows, columns }, .. } => {
@@ -325,6 +297,38 @@ impl UpdateRule {
             ]),
         }
     }
+}
+
+/// A vector of state.
+fn vector(name: &'static str, elements: usize, dtype: DType, values: StateValues) -> StateSpec {
+    StateSpec { name, shape: [elements].into(), dtype, values }
+}
+
+/// Both moments of a weight of `elements`, in codes with a scale for each `block` of them.
+fn codes(elements: usize, block: usize) -> [StateSpec; 4] {
+    let scales = |name| vector(name, elements.div_ceil(block), DType::F32, StateValues::Scales);
+    [
+        vector("first moment", elements, DType::U8, StateValues::Codes),
+        scales("first moment's scales"),
+        vector("second moment", elements, DType::U8, StateValues::Codes),
+        scales("second moment's scales"),
+    ]
+}
+
+/// Both moments of a weight of `elements`, in pairs of codes: the first with a scale for each `block` of them, the second too,
+/// or for a matrix with one for each row and column.
+fn pairs_of_codes(elements: usize, Rows { rows, columns }: Rows, block: usize) -> StateLayout {
+    let pairs = |name| vector(name, elements.div_ceil(2), DType::U8, StateValues::Pairs);
+    let scales = |name, count| vector(name, count, DType::F32, StateValues::Scales);
+    let (first, second) = (pairs("first moment"), pairs("second moment"));
+    let first_scales = scales("first moment's scales", elements.div_ceil(block));
+    if rows == 1 {
+        let second_scales = scales("second moment's scales", elements.div_ceil(block));
+        return StateLayout::new(&[first, first_scales, second, second_scales]);
+    }
+    let by_row = scales("second moment's scales by row", rows);
+    let by_column = scales("second moment's scales by column", columns);
+    StateLayout::new(&[first, first_scales, second, by_row, by_column])
 }
 
 /// Scratch of the update with 4-bit moments on a GPU: of a matrix the new largest of each row and of each column.

@@ -1,0 +1,139 @@
+//! A memory pool of the driver's.
+//!
+//! Owns the pool, and makes every call about it. Always holds: what is free stays in the pool until it is asked back; a pool
+//! that the driver does not take back is kept for when the device is closed. Refuses what the driver refuses.
+
+use std::{ffi::c_void, rc::Rc};
+
+use cudarc::driver::{
+    DriverError,
+    result::{self, mem_pool},
+    sys::{self, CUmemPool_attribute as Attribute},
+};
+
+use super::{arena::Address, device::Device};
+
+/// A pool of a device's memory.
+pub(super) struct DriverPool {
+    device: Rc<Device>,
+    handle: sys::CUmemoryPool,
+}
+
+impl DriverPool {
+    /// A pool that the driver lets grow to `most` bytes; to the size of the card where that is 0.
+    ///
+    /// # Errors
+    /// Fails when the driver does.
+    pub(super) fn new(device: &Rc<Device>, most: u64) -> Result<Self, DriverError> {
+        let properties = sys::CUmemPoolProps {
+            allocType: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
+            handleTypes: sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE,
+            location: sys::CUmemLocation {
+                type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+                id: device.handle(),
+            },
+            win32SecurityAttributes: std::ptr::null_mut(),
+            maxSize: size(most),
+            usage: 0,
+            reserved: [0; 54],
+        };
+        // SAFETY: the structure is alive and complete.
+        let handle = unsafe { mem_pool::create(&properties) }?;
+        let pool = Self { device: Rc::clone(device), handle };
+        pool.set(Attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, u64::MAX)?;
+        Ok(pool)
+    }
+
+    /// The device.
+    pub(super) fn device(&self) -> &Rc<Device> {
+        &self.device
+    }
+
+    /// Makes it the device's: what a library takes for itself is in it as well. When the pool goes, the device's own follows it.
+    ///
+    /// # Errors
+    /// Fails when the driver does.
+    pub(super) fn is_device_s(&self) -> Result<(), DriverError> {
+        // SAFETY: device and pool are alive.
+        unsafe { result::device::set_mem_pool(self.device.handle(), self.handle) }
+    }
+
+    /// Takes a block, which what is queued from now on may use.
+    ///
+    /// # Errors
+    /// The pool's limit, or a card without room.
+    pub(super) fn take(&self, bytes: u64) -> Result<Address, DriverError> {
+        // SAFETY: pool and stream are alive.
+        unsafe { mem_pool::alloc_async(self.handle, size(bytes), self.device.stream().raw()) }
+    }
+
+    /// Gives a block of this pool back, once what was queued is done. It is not used after.
+    ///
+    /// # Errors
+    /// Fails when the driver does.
+    pub(super) fn give(&self, block: Address) -> Result<(), DriverError> {
+        // SAFETY: the address came from this pool, and nothing uses it after what is queued.
+        unsafe { result::free_async(block, self.device.stream().raw()) }
+    }
+
+    /// Fills `bytes` from an address in a block of this pool on, which ends no earlier.
+    ///
+    /// # Errors
+    /// Fails when the driver does.
+    pub(super) fn fill(&self, from: Address, bytes: u64, with: u8) -> Result<(), DriverError> {
+        // SAFETY: a block of this pool is there, and as large.
+        unsafe { result::memset_d8_async(from, with, size(bytes), self.device.stream().raw()) }
+    }
+
+    /// Gives the device back what is in no block.
+    ///
+    /// # Errors
+    /// Fails when the driver does.
+    pub(super) fn trim(&self) -> Result<(), DriverError> {
+        // SAFETY: the pool is alive.
+        unsafe { mem_pool::trim_to(self.handle, 0) }
+    }
+
+    /// What the driver counts.
+    ///
+    /// # Errors
+    /// Fails when the driver does.
+    pub(super) fn get(&self, attribute: Attribute) -> Result<u64, DriverError> {
+        let mut value = 0;
+        self.pass(mem_pool::get_attribute, attribute, &mut value)?;
+        Ok(value)
+    }
+
+    /// Sets a mark or a threshold.
+    ///
+    /// # Errors
+    /// Fails when the driver does.
+    pub(super) fn set(&self, attribute: Attribute, mut value: u64) -> Result<(), DriverError> {
+        self.pass(mem_pool::set_attribute, attribute, &mut value)
+    }
+
+    /// Reads or writes an attribute.
+    fn pass(
+        &self,
+        call: unsafe fn(sys::CUmemoryPool, Attribute, *mut c_void) -> Result<(), DriverError>,
+        attribute: Attribute,
+        value: &mut u64,
+    ) -> Result<(), DriverError> {
+        // SAFETY: the two calls ask for a pool that is alive, and for a place as wide as the attribute: 64 bits at the most.
+        unsafe { call(self.handle, attribute, std::ptr::from_mut(value).cast()) }
+    }
+}
+
+impl Drop for DriverPool {
+    fn drop(&mut self) {
+        // SAFETY: nothing else has the pool.
+        if unsafe { mem_pool::destroy(self.handle) }.is_err() {
+            self.device.leave_pool(self.handle);
+        }
+    }
+}
+
+/// Bytes as the driver counts them; more than there can be are as many as there can be.
+fn size(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
