@@ -7,7 +7,7 @@ use super::{
     float::Float,
     gemm::{
         self, Matrix, Operand, Target,
-        tiling::{GemmTiling, Layout, Product, TileLimits},
+        tiling::{GemmTiling, Layout, Multiplier, Product, TileLimits},
     },
     matrix::MatRef,
     operands::Operands,
@@ -152,7 +152,7 @@ pub(in crate::backend) fn plan(p: &CodedProduct, width: usize, narrow: bool) -> 
     let [k, n] = p.columns();
     let b = if p.by_input { Layout::CopiedRows } else { Layout::CopiedColumns };
     let a = Layout::of(!narrow, false);
-    let product = Product { m: p.rows, n, k, width, a, b, staged: narrow, paired: false };
+    let product = Product { m: p.rows, n, k, width, a, b, staged: narrow, by: Multiplier::Crate };
     let depth = if width == 8 { 128 } else { 256 };
     GemmTiling::new(product, TileLimits { rows: if narrow { 192 } else { 480 }, columns: 64, depth })
 }

@@ -6,25 +6,29 @@
 //! computed apart for each residue of a pixel's position modulo the stride, so it multiplies no zeros between strides and
 //! scatters nothing. Weights are laid out once for all tiles where they are small.
 
-use super::by_type::by_sum;
-use super::operands::Operands;
-use crate::backend::ops::Convolution;
-use crate::error::Result;
+mod patches;
+#[cfg(test)]
+mod tests;
+
 use std::ops::Range;
 
-use half::bf16;
-
+use self::patches::{MOST_TERMS, PatchGeometry, PatchRuns, Patches};
 use super::{
+    by_type::by_sum,
     convert::{turn, up},
     float::Float,
     gemm::{
-        self, Arithmetic, Matrix, Operand, Target,
-        tiling::{GemmTiling, Layout, Product, TileLimits},
+        self, Arithmetic, Matrix, Operand, Target, Term, Unconverted, Words,
+        tiling::{CHUNK, GemmTiling, Layout, Multiplier, Product, TileLimits},
     },
     matrix::{MatMut, MatRef, Spread},
+    operands::Operands,
     scratch::Scratch,
 };
-use crate::backend::Window;
+use crate::{
+    backend::{Window, ops::Convolution},
+    error::Result,
+};
 
 /// Runs a kernel of this family.
 pub(super) fn launch(kernel: &Convolution, o: &Operands<'_>) -> Result<()> {
@@ -41,109 +45,22 @@ pub(super) fn launch(kernel: &Convolution, o: &Operands<'_>) -> Result<()> {
     }, else o.unsupported())
 }
 
-/// The windows over an image, square or not, that [`Patches`] gathers.
-#[derive(Debug, Clone, Copy)]
-struct PatchGeometry {
-    /// Extents of the image that is read.
-    height: usize,
-    width: usize,
-    channels: usize,
-    /// Windows across one image.
-    rows: usize,
-    columns: usize,
-    /// Taps of a window.
-    taps: [usize; 2],
-    /// Step between windows.
-    step: usize,
-    /// The first window's first tap, from the image's corner.
-    origin: [isize; 2],
-}
-
-/// The patches of images as a matrix `[pixels, taps * channels]`, or its transpose.
-struct Patches<'a, T> {
-    image: &'a [T],
-    geometry: PatchGeometry,
-}
-
-impl<T: Float> Patches<'_, T> {
-    /// Writes the elements `columns` of the patch of `pixel` to `to`, as `copy` does it.
-    fn gather<E: Float>(&self, pixel: usize, columns: Range<usize>, copy: impl Fn(&[T], &mut [E]), to: &mut [E]) {
-        let PatchGeometry { height, width, channels, rows, columns: across, taps, step, origin } = self.geometry;
-        let (image, place) = (pixel / (rows * across), pixel % (rows * across));
-        let top = (place / across * step) as isize + origin[0];
-        let left = ((place % across * step) as isize + origin[1]) * channels as isize;
-        let (run, line) = (taps[1] * channels, width * channels);
-        let mut rest = to;
-        let mut at = columns.start;
-        while at < columns.end {
-            let (tap, from) = (at / run, at % run);
-            let until = run.min(from + columns.end - at);
-            at += until - from;
-            let (to, after) = rest.split_at_mut(until - from);
-            rest = after;
-            let y = top + tap as isize;
-            if y < 0 || y >= height as isize {
-                to.fill(E::ZERO);
-                continue;
-            }
-            // The part of the run inside the line.
-            let low = (-left).clamp(from as isize, until as isize) as usize;
-            let high = (line as isize - left).clamp(low as isize, until as isize) as usize;
-            to[..low - from].fill(E::ZERO);
-            to[high - from..].fill(E::ZERO);
-            if low < high {
-                let start = ((image * height + y as usize) * line) as isize + left;
-                let seen = &self.image[(start + low as isize) as usize..(start + high as isize) as usize];
-                copy(seen, &mut to[low - from..high - from]);
-            }
-        }
-    }
-
-    /// Gathers the patches of `pixels` one after another.
-    fn gather_all<'s, E: Float>(
-        &self,
-        pixels: Range<usize>,
-        columns: Range<usize>,
-        copy: impl Fn(&[T], &mut [E]) + Copy,
-        room: &'s mut [E],
-    ) -> MatRef<'s, E> {
-        let extents = [pixels.len(), columns.len()];
-        for (to, pixel) in room.chunks_exact_mut(columns.len()).zip(pixels) {
-            self.gather(pixel, columns.clone(), copy, to);
-        }
-        gemm::copied(room, extents)
-    }
-}
-
-impl<T: Float> Operand<T::Acc> for Patches<'_, T> {
-    fn layout(&self) -> Layout {
-        Layout::CopiedRows
-    }
-
-    fn block<'s>(&'s self, rows: Range<usize>, columns: Range<usize>, room: &'s mut [T::Acc]) -> MatRef<'s, T::Acc> {
-        let copy = |seen: &[T], to: &mut [T::Acc]| match T::direct(seen) {
-            Some(seen) => to.copy_from_slice(seen),
-            None => up(seen, to),
-        };
-        self.gather_all(rows, columns, copy, room)
-    }
-}
-
-impl Operand<bf16> for Patches<'_, bf16> {
-    fn layout(&self) -> Layout {
-        Layout::CopiedRows
-    }
-
-    fn block<'s>(&'s self, rows: Range<usize>, columns: Range<usize>, room: &'s mut [bf16]) -> MatRef<'s, bf16> {
-        self.gather_all(rows, columns, |seen: &[bf16], to: &mut [bf16]| to.copy_from_slice(seen), room)
-    }
-}
-
 /// Weights `[filters, size, size, channels]` as the matrix `[taps * filters, channels]` of one residue.
 struct FlippedWeights<'a, T> {
     weights: &'a [T],
     window: Window,
     residue: Residue,
+}
+
+impl<T> FlippedWeights<'_, T> {
+    /// Where the channels of a row start.
+    fn start(&self, row: usize) -> usize {
+        let (w, r) = (&self.window, &self.residue);
+        let (tap, filter) = (row / w.filters, row % w.filters);
+        let y = r.first[0] + (r.taps[0] - 1 - tap / r.taps[1]) * w.stride;
+        let x = r.first[1] + (r.taps[1] - 1 - tap % r.taps[1]) * w.stride;
+        ((filter * w.size + y) * w.size + x) * w.channels
+    }
 }
 
 impl<T: Float> FlippedWeights<'_, T> {
@@ -156,12 +73,8 @@ impl<T: Float> FlippedWeights<'_, T> {
         room: &'s mut [E],
     ) -> MatRef<'s, E> {
         let extents = [rows.len(), columns.len()];
-        let (w, r) = (&self.window, &self.residue);
         for (to, row) in room.chunks_exact_mut(columns.len()).zip(rows) {
-            let (tap, filter) = (row / w.filters, row % w.filters);
-            let y = r.first[0] + (r.taps[0] - 1 - tap / r.taps[1]) * w.stride;
-            let x = r.first[1] + (r.taps[1] - 1 - tap % r.taps[1]) * w.stride;
-            let start = ((filter * w.size + y) * w.size + x) * w.channels;
+            let start = self.start(row);
             copy(&self.weights[start + columns.start..start + columns.end], to);
         }
         gemm::copied(room, extents)
@@ -178,13 +91,19 @@ impl<T: Float> Operand<T::Acc> for FlippedWeights<'_, T> {
     }
 }
 
-impl Operand<bf16> for FlippedWeights<'_, bf16> {
+impl<E: Term> Operand<E> for Unconverted<FlippedWeights<'_, E>> {
     fn layout(&self) -> Layout {
-        Layout::CopiedRows
+        runs_or_copies(self.0.window.channels)
     }
 
-    fn block<'s>(&'s self, rows: Range<usize>, columns: Range<usize>, room: &'s mut [bf16]) -> MatRef<'s, bf16> {
-        self.copied(rows, columns, |from: &[bf16], to: &mut [bf16]| to.copy_from_slice(from), room)
+    fn block<'s>(&'s self, rows: Range<usize>, columns: Range<usize>, room: &'s mut [E]) -> MatRef<'s, E> {
+        self.0.copied(rows, columns, |from: &[E], to: &mut [E]| to.copy_from_slice(from), room)
+    }
+
+    fn chunks<'s>(&'s self, row: usize, columns: Range<usize>, to: &mut [&'s [E; CHUNK]]) {
+        let start = self.0.start(row);
+        let row = self.0.weights[start + columns.start..start + columns.end].as_chunks::<CHUNK>().0;
+        to.iter_mut().zip(row).for_each(|(to, chunk)| *to = chunk);
     }
 }
 
@@ -233,42 +152,75 @@ pub(in crate::backend) fn is_pointwise(w: &Window) -> bool {
     w.size == 1 && w.stride == 1 && w.padding == 0
 }
 
-/// Tiling of a product of patches and weights, and whether the weights are laid out once.
-fn patches_plan([m, n, k]: [usize; 3], arithmetic: Arithmetic, staged: bool, unshared: Layout) -> (GemmTiling, bool) {
-    let (width, paired) = (arithmetic.width(), arithmetic == Arithmetic::Paired);
-    // Pairs are laid out a tile at a time.
-    let shared = !paired && shares_weights(k, n, width);
+/// The layout of what has so many channels and is multiplied word by word: read where it lies, if they are whole chunks, so
+/// that a word never has terms of two taps.
+fn runs_or_copies(channels: usize) -> Layout {
+    if channels.is_multiple_of(CHUNK) { Layout::Runs } else { Layout::CopiedRows }
+}
+
+/// Tiling of a product of patches of so many channels and weights, and whether the weights are laid out once.
+fn patches_plan(
+    [m, n, k]: [usize; 3],
+    channels: usize,
+    arithmetic: Arithmetic,
+    staged: bool,
+    unshared: Layout,
+) -> (GemmTiling, bool) {
+    let (width, by) = (arithmetic.width(), arithmetic.multiplier());
+    // Words are laid out a tile at a time.
+    let shared = by == Multiplier::Crate && shares_weights(k, n, width);
+    let a = if by == Multiplier::Crate { Layout::CopiedRows } else { runs_or_copies(channels) };
     let b = if shared { Layout::Rows } else { unshared };
-    let product = Product { m, n, k, width, a: Layout::CopiedRows, b, staged, paired };
-    let depth = if shared { 384 } else { 256 } * 4 / width;
     let wide = width == 4 && !b.copied() && (n.is_multiple_of(VECTOR) || !shared);
-    let rows = if paired { 144 } else { 96 };
-    let columns = if wide || paired { 256 } else { 128 };
-    (GemmTiling::new(product, TileLimits { rows, columns, depth }), shared)
+    let limits = match by {
+        Multiplier::Crate => TileLimits {
+            rows: 96,
+            columns: if wide { 256 } else { 128 },
+            depth: if shared { 384 } else { 256 } * 4 / width,
+        },
+        // Few columns leave room for more terms, so that sums are stored less often.
+        Multiplier::Singles if a == Layout::Runs => {
+            TileLimits { rows: 1032, columns: 128, depth: (65_536 / n.clamp(1, 128)).min(MOST_TERMS) }
+        }
+        Multiplier::Singles => TileLimits { rows: 96, columns: 256, depth: 256 },
+        Multiplier::Pairs if a == Layout::Runs => TileLimits { rows: 288, columns: 128, depth: 512 },
+        Multiplier::Pairs => TileLimits { rows: 144, columns: 256, depth: 256 },
+    };
+    (GemmTiling::new(Product { m, n, k, width, a, b, staged, by }, limits), shared)
 }
 
 /// Tiling of [`forward`].
 pub(in crate::backend) fn forward_plan(w: &Window, arithmetic: Arithmetic) -> (GemmTiling, bool) {
     let extents = [w.out_pixels(), w.filters, w.taps()];
-    patches_plan(extents, arithmetic, arithmetic.is_narrow(), arithmetic.layout(true))
+    let arithmetic = arithmetic.of_product(w.filters, w.taps());
+    patches_plan(extents, w.channels, arithmetic, arithmetic.is_narrow(), arithmetic.layout(true))
 }
 
 /// Tiling of one residue of [`input_gradient`].
 pub(in crate::backend) fn input_gradient_plan(w: &Window, r: &Residue, arithmetic: Arithmetic) -> (GemmTiling, bool) {
     let (pixels, taps) = (w.batch * r.pixels[0] * r.pixels[1], r.taps[0] * r.taps[1]);
-    let staged = arithmetic.is_narrow() || w.stride > 1;
-    patches_plan([pixels, w.channels, taps * w.filters], arithmetic, staged, Layout::CopiedRows)
+    let arithmetic = arithmetic.of_product(w.channels, taps * w.filters);
+    let is_spread = w.stride > 1 && arithmetic.multiplier() == Multiplier::Crate;
+    let staged = arithmetic.is_narrow() || is_spread;
+    let b = if arithmetic.multiplier() == Multiplier::Crate { Layout::CopiedRows } else { runs_or_copies(w.channels) };
+    patches_plan([pixels, w.channels, taps * w.filters], w.filters, arithmetic, staged, b)
 }
 
 /// Tiling of [`weight_gradient`] into a result that is `staged`.
 pub(in crate::backend) fn weight_gradient_plan(w: &Window, arithmetic: Arithmetic, staged: bool) -> GemmTiling {
-    let (width, paired) = (arithmetic.width(), arithmetic == Arithmetic::Paired);
-    let b = if is_pointwise(w) { arithmetic.layout(false) } else { Layout::CopiedRows };
+    let arithmetic = arithmetic.of_product(w.taps(), w.out_pixels());
+    let (width, by) = (arithmetic.width(), arithmetic.multiplier());
+    let b = match by {
+        _ if is_pointwise(w) => arithmetic.layout(false),
+        Multiplier::Crate => Layout::CopiedRows,
+        Multiplier::Singles | Multiplier::Pairs => runs_or_copies(w.channels),
+    };
     let (m, n, k) = (w.filters, w.taps(), w.out_pixels());
-    let product = Product { m, n, k, width, a: arithmetic.layout(true), b, staged, paired };
-    let limits = match paired {
-        true => TileLimits { rows: 144, columns: 192, depth: 256 },
-        false => TileLimits { rows: 252, columns: 96, depth: 512 / width },
+    let product = Product { m, n, k, width, a: arithmetic.layout(true), b, staged, by };
+    let limits = match by {
+        Multiplier::Crate => TileLimits { rows: 252, columns: 96, depth: 512 / width },
+        Multiplier::Singles => TileLimits { rows: 516, columns: 192, depth: 256 },
+        Multiplier::Pairs => TileLimits { rows: 144, columns: 192, depth: 256 },
     };
     GemmTiling::new(product, limits)
 }
@@ -278,8 +230,13 @@ fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T]) {
     if is_pointwise(w) {
         return gemm::matmul(&pointwise(w, true), x, weights, y);
     }
-    let target = Target::new(y, [w.out_pixels(), w.filters], false);
+    let (plan, shared) = forward_plan(w, Arithmetic::of_type::<T>());
+    let by_place = is_by_place(&plan, w.batch);
+    let matrix = pixels(y, [w.batch, w.out_height(), w.out_width(), w.filters], by_place);
+    let target = Target { matrix, accumulate: false };
     let geometry = PatchGeometry {
+        batch: w.batch,
+        by_place,
         height: w.height,
         width: w.width,
         channels: w.channels,
@@ -289,10 +246,14 @@ fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T]) {
         step: w.stride,
         origin: [-(w.padding as isize); 2],
     };
-    let (plan, shared) = forward_plan(w, Arithmetic::of_type::<T>());
-    if let Some([image, weights]) = gemm::paired(x, weights) {
-        let patches = Patches { image, geometry };
-        return gemm::run_paired(&plan, &patches, &Matrix::new(weights, w.taps(), true), target);
+    match Words::of(&plan, x, weights) {
+        Some(Words::Singles([x, weights])) => {
+            return product_of_patches(&plan, x, geometry, &Unconverted(Matrix::new(weights, w.taps(), true)), target);
+        }
+        Some(Words::Pairs([x, weights])) => {
+            return product_of_patches(&plan, x, geometry, &Unconverted(Matrix::new(weights, w.taps(), true)), target);
+        }
+        None => (),
     }
     let patches = Patches { image: x, geometry };
     if shared {
@@ -302,6 +263,21 @@ fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T]) {
         return gemm::run(&plan, &patches, &Matrix::new(laid_out, w.filters, false), target);
     }
     gemm::run(&plan, &patches, &Matrix::new(weights, w.taps(), true), target);
+}
+
+/// The product of patches and weights, word by word.
+fn product_of_patches<E: Term, W: Float>(
+    plan: &GemmTiling,
+    image: &[E],
+    geometry: PatchGeometry,
+    weights: &impl Operand<E>,
+    target: Target<'_, W>,
+) {
+    let patches = Patches { image, geometry };
+    match plan.product.a {
+        Layout::Runs => gemm::run_words(plan, &PatchRuns(patches), weights, target),
+        _ => gemm::run_words(plan, &Unconverted(patches), weights, target),
+    }
 }
 
 /// The matrix product of a window of one pixel: forward, or the input gradient.
@@ -317,34 +293,66 @@ fn input_gradient<T: Float>(w: &Window, dy: &[T], weights: &[T], dx: &mut [T]) {
         return gemm::matmul(&pointwise(w, false), dy, weights, dx);
     }
     for residue in residues(w) {
-        let mut matrix = residue_pixels(w, &residue, dx);
+        let (plan, shared) = input_gradient_plan(w, &residue, Arithmetic::of_type::<T>());
+        let by_place = is_by_place(&plan, w.batch);
+        let mut matrix = residue_pixels(w, &residue, dx, by_place);
         if residue.taps.contains(&0) {
             let [pixels, _] = matrix.extents();
             (0..pixels).for_each(|pixel| matrix.row(pixel).fill(T::ZERO));
             continue;
         }
-        residue_gradient(w, residue, dy, weights, Target { matrix, accumulate: false });
+        residue_gradient(w, residue, (&plan, shared, by_place), [dy, weights], Target { matrix, accumulate: false });
     }
 }
 
-/// The pixels of a residue, `[pixels, channels]`.
-fn residue_pixels<'a, T>(w: &Window, residue: &Residue, dx: &'a mut [T]) -> MatMut<'a, T> {
+/// Whether a product's windows are numbered place by place.
+fn is_by_place(plan: &GemmTiling, batch: usize) -> bool {
+    plan.product.a == Layout::Runs && batch >= 8
+}
+
+/// Pixels of whole images, `[pixels, channels]`, in the order of the windows.
+fn pixels<T>(elements: &mut [T], [images, down, across, channels]: [usize; 4], by_place: bool) -> MatMut<'_, T> {
+    if !by_place {
+        return MatMut::new(elements, [images * down * across, channels], channels);
+    }
+    let line = across * channels;
+    spread(elements, [images, down, across], [down * line, line, channels], 0, channels, by_place)
+}
+
+fn spread<T>(
+    elements: &mut [T],
+    [images, down, across]: [usize; 3],
+    [image, line, pixel]: [usize; 3],
+    offset: usize,
+    channels: usize,
+    by_place: bool,
+) -> MatMut<'_, T> {
+    let spread = match by_place {
+        true => Spread { images: down, down: across, across: images, strides: [line, pixel, image], offset },
+        false => Spread { images, down, across, strides: [image, line, pixel], offset },
+    };
+    MatMut::spread(elements, spread, channels)
+}
+
+/// The pixels of a residue, `[pixels, channels]`, in the order of the windows.
+fn residue_pixels<'a, T>(w: &Window, residue: &Residue, dx: &'a mut [T], by_place: bool) -> MatMut<'a, T> {
     let [down, across] = residue.pixels;
-    if w.stride == 1 {
+    if w.stride == 1 && !by_place {
         return MatMut::new(dx, [w.batch * down * across, w.channels], w.channels);
     }
     let line = w.width * w.channels;
-    let spread = Spread {
-        images: w.batch,
-        down,
-        across,
-        strides: [w.height * line, w.stride * line, w.stride * w.channels],
-        offset: residue.place[0] * line + residue.place[1] * w.channels,
-    };
-    MatMut::spread(dx, spread, w.channels)
+    let offset = residue.place[0] * line + residue.place[1] * w.channels;
+    let strides = [w.height * line, w.stride * line, w.stride * w.channels];
+    spread(dx, [w.batch, down, across], strides, offset, w.channels, by_place)
 }
 
-fn residue_gradient<T: Float>(w: &Window, residue: Residue, dy: &[T], weights: &[T], target: Target<'_, T>) {
+fn residue_gradient<T: Float>(
+    w: &Window,
+    residue: Residue,
+    (plan, shared, by_place): (&GemmTiling, bool, bool),
+    [dy, weights]: [&[T]; 2],
+    target: Target<'_, T>,
+) {
     // A pixel at `place + stride * t` is reached by the taps `first + stride * j` from the outputs `base + t - j`; in
     // flipped order of taps these are neighbours, from `base - (taps - 1)`.
     let origin = |axis: usize| {
@@ -352,6 +360,8 @@ fn residue_gradient<T: Float>(w: &Window, residue: Residue, dy: &[T], weights: &
         base as isize - (residue.taps[axis] as isize - 1)
     };
     let geometry = PatchGeometry {
+        batch: w.batch,
+        by_place,
         height: w.out_height(),
         width: w.out_width(),
         channels: w.filters,
@@ -361,10 +371,16 @@ fn residue_gradient<T: Float>(w: &Window, residue: Residue, dy: &[T], weights: &
         step: 1,
         origin: [origin(0), origin(1)],
     };
-    let (plan, shared) = input_gradient_plan(w, &residue, Arithmetic::of_type::<T>());
-    if let Some([image, weights]) = gemm::paired(dy, weights) {
-        let flipped = FlippedWeights { weights, window: *w, residue };
-        return gemm::run_paired(&plan, &Patches { image, geometry }, &flipped, target);
+    match Words::of(plan, dy, weights) {
+        Some(Words::Singles([dy, weights])) => {
+            let flipped = Unconverted(FlippedWeights { weights, window: *w, residue });
+            return product_of_patches(plan, dy, geometry, &flipped, target);
+        }
+        Some(Words::Pairs([dy, weights])) => {
+            let flipped = Unconverted(FlippedWeights { weights, window: *w, residue });
+            return product_of_patches(plan, dy, geometry, &flipped, target);
+        }
+        None => (),
     }
     let patches = Patches { image: dy, geometry };
     let flipped = FlippedWeights { weights, window: *w, residue };
@@ -373,9 +389,9 @@ fn residue_gradient<T: Float>(w: &Window, residue: Residue, dy: &[T], weights: &
         let mut room = Scratch::new(rows * w.channels);
         flipped.copied(0..rows, 0..w.channels, up, room.elements());
         let laid_out = &*room.elements();
-        return gemm::run(&plan, &patches, &Matrix::new(laid_out, w.channels, false), target);
+        return gemm::run(plan, &patches, &Matrix::new(laid_out, w.channels, false), target);
     }
-    gemm::run(&plan, &patches, &flipped, target);
+    gemm::run(plan, &patches, &flipped, target);
 }
 
 /// Runs [`Convolution::WeightGrad`](crate::backend::ops::Convolution::WeightGrad).
@@ -383,6 +399,8 @@ fn weight_gradient<T: Float, W: Float<Acc = T::Acc>>(w: &Window, accumulate: boo
     let plan = weight_gradient_plan(w, Arithmetic::of_type::<T>(), !W::DIRECT);
     let target = Target::new(dw, [w.filters, w.taps()], accumulate);
     let geometry = PatchGeometry {
+        batch: w.batch,
+        by_place: false,
         height: w.height,
         width: w.width,
         channels: w.channels,
@@ -392,16 +410,31 @@ fn weight_gradient<T: Float, W: Float<Acc = T::Acc>>(w: &Window, accumulate: boo
         step: w.stride,
         origin: [-(w.padding as isize); 2],
     };
-    if let Some([image, dy]) = gemm::paired(x, dy) {
-        let outputs = Matrix::new(dy, w.filters, true);
-        return match is_pointwise(w) {
-            true => gemm::run_paired(&plan, &outputs, &Matrix::new(image, w.channels, false), target),
-            false => gemm::run_paired(&plan, &outputs, &Patches { image, geometry }, target),
-        };
+    match Words::of(&plan, x, dy) {
+        Some(Words::Singles(operands)) => return weight_gradient_of_words(w, &plan, operands, geometry, target),
+        Some(Words::Pairs(operands)) => return weight_gradient_of_words(w, &plan, operands, geometry, target),
+        None => (),
     }
     let outputs = Matrix::new(dy, w.filters, true);
     match is_pointwise(w) {
         true => gemm::run(&plan, &outputs, &Matrix::new(x, w.channels, false), target),
         false => gemm::run(&plan, &outputs, &Patches { image: x, geometry }, target),
+    }
+}
+
+fn weight_gradient_of_words<E: Term, W: Float>(
+    w: &Window,
+    plan: &GemmTiling,
+    [image, dy]: [&[E]; 2],
+    geometry: PatchGeometry,
+    target: Target<'_, W>,
+) {
+    let outputs = Unconverted(Matrix::new(dy, w.filters, true));
+    match is_pointwise(w) {
+        true => gemm::run_words(plan, &outputs, &Unconverted(Matrix::new(image, w.channels, false)), target),
+        false if plan.product.b == Layout::Runs => {
+            gemm::run_words(plan, &outputs, &PatchRuns(Patches { image, geometry }), target);
+        }
+        false => gemm::run_words(plan, &outputs, &Unconverted(Patches { image, geometry }), target),
     }
 }

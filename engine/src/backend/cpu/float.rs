@@ -26,7 +26,7 @@ pub(in crate::backend) trait Accumulator:
     /// The number 1.
     const ONE: Self;
     /// The numbers themselves, if they are f32.
-    fn singles(elements: &mut [Self]) -> Option<&mut [f32]>;
+    fn singles_mut(elements: &mut [Self]) -> Option<&mut [f32]>;
     /// The square root.
     fn sqrt(self) -> Self;
     /// The exponential; without branches for f32, so that loops over it become vector code, within 2 units in the
@@ -60,18 +60,22 @@ pub(in crate::backend) trait Float: Copy + Send + Sync + 'static {
     fn direct_mut(elements: &mut [Self]) -> Option<&mut [Self::Acc]>;
     /// Whether [`Float::direct`] is `Some`.
     const DIRECT: bool;
-    /// The elements themselves, where processors have instructions that multiply pairs of them.
-    fn paired(_: &[Self]) -> Option<&[bf16]> {
+    /// The elements themselves, if they are f32.
+    fn singles(_: &[Self]) -> Option<&[f32]> {
+        None
+    }
+    /// The elements themselves, if they are bf16: processors have instructions that multiply pairs of them.
+    fn pairs(_: &[Self]) -> Option<&[bf16]> {
         None
     }
 }
 
 macro_rules! accumulator {
-    ($type:ty, $variant:ident, $exp:path, $erf:path, $singles:expr) => {
+    ($type:ty, $variant:ident, $exp:path, $erf:path, $to_singles:expr, $singles:expr) => {
         impl Accumulator for $type {
             const ONE: Self = 1.0;
-            fn singles(elements: &mut [Self]) -> Option<&mut [f32]> {
-                $singles(elements)
+            fn singles_mut(elements: &mut [Self]) -> Option<&mut [f32]> {
+                $to_singles(elements)
             }
             #[inline(always)]
             fn sqrt(self) -> Self {
@@ -121,11 +125,15 @@ macro_rules! accumulator {
             fn direct_mut(elements: &mut [Self]) -> Option<&mut [Self]> {
                 Some(elements)
             }
+            #[inline(always)]
+            fn singles(elements: &[Self]) -> Option<&[f32]> {
+                $singles(elements)
+            }
         }
     };
 }
-accumulator!(f64, F64, f64::exp, candle_core::cpu::erf::erf_f64, |_| None);
-accumulator!(f32, F32, exp_f32, erf_f32, Some);
+accumulator!(f64, F64, f64::exp, candle_core::cpu::erf::erf_f64, |_| None, |_| None);
+accumulator!(f32, F32, exp_f32, erf_f32, Some, Some);
 
 /// The exponential of Cephes (Moshier 1989, `expf`): a power of two times a polynomial on [-ln 2 / 2, ln 2 / 2]. Zero
 /// below the smallest normal number, infinite above the largest.
@@ -165,9 +173,9 @@ fn erf_f32(x: f32) -> f32 {
 }
 
 macro_rules! narrow {
-    ($type:ty, $variant:ident, $up:ident, $down:ident, $($paired:item)?) => {
+    ($type:ty, $variant:ident, $up:ident, $down:ident, $($pairs:item)?) => {
         impl Float for $type {
-            $($paired)?
+            $($pairs)?
             type Acc = f32;
             const ZERO: Self = <$type>::ZERO;
             const DIRECT: bool = false;
@@ -209,7 +217,7 @@ narrow!(
     BF16,
     bf16_up,
     bf16_down,
-    fn paired(elements: &[bf16]) -> Option<&[bf16]> {
+    fn pairs(elements: &[bf16]) -> Option<&[bf16]> {
         Some(elements)
     }
 );

@@ -1,25 +1,28 @@
-//! Matrix products, tiled here and multiplied by the gemm crate, in scratch that is bounded by the plan.
+//! Matrix products, tiled here and most multiplied by the gemm crate, in scratch that is bounded by the plan.
 //!
 //! The crate packs operands into buffers that it allocates for each call, as large as the call. A call is one tile, so the
 //! buffers are small. Narrow operands are converted a block at a time, and sums are rounded once, on store. Where the processor
-//! multiplies bf16, those operands are not converted, and a tile is multiplied here.
+//! has registers of 64 bytes, tiles of f32 are multiplied here, and those of bf16, unconverted, where it multiplies pairs of them.
 
 mod operand;
-mod paired;
 mod row;
 pub(in crate::backend) mod tiling;
+mod words;
 
 use std::ops::Range;
 
 use half::bf16;
 
-pub(super) use self::operand::{Matrix, Operand, copied};
 pub(in crate::backend) use self::row::is_row;
 use self::{
     operand::TransposedOperand,
-    paired::Paired,
     row::row_product,
-    tiling::{GemmTiling, Layout, Product, TileLimits},
+    tiling::{GemmTiling, Layout, Multiplier, Product, TileLimits, WORD_COLUMNS},
+    words::ByWords,
+};
+pub(super) use self::{
+    operand::{Matrix, Operand, Unconverted, copied},
+    words::{Runs, Term},
 };
 use super::{
     convert::{add_down, down},
@@ -40,42 +43,62 @@ pub(in crate::backend) enum Arithmetic {
     Own(usize),
     /// In f32, to which operands are converted a block at a time.
     Converted,
+    /// In f32, word by word.
+    Singles,
     /// In f32, by an instruction that takes pairs of bf16.
-    Paired,
+    Pairs,
 }
 
 impl Arithmetic {
     /// The arithmetic of plain products and convolutions, on a processor that has these instructions.
     pub(in crate::backend) fn of(dtype: DType, instructions: Instructions) -> Self {
-        match dtype.is_half() {
-            true if dtype == DType::Bf16 && instructions >= Instructions::Avx512Bf16 => Self::Paired,
-            true => Self::Converted,
-            false => Self::Own(dtype.size()),
+        match dtype {
+            DType::F32 if instructions >= Instructions::Avx512 => Self::Singles,
+            DType::Bf16 if instructions >= Instructions::Avx512Bf16 => Self::Pairs,
+            DType::F16 | DType::Bf16 => Self::Converted,
+            DType::F32 | DType::F64 | DType::U32 | DType::U8 => Self::Own(dtype.size()),
         }
     }
 
     /// The arithmetic of a kernel's type, on this processor.
     pub(super) fn of_type<T: Float>() -> Self {
-        match T::paired(&[]) {
-            Some(_) if are_pairs_multiplied() => Self::Paired,
-            Some(_) | None if !T::DIRECT => Self::Converted,
-            Some(_) | None => Self::Own(size_of::<T>()),
+        match Words::possible::<T>(&[], &[]) {
+            Some(Words::Singles(_)) => Self::Singles,
+            Some(Words::Pairs(_)) => Self::Pairs,
+            None if T::DIRECT => Self::Own(size_of::<T>()),
+            None => Self::Converted,
         }
+    }
+
+    /// The arithmetic of a product of so many columns and terms: word by word only where most of a panel's columns count
+    /// and a word's sums have terms enough to be worth storing.
+    pub(super) fn of_product(self, columns: usize, terms: usize) -> Self {
+        let is_worth = terms >= WORD_COLUMNS && columns.next_multiple_of(WORD_COLUMNS) * 8 <= columns * 9;
+        if self == Self::Singles && !is_worth { Self::Own(4) } else { self }
     }
 
     /// Bytes of a number that sums are carried in.
     pub(super) fn width(self) -> usize {
         match self {
             Self::Own(bytes) => bytes,
-            Self::Converted | Self::Paired => 4,
+            Self::Converted | Self::Singles | Self::Pairs => 4,
         }
     }
 
     /// Whether operands are narrower than the sums.
     pub(super) fn is_narrow(self) -> bool {
         match self {
-            Self::Own(_) => false,
-            Self::Converted | Self::Paired => true,
+            Self::Own(_) | Self::Singles => false,
+            Self::Converted | Self::Pairs => true,
+        }
+    }
+
+    /// What multiplies tiles.
+    pub(super) fn multiplier(self) -> Multiplier {
+        match self {
+            Self::Own(_) | Self::Converted => Multiplier::Crate,
+            Self::Singles => Multiplier::Singles,
+            Self::Pairs => Multiplier::Pairs,
         }
     }
 
@@ -85,14 +108,30 @@ impl Arithmetic {
     }
 }
 
-/// Whether this processor multiplies pairs of bf16.
-fn are_pairs_multiplied() -> bool {
-    Instructions::detect() >= Instructions::Avx512Bf16
+/// The elements of two operands that are multiplied word by word on this processor.
+#[derive(Debug)]
+pub(super) enum Words<'a> {
+    /// One in a word.
+    Singles([&'a [f32]; 2]),
+    /// Two in a word.
+    Pairs([&'a [bf16]; 2]),
 }
 
-/// The elements of operands that are multiplied in pairs on this processor.
-pub(super) fn paired<'a, T: Float>(a: &'a [T], b: &'a [T]) -> Option<[&'a [bf16]; 2]> {
-    T::paired(a).zip(T::paired(b)).filter(|_| are_pairs_multiplied()).map(<[_; 2]>::from)
+impl<'a> Words<'a> {
+    /// None where this processor does not multiply them so.
+    fn possible<T: Float>(a: &'a [T], b: &'a [T]) -> Option<Self> {
+        let instructions = Instructions::detect();
+        if let Some(operands) = T::singles(a).zip(T::singles(b)) {
+            return (instructions >= Instructions::Avx512).then(|| Self::Singles(operands.into()));
+        }
+        let operands = T::pairs(a).zip(T::pairs(b))?;
+        (instructions >= Instructions::Avx512Bf16).then(|| Self::Pairs(operands.into()))
+    }
+
+    /// The operands of a product that is planned; none where the crate multiplies them.
+    pub(super) fn of<T: Float>(plan: &GemmTiling, a: &'a [T], b: &'a [T]) -> Option<Self> {
+        Self::possible(a, b).filter(|_| plan.product.by != Multiplier::Crate)
+    }
 }
 
 /// The result of a product.
@@ -113,11 +152,12 @@ impl<'a, W: Float> Target<'a, W> {
 /// Whether the right side is turned here, before the crate sees it: where its columns fill vectors, so that the crate
 /// does not pack it again.
 fn turns(p: &MatMul, arithmetic: Arithmetic) -> bool {
-    !arithmetic.is_narrow() && p.transpose_b && p.n.is_multiple_of(16)
+    matches!(arithmetic, Arithmetic::Own(_)) && p.transpose_b && p.n.is_multiple_of(16)
 }
 
 /// Tiling of a plain matrix product.
 pub(in crate::backend) fn matmul_plan(p: &MatMul, arithmetic: Arithmetic, staged: bool) -> GemmTiling {
+    let arithmetic = arithmetic.of_product(p.n, p.k);
     let turned = turns(p, arithmetic);
     let product = Product {
         m: p.m,
@@ -127,13 +167,14 @@ pub(in crate::backend) fn matmul_plan(p: &MatMul, arithmetic: Arithmetic, staged
         a: arithmetic.layout(p.transpose_a),
         b: if turned { Layout::CopiedRows } else { arithmetic.layout(p.transpose_b) },
         staged,
-        paired: arithmetic == Arithmetic::Paired,
+        by: arithmetic.multiplier(),
     };
     let depth = if product.width == 8 { 128 } else { 256 };
     let limits = match (arithmetic, p.transpose_a) {
         (Arithmetic::Converted, _) => TileLimits { rows: 96, columns: 128, depth },
-        (Arithmetic::Paired, true) => TileLimits { rows: 144, columns: 256, depth },
-        (Arithmetic::Paired, false) => TileLimits { rows: 192, columns: 256, depth },
+        (Arithmetic::Pairs, true) => TileLimits { rows: 144, columns: 256, depth },
+        (Arithmetic::Pairs, false) => TileLimits { rows: 192, columns: 256, depth },
+        (Arithmetic::Singles, _) => TileLimits { rows: 480, columns: 256, depth },
         (Arithmetic::Own(_), true) => TileLimits { rows: 240, columns: 256, depth },
         // Rows in place take no room, and the more of them, the less often a block of `b` is laid out.
         (Arithmetic::Own(_), false) => TileLimits { rows: 480, columns: 256, depth },
@@ -146,13 +187,15 @@ pub(super) fn matmul<T: Float, W: Float<Acc = T::Acc>>(p: &MatMul, a: &[T], b: &
     if is_row(p) {
         return row_product(p, a, b, c);
     }
-    let arithmetic = Arithmetic::of_type::<T>();
+    let arithmetic = Arithmetic::of_type::<T>().of_product(p.n, p.k);
     let plan = matmul_plan(p, arithmetic, !W::DIRECT);
     let target = Target::new(c, [p.m, p.n], p.accumulate);
     let (a_stride, b_stride) = (if p.transpose_a { p.m } else { p.k }, if p.transpose_b { p.k } else { p.n });
-    if let Some([a, b]) = paired(a, b) {
-        let (a, b) = (Matrix::new(a, a_stride, p.transpose_a), Matrix::new(b, b_stride, p.transpose_b));
-        return run_paired(&plan, &a, &b, target);
+    let sides = [(a_stride, p.transpose_a), (b_stride, p.transpose_b)];
+    match Words::of(&plan, a, b) {
+        Some(Words::Singles(operands)) => return matmul_of_words(&plan, operands, sides, target),
+        Some(Words::Pairs(operands)) => return matmul_of_words(&plan, operands, sides, target),
+        None => (),
     }
     let left = Matrix::new(a, a_stride, p.transpose_a);
     match T::direct(b) {
@@ -161,6 +204,16 @@ pub(super) fn matmul<T: Float, W: Float<Acc = T::Acc>>(p: &MatMul, a: &[T], b: &
         }
         _ => run(&plan, &left, &Matrix::new(b, b_stride, p.transpose_b), target),
     }
+}
+
+fn matmul_of_words<E: Term, W: Float>(
+    plan: &GemmTiling,
+    [a, b]: [&[E]; 2],
+    [(a_stride, a_transposed), (b_stride, b_transposed)]: [(usize, bool); 2],
+    target: Target<'_, W>,
+) {
+    let (a, b) = (Matrix::new(a, a_stride, a_transposed), Matrix::new(b, b_stride, b_transposed));
+    run_words(plan, &Unconverted(a), &Unconverted(b), target);
 }
 
 /// How a tile of a product is computed.
@@ -187,15 +240,22 @@ pub(super) fn run<A: Accumulator, W: Float<Acc = A>>(
     tiled(plan, &ByCrate { a, b }, target);
 }
 
-/// Computes a product as planned, of operands that are multiplied in pairs.
-pub(super) fn run_paired<A: Accumulator, W: Float<Acc = A>>(
+/// Computes a product as planned, of operands that are multiplied word by word.
+pub(super) fn run_words<E: Term, W: Float>(
     plan: &GemmTiling,
-    a: &impl Operand<bf16>,
-    b: &impl Operand<bf16>,
+    a: &impl Operand<E>,
+    b: &impl Operand<E>,
     target: Target<'_, W>,
 ) {
-    assert!(plan.product.paired && are_pairs_multiplied(), "the plan is this product's and this processor's");
-    tiled(plan, &Paired { a, b }, target);
+    let (by, wanted) = match E::IN_WORD {
+        1 => (Multiplier::Singles, Instructions::Avx512),
+        _ => (Multiplier::Pairs, Instructions::Avx512Bf16),
+    };
+    assert!(
+        plan.product.by == by && Instructions::detect() >= wanted,
+        "the plan is this product's and this processor's"
+    );
+    tiled(plan, &ByWords::new(a, b), target);
 }
 
 fn tiled<A: Accumulator, W: Float<Acc = A>>(plan: &GemmTiling, tile: &impl Tile<A>, target: Target<'_, W>) {

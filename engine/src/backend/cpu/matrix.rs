@@ -100,12 +100,17 @@ impl<'a, T> MatMut<'a, T> {
         Self::of(elements, Lines::Even(stride), rows, columns)
     }
 
-    /// Rows of `columns` elements at the pixels of images.
+    /// Rows of `columns` elements at the pixels of images, in any order of images, lines and pixels.
     pub(super) fn spread(elements: &'a mut [T], s: Spread, columns: usize) -> Self {
         let [image, line, pixel] = s.strides;
-        let (width, height) = (last(s.across, columns, pixel), last(s.down, last(s.across, columns, pixel), line));
-        assert!(columns <= pixel && width <= line && height <= image, "pixels that lie apart");
-        assert!(s.offset + last(s.images, height, image) <= elements.len(), "a matrix inside its elements");
+        let mut axes = [(image, s.images), (line, s.down), (pixel, s.across)];
+        axes.sort_unstable();
+        let mut extent = columns;
+        for (stride, count) in axes {
+            assert!(count <= 1 || extent <= stride, "pixels that lie apart");
+            extent = last(count, extent, stride);
+        }
+        assert!(s.offset + extent <= elements.len(), "a matrix inside its elements");
         Self::of(elements, Lines::Spread(s), s.images * s.down * s.across, columns)
     }
 
@@ -145,15 +150,33 @@ impl<'a, T> MatMut<'a, T> {
 
     /// Where a row's first element lies.
     fn place(&self, row: usize) -> *mut T {
-        let row = self.start[0] + row;
-        let start = match self.lines {
-            Lines::Even(stride) => row * stride,
-            Lines::Spread(Spread { down, across, strides, offset, .. }) => {
-                let (image, line, pixel) = (row / (down * across), row / across % down, row % across);
-                offset + image * strides[0] + line * strides[1] + pixel * strides[2]
+        self.places(row)()
+    }
+
+    /// Where the first elements of a row and of those after it lie, one at each call.
+    fn places(&self, row: usize) -> impl FnMut() -> *mut T + use<T> {
+        let (pointer, first) = (self.pointer.wrapping_add(self.start[1]), self.start[0] + row);
+        let s = match self.lines {
+            Lines::Even(stride) => {
+                Spread { images: 1, down: 1, across: usize::MAX, strides: [0, 0, stride], offset: 0 }
             }
+            Lines::Spread(s) => s,
         };
-        self.pointer.wrapping_add(start + self.start[1])
+        let (mut image, mut line, mut pixel) = match self.lines {
+            Lines::Even(_) => (0, 0, first),
+            Lines::Spread(_) => (first / (s.down * s.across), first / s.across % s.down, first % s.across),
+        };
+        move || {
+            let start = s.offset + image * s.strides[0] + line * s.strides[1] + pixel * s.strides[2];
+            pixel += 1;
+            if pixel == s.across {
+                (pixel, line) = (0, line + 1);
+            }
+            if line == s.down {
+                (line, image) = (0, image + 1);
+            }
+            pointer.wrapping_add(start)
+        }
     }
 
     /// One row.
@@ -163,6 +186,15 @@ impl<'a, T> MatMut<'a, T> {
         // SAFETY: the constructors found every row inside the elements and apart from the others, parts are cut off by
         // whole rows and columns, and `&mut self` is the only way to this part's.
         unsafe { std::slice::from_raw_parts_mut(self.place(row), self.columns) }
+    }
+
+    /// So many rows, from one on.
+    #[inline(always)]
+    pub(super) fn some_rows<const N: usize>(&mut self, row: usize) -> [&mut [T]; N] {
+        assert!(row + N <= self.rows, "rows of the matrix");
+        let mut rows = self.places(row);
+        // SAFETY: as for one row; rows lie apart.
+        std::array::from_fn(|_| unsafe { std::slice::from_raw_parts_mut(rows(), self.columns) })
     }
 
     /// Pieces of `step` rows each.
@@ -180,7 +212,16 @@ impl<T: Float> MatMut<'_, T> {
     /// The matrix as a result of arithmetic, where no conversion is needed and rows lie evenly.
     pub(super) fn direct(&mut self) -> Option<MatMut<'_, T::Acc>> {
         let is_even = matches!(self.lines, Lines::Even(_));
-        (is_even && TypeId::of::<T>() == TypeId::of::<T::Acc>()).then(|| MatMut {
+        self.as_type().filter(|_| is_even)
+    }
+
+    /// The matrix, where its elements are f32.
+    pub(super) fn singles(&mut self) -> Option<MatMut<'_, f32>> {
+        self.as_type()
+    }
+
+    fn as_type<U: 'static>(&mut self) -> Option<MatMut<'_, U>> {
+        (TypeId::of::<T>() == TypeId::of::<U>()).then(|| MatMut {
             pointer: self.pointer.cast(),
             lines: self.lines,
             start: self.start,

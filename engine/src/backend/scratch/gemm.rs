@@ -11,7 +11,10 @@ use crate::{
         cpu::{
             attention::AttentionTiling,
             coded, convolution,
-            gemm::{self, Arithmetic, tiling::GemmTiling},
+            gemm::{
+                self, Arithmetic,
+                tiling::{GemmTiling, Multiplier},
+            },
         },
         ops::{AttentionShape, CodedProduct, MatMul, Window},
     },
@@ -102,7 +105,7 @@ fn blocks(
 
 /// Scratch of one tile of a product, where the crate multiplies.
 fn crate_packing(plan: &GemmTiling, instructions: Instructions) -> usize {
-    if plan.product.paired {
+    if plan.product.by != Multiplier::Crate {
         return 0;
     }
     let fills_vectors = plan.product.n.is_multiple_of(16) && plan.columns.is_multiple_of(16);

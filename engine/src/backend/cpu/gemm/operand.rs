@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use half::bf16;
-
-use super::tiling::Layout;
+use super::{
+    tiling::{CHUNK, Layout},
+    words::{Runs, Term},
+};
 use crate::backend::cpu::{
     convert::{turn, up},
     float::{Accumulator, Float},
@@ -17,6 +18,14 @@ pub(in crate::backend::cpu) trait Operand<A>: Sync {
     fn layout(&self) -> Layout;
     /// The block of some rows and columns.
     fn block<'s>(&'s self, rows: Range<usize>, columns: Range<usize>, room: &'s mut [A]) -> MatRef<'s, A>;
+    /// Where some rows, no more than a word's kernel takes, have some terms: only left operands with [`Layout::Runs`].
+    fn runs<'s>(&'s self, _rows: Range<usize>, _terms: Range<usize>, _to: &mut Runs<'s, A>) {
+        unreachable!("a left operand in {:?}", self.layout())
+    }
+    /// Where the row of a term has some columns, chunk by chunk: only right operands with [`Layout::Runs`].
+    fn chunks<'s>(&'s self, _term: usize, _columns: Range<usize>, _to: &mut [&'s [A; CHUNK]]) {
+        unreachable!("a right operand in {:?}", self.layout())
+    }
 }
 
 /// A matrix in memory.
@@ -77,13 +86,16 @@ impl<T: Float> Operand<T::Acc> for Matrix<'_, T> {
     }
 }
 
-impl Operand<bf16> for Matrix<'_, bf16> {
+/// An operand whose elements are multiplied as they are.
+pub(in crate::backend::cpu) struct Unconverted<O>(pub(in crate::backend::cpu) O);
+
+impl<E: Term> Operand<E> for Unconverted<Matrix<'_, E>> {
     fn layout(&self) -> Layout {
-        Layout::of(true, self.transposed)
+        Layout::of(true, self.0.transposed)
     }
 
-    fn block<'s>(&'s self, rows: Range<usize>, columns: Range<usize>, _: &'s mut [bf16]) -> MatRef<'s, bf16> {
-        self.in_place(rows, columns)
+    fn block<'s>(&'s self, rows: Range<usize>, columns: Range<usize>, _: &'s mut [E]) -> MatRef<'s, E> {
+        self.0.in_place(rows, columns)
     }
 }
 

@@ -14,6 +14,8 @@ pub(in crate::backend) enum Layout {
     CopiedRows,
     /// Copied (converted), column after column.
     CopiedColumns,
+    /// Read in place, row after row, each in runs of whole chunks that lie anywhere: the patches of an image.
+    Runs,
 }
 
 impl Layout {
@@ -32,7 +34,7 @@ impl Layout {
     }
 
     pub(in crate::backend) fn by_rows(self) -> bool {
-        matches!(self, Self::Rows | Self::CopiedRows)
+        matches!(self, Self::Rows | Self::CopiedRows | Self::Runs)
     }
 }
 
@@ -54,14 +56,29 @@ pub(in crate::backend) struct Product {
     /// Whether a tile of `c` is computed in scratch and then stored, because `c` is narrower than the arithmetic or
     /// irregular.
     pub(in crate::backend) staged: bool,
-    /// Whether pairs of bf16 are multiplied, by an instruction.
-    pub(in crate::backend) paired: bool,
+    /// What multiplies its tiles.
+    pub(in crate::backend) by: Multiplier,
 }
 
-/// Rows whose sums are in registers at once, where pairs are multiplied.
-pub(super) const PAIRED_ROWS: usize = 12;
+/// What multiplies tiles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::backend) enum Multiplier {
+    /// The gemm crate.
+    Crate,
+    /// This program, in words of one f32.
+    Singles,
+    /// This program, in words of two bf16.
+    Pairs,
+}
+
+/// Rows whose sums are in registers at once, where words are multiplied.
+pub(in crate::backend::cpu) const WORD_ROWS: usize = 12;
 /// Columns whose sums are.
-pub(super) const PAIRED_COLUMNS: usize = 32;
+pub(in crate::backend::cpu) const WORD_COLUMNS: usize = 32;
+/// Neighbouring elements of an operand in runs.
+pub(in crate::backend::cpu) const CHUNK: usize = 16;
+/// Rows of a right operand of f32 that are copied before they are laid out.
+pub(super) const SINGLES_AHEAD: usize = 8;
 
 /// The largest tile.
 #[derive(Debug, Clone, Copy)]
@@ -99,10 +116,13 @@ impl GemmTiling {
     /// Cuts a product into tiles of at most `limits`.
     pub(in crate::backend) fn new(product: Product, limits: TileLimits) -> Self {
         let Product { m, n, k, width, .. } = product;
-        let group = if product.paired { PAIRED_ROWS } else { 6 };
+        // Where words are multiplied, many pieces are a multiple of most numbers of threads.
+        let (group, evenly) = if product.by == Multiplier::Crate { (6, 1) } else { (WORD_ROWS, 4) };
+        let parts = m.div_ceil(limits.rows).max(1);
+        let parts = if parts > 2 { parts.next_multiple_of(evenly) } else { parts };
         let mut plan = Self {
             product,
-            rows: balanced(m, limits.rows, group),
+            rows: m.div_ceil(parts).next_multiple_of(group).min(limits.rows).max(1),
             columns: balanced(n, limits.columns, 16),
             depth: balanced(k, limits.depth, 16),
             segments: 1,
@@ -148,34 +168,27 @@ impl GemmTiling {
 
     /// Elements of a block of `a`, of `b` and of a tile of `c` that a piece makes room for.
     pub(in crate::backend) fn block_elements(&self) -> [usize; 3] {
-        if self.product.paired {
-            return self.paired_elements();
-        }
-        let (a, b) = (self.product.a.copied(), self.product.b.copied());
-        [
-            if a { self.rows * self.depth } else { 0 },
-            if b { self.depth * self.columns } else { 0 },
-            if self.staged() { self.rows * self.columns } else { 0 },
-        ]
-    }
-}
-
-impl GemmTiling {
-    /// The same elements where pairs are multiplied, of which each is as large as a sum: the left operand's pairs, if it is
-    /// copied or its columns lie together; the right operand's in panels, with room for two of its rows if they are copied; and
-    /// all sums.
-    fn paired_elements(&self) -> [usize; 3] {
-        let (pairs, wide) = (self.depth.div_ceil(2), self.columns.next_multiple_of(PAIRED_COLUMNS));
-        let a = match self.product.a {
-            Layout::Rows => 0,
-            Layout::CopiedRows => self.rows * pairs,
-            Layout::Columns | Layout::CopiedColumns => self.rows.next_multiple_of(PAIRED_ROWS) * pairs,
+        let (a, b) = (self.product.a, self.product.b);
+        let c = if self.staged() { self.rows * self.columns } else { 0 };
+        let of_pairs = self.depth.div_ceil(2);
+        // Elements of a row of the left operand, and of a column of the right one, each as large as a sum; and rows of the right
+        // one that are copied before they are laid out in panels.
+        let (row, column, ahead) = match self.product.by {
+            Multiplier::Crate => (self.depth, if b.copied() { self.depth } else { 0 }, 0),
+            Multiplier::Singles => (self.depth, self.depth, SINGLES_AHEAD),
+            Multiplier::Pairs => (of_pairs, of_pairs, 1),
         };
-        let b = match self.product.b {
-            Layout::CopiedRows => self.columns,
-            Layout::Rows | Layout::Columns | Layout::CopiedColumns => 0,
+        let a = match (a, self.product.by) {
+            (Layout::Rows | Layout::Runs, _) | (Layout::Columns, Multiplier::Crate | Multiplier::Singles) => 0,
+            (Layout::CopiedRows, _) | (Layout::CopiedColumns, Multiplier::Crate) => self.rows * row,
+            (Layout::Columns | Layout::CopiedColumns, _) => self.rows.next_multiple_of(WORD_ROWS) * row,
         };
-        [a, wide * pairs + b, self.rows * wide]
+        let columns = match self.product.by {
+            Multiplier::Crate => self.columns,
+            Multiplier::Singles | Multiplier::Pairs => self.columns.next_multiple_of(WORD_COLUMNS),
+        };
+        let aside = if b == Layout::CopiedRows { ahead * self.columns } else { 0 };
+        [a, columns * column + aside, c]
     }
 }
 
