@@ -233,3 +233,9 @@ impl<E: Term> Operand<E> for PatchRuns<'_, E> {
         }
     }
 }
+
+/// The layout of what has so many channels and is multiplied word by word: read where it lies, if they are whole chunks, so
+/// that a word never has terms of two taps.
+pub(super) fn runs_or_copies(channels: usize) -> Layout {
+    if channels.is_multiple_of(CHUNK) { Layout::Runs } else { Layout::CopiedRows }
+}

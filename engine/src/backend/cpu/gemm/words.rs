@@ -5,14 +5,22 @@
 //! whose terms are apart are laid out. The right operand is laid out in panels of 32 columns. The sums of 12 rows with a panel
 //! stay in registers. Products of pairs are exact, and their subnormal numbers count as zero.
 
+#[cfg(target_arch = "x86_64")]
+mod kernel;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "words/no_kernel.rs"]
+mod kernel;
+mod panels;
+
 use std::ops::Range;
 
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use half::bf16;
 
+use self::panels::panels;
 use super::{
     Operand, Target, Tile, store,
-    tiling::{CHUNK, GemmTiling, Layout, WORD_COLUMNS as COLUMNS, WORD_ROWS as ROWS},
+    tiling::{GemmTiling, Layout, WORD_COLUMNS as COLUMNS, WORD_ROWS as ROWS},
 };
 use crate::backend::cpu::{
     float::{Accumulator, Float},
@@ -23,8 +31,6 @@ use crate::backend::cpu::{
 
 /// The most runs of terms in one step of a tile.
 const RUNS: usize = 48;
-/// The most chunks of columns of a tile.
-const CHUNKS: usize = 16;
 
 /// A number of which a word has one or two.
 pub(in crate::backend::cpu) trait Term: Float<Acc = f32> + Pod {
@@ -146,111 +152,6 @@ impl<A: Accumulator, E: Term, L: Operand<E>, R: Operand<E>> Tile<A> for ByWords<
 /// How many words a row of terms has; an odd row of pairs ends with half a word, which counts.
 fn words_of<E: Term>(terms: usize) -> usize {
     terms.div_ceil(E::IN_WORD)
-}
-
-/// Lays a block of the right operand out: for each 32 columns a panel, and in it the words of all columns, one after another;
-/// zeros where there are no more columns.
-fn panels<'r, E: Term>(
-    b: &impl Operand<E>,
-    terms: Range<usize>,
-    columns: Range<usize>,
-    room: &'r mut [u32],
-) -> &'r [u32] {
-    let words = words_of::<E>(terms.len());
-    let (to, aside) = room.split_at_mut(columns.len().next_multiple_of(COLUMNS) * words);
-    match b.layout() {
-        Layout::Runs => lay_chunks(b, terms, columns, words, to),
-        Layout::Rows | Layout::CopiedRows => {
-            let aside: &mut [E] = cast_slice_mut(aside);
-            let step = if b.layout().copied() { E::AHEAD } else { terms.len() };
-            for first in terms.clone().step_by(step) {
-                let some = first..(first + step).min(terms.end);
-                let extents = [some.len(), columns.len()];
-                let (elements, [stride, _]) = b.block(some, columns.clone(), aside).parts();
-                lay(elements, stride, extents, [(first - terms.start) / E::IN_WORD, words], to);
-            }
-        }
-        Layout::Columns | Layout::CopiedColumns => {
-            let (elements, [_, stride]) = b.block(terms.clone(), columns.clone(), &mut []).parts();
-            turn(elements, stride, [columns.len(), terms.len()], to);
-        }
-    }
-    to
-}
-
-/// Writes the words of a block whose columns lie in lines, `stride` apart, to all panels.
-fn turn<E: Term>(lines: &[E], stride: usize, [columns, terms]: [usize; 2], to: &mut [u32]) {
-    let words = words_of::<E>(terms);
-    for column in (0..columns.next_multiple_of(COLUMNS)).step_by(CHUNK) {
-        let (panel, within) = (column / COLUMNS, column % COLUMNS);
-        let panel = &mut to[panel * COLUMNS * words..][..COLUMNS * words];
-        let count = CHUNK.min(columns.saturating_sub(column));
-        for word in (0..words).step_by(CHUNK) {
-            let some = E::IN_WORD * word..terms.min(E::IN_WORD * (word + CHUNK));
-            let to = &mut panel[word * COLUMNS..];
-            let line = |i: usize| &lines[(column + i) * stride..][some.clone()];
-            if count == CHUNK && some.len() == E::IN_WORD * CHUNK {
-                kernel::transpose(std::array::from_fn(|i| cast_slice(line(i))), &mut to[within..], COLUMNS);
-                continue;
-            }
-            let (mut tile, mut turned) = ([[0_u32; CHUNK]; CHUNK], [0; CHUNK * CHUNK]);
-            tile[..count].iter_mut().enumerate().for_each(|(i, tile)| E::words(line(i), tile));
-            kernel::transpose(tile.each_ref().map(|row| cast_slice(row)), &mut turned, CHUNK);
-            for (to, turned) in to.chunks_exact_mut(COLUMNS).zip(turned.as_chunks::<CHUNK>().0) {
-                to[within..within + CHUNK].copy_from_slice(turned);
-            }
-        }
-    }
-}
-
-simd! {
-    /// Writes the words of rows of terms, `stride` apart, to all panels of so many words, from a word on.
-    fn lay [E: Term] (rows: &[E], stride: usize, extents: [usize; 2], place: [usize; 2], to: &mut [u32]) {
-        let ([terms, columns], [first, words]) = (extents, place);
-        for (word, term) in (0..terms).step_by(E::IN_WORD).enumerate() {
-            let low = &rows[term * stride..][..columns];
-            // Half of a last word is empty.
-            let high = if E::IN_WORD == 1 || term + 1 < terms { &rows[(term + E::IN_WORD - 1) * stride..][..columns] } else { &[] };
-            for (panel, start) in to.chunks_exact_mut(COLUMNS * words).zip((0..columns).step_by(COLUMNS)) {
-                let to = &mut panel[(first + word) * COLUMNS..][..COLUMNS];
-                let low = &low[start..];
-                if low.len() >= COLUMNS && !high.is_empty() {
-                    for ((to, low), high) in to.iter_mut().zip(&low[..COLUMNS]).zip(&high[start..][..COLUMNS]) {
-                        *to = E::word(*low, *high);
-                    }
-                } else {
-                    for (i, to) in to.iter_mut().enumerate() {
-                        let high = high.get(start + i).copied().unwrap_or(E::ZERO);
-                        *to = low.get(i).map_or(0, |low| E::word(*low, high));
-                    }
-                }
-            }
-        }
-    }
-
-    /// Writes the words of terms whose columns lie in chunks to all panels of so many words.
-    fn lay_chunks [E: Term, O: Operand<E>] (
-        b: &O, terms: Range<usize>, columns: Range<usize>, words: usize, to: &mut [u32],
-    ) {
-        let zeros = [E::ZERO; CHUNK];
-        let (mut low, mut high) = ([&zeros; CHUNKS], [&zeros; CHUNKS]);
-        let (count, all) = (columns.len() / CHUNK, columns.len().next_multiple_of(COLUMNS) / CHUNK);
-        for word in 0..words {
-            let term = terms.start + E::IN_WORD * word;
-            b.chunks(term, columns.clone(), &mut low[..count]);
-            if E::IN_WORD > 1 && term + 1 < terms.end {
-                b.chunks(term + 1, columns.clone(), &mut high[..count]);
-            } else if E::IN_WORD > 1 {
-                high = [&zeros; CHUNKS];
-            }
-            for (at, (low, high)) in low[..all].iter().zip(&high).enumerate() {
-                let start = (at * CHUNK / COLUMNS * words + word) * COLUMNS + at * CHUNK % COLUMNS;
-                for ((to, low), high) in to[start..start + CHUNK].iter_mut().zip(*low).zip(*high) {
-                    *to = E::word(*low, *high);
-                }
-            }
-        }
-    }
 }
 
 /// A block of the left operand.
@@ -432,208 +333,6 @@ impl Term for bf16 {
         column: usize,
     ) {
         kernel::pairs(runs, along, panel, add, sums, column);
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-mod kernel {
-    //! The kernels, one for each kind of word.
-
-    use std::arch::x86_64::{
-        __m512, __m512bh, __m512i, _mm512_add_ps, _mm512_castps_si512, _mm512_dpbf16_ps, _mm512_fmadd_ps,
-        _mm512_loadu_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_setzero_si512, _mm512_shuffle_i32x4,
-        _mm512_storeu_si512, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32,
-        _mm512_unpacklo_epi64,
-    };
-
-    use super::{COLUMNS, Float, ROWS, Run, Term, bf16};
-
-    /// Numbers in a register.
-    const LANES: usize = 16;
-
-    /// Writes rows of words, given as their bytes, as columns, whose rows are so many words apart.
-    pub(super) fn transpose(rows: [&[u8]; LANES], to: &mut [u32], stride: usize) {
-        // SAFETY: words are laid out only where `run_words` found the instructions.
-        unsafe { transpose_words(rows, to, stride) }
-    }
-
-    #[target_feature(enable = "avx512f")]
-    fn transpose_words(rows: [&[u8]; LANES], to: &mut [u32], stride: usize) {
-        let [mut x, mut y] = [[_mm512_setzero_si512(); LANES]; 2];
-        for (x, row) in x.iter_mut().zip(rows) {
-            *x = _mm512_castps_si512(load(row.as_chunks::<4>().0.first_chunk().expect("the bytes of a row")));
-        }
-        // Pairs of rows, then fours: after it, each quarter of `x[4 i + j]` is column `j` of a quarter, of rows `4 i` to `4 i + 3`.
-        for i in (0..LANES).step_by(2) {
-            y[i] = _mm512_unpacklo_epi32(x[i], x[i + 1]);
-            y[i + 1] = _mm512_unpackhi_epi32(x[i], x[i + 1]);
-        }
-        for i in (0..LANES).step_by(4) {
-            x[i] = _mm512_unpacklo_epi64(y[i], y[i + 2]);
-            x[i + 1] = _mm512_unpackhi_epi64(y[i], y[i + 2]);
-            x[i + 2] = _mm512_unpacklo_epi64(y[i + 1], y[i + 3]);
-            x[i + 3] = _mm512_unpackhi_epi64(y[i + 1], y[i + 3]);
-        }
-        // The even and the odd quarters of eights, then of all.
-        for i in 0..4 {
-            y[i] = _mm512_shuffle_i32x4::<0x88>(x[i], x[4 + i]);
-            y[4 + i] = _mm512_shuffle_i32x4::<0xdd>(x[i], x[4 + i]);
-            y[8 + i] = _mm512_shuffle_i32x4::<0x88>(x[8 + i], x[12 + i]);
-            y[12 + i] = _mm512_shuffle_i32x4::<0xdd>(x[8 + i], x[12 + i]);
-        }
-        let mut put = |row: usize, x| store(x, to[row * stride..].first_chunk_mut().expect("room for a row"));
-        for i in 0..4 {
-            put(i, _mm512_shuffle_i32x4::<0x88>(y[i], y[8 + i]));
-            put(4 + i, _mm512_shuffle_i32x4::<0x88>(y[4 + i], y[12 + i]));
-            put(8 + i, _mm512_shuffle_i32x4::<0xdd>(y[i], y[8 + i]));
-            put(12 + i, _mm512_shuffle_i32x4::<0xdd>(y[4 + i], y[12 + i]));
-        }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn load<T: bytemuck::Pod>(from: &[T; LANES]) -> __m512 {
-        const { assert!(size_of::<T>() == 4) };
-        // SAFETY: the reference is to 64 bytes.
-        unsafe { _mm512_loadu_ps(from.as_ptr().cast()) }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn store<T: bytemuck::Pod>(x: __m512i, to: &mut [T; LANES]) {
-        const { assert!(size_of::<T>() == 4) };
-        // SAFETY: the reference is to 64 bytes, which may have any value.
-        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), x) }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn as_pairs(x: __m512) -> __m512bh {
-        // SAFETY: both are 64 bytes that may have any value.
-        unsafe { std::mem::transmute(x) }
-    }
-
-    /// Defines a kernel by how the product of two registers of words is added to a third.
-    macro_rules! kernel {
-        ($name:ident, $inner:ident, $term:ty, $features:literal, |$sum:ident, $a:ident, $b:ident| $add:expr) => {
-            /// `sums (+)= runs * panel`.
-            pub(super) fn $name<const N: usize>(
-                runs: &[Run<'_, $term>],
-                along: usize,
-                panel: &[u32],
-                add: bool,
-                sums: &mut [&mut [f32]; N],
-                column: usize,
-            ) {
-                const { assert!(0 < N && N <= ROWS) };
-                for run in runs {
-                    let (words, odd) = (run.terms / <$term>::IN_WORD, run.terms % <$term>::IN_WORD);
-                    // One past the last term that is read.
-                    let end =
-                        if odd > 0 { words * along + odd } else { words.saturating_sub(1) * along + <$term>::IN_WORD };
-                    assert!(
-                        run.starts[..N].iter().all(|start| run.terms == 0 || end <= start.len()),
-                        "terms of the rows"
-                    );
-                }
-                // SAFETY: `run_words` asserts that the processor has the instructions; the terms are as asserted.
-                unsafe { $inner(runs, along, panel, add, sums, column) }
-            }
-
-            /// # Safety
-            /// Every run has its terms in each row.
-            #[target_feature(enable = $features)]
-            unsafe fn $inner<const N: usize>(
-                runs: &[Run<'_, $term>],
-                along: usize,
-                panel: &[u32],
-                add: bool,
-                sums: &mut [&mut [f32]; N],
-                column: usize,
-            ) {
-                let panel = panel.as_chunks::<LANES>().0.as_chunks::<{ COLUMNS / LANES }>().0;
-                let mut found = [[_mm512_setzero_ps(); COLUMNS / LANES]; N];
-                for run in runs {
-                    let starts: [_; N] = std::array::from_fn(|i| run.starts[i].as_ptr());
-                    let words = run.terms / <$term>::IN_WORD;
-                    for (word, [b0, b1]) in panel[run.before..][..words].iter().enumerate() {
-                        let (b0, b1) = (load(b0), load(b1));
-                        for (found, start) in found.iter_mut().zip(starts) {
-                            // SAFETY: the caller says that the row has this word.
-                            let a = unsafe { start.add(word * along).cast::<f32>().read_unaligned() };
-                            let $a = _mm512_set1_ps(a);
-                            for ($sum, $b) in found.iter_mut().zip([b0, b1]) {
-                                *$sum = $add;
-                            }
-                        }
-                    }
-                    if run.terms % <$term>::IN_WORD > 0 {
-                        let [b0, b1] = &panel[run.before + words];
-                        let (b0, b1) = (load(b0), load(b1));
-                        for (found, start) in found.iter_mut().zip(run.starts) {
-                            let half = <$term>::word(start[words * along], <$term>::ZERO);
-                            let $a = _mm512_set1_ps(f32::from_bits(half));
-                            for ($sum, $b) in found.iter_mut().zip([b0, b1]) {
-                                *$sum = $add;
-                            }
-                        }
-                    }
-                }
-                for (sums, found) in sums.iter_mut().zip(found) {
-                    let sums = &mut sums[column..];
-                    if let Some(sums) = sums.first_chunk_mut::<COLUMNS>() {
-                        for (to, found) in sums.as_chunks_mut::<LANES>().0.iter_mut().zip(found) {
-                            let sum = if add { _mm512_add_ps(load(to), found) } else { found };
-                            store(_mm512_castps_si512(sum), to);
-                        }
-                        continue;
-                    }
-                    let mut whole = [[0.0; LANES]; COLUMNS / LANES];
-                    for (to, found) in whole.iter_mut().zip(found) {
-                        store(_mm512_castps_si512(found), to);
-                    }
-                    for (to, found) in sums.iter_mut().zip(whole.as_flattened()) {
-                        *to = if add { *to + *found } else { *found };
-                    }
-                }
-            }
-        };
-    }
-
-    kernel!(singles, add_singles, f32, "avx512f", |sum, a, b| _mm512_fmadd_ps(a, b, *sum));
-    kernel!(pairs, add_pairs, bf16, "avx512f,avx512bf16", |sum, a, b| _mm512_dpbf16_ps(*sum, as_pairs(a), as_pairs(b)));
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-mod kernel {
-    //! No other processor multiplies word by word.
-
-    use super::{Run, bf16};
-
-    pub(super) fn transpose(_: [&[u8]; 16], _: &mut [u32], _: usize) {
-        unreachable!("a product is planned so only where there is the instruction");
-    }
-
-    pub(super) fn singles<const N: usize>(
-        _: &[Run<'_, f32>],
-        _: usize,
-        _: &[u32],
-        _: bool,
-        _: &mut [&mut [f32]; N],
-        _: usize,
-    ) {
-        unreachable!("a product is planned so only where there is the instruction");
-    }
-
-    pub(super) fn pairs<const N: usize>(
-        _: &[Run<'_, bf16>],
-        _: usize,
-        _: &[u32],
-        _: bool,
-        _: &mut [&mut [f32]; N],
-        _: usize,
-    ) {
-        unreachable!("a product is planned so only where there is the instruction");
     }
 }
 

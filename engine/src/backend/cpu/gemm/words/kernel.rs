@@ -1,0 +1,143 @@
+//! The kernels of AVX-512, one for each kind of word. No other processor multiplies word by word.
+
+use std::arch::x86_64::{
+    __m512, __m512i, _mm512_add_ps, _mm512_dpbf16_ps, _mm512_fmadd_ps, _mm512_set1_ps, _mm512_setzero_ps,
+    _mm512_setzero_si512, _mm512_shuffle_i32x4, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32,
+    _mm512_unpacklo_epi64,
+};
+
+use bytemuck::cast;
+use half::bf16;
+
+use super::{COLUMNS, ROWS, Run, Term};
+use crate::backend::cpu::float::Float;
+
+/// Numbers in a register.
+const LANES: usize = 16;
+
+/// Writes rows of words, given as their bytes, as columns, whose rows are so many words apart.
+pub(super) fn transpose(rows: [&[u8]; LANES], to: &mut [u32], stride: usize) {
+    // SAFETY: words are laid out only where `run_words` found the instructions.
+    unsafe { transpose_words(rows, to, stride) }
+}
+
+#[target_feature(enable = "avx512f")]
+fn transpose_words(rows: [&[u8]; LANES], to: &mut [u32], stride: usize) {
+    let [mut x, mut y] = [[_mm512_setzero_si512(); LANES]; 2];
+    for (x, row) in x.iter_mut().zip(rows) {
+        *x = cast::<[u8; 64], _>(*row.first_chunk().expect("the bytes of a row"));
+    }
+    // Pairs of rows, then fours: after it, each quarter of `x[4 i + j]` is column `j` of a quarter, of rows `4 i` to `4 i + 3`.
+    for i in (0..LANES).step_by(2) {
+        y[i] = _mm512_unpacklo_epi32(x[i], x[i + 1]);
+        y[i + 1] = _mm512_unpackhi_epi32(x[i], x[i + 1]);
+    }
+    for i in (0..LANES).step_by(4) {
+        x[i] = _mm512_unpacklo_epi64(y[i], y[i + 2]);
+        x[i + 1] = _mm512_unpackhi_epi64(y[i], y[i + 2]);
+        x[i + 2] = _mm512_unpacklo_epi64(y[i + 1], y[i + 3]);
+        x[i + 3] = _mm512_unpackhi_epi64(y[i + 1], y[i + 3]);
+    }
+    // The even and the odd quarters of eights, then of all.
+    for i in 0..4 {
+        y[i] = _mm512_shuffle_i32x4::<0x88>(x[i], x[4 + i]);
+        y[4 + i] = _mm512_shuffle_i32x4::<0xdd>(x[i], x[4 + i]);
+        y[8 + i] = _mm512_shuffle_i32x4::<0x88>(x[8 + i], x[12 + i]);
+        y[12 + i] = _mm512_shuffle_i32x4::<0xdd>(x[8 + i], x[12 + i]);
+    }
+    let mut put = |row: usize, x| {
+        *to[row * stride..].first_chunk_mut::<LANES>().expect("room for a row") = cast::<__m512i, _>(x);
+    };
+    for i in 0..4 {
+        put(i, _mm512_shuffle_i32x4::<0x88>(y[i], y[8 + i]));
+        put(4 + i, _mm512_shuffle_i32x4::<0x88>(y[4 + i], y[12 + i]));
+        put(8 + i, _mm512_shuffle_i32x4::<0xdd>(y[i], y[8 + i]));
+        put(12 + i, _mm512_shuffle_i32x4::<0xdd>(y[4 + i], y[12 + i]));
+    }
+}
+
+/// Defines a kernel by how the product of two registers of words is added to a third.
+macro_rules! kernel {
+    ($name:ident, $inner:ident, $term:ty, $features:literal, |$sum:ident, $a:ident, $b:ident| $add:expr) => {
+        /// `sums (+)= runs * panel`.
+        pub(super) fn $name<const N: usize>(
+            runs: &[Run<'_, $term>],
+            along: usize,
+            panel: &[u32],
+            add: bool,
+            sums: &mut [&mut [f32]; N],
+            column: usize,
+        ) {
+            const { assert!(0 < N && N <= ROWS) };
+            for run in runs {
+                let (words, odd) = (run.terms / <$term>::IN_WORD, run.terms % <$term>::IN_WORD);
+                // One past the last term that is read.
+                let end =
+                    if odd > 0 { words * along + odd } else { words.saturating_sub(1) * along + <$term>::IN_WORD };
+                assert!(run.starts[..N].iter().all(|start| run.terms == 0 || end <= start.len()), "terms of the rows");
+            }
+            // SAFETY: `run_words` asserts that the processor has the instructions; the terms are as asserted.
+            unsafe { $inner(runs, along, panel, add, sums, column) }
+        }
+
+        /// # Safety
+        /// Every run has its terms in each row.
+        #[target_feature(enable = $features)]
+        unsafe fn $inner<const N: usize>(
+            runs: &[Run<'_, $term>],
+            along: usize,
+            panel: &[u32],
+            add: bool,
+            sums: &mut [&mut [f32]; N],
+            column: usize,
+        ) {
+            let panel = panel.as_chunks::<LANES>().0.as_chunks::<{ COLUMNS / LANES }>().0;
+            let mut found = [[_mm512_setzero_ps(); COLUMNS / LANES]; N];
+            for run in runs {
+                let starts: [_; N] = std::array::from_fn(|i| run.starts[i].as_ptr());
+                let words = run.terms / <$term>::IN_WORD;
+                for (word, [b0, b1]) in panel[run.before..][..words].iter().enumerate() {
+                    let (b0, b1) = (cast::<_, __m512>(*b0), cast::<_, __m512>(*b1));
+                    for (found, start) in found.iter_mut().zip(starts) {
+                        // SAFETY: the caller says that the row has this word.
+                        let a = unsafe { start.add(word * along).cast::<f32>().read_unaligned() };
+                        let $a = _mm512_set1_ps(a);
+                        for ($sum, $b) in found.iter_mut().zip([b0, b1]) {
+                            *$sum = $add;
+                        }
+                    }
+                }
+                if run.terms % <$term>::IN_WORD > 0 {
+                    let [b0, b1] = &panel[run.before + words];
+                    let (b0, b1) = (cast::<_, __m512>(*b0), cast::<_, __m512>(*b1));
+                    for (found, start) in found.iter_mut().zip(run.starts) {
+                        let half = <$term>::word(start[words * along], <$term>::ZERO);
+                        let $a = _mm512_set1_ps(f32::from_bits(half));
+                        for ($sum, $b) in found.iter_mut().zip([b0, b1]) {
+                            *$sum = $add;
+                        }
+                    }
+                }
+            }
+            for (sums, found) in sums.iter_mut().zip(found) {
+                let sums = &mut sums[column..];
+                if let Some(sums) = sums.first_chunk_mut::<COLUMNS>() {
+                    for (to, found) in sums.as_chunks_mut::<LANES>().0.iter_mut().zip(found) {
+                        *to = cast(if add { _mm512_add_ps(cast(*to), found) } else { found });
+                    }
+                    continue;
+                }
+                let mut whole = [[0.0; LANES]; COLUMNS / LANES];
+                for (to, found) in whole.iter_mut().zip(found) {
+                    *to = cast(found);
+                }
+                for (to, found) in sums.iter_mut().zip(whole.as_flattened()) {
+                    *to = if add { *to + *found } else { *found };
+                }
+            }
+        }
+    };
+}
+
+kernel!(singles, add_singles, f32, "avx512f", |sum, a, b| _mm512_fmadd_ps(a, b, *sum));
+kernel!(pairs, add_pairs, bf16, "avx512f,avx512bf16", |sum, a, b| _mm512_dpbf16_ps(*sum, cast(a), cast(b)));

@@ -1,0 +1,119 @@
+//! The right operand of a tile, laid out in panels.
+
+use std::ops::Range;
+
+use bytemuck::{cast_slice, cast_slice_mut};
+
+use super::{COLUMNS, Operand, Term, kernel, words_of};
+use crate::backend::cpu::{
+    gemm::tiling::{CHUNK, Layout},
+    simd::simd,
+};
+
+/// The most chunks of columns of a tile.
+const CHUNKS: usize = 16;
+
+/// Lays a block of the right operand out: for each 32 columns a panel, and in it the words of all columns, one after another;
+/// zeros where there are no more columns.
+pub(super) fn panels<'r, E: Term>(
+    b: &impl Operand<E>,
+    terms: Range<usize>,
+    columns: Range<usize>,
+    room: &'r mut [u32],
+) -> &'r [u32] {
+    let words = words_of::<E>(terms.len());
+    let (to, aside) = room.split_at_mut(columns.len().next_multiple_of(COLUMNS) * words);
+    match b.layout() {
+        Layout::Runs => lay_chunks(b, terms, columns, words, to),
+        Layout::Rows | Layout::CopiedRows => {
+            let aside: &mut [E] = cast_slice_mut(aside);
+            let step = if b.layout().copied() { E::AHEAD } else { terms.len() };
+            for first in terms.clone().step_by(step) {
+                let some = first..(first + step).min(terms.end);
+                let extents = [some.len(), columns.len()];
+                let (elements, [stride, _]) = b.block(some, columns.clone(), aside).parts();
+                lay(elements, stride, extents, [(first - terms.start) / E::IN_WORD, words], to);
+            }
+        }
+        Layout::Columns | Layout::CopiedColumns => {
+            let (elements, [_, stride]) = b.block(terms.clone(), columns.clone(), &mut []).parts();
+            turn(elements, stride, [columns.len(), terms.len()], to);
+        }
+    }
+    to
+}
+
+/// Writes the words of a block whose columns lie in lines, `stride` apart, to all panels.
+fn turn<E: Term>(lines: &[E], stride: usize, [columns, terms]: [usize; 2], to: &mut [u32]) {
+    let words = words_of::<E>(terms);
+    for column in (0..columns.next_multiple_of(COLUMNS)).step_by(CHUNK) {
+        let (panel, within) = (column / COLUMNS, column % COLUMNS);
+        let panel = &mut to[panel * COLUMNS * words..][..COLUMNS * words];
+        let count = CHUNK.min(columns.saturating_sub(column));
+        for word in (0..words).step_by(CHUNK) {
+            let some = E::IN_WORD * word..terms.min(E::IN_WORD * (word + CHUNK));
+            let to = &mut panel[word * COLUMNS..];
+            let line = |i: usize| &lines[(column + i) * stride..][some.clone()];
+            if count == CHUNK && some.len() == E::IN_WORD * CHUNK {
+                kernel::transpose(std::array::from_fn(|i| cast_slice(line(i))), &mut to[within..], COLUMNS);
+                continue;
+            }
+            let (mut tile, mut turned) = ([[0_u32; CHUNK]; CHUNK], [0; CHUNK * CHUNK]);
+            tile[..count].iter_mut().enumerate().for_each(|(i, tile)| E::words(line(i), tile));
+            kernel::transpose(tile.each_ref().map(|row| cast_slice(row)), &mut turned, CHUNK);
+            for (to, turned) in to.chunks_exact_mut(COLUMNS).zip(turned.as_chunks::<CHUNK>().0) {
+                to[within..within + CHUNK].copy_from_slice(turned);
+            }
+        }
+    }
+}
+
+simd! {
+    /// Writes the words of rows of terms, `stride` apart, to all panels of so many words, from a word on.
+    fn lay [E: Term] (rows: &[E], stride: usize, extents: [usize; 2], place: [usize; 2], to: &mut [u32]) {
+        let ([terms, columns], [first, words]) = (extents, place);
+        for (word, term) in (0..terms).step_by(E::IN_WORD).enumerate() {
+            let low = &rows[term * stride..][..columns];
+            // Half of a last word is empty.
+            let high = if E::IN_WORD == 1 || term + 1 < terms { &rows[(term + E::IN_WORD - 1) * stride..][..columns] } else { &[] };
+            for (panel, start) in to.chunks_exact_mut(COLUMNS * words).zip((0..columns).step_by(COLUMNS)) {
+                let to = &mut panel[(first + word) * COLUMNS..][..COLUMNS];
+                let low = &low[start..];
+                if low.len() >= COLUMNS && !high.is_empty() {
+                    for ((to, low), high) in to.iter_mut().zip(&low[..COLUMNS]).zip(&high[start..][..COLUMNS]) {
+                        *to = E::word(*low, *high);
+                    }
+                } else {
+                    for (i, to) in to.iter_mut().enumerate() {
+                        let high = high.get(start + i).copied().unwrap_or(E::ZERO);
+                        *to = low.get(i).map_or(0, |low| E::word(*low, high));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes the words of terms whose columns lie in chunks to all panels of so many words.
+    fn lay_chunks [E: Term, O: Operand<E>] (
+        b: &O, terms: Range<usize>, columns: Range<usize>, words: usize, to: &mut [u32],
+    ) {
+        let zeros = [E::ZERO; CHUNK];
+        let (mut low, mut high) = ([&zeros; CHUNKS], [&zeros; CHUNKS]);
+        let (count, all) = (columns.len() / CHUNK, columns.len().next_multiple_of(COLUMNS) / CHUNK);
+        for word in 0..words {
+            let term = terms.start + E::IN_WORD * word;
+            b.chunks(term, columns.clone(), &mut low[..count]);
+            if E::IN_WORD > 1 && term + 1 < terms.end {
+                b.chunks(term + 1, columns.clone(), &mut high[..count]);
+            } else if E::IN_WORD > 1 {
+                high = [&zeros; CHUNKS];
+            }
+            for (at, (low, high)) in low[..all].iter().zip(&high).enumerate() {
+                let start = (at * CHUNK / COLUMNS * words + word) * COLUMNS + at * CHUNK % COLUMNS;
+                for ((to, low), high) in to[start..start + CHUNK].iter_mut().zip(*low).zip(*high) {
+                    *to = E::word(*low, *high);
+                }
+            }
+        }
+    }
+}
