@@ -11,7 +11,7 @@ use super::{
         names::Naming,
         slots::{Slot, slots},
     },
-    Match,
+    matching::Match,
 };
 use crate::{
     experiment::{
