@@ -9,6 +9,7 @@ mod layer_rows;
 mod op_times;
 mod passes;
 mod places;
+pub(crate) mod process;
 mod teaching;
 
 use std::{sync::Arc, time::Instant};
@@ -20,12 +21,7 @@ use crate::{
     error::{BudgetError, Error, Problem, Result},
     experiment::{EvaluationBatch, Experiment},
     hardware::Machine,
-    memory::{
-        Bookkeeping, Category, Ledger,
-        allocator::{Places, heap},
-        ledger::Recording,
-        tally,
-    },
+    memory::{Bookkeeping, Categories, Category, Ledger, allocator::Places, ledger::Recording, tally},
     plan::{Pass, Peak, Plan, Resolved},
     step::{Blank, Session, bookkeeping, load, restore, save::Nowhere},
 };
@@ -288,23 +284,21 @@ fn dry_run(resolved: &Resolved, machine: &Machine, places: Option<Arc<Places>>) 
         Some((prune, thinned)) => (take(*prune), thinned.steady.map(&mut take).unwrap_or_default(), thinned.step_secs),
         None => Default::default(),
     };
-    // A tie goes to the steady step, which is most of the run; a run of one step has none.
-    let mut passes =
-        vec![(Pass::Steady, &steady), (Pass::First, &first), (Pass::Evaluate, &evaluate), (Pass::Save, &save)];
-    passes.extend([(Pass::Prune, &prune), (Pass::Pruned, &pruned), (Pass::Teach, &teach)]);
-    if !resolved.experiment().quantise.kind.is_none() {
-        passes.push((Pass::Compress, &compress));
-    }
-    passes.retain(|(pass, _)| *pass != Pass::Steady || resolved.steps_left() > 1);
-    let live = passes.iter().map(|(_, recording)| recording.live_peak).max().unwrap_or_default();
-    let (peak_pass, peak) =
-        passes.iter().copied().find(|(_, recording)| recording.live_peak == live).unwrap_or((Pass::First, &first));
-    let alive_at_peak = peak.alive_at_peak();
-    let mut categories_at_peak = peak.categories_at_peak;
-    categories_at_peak.add(Category::Slack, reserved.saturating_sub(live).0);
-    if let Target::Gpu(profile) = resolved.target() {
-        categories_at_peak.add(Category::Context, profile.context.0);
-    }
+    // A tie goes to the first of these: the steady step is most of the run.
+    let passes = [
+        (Pass::Steady, &steady),
+        (Pass::First, &first),
+        (Pass::Evaluate, &evaluate),
+        (Pass::Save, &save),
+        (Pass::Prune, &prune),
+        (Pass::Pruned, &pruned),
+        (Pass::Teach, &teach),
+        (Pass::Compress, &compress),
+    ];
+    let (peak_pass, peak) = highest(resolved, passes);
+    let (live, alive_at_peak) = (peak.live_peak, peak.alive_at_peak());
+    let points: usize = passes.iter().map(|(_, recording)| recording.timeline.points.len()).sum();
+    let process = process::planned(resolved, machine, reserved, points);
     Ok(Plan {
         resolved: resolved.clone(),
         machine: machine.clone(),
@@ -312,9 +306,9 @@ fn dry_run(resolved: &Resolved, machine: &Machine, places: Option<Arc<Places>>) 
         target: resolved.target().clone(),
         experiment: Arc::clone(resolved.experiment()),
         bookkeeping,
-        peak: Peak { live, reserved, process: process(resolved, machine, reserved) },
+        peak: Peak { live, reserved, process },
         peak_pass,
-        categories_at_peak,
+        categories_at_peak: categories(resolved, peak, reserved),
         host: resolved.host(),
         host_offers: Vec::new(),
         layers: layer_rows(&dry, &model.leaves, &steady, &alive_at_peak),
@@ -342,13 +336,27 @@ fn dry_run(resolved: &Resolved, machine: &Machine, places: Option<Arc<Places>>) 
     })
 }
 
-/// What the operating system, or the driver of a GPU, will see of the process when the allocator holds `reserved`.
-pub fn process(resolved: &Resolved, machine: &Machine, reserved: Bytes) -> Bytes {
-    match resolved.target() {
-        // The data themselves are part of the base, once they are open.
-        Target::Cpu(_) => machine.process_base() + resolved.host().fed() + Bytes(heap::grows(reserved.0)),
-        Target::Gpu(profile) => profile.context + reserved,
+/// The first of these passes with the most bytes alive, without those that the run does not have.
+fn highest<'a>(resolved: &Resolved, passes: [(Pass, &'a Recording); 8]) -> (Pass, &'a Recording) {
+    let is_run = |pass: Pass| match pass {
+        Pass::Steady => resolved.steps_left() > 1,
+        Pass::Compress => !resolved.experiment().quantise.kind.is_none(),
+        Pass::Teach | Pass::First | Pass::Prune | Pass::Pruned | Pass::Evaluate | Pass::Save => true,
+    };
+    let higher = |best: (Pass, &'a Recording), next: (Pass, &'a Recording)| {
+        if next.1.live_peak > best.1.live_peak { next } else { best }
+    };
+    passes.into_iter().filter(|(pass, _)| is_run(*pass)).reduce(higher).unwrap_or(passes[0])
+}
+
+/// What is alive at the peak by category, what the allocator holds beyond it, and the context of a GPU.
+fn categories(resolved: &Resolved, peak: &Recording, reserved: Bytes) -> Categories {
+    let mut categories = peak.categories_at_peak;
+    categories.add(Category::Slack, reserved.saturating_sub(peak.live_peak).0);
+    if let Target::Gpu(profile) = resolved.target() {
+        categories.add(Category::Context, profile.context.0);
     }
+    categories
 }
 
 #[cfg(test)]

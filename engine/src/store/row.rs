@@ -123,8 +123,24 @@ impl Run {
         [self.steps.total(), self.evaluations.total(), self.events]
     }
 
+    /// Takes up a run if no other process trains it, and says how far it came; or gives the process that does.
+    pub(super) fn take_up_alone(
+        &mut self,
+        db: &Transaction<'_>,
+        key: &RunKey,
+        first: Option<u64>,
+        plan: &Plan,
+        prediction: &[u8],
+    ) -> rusqlite::Result<Result<Reached, u32>> {
+        let standing = standing(db, self.number, key)?;
+        match standing.alive.filter(|_| standing.owner != Some(Owner::this())) {
+            Some(other) => Ok(Err(other)),
+            None => self.take_up(db, first, plan, prediction).map(Ok),
+        }
+    }
+
     /// Takes a kept run up again before step `first`: what came later is taken away. Returns how far it had come.
-    pub(super) fn take_up(
+    fn take_up(
         &mut self,
         db: &Transaction<'_>,
         first: Option<u64>,
