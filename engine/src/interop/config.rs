@@ -223,7 +223,8 @@ fn of_timm(experiment: &Experiment, info: &DatasetInfo, told: Told<'_>) -> Resul
     }
     let architecture = match model.kind {
         ModelKind::Resnet => format!("resnet{}", model.layers),
-        _ => format!("mobilenetv2_{:03}", (model.multiplier * 100.0).round()),
+        ModelKind::Mobilenetv2 => format!("mobilenetv2_{:03}", (model.multiplier * 100.0).round()),
+        _ => return Err(no_place(model)),
     };
     // What came from timm says more of its pixels than a run knows.
     let own =

@@ -246,6 +246,24 @@ impl<'a> Dry<'a> {
         self.session.save(&[], &mut Nowhere)
     }
 
+    /// Takes out the recordings of a run's passes, in the order of [`Pass::ALL`].
+    fn by_pass(&mut self, of_run: &Passes) -> [Recording; Pass::ALL.len()] {
+        let thinned = of_run.thinned.as_ref();
+        Pass::ALL.map(|pass| {
+            let index = match pass {
+                Pass::Teach => self.asked.is_some().then_some(0),
+                Pass::First => Some(of_run.first),
+                Pass::Steady => of_run.whole.steady,
+                Pass::Prune => thinned.map(|(prune, _)| *prune),
+                Pass::Pruned => thinned.and_then(|(_, thinned)| thinned.steady),
+                Pass::Evaluate => Some(of_run.whole.evaluate),
+                Pass::Save => Some(of_run.whole.save),
+                Pass::Compress => Some(of_run.compress),
+            };
+            index.map(|index| std::mem::take(&mut self.recordings[index])).unwrap_or_default()
+        })
+    }
+
     /// Ends a recording; its number.
     fn take_recording(&mut self) -> usize {
         let ledger = self.session.executor().ledger();
@@ -276,29 +294,15 @@ fn dry_run(resolved: &Resolved, machine: &Machine, places: Option<Arc<Places>>) 
     let reserved =
         dry.recordings[..=of_run.compress].iter().map(|recording| recording.reserved_peak).max().unwrap_or_default();
     let model = dry.whole.take().unwrap_or_else(|| ModelFacts::of(&dry.session, resolved.experiment().precision));
-    let mut take = |index: usize| std::mem::take(&mut dry.recordings[index]);
-    let teach = if dry.asked.is_some() { take(0) } else { Recording::default() };
-    let (first, steady) = (take(of_run.first), of_run.whole.steady.map(&mut take).unwrap_or_default());
-    let (evaluate, save, compress) = (take(of_run.whole.evaluate), take(of_run.whole.save), take(of_run.compress));
-    let (prune, pruned, pruned_step_secs) = match &of_run.thinned {
-        Some((prune, thinned)) => (take(*prune), thinned.steady.map(&mut take).unwrap_or_default(), thinned.step_secs),
-        None => Default::default(),
-    };
-    // A tie goes to the first of these: the steady step is most of the run.
-    let passes = [
-        (Pass::Steady, &steady),
-        (Pass::First, &first),
-        (Pass::Evaluate, &evaluate),
-        (Pass::Save, &save),
-        (Pass::Prune, &prune),
-        (Pass::Pruned, &pruned),
-        (Pass::Teach, &teach),
-        (Pass::Compress, &compress),
-    ];
-    let (peak_pass, peak) = highest(resolved, passes);
+    let recordings = dry.by_pass(&of_run);
+    let (peak_pass, peak) = highest(resolved, &recordings);
     let (live, alive_at_peak) = (peak.live_peak, peak.alive_at_peak());
-    let points: usize = passes.iter().map(|(_, recording)| recording.timeline.points.len()).sum();
+    let categories_at_peak = categories(resolved, peak, reserved);
+    let points: usize = recordings.iter().map(|recording| recording.timeline.points.len()).sum();
     let process = process::planned(resolved, machine, reserved, points);
+    let layers = layer_rows(&dry, &model.leaves, &recordings[Pass::Steady as usize], &alive_at_peak);
+    let [teach, first, steady, prune, pruned, evaluate, save, compress] =
+        recordings.map(|recording| recording.timeline);
     Ok(Plan {
         resolved: resolved.clone(),
         machine: machine.clone(),
@@ -308,10 +312,10 @@ fn dry_run(resolved: &Resolved, machine: &Machine, places: Option<Arc<Places>>) 
         bookkeeping,
         peak: Peak { live, reserved, process },
         peak_pass,
-        categories_at_peak: categories(resolved, peak, reserved),
+        categories_at_peak,
         host: resolved.host(),
         host_offers: Vec::new(),
-        layers: layer_rows(&dry, &model.leaves, &steady, &alive_at_peak),
+        layers,
         alive_at_peak,
         parameters: model.parameters,
         trained: model.trained,
@@ -319,34 +323,40 @@ fn dry_run(resolved: &Resolved, machine: &Machine, places: Option<Arc<Places>>) 
         total_steps,
         steps_per_epoch,
         step_secs: of_run.whole.step_secs,
-        pruned_step_secs,
+        pruned_step_secs: of_run.thinned.as_ref().map_or(0.0, |(_, thinned)| thinned.step_secs),
         teach_secs: dry.asked.map_or(0.0, |asked| asked.secs),
         thinned_after: resolved.thinned_after(),
         places,
         planned_anew: Vec::new(),
         plan_secs: 0.0,
-        teach: teach.timeline,
-        first: first.timeline,
-        steady: steady.timeline,
-        prune: prune.timeline,
-        pruned: pruned.timeline,
-        evaluate: evaluate.timeline,
-        save: save.timeline,
-        compress: compress.timeline,
+        teach,
+        first,
+        steady,
+        prune,
+        pruned,
+        evaluate,
+        save,
+        compress,
     })
 }
 
-/// The first of these passes with the most bytes alive, without those that the run does not have.
-fn highest<'a>(resolved: &Resolved, passes: [(Pass, &'a Recording); 8]) -> (Pass, &'a Recording) {
-    let is_run = |pass: Pass| match pass {
+/// The pass with the most bytes alive, of those that the run has.
+fn highest<'a>(resolved: &Resolved, recordings: &'a [Recording; Pass::ALL.len()]) -> (Pass, &'a Recording) {
+    // A tie goes to the first of these: the steady step is most of the run.
+    const IN_A_TIE: [Pass; Pass::ALL.len()] =
+        [Pass::Steady, Pass::First, Pass::Evaluate, Pass::Save, Pass::Prune, Pass::Pruned, Pass::Teach, Pass::Compress];
+    let is_run = |pass: &Pass| match pass {
         Pass::Steady => resolved.steps_left() > 1,
         Pass::Compress => !resolved.experiment().quantise.kind.is_none(),
         Pass::Teach | Pass::First | Pass::Prune | Pass::Pruned | Pass::Evaluate | Pass::Save => true,
     };
-    let higher = |best: (Pass, &'a Recording), next: (Pass, &'a Recording)| {
-        if next.1.live_peak > best.1.live_peak { next } else { best }
-    };
-    passes.into_iter().filter(|(pass, _)| is_run(*pass)).reduce(higher).unwrap_or(passes[0])
+    let mut highest = Pass::First;
+    for pass in IN_A_TIE.into_iter().filter(is_run).rev() {
+        if recordings[pass as usize].live_peak >= recordings[highest as usize].live_peak {
+            highest = pass;
+        }
+    }
+    (highest, &recordings[highest as usize])
 }
 
 /// What is alive at the peak by category, what the allocator holds beyond it, and the context of a GPU.

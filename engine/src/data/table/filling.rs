@@ -35,7 +35,7 @@ pub(super) struct Filling<'a> {
     left_out: Option<(usize, String)>,
 }
 
-/// What is wrong with a row: in which column, and how to fix it.
+/// A fault of a row: in which column, and how to fix it.
 struct Wrong {
     column: Option<String>,
     /// The line, where it is another than the row's.
@@ -168,25 +168,14 @@ impl<'a> Filling<'a> {
                 let number = categories.number(of_label);
                 numbers.push(number.ok_or_else(|| Wrong::of(&names[*label_at], too_many(&names[*label_at])))?);
             }
-            _ => {}
+            // They were refused as labels before.
+            (Label::Numbers { .. }, Field::Missing | Field::Endless | Field::Text) => {}
         }
         Ok(())
     }
 
-    pub(super) fn into_table(
-        mut self,
-        stamp: Option<super::Stamp>,
-        choice: Choice,
-        bytes: u64,
-        checksum: u32,
-    ) -> Result<Table> {
-        if self.rows == 0 {
-            let message = match &self.left_out {
-                Some((count, first)) => format!("all of its {count} rows are broken; the first: {first}"),
-                None => "it has a line of names and no row below it; add rows".to_owned(),
-            };
-            return Err(Error::file(self.path, message));
-        }
+    /// Counts what is missing in each column, and gives categories their last numbers.
+    fn finish(&mut self) -> Result<()> {
         let width = self.plan.columns.len();
         for (at, column) in self.plan.columns.iter_mut().enumerate() {
             column.missing = match &column.kind {
@@ -213,6 +202,24 @@ impl<'a> Filling<'a> {
             }
             Label::Numbers { values, .. } => values.shrink_to_fit(),
         }
+        Ok(())
+    }
+
+    pub(super) fn into_table(
+        mut self,
+        stamp: Option<super::Stamp>,
+        choice: Choice,
+        bytes: u64,
+        checksum: u32,
+    ) -> Result<Table> {
+        if self.rows == 0 {
+            let message = match &self.left_out {
+                Some((count, first)) => format!("all of its {count} rows are broken; the first: {first}"),
+                None => "it has a line of names and no row below it; add rows".to_owned(),
+            };
+            return Err(Error::file(self.path, message));
+        }
+        self.finish()?;
         let Columns { names, columns, number_like, label_at, label } = self.plan;
         self.cells.shrink_to_fit();
         Ok(Table {
@@ -242,7 +249,8 @@ fn check_label(name: &str, bytes: &[u8], field: Field, label: &Label, rows: usiz
         }
         (Label::Numbers { .. }, Field::Endless) => Err(Wrong::of(name, endless(bytes))),
         (Label::Numbers { .. }, Field::Text) => Err(Wrong::of(name, no_number(name, bytes, rows))),
-        _ => Ok(()),
+        (Label::Numbers { .. }, Field::Number(_))
+        | (Label::Texts { .. }, Field::Number(_) | Field::Endless | Field::Text) => Ok(()),
     }
 }
 
