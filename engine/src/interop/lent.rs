@@ -25,7 +25,7 @@ pub trait Lends: Backend {
     /// The device as candle has it.
     fn candle(&self) -> Device;
 
-    /// The elements of a tensor as candle's, and what candle has in their place once they are back.
+    /// Hands the elements of a tensor to candle; the second value takes their place in candle's tensor once they are back.
     ///
     /// # Errors
     /// A failure of the device, or no room on it for that.

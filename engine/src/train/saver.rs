@@ -30,7 +30,7 @@ pub(super) struct Saver<'a> {
     experiment: &'a Experiment,
     /// The experiment as text.
     text: String,
-    /// What else the files say of the data.
+    /// Other facts about the data that the files contain.
     about: Vec<(&'static str, String)>,
     last: PathBuf,
     best: PathBuf,

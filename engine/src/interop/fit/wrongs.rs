@@ -16,7 +16,7 @@ use crate::{
 /// How many tensors a message names.
 const NAMED: usize = 3;
 
-/// What is wrong with some tensors, and their names.
+/// A fault that some tensors have, and their names.
 type Wrong = (&'static str, Vec<String>);
 
 impl Mapped {
