@@ -32,7 +32,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct ImageSet {
     source: ImageStore,
-    /// What of its samples is kept, where they are streamed.
+    /// The samples that are kept, if they are streamed.
     kept: Option<Kept>,
     /// Height, width and channels of an image.
     extents: [usize; 3],
@@ -55,7 +55,7 @@ impl ImageSet {
         let augment = Augment::new(data);
         let targets = facts.labels_per_sample;
         let mut set = Self { source, kept: None, extents, targets, augment, scaling, seed };
-        // Of the files as they are now.
+        // The facts of the files as they are now.
         let now = DatasetInfo { train: set.count(Split::Train), test: set.count(Split::Test), ..*facts };
         set.kept = KeptSizes::of(data, &now).map(|sizes| Kept::new(data, sizes)).transpose()?;
         Ok(set)
@@ -78,7 +78,7 @@ impl ImageSet {
         [&factors[..channels], &summands[..channels]].concat()
     }
 
-    /// What of it is on a disk.
+    /// The bytes of it that are on a disk.
     pub(super) fn on_disk(&self) -> Bytes {
         self.kept.as_ref().map_or(Bytes::ZERO, Kept::on_disk)
     }
@@ -264,7 +264,7 @@ pub(super) fn placed<S: Streamed + 'static>(
     })
 }
 
-/// Host bytes of samples that are held where `data` places them in host memory, and else cost nothing.
+/// Host bytes of samples that `data` places in host memory; zero for other places.
 pub(super) fn placed_bytes(data: &Data, facts: &DatasetInfo) -> usize {
     if data.placement == Placement::Host { held_bytes(facts) } else { 0 }
 }

@@ -245,8 +245,8 @@ settings! {
         pub normalise: Normalise = Normalise::Auto, NOTHING.quiet().when(|e| e.data.kind.has_colours());
         /// Where the samples wait.
         pub placement: Placement = Placement::Host, KERNELS.quiet();
-        /// What is kept of streamed images: each is read, decoded or generated once, in the first epoch. Variants are fewer than
-        /// an epoch after the other makes anew, so a run learns from other images than without.
+        /// What is kept of streamed images: each is read, decoded or generated once, in the first epoch. There are
+        /// fewer variants than new ones in every epoch would be, so a run learns from other images than without.
         pub cache: DataCache = DataCache::None, NOTHING.quiet().when(|e| e.data.kind.can_keep());
         /// Where the kept samples are stored, and what a teacher said that is asked once.
         pub cache_in: CachePlace = CachePlace::Ram, NOTHING

@@ -168,7 +168,7 @@ fn llama(experiment: &Experiment, info: &DatasetInfo) -> Result<Value> {
         "num_key_value_heads": model.kv_heads,
         "head_dim": model.head_width(),
         "intermediate_size": model.hidden,
-        // Angles go on for ever: the most tokens are those of the weights that the run began with.
+        // Rotary angles have no limit: the most tokens are those of the weights that the run began with.
         "max_position_embeddings": positions.unwrap_or(0).max(length as u64),
         "vocab_size": vocabulary,
         "rms_norm_eps": model.epsilon(),

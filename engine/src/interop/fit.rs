@@ -130,7 +130,7 @@ impl Fitted {
             .then(|| format!("until it is trained, what it answers is by chance: {}", afresh.join("; ")))
     }
 
-    /// Whose names its tensors have.
+    /// The library or program whose names its tensors have.
     pub fn naming(&self) -> &'static str {
         self.naming
     }

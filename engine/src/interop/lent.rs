@@ -76,7 +76,7 @@ impl Lends for Cuda {
     }
 
     fn changes_hands(&self) -> Result<()> {
-        // What candle made and let go of is the device's again, so that the pool holds what was planned.
+        // The device gets back what candle made and freed, so that the pool holds what was planned.
         self.pool().release()
     }
 }

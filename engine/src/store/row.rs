@@ -34,7 +34,7 @@ pub(super) struct Run {
     pub(super) bytes: usize,
 }
 
-/// Whose a run is in the store.
+/// The owner of a run in the store.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
     /// The process that recorded it last; `None` where the run is not there.
@@ -43,7 +43,7 @@ pub(super) struct Standing {
     pub(super) alive: Option<u32>,
 }
 
-/// Whose the run of this number and name is.
+/// The owner of the run of this number and name.
 pub(super) fn standing(db: &Connection, number: i64, key: &RunKey) -> rusqlite::Result<Standing> {
     let sql = "SELECT state, system, pid, began, pulse FROM runs WHERE number = ?1 AND key = ?2";
     let found = db.query_row(sql, params![number, key.as_str()], |row| {

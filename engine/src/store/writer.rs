@@ -46,7 +46,7 @@ pub(super) struct Writer {
     has_ended: bool,
     /// The process that has taken the run over.
     other: Option<u32>,
-    /// The store was taken away, and the run is to begin there anew.
+    /// The store was taken away, and the run is to begin there again.
     is_anew: bool,
     /// What the user is to know of what was written.
     remark: Option<String>,
@@ -177,7 +177,7 @@ impl Writer {
             return Ok(());
         }
         let written = match self.append_to_run() {
-            // Someone took the run out of the store: it begins there anew.
+            // Someone took the run out of the store: it begins there again.
             Ok(false) if self.other.is_none() => {
                 self.open = None;
                 self.append_to_run()
@@ -263,7 +263,7 @@ impl Writer {
             let known = totals[place] as i64 - self.before[place];
             let more = known - self.written[place] as i64;
             if more < 0 {
-                // Someone took the run out of the store: it begins there anew.
+                // Someone took the run out of the store: it begins there again.
                 self.before[place] = totals[place] as i64 - self.written[place] as i64;
             }
             *skipped = usize::try_from(more).unwrap_or_default().min(held[place]);

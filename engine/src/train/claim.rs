@@ -1,7 +1,7 @@
 //! The claim on a folder of checkpoints: only one run at a time is saved there.
 //!
-//! Owns the lock file in the folder. Always holds: the lock belongs to the operating system, so it ends with its process, in
-//! whatever way that ends; the file is removed with the claim. On a file system without locks, nothing can be claimed and
+//! Owns the lock file in the folder. Always holds: the lock belongs to the operating system, so it ends with its process, also
+//! after a kill; the file is removed with the claim. On a file system without locks, nothing can be claimed and
 //! nothing is refused. Refuses a lock file that is a link, because its target does not belong to the program.
 
 use std::{

@@ -150,7 +150,7 @@ impl DatasetCache {
         self.dataset.as_ref().map_or(Bytes::ZERO, |dataset| dataset.meter().now().live)
     }
 
-    /// What of the data of `experiment` is here already.
+    /// The bytes of the data of `experiment` that are here already.
     fn held(&self, experiment: &Experiment) -> Bytes {
         let is_here = |dataset: &&Arc<Dataset>| dataset.is_for(&experiment.whole_data(), &experiment.run);
         self.dataset.as_ref().filter(is_here).map_or(Bytes::ZERO, |dataset| dataset.meter().now().live)

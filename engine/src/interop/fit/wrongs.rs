@@ -75,7 +75,7 @@ impl Mapped {
         if let Some(mend) = self.other_factors(&experiment.low_rank) {
             return refused(&mend);
         }
-        // Of a run that trained adapters, which this experiment has none of, or others.
+        // The weights of a run that trained adapters, and this experiment has other adapters or none.
         let is_there = |name: &String| !found.missing.contains(name) && !found.mistyped.contains(name);
         let mut names = wrong.iter().flat_map(|(_, names)| names);
         if names.all(|name| name.contains(".adapter_") && is_there(name)) {
