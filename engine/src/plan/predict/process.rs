@@ -11,10 +11,10 @@ use crate::{
 };
 
 /// What a plan takes for each point of its timelines: the point, the log that it was replayed from, and the room between.
-/// Measured on a decoder of 1,000 blocks, it was 250 bytes.
-const PLANNED: u64 = 320;
-/// What a kept run takes for each point: the prediction as it is written, and the store's copy of it. It was 290 bytes.
-const KEPT: u64 = 320;
+/// Measured on a decoder of 1,000 blocks, it was 210 bytes.
+const PLANNED: u64 = 256;
+/// What a kept run takes for each point: the prediction as it is written, and the store's copy of it. It was 235 bytes.
+const KEPT: u64 = 256;
 
 /// What the operating system, or the driver of a GPU, will see of a process that has not planned yet, when the allocator holds
 /// `reserved` and the plan has this many points.
