@@ -59,7 +59,7 @@ pub enum LayerRole {
 }
 
 impl LayerRole {
-    /// Of the layer of a tensor, by the tensor's name in a file, such as `head.classes.weight`.
+    /// The role of a tensor's layer, by the tensor's name in a file, such as `head.classes.weight`.
     pub fn of_tensor(name: &str) -> Self {
         let mut parts = name.split('.');
         match [parts.next(), parts.next(), parts.next()] {

@@ -147,7 +147,7 @@ pub(crate) fn remove_begun(folder: &Path) {
     }
 }
 
-/// The same, but for those that a program still writes, which has them locked.
+/// The same without the files that a program still writes, which are locked.
 pub(crate) fn remove_abandoned(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let is_begun = is_begun(&entry.file_name().to_string_lossy());

@@ -4,7 +4,7 @@ use plimsoll_engine::{
     data::ValueErrors,
     experiment::LabelKind,
     plan::{Peak, Plan},
-    train::{Compressed, Event, FactoredSize, Outcome, Summary},
+    train::{Compressed, Event, FactoredSize, Outcome, StepRecord, Summary},
 };
 use serde_json::{Value, json};
 
@@ -33,31 +33,12 @@ pub(super) fn as_json(event: &Event, plan: Option<&Plan>) -> Option<Value> {
             "steps_per_epoch": plan.steps_per_epoch,
             "predicted": plan.peak,
         }),
-        Event::Step(step) => {
-            let memory = Peak { live: step.live, reserved: step.reserved, process: step.process };
-            let object = json!({
-                "event": "step",
-                "step": step.step,
-                "loss": step.loss,
-                score_key(plan): step.accuracy,
-                "learning_rate": step.learning_rate,
-                "gradient_norm": step.gradient_norm,
-                "loss_scale": step.loss_scale,
-                "skipped": step.skipped,
-                "at_secs": step.at_secs,
-                "secs": step.secs,
-            });
-            with_peak(object, &memory)
-        }
+        Event::Step(step) => of_step(step, plan),
         Event::Teaching { done, of } => json!({"event": "teaching", "samples": done, "of": of}),
         Event::Evaluating { step } => json!({"event": "evaluating", "step": step}),
         Event::Evaluated { step, at_secs, loss, accuracy, errors } => {
-            let mut object = json!({"event": "evaluated", "step": step, "at_secs": at_secs, "loss": loss});
-            object[if errors.is_some() { "r2" } else { "accuracy" }] = (*accuracy).into();
-            if let Some(ValueErrors { rmse, mae, .. }) = errors {
-                (object["rmse"], object["mae"]) = ((*rmse).into(), (*mae).into());
-            }
-            object
+            let object = json!({"event": "evaluated", "step": step, "at_secs": at_secs, "loss": loss});
+            with_score(object, *accuracy, errors.as_ref())
         }
         Event::Thinned { step, stripped } => json!({
             "event": "thinned",
@@ -86,6 +67,32 @@ pub(super) fn as_json(event: &Event, plan: Option<&Plan>) -> Option<Value> {
             ended(outcome, summary, plan.map_or(summary.predicted, |plan| plan.peak), is_of_values(plan))
         }
     })
+}
+
+fn of_step(step: &StepRecord, plan: Option<&Plan>) -> Value {
+    let memory = Peak { live: step.live, reserved: step.reserved, process: step.process };
+    let object = json!({
+        "event": "step",
+        "step": step.step,
+        "loss": step.loss,
+        score_key(plan): step.accuracy,
+        "learning_rate": step.learning_rate,
+        "gradient_norm": step.gradient_norm,
+        "loss_scale": step.loss_scale,
+        "skipped": step.skipped,
+        "at_secs": step.at_secs,
+        "secs": step.secs,
+    });
+    with_peak(object, &memory)
+}
+
+/// The same object with the accuracy of a test; of values with R² and the errors.
+fn with_score(mut object: Value, accuracy: f64, errors: Option<&ValueErrors>) -> Value {
+    object[if errors.is_some() { "r2" } else { "accuracy" }] = accuracy.into();
+    if let Some(ValueErrors { rmse, mae, .. }) = errors {
+        (object["rmse"], object["mae"]) = ((*rmse).into(), (*mae).into());
+    }
+    object
 }
 
 /// A trained model as one of integers.
@@ -148,31 +155,9 @@ fn ended(outcome: &Outcome, summary: &Summary, predicted: Peak, is_of_values: bo
     if let Some(ValueErrors { rmse, mae, .. }) = summary.test_errors {
         (object["test_rmse"], object["test_mae"]) = (rmse.into(), mae.into());
     }
-    if let Some(stripped) = summary.stripped {
-        object["compressed"] = json!({
-            "bytes": stripped.bytes.0,
-            "dense_bytes": stripped.dense_bytes.0,
-            "sparsity": stripped.sparsity(),
-            "test_accuracy": summary.test_accuracy,
-        });
-    }
-    if let Some(compressed) = &summary.compressed {
-        // Of a model that is pruned as well, these have its zeros left out.
-        let mut both = of_integers(compressed);
-        if let Some(stripped) = summary.stripped {
-            both["sparsity"] = stripped.sparsity().into();
-        }
-        object["compressed"] = both;
-    }
-    if let Some(FactoredSize { layers, bytes, whole_bytes }) = summary.factored {
-        let compressed = &mut object["compressed"];
-        compressed["layers"] = layers.into();
-        compressed["whole_bytes"] = whole_bytes.0.into();
-        // Without its zeros, and as integers, where it was pruned or quantised as well.
-        if summary.stripped.is_none() && summary.compressed.is_none() {
-            compressed["bytes"] = bytes.0.into();
-            compressed["test_accuracy"] = summary.test_accuracy.into();
-        }
+    let compressed = compressed(summary);
+    if !compressed.is_null() {
+        object["compressed"] = compressed;
     }
     if let Some(message) = message {
         object["message"] = message.into();
@@ -186,4 +171,32 @@ fn ended(outcome: &Outcome, summary: &Summary, predicted: Peak, is_of_values: bo
         object["would_fit"] = refusal.advice.iter().map(advice::words).collect();
     }
     object
+}
+
+/// What the trained model takes, where it was made smaller; null where it was not.
+fn compressed(summary: &Summary) -> Value {
+    let mut found = Value::Null;
+    if let Some(stripped) = summary.stripped {
+        found = json!({
+            "bytes": stripped.bytes.0,
+            "dense_bytes": stripped.dense_bytes.0,
+            "sparsity": stripped.sparsity(),
+            "test_accuracy": summary.test_accuracy,
+        });
+    }
+    if let Some(compressed) = &summary.compressed {
+        // Of a model that is pruned as well, these have its zeros left out.
+        found = of_integers(compressed);
+        if let Some(stripped) = summary.stripped {
+            found["sparsity"] = stripped.sparsity().into();
+        }
+    }
+    if let Some(FactoredSize { layers, bytes, whole_bytes }) = summary.factored {
+        (found["layers"], found["whole_bytes"]) = (layers.into(), whole_bytes.0.into());
+        // Without its zeros, and as integers, where it was pruned or quantised as well.
+        if summary.stripped.is_none() && summary.compressed.is_none() {
+            (found["bytes"], found["test_accuracy"]) = (bytes.0.into(), summary.test_accuracy.into());
+        }
+    }
+    found
 }

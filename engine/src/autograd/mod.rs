@@ -153,7 +153,7 @@ impl<B: Backend> Backward<'_, B> {
         if saved.is_kept() {
             by_weight(&saved.tensor(self.executor)?)?;
             let mut kept = saved.into_kept();
-            // An eager framework lets go of what a node saved when all of its gradients are there.
+            // An eager framework frees what a node saved once all of its gradients are there.
             if !self.executor.is_eager() {
                 self.release(kept.take());
             }

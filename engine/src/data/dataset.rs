@@ -161,7 +161,7 @@ impl Dataset {
         })
     }
 
-    /// What of the division into training and test samples is worth saying, a line each.
+    /// Notes about the division into training and test samples, a line each.
     pub fn notes(&self) -> &[String] {
         self.table().map_or(&[], TableRows::notes)
     }

@@ -6,7 +6,7 @@
 use crate::{
     bytes::Bytes,
     data::{AnswerSizes, Split, batch::BatchLayout, images, inspection::Inspection, kept::KeptSizes, order::Order},
-    experiment::{Data, DataKind, Placement},
+    experiment::{Data, Placement},
 };
 
 /// How batches are made for a model.
@@ -116,10 +116,10 @@ fn scratch(data: &Data, found: &Inspection) -> usize {
     }
     // The image as it is varied, and as it was read where nothing holds it.
     let varied = if data.flip || data.crop_padding > 0 || data.color_jitter > 0.0 { 2 * size } else { 0 };
-    let read = match data.kind {
-        DataKind::Images => found.listing().map_or(0, |listing| images::decoding_bytes(listing, data.side)),
-        _ if data.placement == Placement::Host => 0,
-        _ => size + targets + 4 * size,
+    let read = match found.listing() {
+        Some(listing) => images::decoding_bytes(listing, data.side),
+        None if data.placement == Placement::Host => 0,
+        None => size + targets + 4 * size,
     };
     varied + read
 }

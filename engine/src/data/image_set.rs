@@ -3,10 +3,13 @@
 //! Owns [`ImageSet`]. Pixels stay bytes; a batch is augmented and scaled as it is filled: each channel has mean 0 and deviation 1
 //! over the training samples before augmentation, or as published weights expect it. A mask is augmented with its image.
 
+mod image_store;
 mod keeping;
 
-use std::{borrow::Cow, fmt, ops::Range, sync::atomic::Ordering::Relaxed};
+use std::{ops::Range, sync::atomic::Ordering::Relaxed};
 
+pub(super) use self::image_store::{ImageStore, Samples, Streamed, held};
+use self::image_store::{Labels, Sample, part};
 use crate::{
     bytes::Bytes,
     data::{
@@ -16,70 +19,20 @@ use crate::{
         device_layout::{Chunk, Integers},
         images::{self, Images},
         kept::{Kept, KeptSizes},
-        scaling::{self, Histograms, scaling},
+        scaling::{self, scaling},
         source::Store,
     },
     error::{Error, Result},
     experiment::{Data, Placement},
-    memory::probe::{meter_of_this_thread, meter_this_thread},
     rng::{Rng, Stream},
     sync::Mutex,
 };
-
-/// Images that decide the scaling: enough for three figures of mean and deviation.
-const SCALED_BY: usize = 10_000;
-
-/// Samples as their source gives them.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Samples {
-    /// `[sample, height, width, channel]`.
-    pub(super) pixels: Vec<u8>,
-    /// `[sample, target]`, each below the number of classes.
-    pub(super) labels: Vec<u8>,
-}
-
-/// Where a set's samples are.
-#[derive(Debug)]
-pub(super) enum ImageStore {
-    /// Samples in memory.
-    Held { train: Samples, test: Samples },
-    /// Samples in files, decoded when they are needed.
-    Files(Images),
-    /// Read or generated when they are asked for.
-    Streamed(Box<dyn Streamed>),
-}
-
-/// A source that gives one sample at a time.
-pub(super) trait Streamed: fmt::Debug + Send + Sync {
-    /// Samples in a part.
-    fn count(&self, split: Split) -> usize;
-
-    /// Writes pixels and labels of a sample.
-    ///
-    /// # Errors
-    /// Fails when a file can no longer be read as it was.
-    fn read(&self, split: Split, index: usize, pixels: &mut [u8], labels: &mut [u8]) -> Result<()>;
-
-    /// Whether several threads at once are quicker than one.
-    fn is_work(&self) -> bool;
-}
-
-/// One sample: where it lies, or as it was read.
-struct Sample<'a> {
-    pixels: Cow<'a, [u8]>,
-    labels: Labels<'a>,
-}
-
-enum Labels<'a> {
-    Class(u32),
-    Each(Cow<'a, [u8]>),
-}
 
 /// Training and test images of one choice of data and one seed.
 #[derive(Debug)]
 pub(super) struct ImageSet {
     source: ImageStore,
-    /// What of its samples is kept, where they are streamed.
+    /// The samples that are kept, if they are streamed.
     kept: Option<Kept>,
     /// Height, width and channels of an image.
     extents: [usize; 3],
@@ -102,7 +55,7 @@ impl ImageSet {
         let augment = Augment::new(data);
         let targets = facts.labels_per_sample;
         let mut set = Self { source, kept: None, extents, targets, augment, scaling, seed };
-        // Of the files as they are now.
+        // The facts of the files as they are now.
         let now = DatasetInfo { train: set.count(Split::Train), test: set.count(Split::Test), ..*facts };
         set.kept = KeptSizes::of(data, &now).map(|sizes| Kept::new(data, sizes)).transpose()?;
         Ok(set)
@@ -125,7 +78,7 @@ impl ImageSet {
         [&factors[..channels], &summands[..channels]].concat()
     }
 
-    /// What of it is on a disk.
+    /// The bytes of it that are on a disk.
     pub(super) fn on_disk(&self) -> Bytes {
         self.kept.as_ref().map_or(Bytes::ZERO, Kept::on_disk)
     }
@@ -294,15 +247,6 @@ impl ImageSet {
     }
 }
 
-/// Frees the memory that the reader allocated beyond the samples.
-pub(super) fn held((mut train, mut test): (Samples, Samples)) -> ImageStore {
-    for Samples { pixels, labels } in [&mut train, &mut test] {
-        pixels.shrink_to_fit();
-        labels.shrink_to_fit();
-    }
-    ImageStore::Held { train, test }
-}
-
 /// Host bytes of the pixels and labels of all samples.
 pub(super) fn held_bytes(facts: &DatasetInfo) -> usize {
     (facts.train + facts.test) * (facts.input.elements() + facts.labels_per_sample)
@@ -320,97 +264,9 @@ pub(super) fn placed<S: Streamed + 'static>(
     })
 }
 
-/// Host bytes of samples that are held where `data` places them in host memory, and else cost nothing.
+/// Host bytes of samples that `data` places in host memory; zero for other places.
 pub(super) fn placed_bytes(data: &Data, facts: &DatasetInfo) -> usize {
     if data.placement == Placement::Host { held_bytes(facts) } else { 0 }
-}
-
-fn part<'a>(split: Split, train: &'a Samples, test: &'a Samples) -> &'a Samples {
-    match split {
-        Split::Train => train,
-        Split::Test => test,
-    }
-}
-
-impl Labels<'_> {
-    fn write(&self, labels: &mut [u32]) {
-        match self {
-            Self::Class(class) => labels[0] = *class,
-            Self::Each(own) => labels.iter_mut().zip(&**own).for_each(|(to, from)| *to = u32::from(*from)),
-        }
-    }
-}
-
-impl ImageStore {
-    /// A sample before it is varied and scaled. Panics past the end of the part.
-    fn sample(&self, split: Split, index: usize, extents: [usize; 3], targets: usize) -> Result<Sample<'_>> {
-        let size = extents.into_iter().product::<usize>();
-        Ok(match self {
-            Self::Held { train, test } => {
-                let Samples { pixels, labels } = part(split, train, test);
-                let labels = Labels::Each(Cow::Borrowed(&labels[index * targets..][..targets]));
-                Sample { pixels: Cow::Borrowed(&pixels[index * size..][..size]), labels }
-            }
-            Self::Files(images) => {
-                Sample { pixels: images.pixels(split, index)?, labels: Labels::Class(images.label(split, index)) }
-            }
-            Self::Streamed(stream) => {
-                let (mut pixels, mut labels) = (vec![0; size], vec![0; targets]);
-                stream.read(split, index, &mut pixels, &mut labels)?;
-                Sample { pixels: Cow::Owned(pixels), labels: Labels::Each(Cow::Owned(labels)) }
-            }
-        })
-    }
-
-    /// Runs `share` on `threads` threads, this one among them, where that is quicker than one.
-    fn together(&self, threads: usize, share: impl Fn() -> Result<()> + Sync) -> Result<()> {
-        let is_work = match self {
-            Self::Held { .. } => false,
-            Self::Files(_) => true,
-            Self::Streamed(stream) => stream.is_work(),
-        };
-        if !is_work || threads < 2 {
-            return share();
-        }
-        let (share, counting) = (&share, meter_of_this_thread());
-        let help = || {
-            meter_this_thread(counting);
-            share()
-        };
-        std::thread::scope(|scope| {
-            let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(help)).collect();
-            let own = share();
-            let ended = |_| Err(Error::Panic("a thread that makes images".to_owned()));
-            helpers.into_iter().fold(own, |result, helper| result.and(helper.join().unwrap_or_else(ended)))
-        })
-    }
-
-    fn histograms(&self, extents: [usize; 3], targets: usize) -> Result<Histograms> {
-        match self {
-            Self::Streamed(stream) => {
-                let sum = Mutex::new(Histograms::new(extents[2]));
-                let work = Mutex::new(0..stream.count(Split::Train).min(SCALED_BY));
-                self.together(images::threads(), || {
-                    let mut own = Histograms::new(extents[2]);
-                    loop {
-                        let next = work.lock().next();
-                        let Some(index) = next else { break };
-                        own.add(&self.sample(Split::Train, index, extents, targets)?.pixels);
-                    }
-                    sum.lock().merge(&own);
-                    Ok(())
-                })?;
-                Ok(sum.into_inner())
-            }
-            Self::Held { train, .. } => {
-                let mut sum = Histograms::new(extents[2]);
-                let images = train.pixels.chunks_exact(extents.into_iter().product());
-                images.take(SCALED_BY).for_each(|image| sum.add(image));
-                Ok(sum)
-            }
-            Self::Files(images) => images.histograms(),
-        }
-    }
 }
 
 /// Divides samples, by number, into those for training and `test` for testing. The seed decides which; each class gives

@@ -62,7 +62,7 @@ impl Order {
     }
 }
 
-/// Where the permutation of `rng` takes a place below `samples`: again to a place below `samples`.
+/// The place below `samples` that the permutation of `rng` gives for a place below `samples`.
 fn walked(place: u64, samples: u64, rng: Rng) -> u64 {
     let bits = u64::BITS - samples.saturating_sub(1).leading_zeros();
     let half = bits.div_ceil(2).max(1);

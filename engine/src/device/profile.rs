@@ -42,7 +42,7 @@ pub struct Profile {
     pub rates: PeakRates,
 }
 
-/// For people and scripts; sizes are in bytes.
+/// The figures for people and scripts; sizes are in bytes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Card<'a> {
     /// The name to type.

@@ -54,7 +54,7 @@ pub fn not_trained_on(device: &str) -> Option<Problem> {
     Some(Problem::new("device", message, "to train, choose the CPU or a GPU that is here"))
 }
 
-/// What is wrong with a device's name; `None` where it means something, be it here or not.
+/// What is wrong with a device's name; `None` for a valid name, whether the device is here or not.
 pub fn problem(device: &str) -> Option<Problem> {
     if device == "cpu" || cuda_index(device).is_some() || named(device).is_some() {
         return None;

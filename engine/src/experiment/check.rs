@@ -97,7 +97,7 @@ impl List {
                 let mend = "write all-but-head, or give lora.rank adapters to train";
                 self.add("frozen", "nothing would be trained", mend);
             }
-            _ => {}
+            Frozen::None | Frozen::Blocks(_) | Frozen::AllButHead | Frozen::All => {}
         }
         self.adapted(e);
         self.quantised(e);

@@ -1,74 +1,60 @@
-//! The data: where samples come from, and what is learned from them.
+//! The data: where samples come from, and how they get to the model.
+//!
+//! Owns the kinds of data, with a row for each, and the settings. A setting of some kinds only is a word of [`DataSetting`], which
+//! the rows of those kinds list.
 
-use std::path::{Path, PathBuf};
+mod consequences;
 
+use std::path::PathBuf;
+
+use self::consequences::UNCHOSEN;
 use crate::{
     bytes::Bytes,
     experiment::{
-        CachePlace, DataCache, DataKind, Experiment, ImageExtents, Normalise,
-        data_kind::USUAL_TOKENS,
+        Asked, CachePlace, DataCache, Experiment, ImageExtents, Labelled, Normalise, PathUse, Prompt, SourceTraits,
+        Task,
         limits::{MAX_BUDGET, MAX_PREFETCH, MAX_SAMPLES, MAX_SIDE, MAX_WORKERS, MIN_SIDE},
         settings::{KERNELS, Limits, NOTHING, Number, SIZES, settings},
+        source_traits::{LengthUnit, USUAL_TOKENS, file, folder},
     },
     words::words,
 };
 
-/// The vocabulary if none is chosen. No tokenizer has so few tokens.
-const UNCHOSEN: usize = 10;
-
 words! {
-    /// What is learned from a table.
-    pub enum TableTask {
-        /// A class where the label is text or few whole numbers, and a value otherwise.
-        Auto = "auto",
-        /// A class for each different label.
-        Classification = "classification",
-        /// A value is learned.
-        Regression = "regression",
+    /// Where samples come from.
+    pub enum DataKind {
+        /// The 1797 hand-written digits that ship with the program, 8 x 8 x 1, ten classes.
+        Digits = "digits",
+        /// Generated coloured shapes, three channels, any size.
+        Shapes = "shapes",
+        /// Generated points of a plane along arms that wind about its centre; the class of a point is its arm.
+        Spirals = "spirals",
+        /// A folder with MNIST-format IDX files, plain or gzip.
+        Idx = "idx",
+        /// A folder with CIFAR-10 binary batches.
+        Cifar10 = "cifar10",
+        /// A folder with CIFAR-100 in its binary version, by fine label.
+        Cifar100 = "cifar100",
+        /// A folder of JPEG, PNG and WebP images, one sub-folder a class, three channels, any size; or one with such folders
+        /// `train` and `val`.
+        Images = "images",
+        /// Generated coloured shapes, several an image, with a class for each pixel; the background is class 0.
+        Masks = "masks",
+        /// Every sum a + b modulo `modulus`; scored is the sum.
+        Modular = "modular",
+        /// Digits, then the same digits sorted; scored is the sorted half.
+        Sort = "sort",
+        /// Brackets of two kinds; scored is the last answer, whether they are balanced.
+        Brackets = "brackets",
+        /// A file of text; every next token is scored, or the next byte where there is no tokenizer.
+        Text = "text",
+        /// JSON lines, each a text, a prompt with its completion, or messages; a file or a folder of them.
+        Jsonl = "jsonl",
+        /// A generated Markov chain over `vocabulary` tokens; every next token is scored.
+        Tokens = "tokens",
+        /// A file of comma-separated values, a row a sample; one column is the label, a class or a value.
+        Table = "table",
     }
-}
-
-/// What is learned. A model learns one of these, and data teach one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Task {
-    /// The class of an image.
-    Class,
-    /// The class of each pixel of an image.
-    Mask,
-    /// The next token at each place of a sequence.
-    Next,
-    /// A value of a row. A model that learns classes learns it with one output.
-    Value,
-}
-
-impl Task {
-    /// What it is called in a sentence.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Class => "one class for an image",
-            Self::Mask => "a class for each pixel of an image",
-            Self::Next => "the next token of a sequence",
-            Self::Value => "a value of a row",
-        }
-    }
-}
-
-/// What a label is given to, and so what an accuracy is a share of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Labelled {
-    /// A whole sample.
-    Sample,
-    /// One pixel has a label.
-    Pixel,
-    /// A digit of a sequence.
-    Digit,
-    /// The next byte of a file.
-    Byte,
-    /// The next token of a language.
-    Token,
-    /// The whole sample has a label that is a value: there is no accuracy, but the share of the labels' variance that is
-    /// explained.
-    Value,
 }
 
 /// A setting that only some kinds of data use.
@@ -106,6 +92,96 @@ pub enum DataSetting {
     TestFraction,
 }
 
+const IDX: PathUse =
+    folder("write the folder that holds the IDX files", "train-images-idx3-ubyte and the other three, plain or .gz");
+const CIFAR10: PathUse = folder(
+    "write the folder that holds the CIFAR-10 batches",
+    "data_batch_1.bin to data_batch_5.bin and test_batch.bin",
+);
+const CIFAR100: PathUse = folder(
+    "write the folder that holds train.bin and test.bin of CIFAR-100",
+    "train.bin and test.bin; the class is the fine label",
+);
+const IMAGES: PathUse = folder(
+    "write the folder that holds a sub-folder of JPEG, PNG and WebP files for each class",
+    "a sub-folder of JPEG, PNG and WebP files for each class, or such folders train and val",
+);
+const TEXT: PathUse = file(
+    "write the file to learn from, a file and not a folder",
+    "text in UTF-8; without a tokenizer any file, whose bytes are the tokens",
+);
+const JSONL: PathUse = file(
+    "write a file of JSON lines, or a folder of .jsonl and .txt files",
+    "a line a sample: \"text\", \"prompt\" and \"completion\", or \"messages\"; or a folder of .jsonl and .txt files",
+);
+const TABLE: PathUse = file(
+    "write a file of comma-separated values with a line of names, or \"shipped:ships.csv\"",
+    "a line of names and a row for each sample, separated by commas, semicolons or tabs; plain or .gz",
+);
+
+impl DataKind {
+    /// Its row in the table of all kinds: the one place that tells them apart without opening anything.
+    pub const fn traits(self) -> &'static SourceTraits {
+        use DataSetting::{
+            Categorical, Classes, CompletionOnly, Label, LeaveOut, Length, Modulus, Packing, Samples, Side, SkipBroken,
+            TableTask, TestFraction, Tokenizer, Vocabulary,
+        };
+        use ImageExtents::{Fixed, OfSide, Unknown};
+        use Labelled::{Byte, Digit, Pixel, Sample, Token};
+        use LengthUnit::{Brackets, Digits, Tokens};
+        use SourceTraits as Of;
+        use Task::{Class, Mask};
+        match self {
+            Self::Digits => const { &Of::images(Class, Sample, Fixed([8, 8, 1]), &[TestFraction]).held() },
+            Self::Shapes => const { &Of::images(Class, Sample, OfSide, &[Side, Classes, Samples, TestFraction]) },
+            Self::Spirals => const { &Of::points(Class, Sample, &[Classes, Samples, TestFraction]) },
+            Self::Idx => const { &Of::folder(IDX, Unknown, &[]) },
+            Self::Cifar10 => const { &Of::folder(CIFAR10, Fixed([32, 32, 3]), &[]) },
+            Self::Cifar100 => const { &Of::folder(CIFAR100, Fixed([32, 32, 3]), &[]) },
+            Self::Images => const { &Of::folder(IMAGES, OfSide, &[Side, TestFraction]) },
+            Self::Masks => const { &Of::images(Mask, Pixel, OfSide, &[Side, Classes, Samples, TestFraction]) },
+            Self::Modular => const { &Of::sequences(Sample, Prompt::Terms, &[Modulus, TestFraction]) },
+            Self::Sort => {
+                const SETTINGS: &[DataSetting] = &[Length, Vocabulary, Samples, TestFraction];
+                const { &Of::sequences(Digit, Prompt::Unsorted, SETTINGS).usually(Digits, 8) }
+            }
+            Self::Brackets => {
+                const SETTINGS: &[DataSetting] = &[Length, Samples, TestFraction];
+                const { &Of::sequences(Sample, Prompt::Brackets, SETTINGS).usually(Brackets, 10) }
+            }
+            Self::Text => {
+                const SETTINGS: &[DataSetting] = &[Tokenizer, Length, Vocabulary, TestFraction];
+                const { &Of::sequences(Byte, Prompt::Text, SETTINGS).usually(Tokens, USUAL_TOKENS).at(TEXT) }
+            }
+            Self::Jsonl => {
+                const SETTINGS: &[DataSetting] =
+                    &[Tokenizer, Length, Packing, CompletionOnly, SkipBroken, Vocabulary, TestFraction];
+                const { &Of::sequences(Token, Prompt::Text, SETTINGS).usually(Tokens, USUAL_TOKENS).at(JSONL) }
+            }
+            Self::Tokens => {
+                const SETTINGS: &[DataSetting] = &[Length, Vocabulary, Samples, TestFraction];
+                const { &Of::sequences(Token, Prompt::Numbers, SETTINGS).usually(Tokens, USUAL_TOKENS) }
+            }
+            Self::Table => {
+                const SETTINGS: &[DataSetting] = &[Label, TableTask, Categorical, LeaveOut, SkipBroken, TestFraction];
+                const { &Of { asked: Asked::Row, ..Of::points(Class, Sample, SETTINGS).held().at(TABLE) } }
+            }
+        }
+    }
+}
+
+words! {
+    /// What is learned from a table.
+    pub enum TableTask {
+        /// A class where the label is text or few whole numbers, and a value otherwise.
+        Auto = "auto",
+        /// A class for each different label.
+        Classification = "classification",
+        /// A value is learned.
+        Regression = "regression",
+    }
+}
+
 words! {
     /// Where the samples wait until they are needed.
     pub enum Placement {
@@ -115,110 +191,6 @@ words! {
         Host = "host",
         /// The training samples are all on the device, at their compact type, in the budget; the others are streamed.
         Device = "device",
-    }
-}
-
-impl Data {
-    /// Chooses a source. A length that counts something else than the new source's was not chosen for it, and becomes the
-    /// usual one there.
-    pub fn choose(&mut self, kind: DataKind) {
-        let before = std::mem::replace(&mut self.kind, kind);
-        if let Some((unit, usual)) = kind.traits().usual_length
-            && before.traits().usual_length.is_none_or(|(own, _)| own != unit)
-        {
-            self.length = usual;
-        }
-    }
-
-    /// What stands in a path before the name of data that ship with the program.
-    pub(crate) const SHIPPED: &str = "shipped:";
-
-    /// The file or folder of the data, where it is not there.
-    pub fn missing_path(&self) -> Option<&Path> {
-        let is_shipped = |path: &&Path| path.to_str().is_some_and(|path| path.starts_with(Self::SHIPPED));
-        self.path.as_deref().filter(|path| !is_shipped(path) && !path.exists())
-    }
-
-    /// The tokenizer's file or folder, where one is chosen.
-    pub fn chosen_tokenizer(&self) -> Option<&Path> {
-        self.tokenizer.as_deref().filter(|path| !path.as_os_str().is_empty())
-    }
-
-    /// Whether samples are texts that become tokens: not windows of a file's bytes.
-    pub fn is_tokenized(&self) -> bool {
-        match self.kind {
-            DataKind::Jsonl => true,
-            DataKind::Text => self.chosen_tokenizer().is_some(),
-            _ => false,
-        }
-    }
-
-    /// Settings that decide how samples get to the model, and not what they are.
-    pub(crate) const HOW_FED: [&str; 6] =
-        ["data.placement", "data.workers", "data.prefetch", "data.cache_in", "data.cache_folder", "data.host_budget"];
-
-    /// What is kept of the samples that are streamed; nothing of others.
-    pub(crate) fn kept(&self) -> DataCache {
-        let is_kept = self.placement == Placement::Streamed && self.kind.can_keep();
-        if is_kept { self.cache } else { DataCache::None }
-    }
-
-    /// Whether a file keeps them.
-    pub fn is_kept_on_disk(&self) -> bool {
-        !self.kept().is_none() && self.cache_in == CachePlace::Disk
-    }
-
-    /// Whether training images are varied.
-    pub(crate) fn is_varied(&self) -> bool {
-        self.flip || self.crop_padding > 0 || self.color_jitter != 0.0
-    }
-
-    /// The line of host memory; `None` where it is what the machine has.
-    pub fn host_line(&self) -> Option<Bytes> {
-        Some(self.host_budget).filter(|line| *line > Bytes::ZERO)
-    }
-
-    /// Whether samples are decoded or generated as they are needed, which several threads do in less time.
-    pub fn is_work(&self) -> bool {
-        self.kind.traits().image == ImageExtents::OfSide
-            && (self.kind.is_on_disk() || self.placement != Placement::Host)
-    }
-
-    /// Whether both choices have the same samples: how they are fed to the model may differ.
-    pub(crate) fn has_samples_of(&self, other: &Self) -> bool {
-        let Self { workers, prefetch, host_budget, .. } = *self;
-        *self == Self { workers, prefetch, host_budget, ..other.clone() }
-    }
-
-    /// What a label is given to.
-    pub fn labelled(&self) -> Labelled {
-        match self.task() {
-            Task::Value => Labelled::Value,
-            _ if self.is_tokenized() => Labelled::Token,
-            _ => self.kind.traits().labelled,
-        }
-    }
-
-    /// What is learned. Of a table whose task is not decided yet, a class.
-    pub fn task(&self) -> Task {
-        let is_value = self.kind == DataKind::Table && self.task == TableTask::Regression;
-        if is_value { Task::Value } else { self.kind.task() }
-    }
-
-    /// The rows that the model's embedding is to have; `None` where the tokenizer's number decides.
-    pub fn chosen_vocabulary(&self) -> Option<usize> {
-        Some(self.vocabulary).filter(|count| *count > UNCHOSEN)
-    }
-
-    /// Whether it uses a tokenizer. A model of generated tokens is prompted by it, if it is known.
-    fn uses_tokenizer(&self) -> bool {
-        self.kind.uses(DataSetting::Tokenizer) || self.kind == DataKind::Tokens && self.chosen_tokenizer().is_some()
-    }
-
-    /// Windows of bytes have 256 tokens for any choice.
-    fn uses_vocabulary(&self) -> bool {
-        let is_open = self.kind != DataKind::Text || self.is_tokenized() || self.chosen_vocabulary().is_some();
-        self.kind.uses(DataSetting::Vocabulary) && is_open
     }
 }
 
@@ -273,8 +245,8 @@ settings! {
         pub normalise: Normalise = Normalise::Auto, NOTHING.quiet().when(|e| e.data.kind.has_colours());
         /// Where the samples wait.
         pub placement: Placement = Placement::Host, KERNELS.quiet();
-        /// What is kept of streamed images: each is read, decoded or generated once, in the first epoch. Variants are fewer than
-        /// an epoch after the other makes anew, so a run learns from other images than without.
+        /// What is kept of streamed images: each is read, decoded or generated once, in the first epoch. There are
+        /// fewer variants than new ones in every epoch would be, so a run learns from other images than without.
         pub cache: DataCache = DataCache::None, NOTHING.quiet().when(|e| e.data.kind.can_keep());
         /// Where the kept samples are stored, and what a teacher said that is asked once.
         pub cache_in: CachePlace = CachePlace::Ram, NOTHING
@@ -299,27 +271,5 @@ settings! {
         pub crop_padding: usize = 0, NOTHING.quiet().formerly("data.crop");
         /// The most that brightness, contrast and saturation of a training image change, as a share; 0 changes nothing.
         pub color_jitter: f64 = 0.0, NOTHING.numbers(0.0, 1.0, "a strength").quiet().formerly("data.colour");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_length_of_another_unit_becomes_the_usual_one_and_one_of_tokens_stays_with_tokens() {
-        let chosen = |from, length, to| {
-            let mut data = Data { kind: from, length, ..Data::default() };
-            data.choose(to);
-            assert_eq!(data.kind, to);
-            data.length
-        };
-        assert_eq!(chosen(DataKind::Tokens, 1024, DataKind::Sort), 8);
-        assert_eq!(chosen(DataKind::Sort, 12, DataKind::Brackets), 10);
-        assert_eq!(chosen(DataKind::Brackets, 20, DataKind::Text), 64);
-        assert_eq!(chosen(DataKind::Tokens, 1024, DataKind::Jsonl), 1024);
-        assert_eq!(chosen(DataKind::Digits, 64, DataKind::Sort), 8, "no length was chosen for images");
-        assert_eq!(chosen(DataKind::Sort, 12, DataKind::Sort), 12, "the same source is not a change");
-        assert_eq!(chosen(DataKind::Sort, 12, DataKind::Digits), 12, "where nothing reads it, it waits");
     }
 }

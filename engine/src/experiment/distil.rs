@@ -66,7 +66,7 @@ impl Experiment {
         self.data.is_kept_on_disk() || self.distil.is_asked_before() && self.data.cache_in == CachePlace::Disk
     }
 
-    /// The same settings for a model that answers and does not learn: a teacher need not be there.
+    /// The same settings for a model that answers and does not learn: its teacher may be missing.
     #[must_use]
     pub fn untaught(&self) -> Self {
         Self { distil: Distil::default(), ..self.clone() }

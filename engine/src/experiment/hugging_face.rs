@@ -77,13 +77,13 @@ const LENGTH: usize = 1024;
 /// The largest size that is read at all; what it may be is for the checks.
 const MOST: usize = 1 << 32;
 
-/// What of a file has a place in an experiment.
+/// The parts of a file that have a place in an experiment.
 struct Imported {
     model: Model,
     samples: Samples,
     /// The fields without a meaning here, in words.
     omitted: Vec<String>,
-    /// What of that changes what the model computes: published weights make another model here.
+    /// Fields that change what the model computes: published weights make another model here.
     unlike: Vec<String>,
 }
 
@@ -99,7 +99,7 @@ enum Samples {
 pub(crate) struct Published {
     /// The architecture.
     pub(crate) model: Model,
-    /// What of it has no place here, and changes what the model computes.
+    /// Fields without a place here that change what the model computes.
     pub(crate) unlike: Vec<String>,
 }
 

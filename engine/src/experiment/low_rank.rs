@@ -114,7 +114,7 @@ impl WholeLayer {
         self.extents_of(factor, ranks).into_iter().product()
     }
 
-    /// These ranks, no larger than the extents they stand for; `None` where its factors would not be smaller than it is.
+    /// These ranks, limited to the layer's extents; `None` if the factors would not have fewer weights than the layer.
     pub fn ranks(self, ranks: Ranks) -> Option<Ranks> {
         let ranks = match self.is_matrix() {
             true => {

@@ -1,5 +1,7 @@
 //! The architecture: which family, and its sizes.
 
+mod sizes;
+
 use crate::{
     experiment::{
         Experiment, Task,
@@ -113,72 +115,33 @@ impl ModelKind {
         };
         use Task::{Class, Mask, Next};
         use WidthUnit::{Embedding, Filters, LevelFilters, Units};
+        const VIT: &[ModelSetting] =
+            &[Patch, Width(Embedding), Depth(SameBlocks), Heads, Hidden, Attention, NormEpsilon, Dropout];
+        const GPT2: &[ModelSetting] =
+            &[Width(Embedding), Depth(SameBlocks), Heads, Hidden, Attention, Window, Tied, NormEpsilon, Dropout];
+        #[rustfmt::skip]
+        const LLAMA: &[ModelSetting] = &[
+            Width(Embedding), Depth(SameBlocks), Heads, KvHeads, HeadDim, Hidden, Attention, Window, Tied, QkvBias, QkNorm,
+            RotaryBase, NormEpsilon, Dropout,
+        ];
         const fn of(task: Task, settings: &'static [ModelSetting], blocks: fn(&Model) -> usize) -> FamilyTraits {
             FamilyTraits { task, settings, blocks }
         }
-        const PLAIN_CNN: FamilyTraits =
-            of(Class, &[Width(Filters), Depth(Blocks), Kernel, Dense, Activation], |model| model.depth);
+        const fn deep(task: Task, settings: &'static [ModelSetting]) -> FamilyTraits {
+            of(task, settings, |model| model.depth)
+        }
         match self {
-            Self::Mlp => const { &of(Class, &[Width(Units), Depth(HiddenLayers), Activation], |model| model.depth) },
-            Self::Cnn | Self::Sepcnn => &PLAIN_CNN,
+            Self::Mlp => const { &deep(Class, &[Width(Units), Depth(HiddenLayers), Activation]) },
+            Self::Cnn | Self::Sepcnn => {
+                const { &deep(Class, &[Width(Filters), Depth(Blocks), Kernel, Dense, Activation]) }
+            }
             Self::Resnet => const { &of(Class, &[Layers, Stem], |model| 1 + model.stages().iter().sum::<usize>()) },
             Self::Mobilenetv1 => const { &of(Class, &[Multiplier, Stem], |_| 14) },
             Self::Mobilenetv2 => const { &of(Class, &[Multiplier, Stem], |_| 19) },
-            Self::Vit => {
-                const {
-                    &of(
-                        Class,
-                        &[Patch, Width(Embedding), Depth(SameBlocks), Heads, Hidden, Attention, NormEpsilon, Dropout],
-                        |model| model.depth,
-                    )
-                }
-            }
-            Self::Mixer => {
-                const { &of(Class, &[Patch, Width(Embedding), Depth(SameBlocks), Hidden, Dropout], |model| model.depth) }
-            }
-            Self::Gpt2 => {
-                const {
-                    &of(
-                        Next,
-                        &[
-                            Width(Embedding),
-                            Depth(SameBlocks),
-                            Heads,
-                            Hidden,
-                            Attention,
-                            Window,
-                            Tied,
-                            NormEpsilon,
-                            Dropout,
-                        ],
-                        |model| model.depth,
-                    )
-                }
-            }
-            Self::Llama => {
-                const {
-                    &of(
-                        Next,
-                        &[
-                            Width(Embedding),
-                            Depth(SameBlocks),
-                            Heads,
-                            KvHeads,
-                            HeadDim,
-                            Hidden,
-                            Attention,
-                            Window,
-                            Tied,
-                            QkvBias,
-                            QkNorm,
-                            RotaryBase,
-                            NormEpsilon,
-                            Dropout,
-                        ],
-                        |model| model.depth,
-                    )
-                }
-            }
+            Self::Vit => const { &deep(Class, VIT) },
+            Self::Mixer => const { &deep(Class, &[Patch, Width(Embedding), Depth(SameBlocks), Hidden, Dropout]) },
+            Self::Gpt2 => const { &deep(Next, GPT2) },
+            Self::Llama => const { &deep(Next, LLAMA) },
             Self::Unet => const { &of(Mask, &[Width(LevelFilters), Depth(Levels)], |model| 2 * model.depth + 1) },
         }
     }
@@ -365,50 +328,4 @@ settings! {
 
 fn uses(e: &Experiment, setting: ModelSetting) -> bool {
     e.model.kind.uses(setting)
-}
-
-impl Model {
-    /// Residual blocks in each stage of a resnet.
-    pub fn stages(&self) -> [usize; 4] {
-        match self.layers {
-            ..=18 => [2, 2, 2, 2],
-            19..=50 => [3, 4, 6, 3],
-            _ => [3, 4, 23, 3],
-        }
-    }
-
-    /// What the norms of rows add to the variance.
-    pub fn epsilon(&self) -> f64 {
-        match self.kind {
-            kind if self.norm_epsilon > 0.0 && kind.uses(ModelSetting::NormEpsilon) => self.norm_epsilon,
-            ModelKind::Llama | ModelKind::Gpt2 => 1e-5,
-            ModelKind::Vit | ModelKind::Mixer => 1e-6,
-            // They have no norms of rows.
-            ModelKind::Mlp
-            | ModelKind::Cnn
-            | ModelKind::Sepcnn
-            | ModelKind::Resnet
-            | ModelKind::Mobilenetv1
-            | ModelKind::Mobilenetv2
-            | ModelKind::Unet => 1e-6,
-        }
-    }
-
-    /// What the norms of queries and keys add to the variance.
-    pub fn query_key_epsilon(&self) -> f64 {
-        if self.norm_epsilon > 0.0 { self.norm_epsilon } else { 1e-6 }
-    }
-
-    /// Numbers of a head of attention.
-    pub fn head_width(&self) -> usize {
-        match self.head_dim {
-            chosen if chosen > 0 && self.kind.uses(ModelSetting::HeadDim) => chosen,
-            _ => self.width / self.heads.max(1),
-        }
-    }
-
-    /// Blocks that checkpointing can keep or compute again.
-    pub fn blocks(&self) -> usize {
-        (self.kind.traits().blocks)(self)
-    }
 }

@@ -118,7 +118,7 @@ impl Prune {
     /// The update, in a run of `steps`, after which channels are taken out; `None` if none are.
     pub fn thins_after(&self, steps: u64) -> Option<u64> {
         let after = if self.begin_step == 0 { steps / 2 } else { self.begin_step };
-        // The first step is unlike all others, and the model is whole in one of those.
+        // The first step differs from all others: at least one of those is made with the whole model.
         (self.kind == PruneKind::Channels).then_some(after.max(2))
     }
 

@@ -30,7 +30,7 @@ pub(super) struct KnownGpu {
     description: Description,
     measured: Measured,
     open: Option<OpenGpu>,
-    /// What follows from all of it.
+    /// The profile that follows from all of it.
     profile: Arc<Profile>,
 }
 
@@ -198,7 +198,7 @@ fn place() -> Option<PathBuf> {
 
 /// What is known of a GPU, from all that was found out.
 fn profile(index: usize, gpu: &Description, measured: &Measured, open: Option<&OpenGpu>) -> Profile {
-    // Nothing was never measured; an earlier program may have written it.
+    // A measurement is never zero, but an earlier version may have written one.
     let opened = measured.opened.filter(|bytes| *bytes > Bytes::ZERO);
     let is_measured = open.map_or(opened.is_some(), |open| open.is_reported);
     let estimate = shipped_or_estimated(gpu);
@@ -208,7 +208,7 @@ fn profile(index: usize, gpu: &Description, measured: &Measured, open: Option<&O
         compute_capability: gpu.capability,
         multiprocessors: gpu.multiprocessors,
         capacity: Bytes(gpu.total_bytes),
-        // The driver tells the capacity without what it keeps.
+        // The driver reports the capacity without its own share.
         kept: Bytes::ZERO,
         context: open.map(|open| open.held).or(opened).unwrap_or(estimate.context),
         measured: is_measured.then(|| format!("CUDA {}", gpu.driver)),
@@ -217,7 +217,7 @@ fn profile(index: usize, gpu: &Description, measured: &Measured, open: Option<&O
     }
 }
 
-/// What is known of a card before anything is measured on it.
+/// The profile of a card on which nothing was measured yet.
 fn shipped_or_estimated(gpu: &Description) -> Profile {
     profile::of_model(&gpu.name, Bytes(gpu.total_bytes)).map_or_else(|| estimate(gpu), Clone::clone)
 }

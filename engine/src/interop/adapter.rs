@@ -5,7 +5,7 @@
 
 use std::{ops::Range, path::Path};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     export::{Exported, Run, as_it_is},
@@ -174,10 +174,16 @@ pub(super) fn write(run: &Run<'_>, folder: &Path, exported: &mut Exported) -> Re
     let path = folder.join(WEIGHTS);
     exported.bytes = written::write(&path, &entries)?;
     exported.files.push(path);
+    let fields = configuration(experiment, &targets, is_transposed);
+    exported.put_json(folder, ADAPTERS, fields.as_object().cloned().unwrap_or_default())
+}
+
+/// What PEFT reads next to the adapters.
+fn configuration(experiment: &Experiment, targets: &[String], is_transposed: bool) -> Value {
     let base = experiment.weights.chosen().and_then(|path| if path.is_dir() { Some(path) } else { path.parent() });
     // The program that loads it may run in another folder.
     let base = base.map(|base| std::path::absolute(base).unwrap_or_else(|_| base.to_owned()));
-    let fields = json!({
+    json!({
         "peft_type": "LORA",
         "task_type": "CAUSAL_LM",
         "base_model_name_or_path": base.as_deref().map(|base| base.to_string_lossy()),
@@ -189,6 +195,5 @@ pub(super) fn write(run: &Run<'_>, folder: &Path, exported: &mut Exported) -> Re
         "target_modules": targets,
         "fan_in_fan_out": is_transposed,
         "inference_mode": true,
-    });
-    exported.put_json(folder, ADAPTERS, fields.as_object().cloned().unwrap_or_default())
+    })
 }

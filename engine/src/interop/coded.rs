@@ -83,7 +83,7 @@ impl CodedTensor<'_> {
     /// Writes the elements from number `at` on to `to`, as many as fit, in the type `dtype`.
     pub(super) fn convert(&self, at: usize, to: &mut [u8], dtype: DType) {
         let count = (to.len() / dtype.size()).min(self.elements.saturating_sub(at));
-        // From where the scales of scales begin anew.
+        // The place at which the scales of scales begin.
         let (block, span) = (self.code.block(), self.code.block() * SCALE_BLOCK);
         let (base, end) = (at / span * span, at + count);
         let blocks = base / block..self.code.blocks(end);

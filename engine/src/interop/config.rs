@@ -168,7 +168,7 @@ fn llama(experiment: &Experiment, info: &DatasetInfo) -> Result<Value> {
         "num_key_value_heads": model.kv_heads,
         "head_dim": model.head_width(),
         "intermediate_size": model.hidden,
-        // Angles go on for ever: the most tokens are those of the weights that the run began with.
+        // Rotary angles have no limit: the most tokens are those of the weights that the run began with.
         "max_position_embeddings": positions.unwrap_or(0).max(length as u64),
         "vocab_size": vocabulary,
         "rms_norm_eps": model.epsilon(),
@@ -223,7 +223,8 @@ fn of_timm(experiment: &Experiment, info: &DatasetInfo, told: Told<'_>) -> Resul
     }
     let architecture = match model.kind {
         ModelKind::Resnet => format!("resnet{}", model.layers),
-        _ => format!("mobilenetv2_{:03}", (model.multiplier * 100.0).round()),
+        ModelKind::Mobilenetv2 => format!("mobilenetv2_{:03}", (model.multiplier * 100.0).round()),
+        _ => return Err(no_place(model)),
     };
     // What came from timm says more of its pixels than a run knows.
     let own =

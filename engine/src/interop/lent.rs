@@ -25,7 +25,7 @@ pub trait Lends: Backend {
     /// The device as candle has it.
     fn candle(&self) -> Device;
 
-    /// The elements of a tensor as candle's, and what candle has in their place once they are back.
+    /// Hands the elements of a tensor to candle; the second value takes their place in candle's tensor once they are back.
     ///
     /// # Errors
     /// A failure of the device, or no room on it for that.
@@ -76,7 +76,7 @@ impl Lends for Cuda {
     }
 
     fn changes_hands(&self) -> Result<()> {
-        // What candle made and let go of is the device's again, so that the pool holds what was planned.
+        // The device gets back what candle made and freed, so that the pool holds what was planned.
         self.pool().release()
     }
 }

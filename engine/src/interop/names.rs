@@ -11,7 +11,7 @@ use crate::experiment::{Model, ModelKind};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     pub(super) ours: &'static str,
-    /// Several where what is one layer here is several there, in the order of its rows.
+    /// Several names if one layer here is several layers there, in the order of its rows.
     pub(super) theirs: &'static [&'static str],
     pub(super) layout: Layout,
 }
@@ -19,9 +19,9 @@ pub(super) struct Row {
 /// A way to name the tensors of a family.
 #[derive(Debug)]
 pub(super) struct Naming {
-    /// Who names them so.
+    /// The library or program that uses these names.
     pub(super) title: &'static str,
-    /// Whose models have it.
+    /// The families whose models have these names.
     pub(super) is_of: fn(&Model) -> bool,
     pub(super) rows: &'static [Row],
     /// The name of a block with this number, counted from 1; `None` for one with rows of its own.
@@ -121,7 +121,7 @@ pub(super) fn of(model: &Model) -> impl Iterator<Item = &'static Naming> {
 }
 
 impl Naming {
-    /// What the tensor `ours`, with the extents `here`, is made of; `None` where it has no place in this naming.
+    /// The parts of the tensor `ours`, with the extents `here`; `None` if this naming has no place for it.
     pub(super) fn parts(&self, model: &Model, ours: &str, here: &[usize]) -> Option<Vec<Part>> {
         let (layer, what) = ours.rsplit_once('.')?;
         let (row, block) = self.row_of(model, layer)?;
@@ -136,7 +136,7 @@ impl Naming {
         let mut begin = 0;
         let parts = row.theirs.iter().zip(rows).map(|(theirs, rows)| {
             let theirs = theirs.replace('#', block.as_deref().unwrap_or_default());
-            // A bare row or table is called what it is.
+            // A bare row or table has no name of a tensor after the layer's.
             let name = if row.layout == Layout::Led { theirs } else { format!("{theirs}.{what}") };
             let here: Vec<usize> = std::iter::once(rows).chain(here[1..].iter().copied()).collect();
             let part = Part { name, shape: layout.there(&here), here, layout, begin };
@@ -211,7 +211,7 @@ mod tests {
     fn every_tensor_of_a_network_for_images_is_one_of_the_published() {
         let large = Input::Image { height: 224, width: 224, channels: 3 };
         let imagenet = |kind| Model { kind, stem: Stem::Imagenet, multiplier: 1.0, ..Model::default() };
-        // As many as a state has, but for the counts of batches.
+        // As many as a state has, without the counts of batches.
         for (layers, count) in [(18, 122 - 20), (34, 218 - 36), (50, 320 - 53), (101, 626 - 104)] {
             let namings = published(Model { layers, ..imagenet(ModelKind::Resnet) }, large);
             assert_eq!(namings[0].1.len(), count, "resnet of {layers} layers");

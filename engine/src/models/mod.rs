@@ -43,7 +43,7 @@ fn activation<B: Backend>(executor: &Executor<B>, scope: Scope, kind: Activation
     }
 }
 
-/// What a family builds.
+/// The layers that a family builds.
 struct Parts<B: Backend> {
     /// Numbered from 1: what checkpointing keeps or computes again.
     blocks: Vec<Block<B>>,
@@ -139,7 +139,7 @@ impl<B: Backend> Model<B> {
         let mut values = vec![Value::constant(inputs)];
         for segment in &self.segments {
             let blocks = &self.parts.blocks[segment.blocks.clone()];
-            // What the segment works on: the last value and the skips it takes. The others pass it by.
+            // The inputs of the segment: the last value and the skips it takes. It does not see the others.
             let own = values.split_off(values.len() - 1 - skips_taken(blocks));
             values.extend(if segment.is_checkpointed {
                 tape.checkpoint(own, move |tape, own| run_blocks(blocks, tape, own, &mut |_, _| Ok(())))?

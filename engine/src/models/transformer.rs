@@ -15,7 +15,7 @@ use crate::{
 /// Standard deviation of weights before training, as GPT-2, Llama and ViT have it.
 pub(super) const NORMAL: Start = Start::Normal { std: 0.02 };
 
-/// Whose norms, activations and projections blocks have.
+/// The family whose norms, activations and projections the blocks have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Gpt2,

@@ -17,7 +17,7 @@ use crate::{
     rng::{Rng, Stream},
 };
 
-/// What an adapter of a layer is to be.
+/// The choices for the adapter of one layer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AdapterPlan {
     /// Rows of the first matrix.

@@ -15,7 +15,7 @@ pub struct ChannelGroup(usize);
 pub struct TensorChannels {
     /// The tensor's layer.
     pub layer: LayerId,
-    /// What it is to it, such as `weight`.
+    /// The tensor's name in its layer, such as `weight`.
     pub name: &'static str,
     /// What its rows are: the filters of a convolution, the outputs of a dense layer.
     pub rows: Option<ChannelGroup>,

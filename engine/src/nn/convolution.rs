@@ -1,5 +1,9 @@
 //! Convolutions over `[batch, height, width, channels]`.
 
+mod up;
+
+pub use up::UpConv2d;
+
 use crate::{
     autograd::{Source, Tape, Value},
     backend::{Backend, Executor, Shape, Tensor, Window},
@@ -7,7 +11,7 @@ use crate::{
     memory::timeline::LayerId,
     nn::{
         ChannelGroup, ChannelMap, Init, IntegerLayer, Layer, Param, ParamRole, ParamUse, TensorChannels,
-        integers::rounded_gradients,
+        int8::rounded_gradients,
     },
 };
 

@@ -12,7 +12,7 @@ use crate::{
         ChannelGroup, ChannelMap, CodedParam, Init, IntegerLayer, Layer, Param, ParamRole, ParamUse, Start,
         TensorChannels,
         adapter::{Adapter, Key},
-        integers::rounded_gradients,
+        int8::rounded_gradients,
     },
 };
 

@@ -1,5 +1,13 @@
 //! The gradient rule that the normalisations share. It reads the input and the statistics of the forward pass.
 
+mod batch;
+mod head;
+mod row;
+
+pub use batch::*;
+pub use head::QueryKeyNorm;
+pub use row::*;
+
 use crate::{
     autograd::{Tape, Value},
     backend::{Backend, Executor, Tensor, ops::GradInto},

@@ -20,7 +20,7 @@ use crate::{
 pub struct Param<B: Backend> {
     role: ParamRole,
     used_as: ParamUse,
-    /// What an optimizer that draws numbers for this parameter draws them from.
+    /// The seed of the random numbers that an optimizer draws for this parameter.
     key: u64,
     layer: LayerId,
     precision: Precision,
@@ -34,7 +34,7 @@ pub struct Param<B: Backend> {
 }
 
 impl<B: Backend> Param<B> {
-    /// What it is in its layer.
+    /// The parameter's role in its layer.
     pub fn role(&self) -> ParamRole {
         self.role
     }
@@ -44,7 +44,7 @@ impl<B: Backend> Param<B> {
         self.role.name()
     }
 
-    /// What it is to a rule that treats the matrices of hidden layers apart.
+    /// How an optimizer that treats the matrices of hidden layers apart uses it.
     pub fn used_as(&self) -> ParamUse {
         self.used_as
     }
@@ -54,7 +54,7 @@ impl<B: Backend> Param<B> {
         Self { used_as, ..self }
     }
 
-    /// What an optimizer that draws numbers for this parameter draws them from: a seed for [`Rng::new`].
+    /// The seed of the random numbers that an optimizer draws for this parameter, for [`Rng::new`].
     pub fn key(&self) -> u64 {
         self.key
     }

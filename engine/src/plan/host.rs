@@ -13,7 +13,7 @@ use crate::{
     plan::Plan,
 };
 
-/// What stands in the way of the data of a run.
+/// The obstacle to the data of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostObstacle {
     /// They take more than `data.host_budget`.

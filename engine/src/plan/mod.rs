@@ -6,7 +6,10 @@ mod forward;
 mod full_precision;
 mod further;
 mod host;
+mod layer_row;
 mod limit;
+mod pass;
+mod peak;
 pub mod predict;
 mod resolved;
 mod search;
@@ -20,7 +23,10 @@ pub use forward::{Begun, Forward, Passes};
 pub use full_precision::HighPrecisionTensor;
 pub use further::further;
 pub use host::{HostObstacle, HostOffer};
+pub use layer_row::LayerRow;
 pub use limit::Limit;
+pub use pass::Pass;
+pub use peak::Peak;
 pub use predict::{op_secs, predict};
 pub use resolved::{Resolved, Resumed, SoFar};
 pub use search::Advice;
@@ -29,8 +35,6 @@ pub use verdict::Verdict;
 
 pub use crate::nn::Factorable;
 use std::sync::Arc;
-
-use serde::{Deserialize, Serialize};
 
 use crate::{
     bytes::Bytes,
@@ -45,118 +49,6 @@ use crate::{
         host::{LimitedBy, Line},
     },
 };
-
-/// The highest memory of a run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Peak {
-    /// Bytes alive: tensors, scratch and, on the processor, the engine's context. On a GPU, what is used of the pool.
-    pub live: Bytes,
-    /// What the allocator holds for them. On a GPU, the pool.
-    pub reserved: Bytes,
-    /// What the operating system sees of the process. On a GPU, what the driver does: the context and the pool.
-    pub process: Bytes,
-}
-
-impl Peak {
-    /// The higher of both, each kind of memory for itself.
-    pub fn max(self, other: Self) -> Self {
-        Self {
-            live: self.live.max(other.live),
-            reserved: self.reserved.max(other.reserved),
-            process: self.process.max(other.process),
-        }
-    }
-}
-
-impl Serialize for Peak {
-    /// `{live_bytes, reserved_bytes, process_bytes}`.
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map([
-            ("live_bytes", self.live.0),
-            ("reserved_bytes", self.reserved.0),
-            ("process_bytes", self.process.0),
-        ])
-    }
-}
-
-impl<'de> Deserialize<'de> for Peak {
-    /// Reads it as it is written.
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct Written {
-            live_bytes: u64,
-            reserved_bytes: u64,
-            process_bytes: u64,
-        }
-        let Written { live_bytes, reserved_bytes, process_bytes } = Written::deserialize(deserializer)?;
-        Ok(Self { live: Bytes(live_bytes), reserved: Bytes(reserved_bytes), process: Bytes(process_bytes) })
-    }
-}
-
-/// A pass of the run that has a timeline of its own.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Pass {
-    /// A teacher is asked about every training sample, before the model is made.
-    Teach,
-    /// The first optimizer step, in which optimizer state is allocated; in a run that goes on, the checkpoint is read before
-    /// it.
-    #[default]
-    First,
-    /// Every later step.
-    Steady,
-    /// The taking out of channels.
-    Prune,
-    /// Every step after that.
-    Pruned,
-    /// Evaluation on test data.
-    Evaluate,
-    /// The writing of a checkpoint.
-    Save,
-    /// A trained model becomes one of 8-bit integers and is tested.
-    Compress,
-}
-
-impl Pass {
-    /// Every pass, in the order of a run.
-    pub const ALL: [Self; 8] =
-        [Self::Teach, Self::First, Self::Steady, Self::Prune, Self::Pruned, Self::Evaluate, Self::Save, Self::Compress];
-
-    /// The phase of the run that it is.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Teach => "teaching",
-            Self::First => "first step",
-            Self::Steady => "training",
-            Self::Prune => "pruning channels",
-            Self::Pruned => "pruned training",
-            Self::Evaluate => "evaluating",
-            Self::Save => "saving",
-            Self::Compress => "compressing",
-        }
-    }
-}
-
-/// The memory of one layer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LayerRow {
-    /// Path of the layer, such as `block1/conv`.
-    pub path: String,
-    /// The number of parameters.
-    pub parameters: u64,
-    /// How many of them are trained.
-    pub trained: u64,
-    /// Bytes of its weights, master weights included.
-    pub weight_bytes: u64,
-    /// Bytes of its activations that are alive when the backward pass begins.
-    pub saved_bytes: u64,
-    /// Bytes of its parameter gradients.
-    pub gradient_bytes: u64,
-    /// Bytes of its optimizer state.
-    pub optimizer_bytes: u64,
-    /// Bytes it holds when the run is at its peak.
-    pub peak_bytes: u64,
-}
 
 /// The prediction for one experiment: the dry run of the very steps that will train.
 ///

@@ -9,6 +9,7 @@ mod layer_rows;
 mod op_times;
 mod passes;
 mod places;
+pub(crate) mod process;
 mod teaching;
 
 use std::{sync::Arc, time::Instant};
@@ -20,12 +21,7 @@ use crate::{
     error::{BudgetError, Error, Problem, Result},
     experiment::{EvaluationBatch, Experiment},
     hardware::Machine,
-    memory::{
-        Bookkeeping, Category, Ledger,
-        allocator::{Places, heap},
-        ledger::Recording,
-        tally,
-    },
+    memory::{Bookkeeping, Categories, Category, Ledger, allocator::Places, ledger::Recording, tally},
     plan::{Pass, Peak, Plan, Resolved},
     step::{Blank, Session, bookkeeping, load, restore, save::Nowhere},
 };
@@ -250,6 +246,24 @@ impl<'a> Dry<'a> {
         self.session.save(&[], &mut Nowhere)
     }
 
+    /// Takes out the recordings of a run's passes, in the order of [`Pass::ALL`].
+    fn by_pass(&mut self, of_run: &Passes) -> [Recording; Pass::ALL.len()] {
+        let thinned = of_run.thinned.as_ref();
+        Pass::ALL.map(|pass| {
+            let index = match pass {
+                Pass::Teach => self.asked.is_some().then_some(0),
+                Pass::First => Some(of_run.first),
+                Pass::Steady => of_run.whole.steady,
+                Pass::Prune => thinned.map(|(prune, _)| *prune),
+                Pass::Pruned => thinned.and_then(|(_, thinned)| thinned.steady),
+                Pass::Evaluate => Some(of_run.whole.evaluate),
+                Pass::Save => Some(of_run.whole.save),
+                Pass::Compress => Some(of_run.compress),
+            };
+            index.map(|index| std::mem::take(&mut self.recordings[index])).unwrap_or_default()
+        })
+    }
+
     /// Ends a recording; its number.
     fn take_recording(&mut self) -> usize {
         let ledger = self.session.executor().ledger();
@@ -280,31 +294,15 @@ fn dry_run(resolved: &Resolved, machine: &Machine, places: Option<Arc<Places>>) 
     let reserved =
         dry.recordings[..=of_run.compress].iter().map(|recording| recording.reserved_peak).max().unwrap_or_default();
     let model = dry.whole.take().unwrap_or_else(|| ModelFacts::of(&dry.session, resolved.experiment().precision));
-    let mut take = |index: usize| std::mem::take(&mut dry.recordings[index]);
-    let teach = if dry.asked.is_some() { take(0) } else { Recording::default() };
-    let (first, steady) = (take(of_run.first), of_run.whole.steady.map(&mut take).unwrap_or_default());
-    let (evaluate, save, compress) = (take(of_run.whole.evaluate), take(of_run.whole.save), take(of_run.compress));
-    let (prune, pruned, pruned_step_secs) = match &of_run.thinned {
-        Some((prune, thinned)) => (take(*prune), thinned.steady.map(&mut take).unwrap_or_default(), thinned.step_secs),
-        None => Default::default(),
-    };
-    // A tie goes to the steady step, which is most of the run; a run of one step has none.
-    let mut passes =
-        vec![(Pass::Steady, &steady), (Pass::First, &first), (Pass::Evaluate, &evaluate), (Pass::Save, &save)];
-    passes.extend([(Pass::Prune, &prune), (Pass::Pruned, &pruned), (Pass::Teach, &teach)]);
-    if !resolved.experiment().quantise.kind.is_none() {
-        passes.push((Pass::Compress, &compress));
-    }
-    passes.retain(|(pass, _)| *pass != Pass::Steady || resolved.steps_left() > 1);
-    let live = passes.iter().map(|(_, recording)| recording.live_peak).max().unwrap_or_default();
-    let (peak_pass, peak) =
-        passes.iter().copied().find(|(_, recording)| recording.live_peak == live).unwrap_or((Pass::First, &first));
-    let alive_at_peak = peak.alive_at_peak();
-    let mut categories_at_peak = peak.categories_at_peak;
-    categories_at_peak.add(Category::Slack, reserved.saturating_sub(live).0);
-    if let Target::Gpu(profile) = resolved.target() {
-        categories_at_peak.add(Category::Context, profile.context.0);
-    }
+    let recordings = dry.by_pass(&of_run);
+    let (peak_pass, peak) = highest(resolved, &recordings);
+    let (live, alive_at_peak) = (peak.live_peak, peak.alive_at_peak());
+    let categories_at_peak = categories(resolved, peak, reserved);
+    let points: usize = recordings.iter().map(|recording| recording.timeline.points.len()).sum();
+    let process = process::planned(resolved, machine, reserved, points);
+    let layers = layer_rows(&dry, &model.leaves, &recordings[Pass::Steady as usize], &alive_at_peak);
+    let [teach, first, steady, prune, pruned, evaluate, save, compress] =
+        recordings.map(|recording| recording.timeline);
     Ok(Plan {
         resolved: resolved.clone(),
         machine: machine.clone(),
@@ -312,12 +310,12 @@ fn dry_run(resolved: &Resolved, machine: &Machine, places: Option<Arc<Places>>) 
         target: resolved.target().clone(),
         experiment: Arc::clone(resolved.experiment()),
         bookkeeping,
-        peak: Peak { live, reserved, process: process(resolved, machine, reserved) },
+        peak: Peak { live, reserved, process },
         peak_pass,
         categories_at_peak,
         host: resolved.host(),
         host_offers: Vec::new(),
-        layers: layer_rows(&dry, &model.leaves, &steady, &alive_at_peak),
+        layers,
         alive_at_peak,
         parameters: model.parameters,
         trained: model.trained,
@@ -325,30 +323,50 @@ fn dry_run(resolved: &Resolved, machine: &Machine, places: Option<Arc<Places>>) 
         total_steps,
         steps_per_epoch,
         step_secs: of_run.whole.step_secs,
-        pruned_step_secs,
+        pruned_step_secs: of_run.thinned.as_ref().map_or(0.0, |(_, thinned)| thinned.step_secs),
         teach_secs: dry.asked.map_or(0.0, |asked| asked.secs),
         thinned_after: resolved.thinned_after(),
         places,
         planned_anew: Vec::new(),
         plan_secs: 0.0,
-        teach: teach.timeline,
-        first: first.timeline,
-        steady: steady.timeline,
-        prune: prune.timeline,
-        pruned: pruned.timeline,
-        evaluate: evaluate.timeline,
-        save: save.timeline,
-        compress: compress.timeline,
+        teach,
+        first,
+        steady,
+        prune,
+        pruned,
+        evaluate,
+        save,
+        compress,
     })
 }
 
-/// What the operating system, or the driver of a GPU, will see of the process when the allocator holds `reserved`.
-pub fn process(resolved: &Resolved, machine: &Machine, reserved: Bytes) -> Bytes {
-    match resolved.target() {
-        // The data themselves are part of the base, once they are open.
-        Target::Cpu(_) => machine.process_base() + resolved.host().fed() + Bytes(heap::grows(reserved.0)),
-        Target::Gpu(profile) => profile.context + reserved,
+/// The pass with the most bytes alive, of those that the run has.
+fn highest<'a>(resolved: &Resolved, recordings: &'a [Recording; Pass::ALL.len()]) -> (Pass, &'a Recording) {
+    // A tie goes to the first of these: the steady step is most of the run.
+    const IN_A_TIE: [Pass; Pass::ALL.len()] =
+        [Pass::Steady, Pass::First, Pass::Evaluate, Pass::Save, Pass::Prune, Pass::Pruned, Pass::Teach, Pass::Compress];
+    let is_run = |pass: &Pass| match pass {
+        Pass::Steady => resolved.steps_left() > 1,
+        Pass::Compress => !resolved.experiment().quantise.kind.is_none(),
+        Pass::Teach | Pass::First | Pass::Prune | Pass::Pruned | Pass::Evaluate | Pass::Save => true,
+    };
+    let mut highest = Pass::First;
+    for pass in IN_A_TIE.into_iter().filter(is_run).rev() {
+        if recordings[pass as usize].live_peak >= recordings[highest as usize].live_peak {
+            highest = pass;
+        }
     }
+    (highest, &recordings[highest as usize])
+}
+
+/// What is alive at the peak by category, what the allocator holds beyond it, and the context of a GPU.
+fn categories(resolved: &Resolved, peak: &Recording, reserved: Bytes) -> Categories {
+    let mut categories = peak.categories_at_peak;
+    categories.add(Category::Slack, reserved.saturating_sub(peak.live_peak).0);
+    if let Target::Gpu(profile) = resolved.target() {
+        categories.add(Category::Context, profile.context.0);
+    }
+    categories
 }
 
 #[cfg(test)]

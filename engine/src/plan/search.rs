@@ -98,7 +98,7 @@ impl<'a> Search<'a> {
     }
 
     /// The first of `batches`, which fall in size, with which the experiment fits. The first and the last are tried before
-    /// those between them: without room for the smallest there is room for none.
+    /// those between them: if the smallest does not fit, none does.
     pub(super) fn largest(&self, of: &Experiment, batches: &[Batch]) -> Result<Option<Advice>> {
         let candidates = batches.iter().map(|batch| Experiment { batch: batch.clone(), ..of.clone() });
         let candidates: Vec<Experiment> = candidates.filter(|candidate| *candidate != *self.plan.experiment).collect();

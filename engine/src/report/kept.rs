@@ -112,7 +112,7 @@ fn counted(experiment: &Experiment) -> f64 {
 /// The curves of a series.
 fn curves(series: &Series, experiment: &Experiment, began_secs: f64) -> Curves {
     let (steps, tests) = (&series.steps, &series.evaluations);
-    // What has none reports zero: an update in the backward pass never holds the whole gradient.
+    // Zero means none: an update in the backward pass never holds the whole gradient.
     let some = |value: &f64| if *value > 0.0 { *value } else { f64::NAN };
     let counted = counted(experiment);
     let mut of_steps = vec![
@@ -195,7 +195,7 @@ mod tests {
         let store = Store::open(folder.path()).expect("a store");
         let kept = Kept::read(&store, &key).expect("a run");
         assert_eq!((*kept.experiment == experiment, kept.damage.as_deref()), (true, None));
-        // The process and the rates of another moment: what was predicted when the run began is what is told.
+        // The process and the rates were others then: the prediction that the run began with is reported.
         let mut later = (*plan).clone();
         (later.step_secs, later.peak.process) = (plan.step_secs * 3.0, Bytes(1));
         let subject = kept.subject(Some(later));

@@ -42,7 +42,7 @@ pub struct Lock {
     end: Option<End>,
 }
 
-/// What a file ends with, so that one that was cut short is found to be.
+/// The end of a file, which shows that the file was not cut short.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct End {
@@ -90,7 +90,7 @@ impl Lock {
         Self { version: VERSION, program, threads: cpu_threads(), peaks: Vec::new(), end: None }
     }
 
-    /// The machine that its peaks are of: nothing of the one that it runs on but what the file says.
+    /// The machine that the peaks belong to, from the file alone.
     pub fn machine(&self) -> Machine {
         Machine::nominal().with_threads(self.threads).with_instructions(Instructions::Basic)
     }
@@ -189,7 +189,7 @@ fn broken(error: &toml::de::Error, text: &str, path: &Path) -> Error {
     Error::File { path: path.to_owned(), place: Some(format!("line {line}")), message }
 }
 
-/// Refuses what has no peak that holds elsewhere.
+/// Refuses a device whose peak holds on this machine only.
 ///
 /// # Errors
 /// Fails for a GPU of this machine, whose context is measured here.
@@ -205,7 +205,7 @@ pub fn can_be_locked(experiment: &Experiment) -> Result<()> {
 }
 
 impl LockedPeak {
-    /// Refuses, in words, what no peak can be.
+    /// Refuses, in words, bytes that are impossible as a peak.
     fn check(&self) -> Result<(), String> {
         let of_phases = self.phases.iter().flat_map(|phase| phase.categories.values().chain([&phase.bytes]));
         let bytes = self.categories.values().chain([&self.bytes]).chain(of_phases);
@@ -269,7 +269,7 @@ impl LockedPhase {
     }
 }
 
-/// Refuses categories that there are not, and those whose sum is not `bytes`.
+/// Refuses unknown categories, and categories whose sum is not `bytes`.
 fn are_of(what: &str, bytes: u64, categories: &BTreeMap<String, u64>) -> Result<(), String> {
     let is_known = |name: &String| Category::ALL.iter().any(|category| category.name() == name);
     if let Some(name) = categories.keys().find(|name| !is_known(name)) {
@@ -308,7 +308,7 @@ impl Change {
     }
 }
 
-/// What became of a locked peak.
+/// The change of a locked peak.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Checked {
     /// The preset, as it is locked.
@@ -320,13 +320,13 @@ pub struct Checked {
     /// What counts against the budget.
     #[serde(flatten)]
     pub peak: Change,
-    /// The categories at the peak that are others, by name.
+    /// The categories at the peak that differ, by name.
     pub categories: BTreeMap<String, Change>,
     /// Each phase that was locked or is there now.
     pub phases: Vec<CheckedPhase>,
 }
 
-/// What became of a phase's peak.
+/// The change of a phase's peak.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CheckedPhase {
     /// The phase's name.
@@ -340,7 +340,7 @@ pub struct CheckedPhase {
     pub layer: String,
     /// The op that runs at its peak now.
     pub op: String,
-    /// The categories that are others, by name.
+    /// The categories that differ, by name.
     pub categories: BTreeMap<String, Change>,
 }
 

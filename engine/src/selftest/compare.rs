@@ -179,7 +179,7 @@ impl Worst {
         if is_first { other } else { self }
     }
 
-    /// Compares two numbers: two NaNs are alike, and nothing is near to NaN or to infinity.
+    /// Compares two numbers: two NaNs are equal, and no number is near to NaN or to infinity.
     pub fn between(got: f64, wanted: f64, tolerance: f64) -> Self {
         let error = if got == wanted || (got.is_nan() && wanted.is_nan()) { 0.0 } else { (got - wanted).abs() };
         Self { error, tolerance: if wanted.is_finite() { tolerance } else { 0.0 } }

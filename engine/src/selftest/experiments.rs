@@ -125,13 +125,7 @@ fn draw(family: &Family, dice: Dice, text: Option<&Path>) -> Experiment {
             None => experiment.data.kind = DataKind::Tokens,
         }
     }
-    experiment.data.placement = if experiment.data.kind == DataKind::Table {
-        Placement::Host
-    } else if experiment.data.kind.traits().is_streamable {
-        dice.one(31, &[Placement::Streamed, Placement::Host, Placement::Device])
-    } else {
-        dice.one(31, &[Placement::Host, Placement::Device])
-    };
+    experiment.data.placement = placement(experiment.data.kind, dice);
     kept(&mut experiment, dice);
     experiment.run.threads = dice.one(97, &[0, 0, 0, 1, 3]);
     experiment.optimizer.kind = dice.one(9, &OptimizerKind::ALL);
@@ -143,15 +137,7 @@ fn draw(family: &Family, dice: Dice, text: Option<&Path>) -> Experiment {
     if experiment.lora.rank > 0 && experiment.model.kind.is_decoder() {
         adapted(&mut experiment, dice);
     }
-    if experiment.frozen != Frozen::All && dice.rarely(80, 4) {
-        experiment.prune = pruned(dice);
-        let learns_all = experiment.frozen == Frozen::None && experiment.lora.rank == 0;
-        let can_thin = experiment.model.kind.has_channels() && experiment.optimizer.kind.keeps_state_by_weight();
-        if learns_all && can_thin && !dice.rarely(87, 3) {
-            (experiment.prune.kind, experiment.prune.begin_step) = (PruneKind::Channels, 0);
-            experiment.run.steps = Some(2 + dice.below(88, 3) as u64);
-        }
-    }
+    thinned(&mut experiment, dice);
     let can_be_integers = experiment.lora.rank == 0 && experiment.precision != Precision::F64;
     if can_be_integers && dice.rarely(110, 4) {
         integers(&mut experiment, dice);
@@ -168,6 +154,31 @@ fn draw(family: &Family, dice: Dice, text: Option<&Path>) -> Experiment {
         experiment.optimizer.update = UpdateTime::InBackward;
     }
     experiment
+}
+
+/// Where the samples of a kind of data wait.
+fn placement(kind: DataKind, dice: Dice) -> Placement {
+    if kind == DataKind::Table {
+        Placement::Host
+    } else if kind.traits().is_streamable {
+        dice.one(31, &[Placement::Streamed, Placement::Host, Placement::Device])
+    } else {
+        dice.one(31, &[Placement::Host, Placement::Device])
+    }
+}
+
+/// Draws what is pruned, channels taken out where the model has some and learns all of them.
+fn thinned(e: &mut Experiment, dice: Dice) {
+    if e.frozen == Frozen::All || !dice.rarely(80, 4) {
+        return;
+    }
+    e.prune = pruned(dice);
+    let learns_all = e.frozen == Frozen::None && e.lora.rank == 0;
+    let can_thin = e.model.kind.has_channels() && e.optimizer.kind.keeps_state_by_weight();
+    if learns_all && can_thin && !dice.rarely(87, 3) {
+        (e.prune.kind, e.prune.begin_step) = (PruneKind::Channels, 0);
+        e.run.steps = Some(2 + dice.below(88, 3) as u64);
+    }
 }
 
 /// What is kept of streamed images.

@@ -173,7 +173,7 @@ const _: () = {
 };
 
 /// The kinds of data of a task that ship or are generated. Those on a disk are not drawn, because their files are not on every
-/// machine; but for the table that ships, and for text where a file is given.
+/// machine. Exceptions are the table that ships, and text if a file is given.
 pub(super) fn made(task: Task, has_pictures: bool) -> Vec<DataKind> {
     let is_made = |kind: &DataKind| {
         let traits = kind.traits();

@@ -197,7 +197,7 @@ fn moved<B: Backend>(
     let booked = (!is_gpu).then(|| ledger.take(to.bytes(), Category::Scratch, "what stays")).transpose()?;
     let (mut kept, mut at) = (Vec::new(), 0);
     executor.save(from, &mut |bytes| {
-        // A dry run hands out nothing, and needs no room.
+        // A dry run has no elements to move.
         kept.reserve_exact(to.bytes() as usize - kept.len());
         for element in bytes.chunks_exact(size) {
             let (row, column) = (at / width, at % width);

@@ -18,7 +18,7 @@ use crate::{
     nn::{IntegerLayer, Param},
 };
 
-/// What a trained model takes, and is worth, as one of integers.
+/// The size and the accuracy of a trained model as one of integers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Compressed {
     /// What became integers.
@@ -62,7 +62,7 @@ impl fmt::Display for Compressed {
 const SCALE: u64 = 4;
 const RANGE: u64 = 8;
 
-/// Lets the codes of a model go, however a test of it ends.
+/// Frees the codes of a model at the end of a test, also after an error.
 struct Forget<'a, B: Backend>(Vec<(&'a IntegerLayer<B>, &'a Param<B>)>);
 
 impl<B: Backend> Drop for Forget<'_, B> {
@@ -131,7 +131,7 @@ impl<B: Backend> Session<B> {
         }
     }
 
-    /// The layers that become ones of integers, with their weights.
+    /// The layers that become integers, with their weights.
     fn integer_layers(&self) -> Vec<(&IntegerLayer<B>, &Param<B>)> {
         self.model.leaves().into_iter().filter_map(|layer| layer.integers().zip(layer.prunable())).collect()
     }
@@ -152,7 +152,7 @@ impl<B: Backend> Session<B> {
         let coded: Vec<_> = self.integer_layers().into_iter().map(|(_, param)| (param.layer(), param.name())).collect();
         for (param, [zeros, mask]) in pruning.zeros_of(&self.executor, &self.model.prunable())? {
             let is_coded = coded.contains(&(param.layer(), param.name()));
-            // Of two codes a byte, half a byte that is left over stays.
+            // Two codes share a byte; an odd count is rounded up.
             let bits = self.experiment.quantise.coded().bits();
             let gone = if is_coded { zeros * bits / 8 } else { zeros * param.weight().dtype().size() as u64 };
             bytes = bytes + mask - gone;

@@ -61,7 +61,7 @@ impl<B: Backend> Session<B> {
     /// The weights and the running statistics, by their names in a file.
     ///
     /// # Errors
-    /// None of a tensor that is there, as these all are.
+    /// Fails for a tensor that is not made yet; all of these are made with the model.
     pub(crate) fn weights(&self) -> Result<Vec<(String, Tensor<B>)>> {
         let (executor, choice) = (&self.executor, &self.experiment.optimizer);
         let with_name = |slot: Slot<'_, B>| Ok((slot.name(executor.ledger()), slot.tensor(executor, choice)?));

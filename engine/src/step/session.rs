@@ -32,7 +32,7 @@ pub struct Session<B: Backend> {
     pub(super) device_dataset: Option<DeviceDataset<B>>,
     pub(super) model: Model<B>,
     pub(super) loss_scale: LossScale,
-    /// What of the weights becomes zero, when they are pruned.
+    /// The masks of the weights that become zero, if the run prunes.
     pub(super) pruning: Option<Pruning<B>>,
     /// The size of the model that channels were taken out of.
     pub(super) whole: Option<Whole>,
@@ -188,7 +188,7 @@ impl<B: Backend> Session<B> {
         let mut squares_readback = self.executor.fetch(&squares)?;
         let mut skipped = false;
         if self.loss_scale.is_dynamic() {
-            // Whether there is an update at all, and the next step's scale, hang on it.
+            // It decides whether there is an update, and the next step's scale.
             let sum = squares_readback.wait()?;
             skipped = self.loss_scale.skips(sum.as_ref().is_none_or(|sum| sum[0].is_finite()));
             squares_readback = Readback::Ready(sum);

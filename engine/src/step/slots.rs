@@ -116,14 +116,14 @@ fn of_param<'a, B: Backend>(
     std::iter::once(weight).chain(state)
 }
 
-/// The name in a file of what a layer has.
+/// The name in a file of a layer's tensor.
 pub(super) fn named(ledger: &Ledger, layer: LayerId, what: &str) -> String {
     let mut name = String::new();
     add_name(&mut name, ledger, layer, &[what]);
     name
 }
 
-/// Writes the name in a file of what a layer has, in parts that dots divide, after what `name` has already.
+/// Appends to `name` the name in a file of a layer's tensor: parts with dots between them.
 fn add_name(name: &mut String, ledger: &Ledger, layer: LayerId, what: &[&str]) {
     ledger.with_path(layer, |path| {
         // A teacher's file has no teacher in it.
@@ -187,7 +187,7 @@ impl<B: Backend> Slot<'_, B> {
         matches!(self.place, Place::Weight(param) if param.role().is_of_codes())
     }
 
-    /// Lets what follows a tensor that was replaced follow it: the narrower copy of a master weight.
+    /// Updates the narrower copy of a master weight that was replaced.
     ///
     /// # Errors
     /// Fails when the device does.

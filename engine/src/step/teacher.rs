@@ -32,7 +32,7 @@ pub(super) struct Teacher<B: Backend> {
     model: Model<B>,
 }
 
-/// What the teacher says to a micro-batch.
+/// The teacher's answer to a micro-batch.
 pub(super) struct Lesson<'a, B: Backend> {
     /// Logits `[rows, classes]`, or features from which they are made some rows at a time.
     output: Tensor<B>,
@@ -41,7 +41,7 @@ pub(super) struct Lesson<'a, B: Backend> {
     lesson: ops::Lesson,
 }
 
-/// What the teacher says to some rows.
+/// The teacher's answer to some rows.
 pub(super) struct Taught<B: Backend> {
     /// The teacher's logits, `[rows, classes]`.
     pub(super) logits: Tensor<B>,

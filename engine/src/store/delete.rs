@@ -46,7 +46,7 @@ impl Store {
                 return Err(error);
             }
         }
-        // What is not given back now is used by later runs.
+        // Later runs use the room that is not given back now.
         let _ = self.database.patiently(HASTE, Database::shrink);
         Ok(())
     }
@@ -91,7 +91,7 @@ impl Store {
             self.database = database;
             return Ok(());
         }
-        // What is open as usual keeps everyone from having it alone, this program too.
+        // An ordinary connection, also one of this program, prevents exclusive use.
         self.database = Database::open_frozen(path.clone()).map_err(|fault| fault.of(&self.folder))?;
         let mut alone = Database::open_in_place(&self.folder)?;
         let done = alone.try_write(|db| rows(db, keys)).map_err(|error| failed(&error));
@@ -102,7 +102,7 @@ impl Store {
         done
     }
 
-    /// Whether this user has the rights to change the store, be the disk full or not.
+    /// Whether this user has the rights to change the store, even if the disk is full.
     fn may_be_written(&self) -> bool {
         let folder = whole_file::can_be_written_in(&self.folder);
         let is_full = |error: io::Error| matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
@@ -159,7 +159,7 @@ impl Files {
         for key in keys {
             let (from, to) = (self.folder.join(key.as_str()), self.folder.join(format!("{AWAY}{key}")));
             let claim = match claim(&from, key) {
-                // Elsewhere a file that is open holds its folder fast.
+                // On other systems an open file prevents its folder from being moved.
                 Ok(claim) => claim.filter(|_| cfg!(unix)),
                 Err(error) => {
                     self.put_back();
@@ -183,7 +183,7 @@ impl Files {
 
     fn put_back(&mut self) {
         for (from, to) in self.away.drain(..) {
-            // Where even that fails, what is away is no more than what was to be deleted.
+            // If even that fails, only files that were to be deleted are lost.
             let _ = fs::rename(to, from);
         }
     }

@@ -39,7 +39,7 @@ pub struct KeptEvent {
     pub step: u64,
     /// What kind of thing.
     pub kind: EventKind,
-    /// What, in words; empty where the kind says it all.
+    /// Details in words; empty if the kind says everything.
     pub text: String,
 }
 

@@ -152,7 +152,7 @@ fn tidy(folder: &Path) {
     let Ok(claim) = Claim::try_take(folder) else { return };
     whole_file::remove_begun(folder);
     drop(claim);
-    // Only if it is empty: a run that begins to save there makes it anew.
+    // Only if it is empty: a run that begins to save there makes it again.
     let _ = fs::remove_dir(folder);
 }
 

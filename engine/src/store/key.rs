@@ -23,7 +23,7 @@ impl RunKey {
     /// A new name for a run that begins at this moment.
     pub fn new(began: Timestamp) -> Self {
         let began = began.to_zoned(TimeZone::UTC);
-        // The standard library draws the key of each hasher anew.
+        // The standard library draws a new key for each hasher.
         let drawn = RandomState::new().hash_one(std::process::id());
         let mut text = began.strftime("%Y%m%d-%H%M%S-").to_string();
         for (number, digits) in [(began.millisecond() as u64, THOUSANDTHS), (drawn, DRAWN)] {

@@ -1,6 +1,6 @@
 //! Which process records a run, and whether it is still there.
 //!
-//! A number of a process is given anew once it is free, so a process is known by its number and the moment it began, on one
+//! The system reuses the number of a process that has ended, so a process is known by its number and the moment it began, on one
 //! system. Where that cannot be asked, as from another container, the last sign of life decides.
 
 use std::sync::OnceLock;

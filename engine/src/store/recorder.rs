@@ -5,6 +5,8 @@
 //! of threads which no meter counts. A run that is refused was never begun, and is not kept. A checkpoint is put in its place
 //! after the steps before it are in the store, where that takes them.
 
+mod shared;
+
 use std::{
     path::{self, Path, PathBuf},
     sync::Arc,
@@ -15,16 +17,12 @@ use std::{
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use jiff::Timestamp;
 
+use self::shared::Shared;
 use crate::{
     error::Result,
-    store::{
-        Evaluation, EventKind, KeptEvent, Origin, RunKey, RunState,
-        batch::{Batch, End},
-        files, folders,
-        writer::Writer,
-    },
+    store::{Evaluation, EventKind, Origin, RunKey, files, folders, writer::Writer},
     sync::Mutex,
-    train::{Event, Folder, Keep, Latest, Outcome, RecordFirst, StepRecord, Summary},
+    train::{Event, Folder, Keep, Latest, RecordFirst},
 };
 
 /// How often what came is written.
@@ -47,35 +45,6 @@ pub struct Recording {
     pub is_forced: bool,
     /// The kept run that is taken up again; `None` for a new one.
     pub continued: Option<RunKey>,
-}
-
-/// What the recorder and its thread share.
-#[derive(Debug, Default)]
-struct Shared {
-    batch: Batch,
-    has_plan: bool,
-    is_refused: bool,
-    is_kept: bool,
-    /// What is wrong, until it is reported.
-    warning: Option<String>,
-    /// The last step that was taken; before the first, the one that the run goes on after.
-    step: u64,
-    /// Evaluations that were taken.
-    evaluations: u64,
-    /// Wakes the thread; `None` once nothing more comes.
-    wake: Option<Sender<()>>,
-    /// What a checkpoint waits for.
-    wanted: Option<Wanted>,
-    /// The thread writes nothing more.
-    is_over: bool,
-}
-
-/// A record up to a step, with this many evaluations. The thread that waits for it goes on when this is dropped.
-#[derive(Debug)]
-struct Wanted {
-    step: u64,
-    evaluations: u64,
-    _awaited: Sender<()>,
 }
 
 /// Records one run.
@@ -274,68 +243,6 @@ impl Recorder {
 impl Drop for Recorder {
     fn drop(&mut self) {
         self.close();
-    }
-}
-
-impl Shared {
-    fn wake(&self) {
-        if let Some(wake) = &self.wake {
-            // One that is on its way is enough.
-            let _ = wake.try_send(());
-        }
-    }
-
-    /// Has the run written up to a step. What comes back is disconnected once that was done, or cannot be.
-    fn want(&mut self, step: u64, evaluations: u64) -> Receiver<()> {
-        let (sender, awaited) = crossbeam_channel::bounded(0);
-        if !self.is_over && self.wake.is_some() {
-            self.wanted = Some(Wanted { step, evaluations, _awaited: sender });
-            if self.has_what_is_wanted() {
-                self.wake();
-            }
-        }
-        awaited
-    }
-
-    /// Whether something is wanted that came, and is yet to be written.
-    fn has_what_is_wanted(&self) -> bool {
-        let has = |wanted: &Wanted| self.step >= wanted.step && self.evaluations >= wanted.evaluations;
-        self.wanted.as_ref().is_some_and(has)
-    }
-
-    /// Ends the writing, so that no thread waits for it.
-    fn close(&mut self) {
-        (self.is_over, self.wanted) = (true, None);
-    }
-
-    fn step(&mut self, record: &StepRecord) {
-        self.batch.has_begun = true;
-        self.step = record.step;
-        if self.batch.is_full() {
-            self.batch.lost += 1;
-        } else {
-            self.batch.steps.push(*record);
-        }
-    }
-
-    fn note(&mut self, kind: EventKind, text: &str) {
-        if !self.batch.is_full() {
-            let event = KeptEvent { at: Timestamp::now(), step: self.step, kind, text: text.to_owned() };
-            self.batch.events.push(event);
-        }
-    }
-
-    fn end(&mut self, outcome: &Outcome, summary: &Summary, is_forced: bool) {
-        let (state, message) = match outcome {
-            Outcome::Finished => (RunState::Finished, None),
-            Outcome::Stopped => (RunState::Stopped, None),
-            Outcome::OverBudget(refusal) => (RunState::Failed, Some(refusal.error.to_string())),
-            Outcome::Failed(error) => (RunState::Failed, Some(error.to_string())),
-        };
-        let was_refused = matches!(outcome, Outcome::OverBudget(_)) && !is_forced && !self.batch.has_begun;
-        self.is_refused = was_refused || !self.has_plan;
-        self.batch.has_begun = !self.is_refused;
-        self.batch.end = Some(End { at: Timestamp::now(), state, message, summary: Some(*summary) });
     }
 }
 

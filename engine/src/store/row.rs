@@ -34,7 +34,7 @@ pub(super) struct Run {
     pub(super) bytes: usize,
 }
 
-/// Whose a run is in the store.
+/// The owner of a run in the store.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
     /// The process that recorded it last; `None` where the run is not there.
@@ -43,7 +43,7 @@ pub(super) struct Standing {
     pub(super) alive: Option<u32>,
 }
 
-/// Whose the run of this number and name is.
+/// The owner of the run of this number and name.
 pub(super) fn standing(db: &Connection, number: i64, key: &RunKey) -> rusqlite::Result<Standing> {
     let sql = "SELECT state, system, pid, began, pulse FROM runs WHERE number = ?1 AND key = ?2";
     let found = db.query_row(sql, params![number, key.as_str()], |row| {
@@ -123,8 +123,24 @@ impl Run {
         [self.steps.total(), self.evaluations.total(), self.events]
     }
 
+    /// Takes up a run if no other process trains it, and says how far it came; or gives the process that does.
+    pub(super) fn take_up_alone(
+        &mut self,
+        db: &Transaction<'_>,
+        key: &RunKey,
+        first: Option<u64>,
+        plan: &Plan,
+        prediction: &[u8],
+    ) -> rusqlite::Result<Result<Reached, u32>> {
+        let standing = standing(db, self.number, key)?;
+        match standing.alive.filter(|_| standing.owner != Some(Owner::this())) {
+            Some(other) => Ok(Err(other)),
+            None => self.take_up(db, first, plan, prediction).map(Ok),
+        }
+    }
+
     /// Takes a kept run up again before step `first`: what came later is taken away. Returns how far it had come.
-    pub(super) fn take_up(
+    fn take_up(
         &mut self,
         db: &Transaction<'_>,
         first: Option<u64>,

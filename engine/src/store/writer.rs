@@ -46,7 +46,7 @@ pub(super) struct Writer {
     has_ended: bool,
     /// The process that has taken the run over.
     other: Option<u32>,
-    /// The store was taken away, and the run is to begin there anew.
+    /// The store was taken away, and the run is to begin there again.
     is_anew: bool,
     /// What the user is to know of what was written.
     remark: Option<String>,
@@ -177,7 +177,7 @@ impl Writer {
             return Ok(());
         }
         let written = match self.append_to_run() {
-            // Someone took the run out of the store: it begins there anew.
+            // Someone took the run out of the store: it begins there again.
             Ok(false) if self.other.is_none() => {
                 self.open = None;
                 self.append_to_run()
@@ -208,14 +208,7 @@ impl Writer {
             Some(run) if is_new => {
                 let resumed = plan.resolved.resumed().map(|resumed| resumed.step + 1);
                 let first = resumed.or(self.backlog.steps.first().map(|record| record.step));
-                let taken_up = database.try_write(|db| {
-                    let standing = standing(db, run.number, &self.key)?;
-                    match standing.alive.filter(|_| standing.owner != Some(Owner::this())) {
-                        Some(other) => Ok(Err(other)),
-                        None => run.take_up(db, first, &plan, &prediction).map(Ok),
-                    }
-                })?;
-                match taken_up {
+                match database.try_write(|db| run.take_up_alone(db, &self.key, first, &plan, &prediction))? {
                     Ok(reached) => self.reached = reached,
                     Err(other) => {
                         self.other = Some(other);
@@ -224,9 +217,7 @@ impl Writer {
                 }
                 let step = self.reached.steps;
                 if self.recording.continued.is_some() {
-                    let event =
-                        KeptEvent { at: Timestamp::now(), step, kind: EventKind::Continued, text: String::new() };
-                    self.backlog.events.insert(0, event);
+                    self.backlog.events.insert(0, continued(step));
                     if let Some(first) = first.filter(|first| *first > step + 1) {
                         let lacks = lacks(step + 1, first - 1);
                         self.remark = Some(lacks.text.clone());
@@ -245,9 +236,7 @@ impl Writer {
                 }
                 // A new run may go on from a checkpoint of another store, or of none.
                 if let Some(step) = plan.resolved.resumed().map(|resumed| resumed.step).filter(|_| is_new) {
-                    let event =
-                        KeptEvent { at: Timestamp::now(), step, kind: EventKind::Continued, text: String::new() };
-                    self.backlog.events.insert(0, event);
+                    self.backlog.events.insert(0, continued(step));
                 }
             }
         }
@@ -274,7 +263,7 @@ impl Writer {
             let known = totals[place] as i64 - self.before[place];
             let more = known - self.written[place] as i64;
             if more < 0 {
-                // Someone took the run out of the store: it begins there anew.
+                // Someone took the run out of the store: it begins there again.
                 self.before[place] = totals[place] as i64 - self.written[place] as i64;
             }
             *skipped = usize::try_from(more).unwrap_or_default().min(held[place]);
@@ -341,6 +330,11 @@ fn lacks(first: u64, last: u64) -> KeptEvent {
     };
     let text = format!("{which} not in the store: its program ended before it had written that");
     KeptEvent { at: Timestamp::now(), step: last, kind: EventKind::Warning, text }
+}
+
+/// Says that the run goes on after `step`.
+fn continued(step: u64) -> KeptEvent {
+    KeptEvent { at: Timestamp::now(), step, kind: EventKind::Continued, text: String::new() }
 }
 
 /// Says that a store was taken away while the run trained.

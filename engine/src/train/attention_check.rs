@@ -13,13 +13,13 @@ use crate::{
     memory::{Category, Ledger},
 };
 
-/// Shapes that each take other paths: narrow and wide heads, shared keys, a window, a length that does not fill a tile.
+/// Shapes that take different paths: narrow and wide heads, shared keys, a window, a length that does not fill a tile.
 const SHAPES: [AttentionShape; 3] = [
     AttentionShape { batch: 2, length: 129, heads: 2, kv_heads: 1, head_dim: 64, is_causal: true, window: 0 },
     AttentionShape { batch: 1, length: 130, heads: 2, kv_heads: 2, head_dim: 128, is_causal: false, window: 0 },
     AttentionShape { batch: 1, length: 257, heads: 2, kv_heads: 1, head_dim: 32, is_causal: true, window: 70 },
 ];
-/// How far results may be apart, in units of the largest one: some roundings of the type.
+/// How much results may differ, in units of the largest one: some roundings of the type.
 const ROUNDINGS: f64 = 6.0;
 
 /// Compares backends that `open` makes, with tensor cores and without.

@@ -1,7 +1,7 @@
 //! The claim on a folder of checkpoints: only one run at a time is saved there.
 //!
-//! Owns the lock file in the folder. Always holds: the lock belongs to the operating system, so it ends with its process, in
-//! whatever way that ends; the file is removed with the claim. On a file system without locks, nothing can be claimed and
+//! Owns the lock file in the folder. Always holds: the lock belongs to the operating system, so it ends with its process, also
+//! after a kill; the file is removed with the claim. On a file system without locks, nothing can be claimed and
 //! nothing is refused. Refuses a lock file that is a link, because its target does not belong to the program.
 
 use std::{
@@ -13,11 +13,11 @@ use std::{
 
 /// The file that is locked. It says which process has locked it.
 const FILE: &str = ".plimsoll-run.lock";
-/// Who only looks at a folder has it for a moment: a claim is tried so often,
+/// A process that only looks at a folder locks it for a moment. A claim is tried this often,
 const TRIES: u32 = 10;
 /// with this pause.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Who finds that the file was removed under its lock begins anew, so often at most.
+/// A claim begins again if the file was removed under its lock, this often at most.
 const ANEW: u32 = 1000;
 
 /// A claimed folder. Dropping it lets the folder go.
@@ -68,10 +68,10 @@ impl Claim {
             let mut file = open(&path).map_err(Refused::System)?;
             match file.try_lock() {
                 Err(TryLockError::WouldBlock) => return Err(Refused::Held(holder(&path))),
-                // Who had it before removed it between the two.
+                // The owner before removed it between the two calls.
                 Ok(()) if !is_at(&file, &path) => {}
                 Ok(()) | Err(TryLockError::Error(_)) => {
-                    // It is for those who are refused, and a full disk takes no number.
+                    // The number is only for messages, and a full disk cannot store it.
                     let _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
                     return Ok(Self { file: Some(file), path });
                 }
@@ -149,7 +149,7 @@ mod tests {
         assert!(cfg!(windows) || pid == Some(std::process::id()));
         drop(claim);
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
-        // What a killed process leaves is not a claim.
+        // A file that a killed process left is not a claim.
         fs::write(folder.path().join(FILE), "4711").expect("written");
         drop(Claim::try_take(folder.path()).expect("it is free"));
         assert!(matches!(Claim::take(&folder.path().join("none")), Err(Refused::System(_))));
@@ -172,7 +172,7 @@ mod tests {
         drop(Claim::take(folder.path()).expect("it is free"));
     }
 
-    /// However many want a folder, and however soon it comes free, one at a time has it.
+    /// Many threads claim a folder again and again, and only one at a time has it.
     #[test]
     fn one_at_a_time_has_it() {
         use std::sync::atomic::{AtomicU32, Ordering::SeqCst};

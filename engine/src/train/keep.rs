@@ -1,4 +1,4 @@
-//! What of a run outlives it: where its checkpoints go, and what each was written for.
+//! What stays of a run: where its checkpoints go, and what each was written for.
 //!
 //! When they are written is the experiment's choice: the settings `run.save_*`. On a stop and at the end one is always written.
 
@@ -102,9 +102,9 @@ impl Debug for RecordFirst {
 pub(super) struct Awaited(Receiver<()>);
 
 impl Awaited {
-    /// Waits until the record stands, or was tried in vain, but not for long: a run does not end with its record.
+    /// Waits until the record is written or has failed, but not for long: a run does not depend on its record.
     pub(super) fn wait(self) {
-        // The other end is let go of: there is nothing to receive.
+        // The other end is dropped: there is nothing to receive.
         let _ = self.0.recv_timeout(PATIENCE);
     }
 }

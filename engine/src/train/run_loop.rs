@@ -1,6 +1,7 @@
 //! The loop of a run: steps, evaluations, checkpoints and commands, in order.
 
 mod compress;
+mod reports;
 mod teach;
 
 use std::{
@@ -13,15 +14,15 @@ use crate::{
     backend::{Backend, Executor},
     bytes::Bytes,
     data::{Feed, Loader, Position, Split},
-    error::{DeviceLost, Error, Result},
+    error::{Error, Result},
     experiment::Experiment,
-    memory::{Phase, probe::uncounted},
+    memory::probe::uncounted,
     plan::{Peak, SoFar},
     step::{PendingStep, Session, schedule::learning_rate},
     train::{
         checkpoint::Progress,
         command::{Inbox, Turn},
-        event::{Event, Feeding, Latest, StepRecord, Summary},
+        event::{Event, Summary},
         fed::{Fed, next},
         keep::SaveReason,
         memory_sampler::MemorySampler,
@@ -257,91 +258,6 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         Ok(())
     }
 
-    /// Sums up how the model was fed so far.
-    fn tell_how_fed(&mut self) {
-        self.summary.data_secs = self.fed.waited.as_secs_f64();
-        self.summary.data_bytes = self.loader.bytes_read();
-        self.summary.batches_ready = self.fed.mean_ready();
-    }
-
-    /// Reports the steps whose numbers have come, and waits for those before the last `ahead`.
-    fn tell<B: Backend>(&mut self, session: &mut Session<B>, ahead: usize) -> Result<()> {
-        while self.pending.len() > ahead || self.pending.front().is_some_and(|queued| queued.pending.is_ready()) {
-            let Some(queued) = self.pending.pop_front() else { break };
-            self.tell_of(session, queued)?;
-        }
-        Ok(())
-    }
-
-    fn tell_of<B: Backend>(&mut self, session: &mut Session<B>, queued: Queued) -> Result<()> {
-        let Queued { step, learning_rate, pending, began, memory } = queued;
-        let output = pending.wait().map_err(|error| match error {
-            Error::DeviceLost(lost) => DeviceLost { place: format!("step {step}"), ..lost }.into(),
-            error => error,
-        })?;
-        // A step that was queued behind another began when that one was done.
-        let now = Instant::now();
-        let secs = now.duration_since(began.max(self.came)).as_secs_f64();
-        self.came = now;
-        self.trained_secs += secs;
-        self.summary.steps = step;
-        self.summary.train_loss = Some(output.loss);
-        self.summary.skipped_steps += u64::from(output.skipped);
-        let (accuracy, _) = self.spec.dataset.score(Split::Train, (output.loss, output.accuracy));
-        self.spec.events.send(Event::Step(StepRecord {
-            step,
-            loss: output.loss,
-            accuracy,
-            learning_rate,
-            gradient_norm: output.gradient_norm,
-            loss_scale: output.loss_scale,
-            skipped: output.skipped,
-            at_secs: self.secs(),
-            secs,
-            live: memory.live,
-            reserved: memory.reserved,
-            process: memory.process,
-        }));
-        if output.skipped {
-            let half = output.loss_scale / 2.0;
-            self.warn(|| format!("step {step}: a gradient overflowed f16, so the update was skipped and the loss scale halved to {half}"));
-        }
-        if output.loss.is_finite() && (output.gradient_norm.is_finite() || output.skipped) {
-            return Ok(());
-        }
-        let batch = next(&mut self.loader, &mut Fed::default())?;
-        Err(Error::NotFinite(uncounted(|| session.not_finite(step, batch))))
-    }
-
-    /// Shows the measured memory of the step, op by op; returns its highest value, the idle level included.
-    fn show_sample<B: Backend>(&self, session: &Session<B>, step: u64) -> Bytes {
-        let mut samples = session.executor().take_samples();
-        let highest = samples.iter().map(|sample| sample.high).max().unwrap_or_default();
-        uncounted(|| {
-            // A long accumulation is predicted by its first micro-batches: the repetitions before the update go.
-            let plan = self.spec.plan;
-            let points = &plan.timeline(plan.pass_of(step)).points;
-            let update = points.iter().position(|p| p.phase == Phase::Optimizer).unwrap_or(points.len());
-            let repeated = samples.len().saturating_sub(points.len());
-            samples.drain(update.min(samples.len())..(update + repeated).min(samples.len()));
-            let idle = self.sampler.idle();
-            let measured_step: Arc<[Bytes]> = samples.iter().map(|sample| sample.high.saturating_sub(idle)).collect();
-            let ways = samples.iter().map(|sample| sample.way).collect();
-            drop(samples);
-            let waiting = self.summary.data_secs / self.trained_secs.max(f64::MIN_POSITIVE);
-            let feeding = Feeding { ready: self.fed.ready, room: self.loader.ready().1, read: self.summary.data_bytes };
-            self.spec.events.set_latest(Latest {
-                run: self.spec.id,
-                measured_step,
-                ways,
-                measured_in_step: step,
-                waiting,
-                feeding,
-            });
-        });
-        highest
-    }
-
     /// Tests the model. Commands are obeyed between batches: so a long test does not delay the end of the run.
     fn evaluate<B: Backend>(&mut self, session: &mut Session<B>, inbox: &mut Inbox<'_>) -> Result<()> {
         let (events, step) = (self.spec.events, self.step);
@@ -420,19 +336,5 @@ impl<'a, 'j> RunLoop<'a, 'j> {
                 best_test_accuracy: self.summary.best_test_accuracy,
             },
         }
-    }
-
-    /// Reports which data could not be read, when it is more than was reported before.
-    fn report_skipped(&mut self) {
-        uncounted(|| {
-            if let Some(skipped) = self.spec.dataset.skipped().filter(|skipped| skipped.count > self.skipped) {
-                self.skipped = skipped.count;
-                self.spec.events.send(Event::Warning(skipped.to_string()));
-            }
-        });
-    }
-
-    fn warn(&self, text: impl FnOnce() -> String) {
-        uncounted(|| self.spec.events.send(Event::Warning(text())));
     }
 }

@@ -3,7 +3,7 @@
 //! Always holds: a run's folder has its last checkpoint, which each later one replaces, and, if that is chosen, the best one
 //! next to it. The steps before a checkpoint are in the record of the run before the checkpoint exists, if a second is enough
 //! to write them: a run that goes on from it after a kill then has no gap. A folder that was removed or moved while the run
-//! trains is made anew.
+//! trains is made again.
 
 use std::{
     path::{Path, PathBuf},
@@ -30,11 +30,11 @@ pub(super) struct Saver<'a> {
     experiment: &'a Experiment,
     /// The experiment as text.
     text: String,
-    /// What else the files say of the data.
+    /// Other facts about the data that the files contain.
     about: Vec<(&'static str, String)>,
     last: PathBuf,
     best: PathBuf,
-    /// The claim on a folder that was made anew.
+    /// The claim on a folder that was made again.
     claim: Option<Claim>,
     /// What records the run.
     record: Option<&'a RecordFirst>,

@@ -150,7 +150,7 @@ impl DatasetCache {
         self.dataset.as_ref().map_or(Bytes::ZERO, |dataset| dataset.meter().now().live)
     }
 
-    /// What of the data of `experiment` is here already.
+    /// The bytes of the data of `experiment` that are here already.
     fn held(&self, experiment: &Experiment) -> Bytes {
         let is_here = |dataset: &&Arc<Dataset>| dataset.is_for(&experiment.whole_data(), &experiment.run);
         self.dataset.as_ref().filter(is_here).map_or(Bytes::ZERO, |dataset| dataset.meter().now().live)
@@ -237,59 +237,28 @@ impl Attempt {
         events: &EventSink,
         inbox: &mut Inbox<'_>,
     ) -> Result<Outcome> {
-        let Self {
-            id, start: Start { experiment, anyway, paused, keep, resume, is_same_run, lacks_end }, summary, ..
-        } = self;
-        keep.make_folder().into_iter().for_each(|words| events.send(Event::Warning(words)));
+        self.start.keep.make_folder().into_iter().for_each(|words| events.send(Event::Warning(words)));
         // Before the checkpoint is read: no other process writes one from here to the end of the run.
-        let _claim = keep.folder.as_ref().map(|folder| checkpoint::prepare(folder.path())).transpose()?;
-        let checkpoint = resume.as_deref().map(Checkpoint::open).transpose()?;
-        if let Some(checkpoint) = &checkpoint {
-            if *is_same_run { checkpoint.is_of_run(experiment) } else { checkpoint.goes_on_as(experiment) }?;
-        }
-        worker.prepare(experiment, events)?;
+        let folder = self.start.keep.folder.as_ref();
+        let _claim = folder.map(|folder| checkpoint::prepare(folder.path())).transpose()?;
+        let checkpoint = self.start.checkpoint()?;
+        worker.prepare(&self.start.experiment, events)?;
         worker.measure_memory(datasets.bytes());
         events.set_machine(worker.machine());
-        // What was found out when the run began stays as it is.
-        let own = checkpoint.as_ref().map(Checkpoint::experiment).transpose()?;
-        let decided = own.as_ref().map_or(Cow::Borrowed(&*experiment), |own| experiment.decided_as(own));
-        let resolved = Resolved::after(datasets.resolved.as_ref(), &decided, worker.machine()).map_err(plan::first)?;
-        datasets.resolved = Some(resolved.clone());
-        if let Some(checkpoint) = &checkpoint {
-            checkpoint.has_work_left(resolved.steps().1, *lacks_end)?;
-        }
-        let resolved = resolved.resuming(checkpoint.as_ref().map(|checkpoint| checkpoint.resumed(*is_same_run)));
-        let plan = Arc::new(plan::predict(&resolved, worker.machine())?);
-        self.plan = Some(Arc::clone(&plan));
-        summary.predicted = plan.peak;
-        (summary.host.predicted, summary.host.predicted_disk) = (plan.host.total(), plan.host.disk);
-        events.set_latest(Latest { run: *id, ..Latest::default() });
-        events.send(Event::Started { run: *id, plan: Arc::clone(&plan) });
-        if *paused {
+        let plan = self.plan(worker.machine(), datasets, checkpoint.as_ref())?;
+        events.set_latest(Latest { run: self.id, ..Latest::default() });
+        events.send(Event::Started { run: self.id, plan: Arc::clone(&plan) });
+        if self.start.paused {
             events.send(Event::Paused(true));
         }
-        let held = datasets.held(experiment);
-        has_room_for_host(&plan, held)?;
-        let to_read = plan.host.total().saturating_sub(held);
-        let line = line(plan.budget, &plan.target, to_read);
-        if !*anyway
-            && plan.load() > line.bytes
-            && let Some(error) = plan::predict::refusal(&plan.resolved.held_to(line.bytes), &plan.machine)?
-        {
-            return Err(BudgetError { limited_by: line.limited_by, ..error }.into());
-        }
+        has_room(&plan, datasets.held(&self.start.experiment), self.start.anyway)?;
         let weights = match &checkpoint {
             // It has weights of its own.
             Some(_) => None,
             None => interop::chosen(&plan.experiment, plan.resolved.info())?,
         };
         weights.iter().flat_map(Fitted::notes).for_each(|note| events.send(Event::Warning(format!("weights: {note}"))));
-        let teacher = interop::teaching(experiment, plan.resolved.teacher(), plan.resolved.info())?;
-        let teacher_checksum = teacher.as_ref().map(Fitted::checksum).transpose()?;
-        teacher.iter().flat_map(Fitted::notes).for_each(|note| events.send(Event::Warning(format!("teacher: {note}"))));
-        if let Some(checkpoint) = &checkpoint {
-            checkpoint.goes_on_under(&experiment.distil, teacher_checksum)?;
-        }
+        let (teacher, teacher_checksum) = self.teacher(&plan, checkpoint.as_ref(), events)?;
         plan.resolved.caution().into_iter().for_each(|caution| events.send(Event::Warning(caution)));
         if let Some(note) = plan.resolved.data().text_facts().and_then(TextFacts::left_out) {
             events.send(Event::Warning(note));
@@ -302,23 +271,88 @@ impl Attempt {
         // With the data in place, the size of the process is known better.
         worker.measure_process();
         events.set_machine(worker.machine());
-        summary.predicted.process = plan::predict::process(&plan.resolved, worker.machine(), plan.peak.reserved);
-        let checkpoint = checkpoint.as_ref();
+        self.summary.predicted.process = plan::predict::process::running(&plan, worker.machine());
         let spec = run::RunSpec {
-            id: *id,
+            id: self.id,
             plan: &plan,
             line,
             dataset,
             events,
-            keep,
-            checkpoint,
+            keep: &self.start.keep,
+            checkpoint: checkpoint.as_ref(),
             weights: Mutex::new(weights),
             teacher: Mutex::new(teacher),
             teacher_checksum,
         };
-        worker.train(&spec, inbox, summary)?;
+        worker.train(&spec, inbox, &mut self.summary)?;
         Ok(Outcome::Finished)
     }
+
+    /// What the run will take. What was found out when a run began that goes on stays as it is.
+    fn plan(
+        &mut self,
+        machine: &Machine,
+        datasets: &mut DatasetCache,
+        checkpoint: Option<&Checkpoint>,
+    ) -> Result<Arc<Plan>> {
+        let Start { experiment, is_same_run, lacks_end, .. } = &self.start;
+        let own = checkpoint.map(Checkpoint::experiment).transpose()?;
+        let decided = own.as_ref().map_or(Cow::Borrowed(experiment), |own| experiment.decided_as(own));
+        let resolved = Resolved::after(datasets.resolved.as_ref(), &decided, machine).map_err(plan::first)?;
+        datasets.resolved = Some(resolved.clone());
+        if let Some(checkpoint) = checkpoint {
+            checkpoint.has_work_left(resolved.steps().1, *lacks_end)?;
+        }
+        let resolved = resolved.resuming(checkpoint.map(|checkpoint| checkpoint.resumed(*is_same_run)));
+        let plan = Arc::new(plan::predict(&resolved, machine)?);
+        self.plan = Some(Arc::clone(&plan));
+        self.summary.predicted = plan.peak;
+        (self.summary.host.predicted, self.summary.host.predicted_disk) = (plan.host.total(), plan.host.disk);
+        Ok(plan)
+    }
+
+    /// The weights of the teacher with their checksum, which are those that a run began with that goes on.
+    fn teacher(
+        &self,
+        plan: &Plan,
+        checkpoint: Option<&Checkpoint>,
+        events: &EventSink,
+    ) -> Result<(Option<Fitted>, Option<u32>)> {
+        let experiment = &self.start.experiment;
+        let teacher = interop::teaching(experiment, plan.resolved.teacher(), plan.resolved.info())?;
+        let checksum = teacher.as_ref().map(Fitted::checksum).transpose()?;
+        teacher.iter().flat_map(Fitted::notes).for_each(|note| events.send(Event::Warning(format!("teacher: {note}"))));
+        if let Some(checkpoint) = checkpoint {
+            checkpoint.goes_on_under(&experiment.distil, checksum)?;
+        }
+        Ok((teacher, checksum))
+    }
+}
+
+impl Start {
+    /// The checkpoint that the run goes on from, if it belongs to the experiment.
+    fn checkpoint(&self) -> Result<Option<Checkpoint>> {
+        let checkpoint = self.resume.as_deref().map(Checkpoint::open).transpose()?;
+        if let Some(checkpoint) = &checkpoint {
+            let is_same = self.is_same_run;
+            if is_same { checkpoint.is_of_run(&self.experiment) } else { checkpoint.goes_on_as(&self.experiment) }?;
+        }
+        Ok(checkpoint)
+    }
+}
+
+/// Refuses a run that the host cannot feed, `held` bytes of whose data are in memory already; and one past the line, unless it
+/// is to begin `anyway`.
+fn has_room(plan: &Plan, held: Bytes, anyway: bool) -> Result<()> {
+    has_room_for_host(plan, held)?;
+    let line = line(plan.budget, &plan.target, plan.host.total().saturating_sub(held));
+    if !anyway
+        && plan.load() > line.bytes
+        && let Some(error) = plan::predict::refusal(&plan.resolved.held_to(line.bytes), &plan.machine)?
+    {
+        return Err(BudgetError { limited_by: line.limited_by, ..error }.into());
+    }
+    Ok(())
 }
 
 /// The nearest changes that fit where a run was refused with `error`.

@@ -133,6 +133,14 @@ struct Row<'a> {
     seed: Option<u64>,
 }
 
+/// The memory that a target has free.
+fn free(target: &Target) -> Figure<Bytes> {
+    match target {
+        Target::Cpu(_) => hardware::list().cpu.available,
+        Target::Gpu(profile) => Ok(profile.capacity),
+    }
+}
+
 impl Verify {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         let trainer = Trainer::new(|| {});
@@ -144,10 +152,7 @@ impl Verify {
             Some(text) => (self.draw(seed, text.path()), Vec::new()),
             None => self.with_data(self.open()?)?,
         };
-        let free = match &target {
-            Target::Cpu(_) => hardware::list().cpu.available,
-            Target::Gpu(profile) => Ok(profile.capacity),
-        };
+        let free = free(&target);
         let provenance = Provenance::now(&self.device);
         let interrupt = Interrupt::listen()?;
         if target.is_gpu() && target::not_trained_on(&self.device).is_none() {
@@ -160,12 +165,7 @@ impl Verify {
             let name = case.name.as_str();
             let plan = self.plan(case, &trainer.machine())?;
             if let Some(reason) = self.too_large(&plan, &free) {
-                if self.json {
-                    out::json(&Skipped { name, predicted: Some(plan.peak), skipped: &reason })?;
-                } else {
-                    table.row(unmeasured(name, &plan));
-                    skipped.push(format!("{name} is planned and not trained: {reason}\n"));
-                }
+                skipped.extend(self.skip(&mut table, name, &plan, &reason)?);
                 continue;
             }
             progress(&format!("{} of {}: {name}", i + 1, cases.len()));
@@ -197,6 +197,21 @@ impl Verify {
             let _ = writeln!(io::stderr(), "{stopped}; what was measured before is above");
             return Ok(interrupt.exit_code());
         }
+        self.verdict(&wrong, seed)
+    }
+
+    /// Reports a run that is planned and not trained: as JSON, or as a row and a line that goes below the table.
+    fn skip(&self, table: &mut Table<8>, name: &str, plan: &Plan, reason: &str) -> anyhow::Result<Option<String>> {
+        if self.json {
+            out::json(&Skipped { name, predicted: Some(plan.peak), skipped: reason })?;
+            return Ok(None);
+        }
+        table.row(unmeasured(name, plan));
+        Ok(Some(format!("{name} is planned and not trained: {reason}\n")))
+    }
+
+    /// How the command ends when the predictions of these runs are wrong.
+    fn verdict(&self, wrong: &[&str], seed: u64) -> anyhow::Result<ExitCode> {
         if wrong.is_empty() {
             return Ok(ExitCode::SUCCESS);
         }

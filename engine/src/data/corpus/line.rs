@@ -51,7 +51,7 @@ struct Message<'a> {
     function_call: Option<IgnoredAny>,
 }
 
-/// What of a message may say something.
+/// The parts of a message that may have text.
 const SAYING: [&str; 3] = ["content", "tool_calls", "function_call"];
 
 impl Wrong {

@@ -39,7 +39,7 @@ pub(super) struct Special {
     pub(super) unknown_end: Option<String>,
     /// What renders conversations.
     pub(super) template: Option<Template>,
-    /// Of what decides how texts end and conversations are rendered.
+    /// The checksum of what decides how texts end and conversations are rendered.
     pub(super) checksum: u32,
 }
 

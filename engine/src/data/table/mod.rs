@@ -9,6 +9,7 @@
 mod column;
 mod dialect;
 mod facts;
+mod filling;
 mod label;
 mod meant;
 mod names;

@@ -1,36 +1,26 @@
 //! A file of comma-separated values, read row by row into columns.
 //!
-//! Its first [`HEAD`] rows say which columns are numbers; then all of it is read once. Refuses what does not go on as it began,
-//! by line and column.
+//! Its first [`HEAD`] rows say which columns are numbers; then all of it is read once.
 
 use std::path::Path;
 
-use csv::ByteRecord;
-
 use super::{
     Choice, Table,
-    column::{self, Categories, Column, ColumnKind, Field, MOST_CATEGORIES},
+    column::{self, Categories, Column, ColumnKind, Field},
     dialect::{self, Dialect},
+    filling::Filling,
     label::{Ends, Label},
     meant,
     names::{label_at, listed, names},
     records::{BOM, LOOK, Rows, head},
     stamp,
 };
-use crate::{
-    bytes::Bytes,
-    error::{Error, MemoryRefused, Problem, Result},
-};
+use crate::error::{Error, Problem, Result};
 
 /// Rows that decide which columns are numbers.
 const HEAD: usize = 1000;
 /// One text among this many values is a slip, and does not make a column of categories.
 const SLIP: usize = 10;
-/// The most bytes of cells.
-const MOST_CELLS: usize = 16 << 30;
-/// The longest part of a field that is quoted in a message.
-const QUOTED: usize = 40;
-
 /// Reads the table at `path`.
 pub(super) fn read(path: &Path, choice: Choice) -> Result<Table> {
     let stamp = stamp(path);
@@ -55,12 +45,12 @@ pub(super) fn read(path: &Path, choice: Choice) -> Result<Table> {
 }
 
 /// What becomes of the columns.
-struct Columns {
-    names: Vec<String>,
-    columns: Vec<Column>,
-    number_like: Vec<(usize, [String; 2])>,
-    label_at: usize,
-    label: Label,
+pub(super) struct Columns {
+    pub(super) names: Vec<String>,
+    pub(super) columns: Vec<Column>,
+    pub(super) number_like: Vec<(usize, [String; 2])>,
+    pub(super) label_at: usize,
+    pub(super) label: Label,
 }
 
 /// What the first rows have in a column.
@@ -74,6 +64,26 @@ struct Head {
 }
 
 impl Head {
+    /// What the first rows have in each of `count` columns.
+    fn of_columns(path: &Path, rows: &mut Rows<'_>, dialect: &mut Dialect, count: usize) -> Result<Vec<Self>> {
+        let mut heads = vec![Self::default(); count];
+        let mut seen = 0;
+        while seen < HEAD && rows.next()? {
+            seen += 1;
+            for (head, bytes) in heads.iter_mut().zip(rows.record.iter()) {
+                match column::field(bytes, dialect.separator != b',', &mut dialect.decimal_comma) {
+                    Field::Missing => {}
+                    Field::Number(_) | Field::Endless => head.numbers += 1,
+                    Field::Text => head.text(bytes),
+                }
+            }
+        }
+        if seen == 0 {
+            return Err(Error::file(path, "it has a line of names and no row below it; add rows"));
+        }
+        Ok(heads)
+    }
+
     /// A text stands in a row.
     fn text(&mut self, bytes: &[u8]) {
         self.texts += 1;
@@ -102,34 +112,8 @@ impl Columns {
                 .map(|(key, list)| listed(key, list, &names));
         let (categorical, leave_out) = (categorical?, leave_out?);
         let label_at = label_at(&choice.label, &names)?;
-        if leave_out.contains(&label_at) {
-            let message = format!("`{}` is the label, which cannot be left out", names[label_at]);
-            return Err(Problem::new(
-                "data.leave_out",
-                message,
-                "take it out of the list, or choose another data.label",
-            )
-            .into());
-        }
-        if let Some(twice) = leave_out.iter().find(|at| categorical.contains(at)) {
-            let message = format!("`{}` is left out, and a column of categories in data.categorical", names[*twice]);
-            return Err(Problem::new("data.leave_out", message, "take it out of one of the lists").into());
-        }
-        let mut heads = vec![Head::default(); names.len()];
-        let mut count = 0;
-        while count < HEAD && rows.next()? {
-            count += 1;
-            for (head, bytes) in heads.iter_mut().zip(rows.record.iter()) {
-                match column::field(bytes, dialect.separator != b',', &mut dialect.decimal_comma) {
-                    Field::Missing => {}
-                    Field::Number(_) | Field::Endless => head.numbers += 1,
-                    Field::Text => head.text(bytes),
-                }
-            }
-        }
-        if count == 0 {
-            return Err(Error::file(path, "it has a line of names and no row below it; add rows"));
-        }
+        apart(&names, label_at, &categorical, &leave_out)?;
+        let heads = Head::of_columns(path, &mut rows, dialect, names.len())?;
         let is_text = |at: usize| {
             let Head { numbers, texts, .. } = heads[at];
             categorical.contains(&at) || texts > 0 && texts * SLIP > numbers
@@ -162,249 +146,16 @@ impl Columns {
     }
 }
 
-/// Columns that are being filled.
-struct Filling<'a> {
-    path: &'a Path,
-    dialect: Dialect,
-    skips: bool,
-    plan: Columns,
-    cells: Vec<f32>,
-    rows: usize,
-    left_out: Option<(usize, String)>,
-}
-
-/// What is wrong with a row: in which column, and how to fix it.
-struct Wrong {
-    column: Option<String>,
-    /// The line, where it is another than the row's.
-    line: Option<u64>,
-    message: String,
-}
-
-impl Wrong {
-    fn of(column: &str, message: String) -> Self {
-        Self { column: Some(column.to_owned()), line: None, message }
+/// Refuses a label that is left out, and a column that is in both lists.
+fn apart(names: &[String], label_at: usize, categorical: &[usize], leave_out: &[usize]) -> Result<()> {
+    if leave_out.contains(&label_at) {
+        let message = format!("`{}` is the label, which cannot be left out", names[label_at]);
+        let mend = "take it out of the list, or choose another data.label";
+        return Err(Problem::new("data.leave_out", message, mend).into());
     }
-
-    /// A number that is farther from the first of its column than 32 bits hold; names the larger one of the two.
-    fn too_far(column: &str, number: f64, (first, line): (f64, u64)) -> Self {
-        let is_first = first.abs() > number.abs();
-        let largest = if is_first { first } else { number };
-        let message = format!(
-            "{largest:e} is too far from the other numbers of its column, which is held in 32 bits: its numbers differ by {:.1e} at \
-             most; fix the field, leave it empty if it is not known, or write the column in another unit",
-            f32::MAX
-        );
-        Self { line: is_first.then_some(line), ..Self::of(column, message) }
+    if let Some(twice) = leave_out.iter().find(|at| categorical.contains(at)) {
+        let message = format!("`{}` is left out, and a column of categories in data.categorical", names[*twice]);
+        return Err(Problem::new("data.leave_out", message, "take it out of one of the lists").into());
     }
-}
-
-impl<'a> Filling<'a> {
-    fn new(path: &'a Path, plan: Columns, dialect: Dialect, skips: bool) -> Self {
-        Self { path, dialect, skips, plan, cells: Vec::new(), rows: 0, left_out: None }
-    }
-
-    /// Makes room for about as many rows as the `bytes` of the file have, `at` of which were read.
-    fn expect(&mut self, at: u64, bytes: u64) -> Result<()> {
-        let rows = (self.rows as f64 * bytes as f64 / at.max(1) as f64 * 1.02) as usize;
-        let more = rows.saturating_sub(self.rows).saturating_mul(self.plan.columns.len());
-        let asked = more.saturating_mul(size_of::<f32>());
-        if asked > MOST_CELLS {
-            let message = format!(
-                "its columns take about {} as numbers, and at most {} are held; leave columns out (data.leave_out)",
-                Bytes(asked as u64),
-                Bytes(MOST_CELLS as u64)
-            );
-            return Err(Error::file(self.path, message));
-        }
-        let refused = |_| MemoryRefused { label: "a table", ..MemoryRefused::of(Bytes(asked as u64)) };
-        Ok(self.cells.try_reserve_exact(more).map_err(refused)?)
-    }
-
-    /// Takes a row.
-    fn row(&mut self, rows: &Rows<'_>) -> Result<()> {
-        if rows.swallows_the_rest() {
-            let message = "a quotation mark is not closed, and all rows after it are in its text; close it, or double it inside a text";
-            return Err(Error::file_at(self.path, format!("line {}", rows.line()), message));
-        }
-        let begin = self.cells.len();
-        let Err(Wrong { column, line, message }) = self.fields(&rows.record, rows.line()) else {
-            self.rows += 1;
-            return if self.rows > u32::MAX as usize {
-                Err(Error::file(self.path, "more rows than can be numbered; take fewer"))
-            } else {
-                Ok(())
-            };
-        };
-        self.forget(begin);
-        let line = line.unwrap_or_else(|| rows.line());
-        let place = match column {
-            Some(name) => format!("line {line}, column `{name}`"),
-            None => format!("line {line}"),
-        };
-        if !self.skips {
-            let message = format!("{message}, or write data.skip_broken = true to leave such rows out");
-            return Err(Error::file_at(self.path, place, message));
-        }
-        let first = || Error::file_at(self.path, place, message).to_string();
-        self.left_out.get_or_insert_with(|| (0, first())).0 += 1;
-        Ok(())
-    }
-
-    /// Takes back the cells of a row from `begin` on.
-    fn forget(&mut self, begin: usize) {
-        for (cell, column) in self.cells.drain(begin..).zip(&mut self.plan.columns) {
-            if let ColumnKind::Category(categories) = &mut column.kind {
-                categories.forget(cell as usize);
-            }
-        }
-    }
-
-    fn fields(&mut self, record: &ByteRecord, line: u64) -> Result<(), Wrong> {
-        let Columns { names, columns, label_at, label, .. } = &mut self.plan;
-        if record.len() != names.len() {
-            let (count, fields) = (record.len(), if record.len() == 1 { "field" } else { "fields" });
-            let message = format!("{count} {fields}, and the first line names {} columns; fix the row", names.len());
-            return Err(Wrong { column: None, line: None, message });
-        }
-        let comma_free = self.dialect.separator != b',';
-        let is_comma = &mut self.dialect.decimal_comma;
-        let of_label = &record[*label_at];
-        let labelled = column::field(of_label, comma_free, is_comma);
-        check_label(&names[*label_at], of_label, labelled, label, self.rows)?;
-        for column in columns.iter_mut() {
-            let bytes = &record[column.at];
-            let cell = match &mut column.kind {
-                ColumnKind::Number { first, line: of_first } => match column::field(bytes, comma_free, is_comma) {
-                    Field::Number(number) => {
-                        if first.is_none() {
-                            (*first, *of_first) = (Some(number), line);
-                        }
-                        let first = first.unwrap_or_default();
-                        match (number - first) as f32 {
-                            cell if cell.is_finite() => cell,
-                            _ => return Err(Wrong::too_far(&column.name, number, (first, *of_first))),
-                        }
-                    }
-                    Field::Missing => f32::NAN,
-                    Field::Endless => return Err(Wrong::of(&column.name, endless(bytes))),
-                    Field::Text => return Err(Wrong::of(&column.name, no_number(&column.name, bytes, self.rows))),
-                },
-                ColumnKind::Category(categories) => {
-                    let number = categories.number(if column::is_missing(bytes) { b"" } else { bytes });
-                    number.ok_or_else(|| Wrong::of(&column.name, too_many(&column.name)))? as f32
-                }
-            };
-            self.cells.push(cell);
-        }
-        match (label, labelled) {
-            (Label::Numbers { values, ends }, Field::Number(value)) => {
-                values.push(value);
-                ends.take(value, line);
-            }
-            (Label::Texts { numbers, categories }, _) => {
-                let number = categories.number(of_label);
-                numbers.push(number.ok_or_else(|| Wrong::of(&names[*label_at], too_many(&names[*label_at])))?);
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn into_table(mut self, stamp: Option<super::Stamp>, choice: Choice, bytes: u64, checksum: u32) -> Result<Table> {
-        if self.rows == 0 {
-            let message = match &self.left_out {
-                Some((count, first)) => format!("all of its {count} rows are broken; the first: {first}"),
-                None => "it has a line of names and no row below it; add rows".to_owned(),
-            };
-            return Err(Error::file(self.path, message));
-        }
-        let width = self.plan.columns.len();
-        for (at, column) in self.plan.columns.iter_mut().enumerate() {
-            column.missing = match &column.kind {
-                ColumnKind::Number { .. } => {
-                    self.cells[at..].iter().step_by(width).filter(|cell| cell.is_nan()).count()
-                }
-                ColumnKind::Category(categories) => categories.missing(),
-            };
-            if column.missing == self.rows {
-                let message = format!(
-                    "is empty in all {} rows; remove it, or write data.leave_out = \"{}\"",
-                    self.rows, column.name
-                );
-                return Err(Error::file_at(self.path, format!("column `{}`", column.name), message));
-            }
-            if let ColumnKind::Category(categories) = &mut column.kind {
-                categories.finish();
-            }
-        }
-        match &mut self.plan.label {
-            Label::Texts { numbers, categories } => {
-                numbers.shrink_to_fit();
-                categories.finish();
-            }
-            Label::Numbers { values, .. } => values.shrink_to_fit(),
-        }
-        let Columns { names, columns, number_like, label_at, label } = self.plan;
-        self.cells.shrink_to_fit();
-        Ok(Table {
-            path: self.path.to_owned(),
-            stamp,
-            choice,
-            bytes,
-            checksum,
-            foreign: None,
-            dialect: self.dialect,
-            names,
-            columns,
-            number_like,
-            label_at,
-            label,
-            cells: self.cells,
-            rows: self.rows,
-            left_out: self.left_out,
-        })
-    }
-}
-
-fn check_label(name: &str, bytes: &[u8], field: Field, label: &Label, rows: usize) -> Result<(), Wrong> {
-    match (label, field) {
-        (_, Field::Missing) => {
-            Err(Wrong::of(name, "the row has no label; give it one, or take the row out".to_owned()))
-        }
-        (Label::Numbers { .. }, Field::Endless) => Err(Wrong::of(name, endless(bytes))),
-        (Label::Numbers { .. }, Field::Text) => Err(Wrong::of(name, no_number(name, bytes, rows))),
-        _ => Ok(()),
-    }
-}
-
-fn endless(bytes: &[u8]) -> String {
-    format!("{} is not finite; write a finite number, or leave the field empty if it is not known", quoted(bytes))
-}
-
-fn no_number(name: &str, bytes: &[u8], rows: usize) -> String {
-    let before = match rows {
-        0 => "the rows after it have numbers".to_owned(),
-        1 => "the row before it has a number".to_owned(),
-        rows => format!("the {rows} rows before it have numbers"),
-    };
-    format!(
-        "{} is not a number, and {before}; fix the field, leave it empty if it is not known, write data.categorical = \
-         \"{name}\" where the column holds categories",
-        quoted(bytes)
-    )
-}
-
-fn too_many(name: &str) -> String {
-    format!(
-        "more than {MOST_CATEGORIES} different texts are too many for categories; leave the column out (data.leave_out = \
-         \"{name}\")"
-    )
-}
-
-/// A field in a message, shortened.
-fn quoted(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes.trim_ascii());
-    let short: String = text.chars().take(QUOTED).flat_map(char::escape_debug).collect();
-    if text.chars().count() > QUOTED { format!("\"{short}…\"") } else { format!("\"{short}\"") }
+    Ok(())
 }

@@ -107,7 +107,7 @@ impl TableRows {
         self.found.table.checksum
     }
 
-    /// What of the division is worth saying.
+    /// Notes about the division.
     pub(in crate::data) fn notes(&self) -> &[String] {
         &self.notes
     }

@@ -62,7 +62,7 @@ impl List {
                 let mend = "write \"host\" or \"streamed\", or data.flip = false, data.crop_padding = 0 and data.color_jitter = 0";
                 self.add("data.placement", message, mend);
             }
-            _ => {}
+            Placement::Streamed | Placement::Host | Placement::Device => {}
         }
     }
 

@@ -71,32 +71,7 @@ impl List {
         self.crop(&e.data, side);
         let before = self.0.len();
         match model.kind {
-            ModelKind::Cnn | ModelKind::Sepcnn => {
-                if model.kernel > side {
-                    self.add(
-                        "model.kernel",
-                        format!("{} is larger than the images, which are {height} x {width}", model.kernel),
-                        match side {
-                            1 | 2 => "write 1, or choose larger images".to_owned(),
-                            _ => format!("write an odd number up to {}", side - usize::from(side.is_multiple_of(2))),
-                        },
-                    );
-                }
-                let most = pools(side) + usize::from(model.kind == ModelKind::Sepcnn);
-                if model.depth > most {
-                    self.add(
-                        "model.depth",
-                        format!(
-                            "each pool halves the image, and {height} x {width} allows {most} blocks, not {}",
-                            model.depth
-                        ),
-                        match most {
-                            0 => "choose larger images".to_owned(),
-                            _ => format!("write {most} or less, or choose larger images"),
-                        },
-                    );
-                }
-            }
+            ModelKind::Cnn | ModelKind::Sepcnn => self.kernels_and_pools(model, height, width),
             ModelKind::Vit | ModelKind::Mixer => self.patches(model, height, width),
             ModelKind::Unet => self.levels(model, height, width),
             ModelKind::Resnet | ModelKind::Mobilenetv1 | ModelKind::Mobilenetv2 => {
@@ -113,13 +88,44 @@ impl List {
         }
         if e.data.kind == DataKind::Spirals && self.0.len() > before {
             self.0.truncate(before);
-            let has_images = |kind: &DataKind| kind.traits().has_pictures && kind.task() == Task::Class;
-            let kinds: Vec<&str> = DataKind::ALL.into_iter().filter(has_images).map(DataKind::key).collect();
+            self.takes_images();
+        }
+    }
+
+    /// A kernel that is larger than the images, and pools that leave nothing of them.
+    fn kernels_and_pools(&mut self, model: &Model, height: usize, width: usize) {
+        let side = height.min(width);
+        if model.kernel > side {
             self.add(
-                "data.kind",
-                "spirals are points and not images, and this model takes images",
-                format!("write model.kind = mlp, which takes points; or data.kind = one of {}", kinds.join(", ")),
+                "model.kernel",
+                format!("{} is larger than the images, which are {height} x {width}", model.kernel),
+                match side {
+                    1 | 2 => "write 1, or choose larger images".to_owned(),
+                    _ => format!("write an odd number up to {}", side - usize::from(side.is_multiple_of(2))),
+                },
             );
         }
+        let most = pools(side) + usize::from(model.kind == ModelKind::Sepcnn);
+        if model.depth > most {
+            self.add(
+                "model.depth",
+                format!("each pool halves the image, and {height} x {width} allows {most} blocks, not {}", model.depth),
+                match most {
+                    0 => "choose larger images".to_owned(),
+                    _ => format!("write {most} or less, or choose larger images"),
+                },
+            );
+        }
+    }
+
+    /// Points are no images, for a model that takes images.
+    fn takes_images(&mut self) {
+        let has_images = |kind: &DataKind| kind.traits().has_pictures && kind.task() == Task::Class;
+        let kinds: Vec<&str> = DataKind::ALL.into_iter().filter(has_images).map(DataKind::key).collect();
+        self.add(
+            "data.kind",
+            "spirals are points and not images, and this model takes images",
+            format!("write model.kind = mlp, which takes points; or data.kind = one of {}", kinds.join(", ")),
+        );
     }
 }

@@ -15,7 +15,7 @@ pub struct Unused<'a> {
     pub key: &'static str,
     /// Where the file gives it, such as `line 3, column 1`.
     pub place: &'a str,
-    /// Who makes no use of it, and who would: a sentence.
+    /// Which kinds do not use it, and which do: a sentence.
     pub words: String,
 }
 
@@ -38,7 +38,7 @@ pub fn unused<'a>(experiment: &Experiment, assignments: impl IntoIterator<Item =
     found.into_iter().map(|setting| without_use(setting, experiment)).collect()
 }
 
-/// Who makes no use of a setting, and who would.
+/// Which kinds do not use a setting, and which do.
 fn without_use(setting: &Setting, e: &Experiment) -> String {
     let of = |change: &dyn Fn(&mut Experiment)| {
         let mut other = e.clone();

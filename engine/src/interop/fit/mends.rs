@@ -11,7 +11,7 @@ use super::{
         names::Naming,
         slots::{Slot, slots},
     },
-    Match,
+    matching::Match,
 };
 use crate::{
     experiment::{
@@ -24,7 +24,7 @@ use crate::{
 const RESNETS: [usize; 4] = [18, 34, 50, 101];
 /// The widths that MobileNetV2 is published with.
 const MULTIPLIERS: [f64; 6] = [0.35, 0.5, 0.75, 1.0, 1.3, 1.4];
-/// What of an experiment decides the extents of its tensors.
+/// The settings of an experiment that decide the extents of its tensors.
 const DECIDES: [&str; 3] = ["model.", "data.length=", "data.side="];
 
 impl Mapped {

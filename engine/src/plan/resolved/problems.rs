@@ -21,12 +21,14 @@ pub(super) fn of_data(error: Error, data: &Data) -> Problem {
         error => {
             let text = error.to_string();
             let is_file = data.kind.traits().path.is_some_and(|path| path.is_file);
-            match text.strip_suffix("; choose another") {
-                Some(message) if is_file => Problem::new("data.path", message, "choose another file"),
-                None if is_file => Problem::new("data.path", text, "or choose another file"),
-                Some(_) | None => {
-                    Problem::new("data.path", text, "choose a folder that holds the files, or another source")
-                }
+            let mend =
+                if is_file { "choose another file" } else { "choose a folder that holds the files, or another source" };
+            match text.rsplit_once("; ") {
+                Some((message, "choose another")) => Problem::new("data.path", message, mend),
+                // It says what to choose.
+                Some((message, own)) if own.starts_with("choose ") => Problem::new("data.path", message, own),
+                Some(_) | None if is_file => Problem::new("data.path", text, format!("or {mend}")),
+                Some(_) | None => Problem::new("data.path", text, mend),
             }
         }
     }
@@ -44,6 +46,16 @@ pub(super) fn of_device(error: Error) -> Problem {
 mod tests {
     use super::*;
     use crate::experiment::DataKind;
+
+    #[test]
+    fn an_error_that_says_what_to_choose_is_not_given_another_mend() {
+        let problem =
+            |kind: DataKind, message: &str| of_data(Error::file("x", message), &Data { kind, ..Data::default() });
+        let pipe = problem(DataKind::Text, "this is a pipe; choose a file, such as a text");
+        assert_eq!((&*pipe.message, &*pipe.mend), ("x: this is a pipe", "choose a file, such as a text"));
+        let gone = problem(DataKind::Idx, "is not there; choose another");
+        assert_eq!((&*gone.message, gone.mend.starts_with("choose a folder")), ("x: is not there", true));
+    }
 
     #[test]
     fn what_is_wrong_with_a_path_is_mended_by_another_of_its_kind() {

@@ -57,7 +57,7 @@ pub fn products(draw: &mut Draw, dtype: DType, w: Window) -> Vec<Case> {
         let signed: Vec<i32> = draw.integers(filters * taps, 254).iter().map(|code| *code as i32 - 127).collect();
         let sums = signed.chunks(taps).map(|row| f64::from(row.iter().sum::<i32>() as u32)).collect();
         let codes = signed.iter().map(|code| f64::from(*code as u8)).collect();
-        // Of a size at which results are about one.
+        // At this size results are about one.
         let scale = 1.0 / (64.0 * 64.0 * (taps as f64).sqrt());
         let scales = draw.numbers(filters).iter().map(|x| f64::from(((x.abs() + 0.25) * scale) as f32)).collect();
         let mut inputs = vec![x, (RANGES[0].iter().map(|end| end * 204.0).collect(), DType::F32)];

@@ -87,7 +87,7 @@ pub fn sum_types(dtype: DType) -> &'static [DType] {
         DType::F64 => &[DType::F64],
         DType::Bf16 => &[DType::Bf16, DType::F32],
         DType::F16 => &[DType::F16, DType::F32],
-        _ => &[DType::F32],
+        DType::F32 | DType::U32 | DType::U8 => &[DType::F32],
     }
 }
 

@@ -49,7 +49,7 @@ pub fn types(dtype: DType) -> Vec<Types> {
             (DType::F32, dtype, None),
             (dtype, DType::F32, None),
         ],
-        _ => vec![(dtype, dtype, None)],
+        DType::F64 | DType::F32 | DType::U32 | DType::U8 => vec![(dtype, dtype, None)],
     }
 }
 

@@ -1,4 +1,4 @@
-//! Whose a run and its folder are: one process's at a time, and no one's once the run is deleted.
+//! Who owns a run and its folder: one process at a time, and none once the run is deleted.
 
 use super::*;
 use crate::{
@@ -45,7 +45,7 @@ fn a_run_that_another_process_takes_over_gets_no_step_twice() {
     assert_eq!((run.steps, run.state), (1, RunState::Running));
 }
 
-/// Who goes on from a checkpoint finds the steps before it, however soon after it the program is killed.
+/// A run that goes on from a checkpoint finds the steps before it, even if the program was killed right after it.
 #[test]
 fn a_checkpoint_waits_for_the_steps_before_it_and_for_nothing_else() {
     use std::time::Duration;

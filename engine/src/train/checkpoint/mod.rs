@@ -23,7 +23,7 @@ pub(super) use self::{
     progress::{Progress, facts},
     write::write,
 };
-use self::{progress::Facts, write::checksum_text};
+use self::{progress::HeaderTexts, write::checksum_text};
 use crate::{
     backend::{Backend, DType, DryRun, Executor, Rates, Shape},
     bytes::Bytes,
@@ -128,8 +128,8 @@ impl Checkpoint {
             let message = "is missing or not a number; the file is damaged: take another checkpoint of the run";
             Error::file_at(&path, format!("header, {name}"), message)
         };
-        let progress = Facts(&header.facts).progress().map_err(missing)?;
-        let counters = Facts(&header.facts).counters().map_err(missing)?;
+        let progress = HeaderTexts(&header.facts).progress().map_err(missing)?;
+        let counters = HeaderTexts(&header.facts).counters().map_err(missing)?;
         let checkpoint = Self { path, file, header, progress, counters };
         checkpoint.adds_up(version == Some(FIRST))?;
         Ok(checkpoint)

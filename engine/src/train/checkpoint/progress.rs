@@ -44,10 +44,10 @@ pub(in crate::train) struct Progress {
 /// What a fact is called that is not in the file, or not as it should be.
 type Missing = &'static str;
 
-/// Texts by name, as a file has them.
-pub(super) struct Facts<'a>(pub(super) &'a HashMap<String, String>);
+/// The texts of a checkpoint's header, by name.
+pub(super) struct HeaderTexts<'a>(pub(super) &'a HashMap<String, String>);
 
-impl Facts<'_> {
+impl HeaderTexts<'_> {
     fn number<T: FromStr>(&self, name: &'static str) -> Result<T, Missing> {
         self.0.get(name).and_then(|text| text.parse().ok()).ok_or(name)
     }
@@ -204,18 +204,18 @@ mod tests {
         let counters = Counters { updates: 5, loss_scale: (65536.0, 199), passes: vec![7, 8], is_thinned: true };
         let facts: HashMap<String, String> =
             progress.facts(&counters).into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
-        assert_eq!(Facts(&facts).progress().as_ref(), Ok(&progress));
-        assert_eq!(Facts(&facts).counters(), Ok(counters));
-        assert_eq!(Facts(&HashMap::new()).progress(), Err("step"));
+        assert_eq!(HeaderTexts(&facts).progress().as_ref(), Ok(&progress));
+        assert_eq!(HeaderTexts(&facts).counters(), Ok(counters));
+        assert_eq!(HeaderTexts(&HashMap::new()).progress(), Err("step"));
         // Earlier versions wrote none.
         let mut earlier = facts.clone();
         earlier.retain(|name, _| !name.starts_with("measured_") && name != "test_loss");
-        let so_far = Facts(&earlier).so_far();
+        let so_far = HeaderTexts(&earlier).so_far();
         assert_eq!(so_far, Ok(SoFar { measured: Peak::default(), test_loss: None, ..progress.so_far }));
         let with = |name: &str, text: &str| {
             let mut facts = facts.clone();
             facts.insert(name.to_owned(), text.to_owned());
-            (Facts(&facts).progress().err(), Facts(&facts).counters().err())
+            (HeaderTexts(&facts).progress().err(), HeaderTexts(&facts).counters().err())
         };
         for text in ["NaN", "-1", "inf", "1e300"] {
             assert_eq!(with("secs", text), (Some("secs"), None), "{text}");

@@ -7,16 +7,20 @@
 //! the data have no tokens for.
 
 mod answers;
+mod evaluation;
 mod known;
 mod one_sample;
+mod reply;
 mod rows;
 mod tried;
 mod writing;
 
-use std::{borrow::Cow, path::Path, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 
 pub use self::{
     answers::{Answer, Answers, Likely, OfClass},
+    evaluation::Evaluation,
+    reply::{Reply, Shown},
     tried::{Took, Tried, WeightsFrom},
     writing::{Sampling, Written},
 };
@@ -30,7 +34,7 @@ pub use crate::autograd::Cached;
 use crate::{
     backend::{Backend, Executor, thread_pool::ThreadPriority},
     bytes::Bytes,
-    data::{Dataset, DatasetInfo, Loader, Picture, Split, TableRow, ValueErrors},
+    data::{Dataset, DatasetInfo, Loader, Split},
     error::{BudgetError, Result},
     experiment::{Data, DataCache, Experiment, Task, weights::known::Known},
     hardware::Machine,
@@ -46,85 +50,6 @@ use crate::{
         worker::{Measured, Use, Worker},
     },
 };
-
-/// What came of a test set.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Evaluation {
-    /// Where the weights came from.
-    pub weights: WeightsFrom,
-    /// What was learned.
-    pub task: Task,
-    /// Mean loss of the labels that count.
-    pub loss: f64,
-    /// Share of them that was answered right; of values the share of the labels' variance that is explained (R²).
-    pub accuracy: f64,
-    /// For values, how far they are from the labels.
-    pub errors: Option<ValueErrors>,
-    /// Samples of the test set.
-    pub samples: usize,
-    /// What was answered, class by class and sample by sample; `None` for sequences and values.
-    pub answers: Option<Answers>,
-    /// What the classes are called; none for sequences and values.
-    pub class_names: Vec<String>,
-    /// A warning if the data are no longer those that the model learned from, or if a part of the model begins with new values.
-    pub caution: Option<String>,
-    /// What it took.
-    pub took: Took,
-}
-
-impl Evaluation {
-    /// The exponential of the mean loss, which is what models of sequences are judged by; `None` for other tasks.
-    pub fn perplexity(&self) -> Option<f64> {
-        (self.task == Task::Next).then(|| self.loss.exp())
-    }
-}
-
-/// What is shown to a model of images.
-#[derive(Debug, Clone)]
-pub enum Shown<'a> {
-    /// A sample of the test set: a picture or a row.
-    Sample(usize),
-    /// A JPEG, PNG or WebP.
-    File(&'a Path),
-    /// Ink from 0 to 255, `[height, width]` of the data.
-    Drawing(&'a [u8]),
-}
-
-/// What a model answered to a picture.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Reply {
-    /// Where the weights came from.
-    pub weights: WeightsFrom,
-    /// The picture as the model saw it; `None` for a row of a table.
-    pub picture: Option<Picture>,
-    /// The row of the table, where it is one.
-    pub row: Option<TableRow>,
-    /// The class that a test sample has; `None` for others, and where the task is another.
-    pub label: Option<u32>,
-    /// The value that was answered, in the label's units; `None` for classes.
-    pub value: Option<f64>,
-    /// The probability of each class; empty for a value; for a mask, the share of the pixels that were answered so.
-    pub shares: Vec<f32>,
-    /// The class of each pixel, `[height * width]`; empty for a class.
-    pub mask: Vec<u32>,
-    /// What the classes are called.
-    pub class_names: Vec<String>,
-    /// A warning if the data are no longer those that the model learned from, or if a part of the model begins with new values.
-    pub caution: Option<String>,
-    /// What it took.
-    pub took: Took,
-}
-
-impl Reply {
-    /// The classes with their shares, largest first.
-    pub fn ranked(&self) -> Vec<Likely> {
-        let all = self.shares.iter().enumerate();
-        let mut ranked: Vec<Likely> =
-            all.map(|(class, share)| Likely { class: class as u32, probability: *share }).collect();
-        ranked.sort_by(|a, b| b.probability.total_cmp(&a.probability));
-        ranked
-    }
-}
 
 /// Tries models, one after another.
 ///
