@@ -9,7 +9,7 @@ use plimsoll_engine::{
     device::profile,
     experiment::{Data, DataKind, Model, ModelKind, PoolPolicy, Precision, Stem, shipped},
     hardware::Machine,
-    memory::allocator::Places,
+    memory::allocator::{Places, Search},
     plan::{Plan, Resolved, predict},
 };
 
@@ -67,11 +67,11 @@ fn places(name: &str, experiment: &Experiment) -> Result<()> {
     let resolved = Resolved::new(&on_card, &machine).map_err(|problems| problems[0].clone())?;
     let (requests, grown) = predict::requests(&resolved, &machine)?;
     let profile = profile::named(CARD).expect("ships");
-    let mut found = Places::of(&requests, &profile.pool);
+    let mut found = Places::of(&requests, &profile.pool, Search::Careful);
     let mut secs = Vec::with_capacity(ROUNDS);
     for _ in 0..ROUNDS {
         let start = Instant::now();
-        found = Places::of(&requests, &profile.pool);
+        found = Places::of(&requests, &profile.pool, Search::Careful);
         secs.push(start.elapsed().as_secs_f64());
     }
     let (middle, least) = median(secs);

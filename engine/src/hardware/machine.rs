@@ -103,7 +103,7 @@ impl Machine {
         }
     }
 
-    /// What the process holds before a run.
+    /// What the process holds before a run and without its data.
     pub fn process_base(&self) -> Bytes {
         self.0.process_base
     }
@@ -220,7 +220,13 @@ impl Machine {
     /// The same machine with the size that this process has now, which must be between runs.
     #[must_use]
     pub fn with_process_measured(&self) -> Self {
-        self.with_process_base(resident())
+        self.with_process_beside(Bytes::ZERO)
+    }
+
+    /// The same machine with the size that this process has now beside `held` bytes of data, which must be between runs.
+    #[must_use]
+    pub fn with_process_beside(&self, held: Bytes) -> Self {
+        self.with_process_base(resident().saturating_sub(held))
     }
 
     /// The same machine with another amount of memory that the system can give; a change of a few percent does not count.

@@ -77,7 +77,7 @@ fn limits() -> Vec<(Bytes, LimitedBy)> {
 }
 
 /// Whether the process has a limit of its own, such as `ulimit -v` sets.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[cfg(target_os = "linux")]
 pub(super) fn has_own_limit() -> bool {
     linux::has_own_limit()
 }
@@ -175,7 +175,6 @@ mod linux {
     }
 
     /// Whether the process has a limit of its own for its address space or its data.
-    #[cfg(target_env = "gnu")]
     pub(super) fn has_own_limit() -> bool {
         [Resource::As, Resource::Data].into_iter().any(|resource| soft_limit(resource).is_some())
     }

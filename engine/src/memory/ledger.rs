@@ -6,6 +6,7 @@
 //! GPU one for which the pool would grow until the process, which is the context and the pool, is past it. What the
 //! screen calls *measured* never comes from here.
 
+mod books;
 mod event_log;
 mod layers;
 mod places;
@@ -21,7 +22,6 @@ use std::{
 
 pub use self::recorder::{LayerUse, Recording};
 use self::{
-    event_log::EventLog,
     layers::Layers,
     record::{Record, UNRECORDED},
     recorder::{Block, Recorder},
@@ -33,11 +33,11 @@ use crate::{
     error::BudgetError,
     layer_path::{self, Scope},
     memory::{
-        Bookkeeping, Category, Phase,
+        Category, Phase,
         allocator::{Allocator, Place},
         bookkeeping::Books,
         host::{LimitedBy, Line},
-        tally::{self, Held},
+        tally,
         timeline::LayerId,
     },
 };
@@ -78,14 +78,15 @@ pub struct Ticket {
 }
 
 impl Ledger {
-    /// An empty account of the processor. It refuses what would cross a `budget`; with `recording`, it records the pass.
+    /// An empty account of the processor, whose tensors are on the heap. It refuses what would cross a `budget`; with
+    /// `recording`, it records the pass.
     pub fn new(budget: Option<Bytes>, recording: bool) -> Self {
         Self::of(Allocator::heap(), Bytes::ZERO, budget, recording)
     }
 
-    /// An empty account of the processor that refuses what would cross `line`.
+    /// An empty account of the processor that refuses what would cross `line`, and gives tensors places in a range.
     pub fn within(line: Line) -> Self {
-        let ledger = Self::new(Some(line.bytes), false);
+        let ledger = Self::of(Allocator::range(), Bytes::ZERO, Some(line.bytes), false);
         ledger.0.limited_by.set(line.limited_by);
         ledger
     }
@@ -117,75 +118,29 @@ impl Ledger {
         }))
     }
 
-    /// An account of the processor that gathers what the engine's structures hold in each phase, for a run inside
-    /// [`tally::counted`].
-    pub fn gathering() -> Self {
-        let ledger = Self::new(None, false);
-        ledger.0.books.set(Books::Gathering(Bookkeeping::default()));
-        ledger
-    }
-
-    /// The same ledger, which logs everything that happens, for [`Ledger::replayed`].
-    pub fn logging() -> Self {
-        let ledger = Self::gathering();
-        ledger.0.record.replace(Record::Log(EventLog::new()));
-        ledger
-    }
-
-    /// The recordings of a [`Ledger::logging`], with the bookkeeping counted; empty for another account.
-    pub fn replayed(&self) -> Vec<Recording> {
-        match (&*self.0.record.borrow(), self.0.books.get()) {
-            (Record::Log(log), Books::Gathering(books)) => log.replayed(&self.0.layers.borrow_mut().shared(), books),
-            _ => Vec::new(),
-        }
-    }
-
-    /// What [`Ledger::gathering`] has gathered.
-    pub fn gathered(&self) -> Bookkeeping {
-        // The present phase is not over yet.
-        self.set_phase(self.phase());
-        match self.0.books.get() {
-            Books::None => Bookkeeping::default(),
-            Books::Gathering(books) | Books::Counted(books) => books,
-        }
-    }
-
-    /// Whether the bookkeeping is counted here, or being gathered.
-    pub fn keeps_books(&self) -> bool {
-        !matches!(self.0.books.get(), Books::None)
-    }
-
-    /// Counts the bookkeeping of the present phase among what is alive, from here on.
-    pub fn keep_books(&self, books: Bookkeeping) {
-        self.0.books.set(Books::Counted(books));
-        self.count_books(Held::default(), books.of(self.phase()));
-    }
-
-    /// Replaces the bookkeeping `before` by `now`. It is allocated already, so this refuses nothing. Where it is past the
-    /// budget, the next allocation is refused.
-    fn count_books(&self, before: Held, now: Held) {
-        if before == now {
-            return;
-        }
-        let account = &*self.0;
-        account.live.set(account.live.get() - before.live + now.live);
-        account.peak.set(account.peak.get().max(account.live.get()));
-        let mut allocator = account.allocator.borrow_mut();
-        allocator.keep_books(before.reserved, now.reserved);
-        let mut record = account.record.borrow_mut();
-        if account.books_block.get() != UNRECORDED {
-            record.died(account.books_block.get());
-        }
-        record.holds(allocator.reserved());
-        let (layer, category) = (LayerId::default(), Category::Context);
-        account.books_block.set(record.born(Block { label: "engine", layer, category, bytes: now.live }));
-    }
-
-    /// Takes the right to `bytes`.
+    /// Takes the right to `bytes` of the heap; on a GPU, of the pool.
     ///
     /// # Errors
     /// Fails when the bytes would cross the budget; the ledger is then as before.
     pub fn take(&self, bytes: u64, category: Category, label: &'static str) -> Result<Ticket, BudgetError> {
+        self.ticket(bytes, category, label, false)
+    }
+
+    /// Takes the right to the `bytes` of a tensor, which has a place if the allocator's model has places.
+    ///
+    /// # Errors
+    /// Fails when the bytes would cross the budget; the ledger is then as before.
+    pub fn place(&self, bytes: u64, category: Category, label: &'static str) -> Result<Ticket, BudgetError> {
+        self.ticket(bytes, category, label, true)
+    }
+
+    fn ticket(
+        &self,
+        bytes: u64,
+        category: Category,
+        label: &'static str,
+        is_placed: bool,
+    ) -> Result<Ticket, BudgetError> {
         let account = &*self.0;
         let mut allocator = account.allocator.borrow_mut();
         let held = allocator.held(bytes);
@@ -203,12 +158,12 @@ impl Ledger {
                 });
             }
         }
-        let place = allocator.take(bytes);
+        let place = allocator.take(bytes, is_placed);
         account.live.set(account.live.get() + held);
         account.peak.set(account.peak.get().max(account.live.get()));
         let mut record = account.record.borrow_mut();
         record.holds(allocator.reserved());
-        let block = record.born(Block { label, layer: account.layer.get(), category, bytes: held });
+        let block = record.born(Block { label, layer: account.layer.get(), category, bytes: held, is_placed });
         Ok(Ticket { ledger: self.clone(), bytes, place, block: Cell::new(block) })
     }
 
@@ -216,7 +171,7 @@ impl Ledger {
     fn would_be(&self, allocator: &Allocator, bytes: u64) -> Bytes {
         match allocator {
             // The bookkeeping of a phase that has begun may be past the budget already.
-            Allocator::Heap(_) => Bytes((self.0.live.get() + bytes).max(self.0.peak.get())),
+            Allocator::Heap(_) | Allocator::Range(_) => Bytes((self.0.live.get() + bytes).max(self.0.peak.get())),
             Allocator::Pool(_) => self.0.context + allocator.reserved_with(bytes),
         }
     }
@@ -364,7 +319,7 @@ impl Ticket {
         self.bytes
     }
 
-    /// Where the allocator's model has put the block; `None` on the heap.
+    /// Where the allocator's model has put the block; `None` if it is the heap's.
     pub fn place(&self) -> Option<Place> {
         self.ledger.0.allocator.borrow().place(self.place)
     }

@@ -4,6 +4,7 @@
 //! from the [`probe`], which counts what the program's allocator handed out and knows nothing of the ledger.
 
 pub mod allocator;
+pub mod arena;
 pub mod ballast;
 pub mod bookkeeping;
 pub mod category;

@@ -13,7 +13,7 @@ use std::{
 
 use crate::{
     bytes::Bytes,
-    memory::{ballast, tally},
+    memory::{arena, ballast, tally},
 };
 
 /// Counts of one engine's threads. Lives as long as the program (a few words).
@@ -31,7 +31,7 @@ pub struct Meter {
 pub struct Reading {
     /// Bytes asked for and not given back.
     pub live: Bytes,
-    /// The bytes the C library holds for them.
+    /// The bytes the C library holds for them, and the length of an arena's part that was used.
     pub reserved: Bytes,
 }
 
@@ -189,14 +189,21 @@ fn count(sign: i64, pointer: *mut u8, size: usize) {
     tally::note(sign, size);
 }
 
+/// Counts `live` more bytes of blocks at places of their own, for which `held` more bytes are held.
+pub(super) fn count_placed(live: i64, held: i64) {
+    if let Ok(Some(meter)) = METER.try_with(Cell::get) {
+        meter.add(live, held);
+    }
+}
+
 /// The result of `ask` for a block of `size` bytes. Where that is null, frees the ballast and asks again.
 fn asked(size: usize, ask: impl Fn() -> *mut u8) -> *mut u8 {
     let pointer = ask();
     if pointer.is_null() && ballast::is_released_for(size) { ask() } else { pointer }
 }
 
-// SAFETY: every call is passed on to `System` unchanged; counting touches only atomics and a const thread-local
-// without a destructor, so it neither allocates nor unwinds.
+// SAFETY: every call is passed on to `System` unchanged, but for blocks in the range of an arena, which come from there and go
+// back there; counting touches only atomics and a const thread-local without a destructor, so it neither allocates nor unwinds.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises are `System`'s.
@@ -213,12 +220,20 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        if arena::has(pointer) {
+            arena::give(pointer, layout.size());
+            return count_placed(-(layout.size() as i64), 0);
+        }
         count(-1, pointer, layout.size());
         // SAFETY: the caller's promises are `System`'s.
         unsafe { System.dealloc(pointer, layout) };
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if arena::has(pointer) {
+            // SAFETY: the caller's promises hold for the new block as they did for the old one.
+            return unsafe { self.moved_out(pointer, layout, size) };
+        }
         count(-1, pointer, layout.size());
         // SAFETY: the caller's promises are `System`'s.
         let moved = asked(size, || unsafe { System.realloc(pointer, layout, size) });
@@ -228,6 +243,25 @@ unsafe impl GlobalAlloc for CountingAllocator {
             count(1, moved, size);
         }
         moved
+    }
+}
+
+impl CountingAllocator {
+    /// A block of the heap with what one of an arena held.
+    ///
+    /// # Safety
+    /// The promises of [`GlobalAlloc::realloc`].
+    unsafe fn moved_out(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the size, rounded up to the alignment, is one by the caller's promise; both blocks are as long as what is
+        // copied, and a new block overlaps with no other.
+        unsafe {
+            let moved = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
+            if !moved.is_null() {
+                moved.copy_from_nonoverlapping(pointer, size.min(layout.size()));
+                self.dealloc(pointer, layout);
+            }
+            moved
+        }
     }
 }
 

@@ -14,7 +14,11 @@ use crate::{
     error::{BudgetError, Error, Result},
     experiment::{Experiment, Placement},
     hardware::Machine,
-    memory::{Bookkeeping, Categories, Ledger, Timeline, allocator::Places, tally},
+    memory::{
+        Bookkeeping, Categories, Ledger, Timeline,
+        allocator::{Places, Search},
+        tally,
+    },
     plan::Resolved,
     step::{Blank, Session, load},
 };
@@ -65,7 +69,8 @@ pub struct Forward {
     pub parameters: u64,
     /// The key-value cache of a text that is written on; none otherwise, and none where the prompt fills all places.
     pub cached: Option<Cached>,
-    /// Where blocks will lie on a GPU, if that was found beforehand and takes no more than growing.
+    /// Where blocks will lie, if that was found beforehand: always on the processor, and on a GPU where it is asked for and
+    /// takes no more than growing.
     pub places: Option<Arc<Places>>,
 }
 
@@ -117,7 +122,9 @@ impl Forward {
             Ok((session, recording, bookkeeping, cached))
         };
         let (session, recording, bookkeeping, cached) = if is_gpu { of_target() } else { tally::counted(of_target) }?;
-        let replayed = session.executor().ledger().replayed().into_iter().next();
+        let ledger = session.executor().ledger();
+        let places = places.or_else(|| ledger.places());
+        let replayed = ledger.replayed(places.as_ref()).into_iter().next();
         let recording = if is_gpu { recording } else { replayed.unwrap_or(recording) };
         Ok(Self {
             target: target.clone(),
@@ -193,7 +200,7 @@ fn found(
     ledger.keep_requests();
     let (session, _) = run(resolved, &experiment, machine, ledger, passes, begun)?;
     let ledger = session.executor().ledger();
-    let (places, grown) = (Places::of(&ledger.take_requests(), &profile.pool), ledger.reserved());
+    let (places, grown) = (Places::of(&ledger.take_requests(), &profile.pool, Search::Careful), ledger.reserved());
     Ok((places.segment() <= grown).then(|| (Arc::new(places), grown)))
 }
 

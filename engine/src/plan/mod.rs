@@ -131,8 +131,8 @@ pub struct Plan {
     pub pruned_step_secs: f64,
     /// Predicted seconds in which a teacher is asked before the first step; zero if there is none.
     pub teach_secs: f64,
-    /// Where the blocks of a run on a GPU will lie, if that was found beforehand
-    /// ([`PoolPolicy::Planned`](crate::device::PoolPolicy::Planned)) and takes no more than growing.
+    /// Where the blocks of a run will lie, if that was found beforehand: on the processor unless the model changes its size, on a
+    /// GPU by [`PoolPolicy::Planned`](crate::device::PoolPolicy::Planned), where it takes no more than growing.
     pub places: Option<Arc<Places>>,
     /// For a kept run, the passes that this program predicts otherwise than was predicted when the run began, and whose
     /// timeline is therefore not the kept one; empty for any other plan.

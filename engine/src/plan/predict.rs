@@ -115,6 +115,8 @@ struct Done<'a> {
     dry: Dry<'a>,
     bookkeeping: Bookkeeping,
     passes: Passes,
+    /// Where its blocks lie on the processor, if that was found.
+    places: Option<Arc<Places>>,
 }
 
 /// Runs the passes dry and records them. On the processor the same run counts the bookkeeping, which is known at its end;
@@ -135,13 +137,16 @@ fn recorded<'a>(resolved: &'a Resolved, machine: &Machine, places: Option<&Arc<P
             passes.whole.steady = Some(dry.take_recording());
         }
         let bookkeeping = dry.session.executor().ledger().gathered();
-        Ok(Done { dry, bookkeeping, passes })
+        Ok(Done { dry, bookkeeping, passes, places: None })
     };
     if resolved.target().is_gpu() {
         return run();
     }
     let mut done = tally::counted(run)?;
-    done.dry.recordings = done.dry.session.executor().ledger().replayed();
+    let ledger = done.dry.session.executor().ledger();
+    done.places = places::are_found(resolved.experiment()).then(|| ledger.places()).flatten();
+    let recordings = ledger.replayed(done.places.as_ref());
+    done.dry.recordings = recordings;
     Ok(done)
 }
 
@@ -165,7 +170,8 @@ fn executor(
     let of_target =
         |is_strict, recording| Ledger::for_target(&target, experiment.gpu.pool, resolved.line(), is_strict, recording);
     let ledger = match (purpose, &target) {
-        (Purpose::Record, Target::Cpu(_)) => Ledger::logging(),
+        (Purpose::Record, Target::Cpu(_)) if places::are_found(experiment) => Ledger::logging(),
+        (Purpose::Record, Target::Cpu(_)) => Ledger::logging_as_placed(),
         (Purpose::Record, Target::Gpu(_)) => of_target(false, true),
         (Purpose::Refuse, _) => of_target(true, false),
         (Purpose::Ask, _) => of_target(false, false),
@@ -288,7 +294,7 @@ pub fn refusal(resolved: &Resolved, machine: &Machine) -> Result<Option<BudgetEr
 }
 
 fn dry_run(resolved: &Resolved, machine: &Machine, places: Option<Arc<Places>>) -> Result<Plan> {
-    let Done { mut dry, bookkeeping, passes: of_run } = recorded(resolved, machine, places.as_ref())?;
+    let Done { mut dry, bookkeeping, passes: of_run, places: on_cpu } = recorded(resolved, machine, places.as_ref())?;
     let (steps_per_epoch, total_steps) = resolved.steps();
     // The most that the pool held in any pass of the run.
     let reserved =
@@ -326,7 +332,7 @@ fn dry_run(resolved: &Resolved, machine: &Machine, places: Option<Arc<Places>>) 
         pruned_step_secs: of_run.thinned.as_ref().map_or(0.0, |(_, thinned)| thinned.step_secs),
         teach_secs: dry.asked.map_or(0.0, |asked| asked.secs),
         thinned_after: resolved.thinned_after(),
-        places,
+        places: places.or(on_cpu),
         planned_anew: Vec::new(),
         plan_secs: 0.0,
         teach,

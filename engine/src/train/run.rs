@@ -77,7 +77,8 @@ pub(super) fn on_cpu(
         let mut run = RunLoop::new(spec, loader, sampler, summary);
         let ledger = Ledger::within(spec.line);
         ledger.keep_books(spec.plan.bookkeeping);
-        let executor = Executor::new(Cpu::new(pool.count()), ledger);
+        ledger.follow(spec.plan.places.as_ref());
+        let executor = Executor::new(Cpu::in_arena(pool.count(), spec.plan.peak.reserved), ledger);
         let result = run.run(executor, inbox);
         let sampler = run.into_sampler();
         uncounted(|| drop(sampler));

@@ -268,8 +268,9 @@ impl Attempt {
             checkpoint.goes_on_with(&dataset, plan.experiment.batch.effective())?;
         }
         let line = self::line(plan.budget, &plan.target, plan.host.total().saturating_sub(dataset.meter().now().live));
-        // With the data in place, the size of the process is known better.
-        worker.measure_process();
+        // With the data in place, and without what the plan took of the heap, the size of the process is known better.
+        heap::give_back();
+        worker.measure_process(dataset.meter().now().live);
         events.set_machine(worker.machine());
         self.summary.predicted.process = plan::predict::process::running(&plan, worker.machine());
         let spec = run::RunSpec {

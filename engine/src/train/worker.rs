@@ -97,9 +97,9 @@ impl Worker {
         self.machine = machine;
     }
 
-    /// Measures the size of the process before a run, when only its data are loaded.
-    pub(super) fn measure_process(&mut self) {
-        self.machine = self.machine.with_process_measured();
+    /// Measures the size of the process before a run, when only its data are loaded, of `held` bytes.
+    pub(super) fn measure_process(&mut self, held: Bytes) {
+        self.machine = self.machine.with_process_beside(held);
     }
 
     /// Measures what the system can give between runs; the last run left `held` bytes of data in place.
@@ -263,8 +263,9 @@ impl Worker {
         let result = pool.run(|| {
             let ledger = Ledger::within(line);
             ledger.keep_books(forward.bookkeeping);
+            ledger.follow(forward.places.as_ref());
             // The error leaves this thread: what goes is a copy that its meter does not count.
-            let executor = Executor::new(Cpu::new(pool.count()), ledger);
+            let executor = Executor::new(Cpu::in_arena(pool.count(), forward.reserved), ledger);
             work.run(executor).map_err(|error| uncounted(|| error.clone()))
         });
         let live = meter.peak().live.saturating_sub(idle.live);

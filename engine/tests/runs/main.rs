@@ -13,6 +13,7 @@ mod placement;
 mod pruning;
 mod quantising;
 mod resume;
+mod steady;
 mod training;
 mod trying;
 mod weights;

@@ -4,8 +4,8 @@
 //! the number and the sizes of operands once, and the families rely on it. Refuses what no kernel supports with
 //! [`Error::Kernel`].
 //!
-//! Owns nothing but the number of threads it runs on. Elements live in candle's [`CpuStorage`]; a kernel borrows them
-//! as slices. A new buffer holds arbitrary values. The caller that allocates it launches a kernel that writes all of it
+//! Owns the number of threads it runs on, and the [`Arena`] that the tensors of a run lie in. Elements live in candle's
+//! [`CpuStorage`]; a kernel borrows them as slices. A new buffer holds arbitrary values. The caller that allocates it launches a kernel that writes all of it
 //! before another kernel reads it. [`Cpu::read`](Backend::read) of an unwritten tensor is a bug of the caller.
 
 mod activation;
@@ -49,19 +49,39 @@ use crate::{
     bytes::Bytes,
     device::{Processor, Target},
     error::{Error, MemoryRefused, Result},
-    memory::allocator::Place,
+    memory::{allocator::Place, arena::Arena},
 };
 
 /// Kernels on the CPU, parallel over the rayon pool they are called in.
 #[derive(Debug)]
 pub struct Cpu {
     target: Target,
+    arena: Option<Arena>,
 }
 
 impl Cpu {
     /// A backend whose kernels run on `threads` threads of the surrounding rayon pool.
     pub fn new(threads: usize) -> Self {
-        Self { target: Target::Cpu(Processor::with_threads(threads)) }
+        Self { target: Target::Cpu(Processor::with_threads(threads)), arena: None }
+    }
+
+    /// The same backend for a run whose ledger gives tensors places, `expected` bytes of them: they lie in an arena, if there
+    /// is one.
+    pub fn in_arena(threads: usize, expected: Bytes) -> Self {
+        Self { arena: Arena::new(expected), ..Self::new(threads) }
+    }
+
+    /// A vector of `elements` with arbitrary values, at `place` if there is an arena.
+    fn placed<T: Plain>(&self, elements: usize, place: Option<Place>) -> Result<Vec<T>> {
+        let (Some(arena), Some(place), 1..) = (&self.arena, place, elements) else { return unwritten(elements) };
+        let Some(pointer) = arena.put(place, elements * size_of::<T>())? else { return unwritten(elements) };
+        let pointer = pointer.cast::<T>().as_ptr();
+        // SAFETY: the arena is part of the program's allocator, which takes the block back by its address; it is of this size,
+        // aligned to more than any element asks for, and nobody else's. Its elements are values once they are taken as they are.
+        unsafe {
+            scratch::take_as_it_is(pointer, elements);
+            Ok(Vec::from_raw_parts(pointer, elements, elements))
+        }
     }
 }
 
@@ -84,14 +104,14 @@ impl Tensor<Cpu> {
 impl Backend for Cpu {
     type Storage = CpuStorage;
 
-    fn allocate(&self, elements: usize, dtype: DType, _: Option<Place>) -> Result<CpuStorage> {
+    fn allocate(&self, elements: usize, dtype: DType, place: Option<Place>) -> Result<CpuStorage> {
         Ok(match dtype {
-            DType::F64 => CpuStorage::F64(unwritten(elements)?),
-            DType::F32 => CpuStorage::F32(unwritten(elements)?),
-            DType::Bf16 => CpuStorage::BF16(unwritten(elements)?),
-            DType::F16 => CpuStorage::F16(unwritten(elements)?),
-            DType::U32 => CpuStorage::U32(unwritten(elements)?),
-            DType::U8 => CpuStorage::U8(unwritten(elements)?),
+            DType::F64 => CpuStorage::F64(self.placed(elements, place)?),
+            DType::F32 => CpuStorage::F32(self.placed(elements, place)?),
+            DType::Bf16 => CpuStorage::BF16(self.placed(elements, place)?),
+            DType::F16 => CpuStorage::F16(self.placed(elements, place)?),
+            DType::U32 => CpuStorage::U32(self.placed(elements, place)?),
+            DType::U8 => CpuStorage::U8(self.placed(elements, place)?),
         })
     }
 

@@ -14,9 +14,9 @@ pub(in crate::memory) fn reserved(bytes: u64) -> u64 {
     }
 }
 
-/// What a process grows by while blocks of `reserved` bytes at the most come and go: the blocks, the holes between them,
-/// the timelines of the plan, and code and stacks that are touched for the first time. An estimate, and a bound of what was
-/// seen (`plimsoll verify --drawn`: 52 MiB more than 259 MiB, and 11 MiB more than 4 MiB).
+/// What a process grows by while blocks of the heap of `reserved` bytes at the most come and go: the blocks, the holes between
+/// them, the timelines of the plan, and code and stacks that are touched for the first time. An estimate, and a bound of what
+/// was seen (`plimsoll verify --drawn`, when tensors lay on the heap: 52 MiB more than 259 MiB, and 11 MiB more than 4 MiB).
 pub fn grows(reserved: u64) -> u64 {
     reserved + reserved / 4 + GROWS_BY
 }

@@ -1,27 +1,39 @@
 //! What an allocator holds for what is alive: the only place that models one.
 //!
-//! [`Allocator`] follows every block: on the processor each is rounded for itself, on a GPU a [`pool::Pool`] finds a place
-//! for it and grows. Always holds: what is *reserved* is at least what is *used*. The heap's model is checked against a
-//! measurement (the probe's own sum of usable sizes) in `engine/tests`, the pool's against the driver's counters where
-//! there is a GPU. Refuses nothing: the ledger decides whether a pool may grow.
+//! [`Allocator`] follows every block: a [`pool::Pool`] finds a place for it and grows, on the processor as on a GPU; on the
+//! heap each is rounded for itself. Always holds: what is *reserved* is at least what is *used*. The models are checked against
+//! measurements in `engine/tests`: the probe's own sum of usable sizes and of the range's length, and the driver's counters
+//! where there is a GPU. Refuses nothing: the ledger decides whether a pool may grow.
 
 pub mod heap;
 pub mod places;
 pub mod pool;
+pub(in crate::memory) mod range;
 
 use crate::{
     bytes::Bytes,
     device::{PoolPolicy, Profile, Target},
-    memory::allocator::pool::{NOWHERE, Pool},
+    memory::allocator::{
+        pool::{NOWHERE, Pool},
+        range::Range,
+    },
 };
-pub use places::{Places, Requests};
+pub use places::{Places, Requests, Search};
 pub use pool::Place;
+
+/// What a process grows by in a run on the processor whose allocator comes to hold `reserved` bytes.
+pub fn process_grows(reserved: Bytes) -> Bytes {
+    // Elsewhere there is no range, and tensors lie on the heap.
+    Bytes(if cfg!(target_os = "linux") { range::grows(reserved.0) } else { heap::grows(reserved.0) })
+}
 
 /// A model of an allocator, and what it holds.
 #[derive(Debug)]
 pub enum Allocator {
     /// The C library's heap, with the bytes it holds.
     Heap(u64),
+    /// A range of the processor's addresses, and the heap beside it.
+    Range(Range),
     /// A driver's memory pool.
     Pool(Box<Pool>),
 }
@@ -30,6 +42,11 @@ impl Allocator {
     /// The allocator of the C library's heap.
     pub const fn heap() -> Self {
         Self::Heap(0)
+    }
+
+    /// The allocator of a run on the processor.
+    pub fn range() -> Self {
+        Self::Range(Range::new())
     }
 
     /// The pool of a GPU in a process that may take `budget`: the context takes its part first.
@@ -48,7 +65,7 @@ impl Allocator {
     /// The bytes of a block of `bytes` that count as used.
     pub(super) fn held(&self, bytes: u64) -> u64 {
         match self {
-            Self::Heap(_) => bytes,
+            Self::Heap(_) | Self::Range(_) => bytes,
             Self::Pool(pool) => pool.rounded(bytes),
         }
     }
@@ -57,6 +74,7 @@ impl Allocator {
     pub fn reserved(&self) -> Bytes {
         match self {
             Self::Heap(reserved) => Bytes(*reserved),
+            Self::Range(range) => range.reserved(),
             Self::Pool(pool) => pool.reserved(),
         }
     }
@@ -65,17 +83,20 @@ impl Allocator {
     pub(super) fn reserved_with(&self, bytes: u64) -> Bytes {
         match self {
             Self::Heap(reserved) => Bytes(reserved + heap::reserved(bytes)),
+            Self::Range(range) => range.reserved() + range.pool().growth(bytes),
             Self::Pool(pool) => pool.reserved() + pool.growth(bytes),
         }
     }
 
-    /// Places a block, and returns the number of its place.
-    pub(super) fn take(&mut self, bytes: u64) -> u32 {
+    /// Takes a block, and returns the number of its place. One that is not `is_placed` is the heap's on the processor.
+    pub(super) fn take(&mut self, bytes: u64, is_placed: bool) -> u32 {
         match self {
             Self::Heap(reserved) => {
                 *reserved += heap::reserved(bytes);
                 NOWHERE
             }
+            Self::Range(range) if is_placed => range.take(bytes),
+            Self::Range(range) => range.take_elsewhere(bytes),
             Self::Pool(pool) => pool.take(bytes),
         }
     }
@@ -84,6 +105,7 @@ impl Allocator {
     pub(super) fn place(&self, number: u32) -> Option<Place> {
         match self {
             Self::Heap(_) => None,
+            Self::Range(range) => range.pool().place(number),
             Self::Pool(pool) => pool.place(number),
         }
     }
@@ -92,14 +114,17 @@ impl Allocator {
     pub(super) fn give(&mut self, place: u32, bytes: u64) {
         match self {
             Self::Heap(reserved) => *reserved -= heap::reserved(bytes),
+            Self::Range(range) => range.give(place, bytes),
             Self::Pool(pool) => pool.give(place),
         }
     }
 
     /// Replaces the bookkeeping's `before` bytes of the heap with `now` bytes. A pool has no bookkeeping.
     pub(super) fn keep_books(&mut self, before: u64, now: u64) {
-        if let Self::Heap(reserved) = self {
-            *reserved = *reserved - before + now;
+        match self {
+            Self::Heap(reserved) => *reserved = *reserved - before + now,
+            Self::Range(range) => range.keep_books(before, now),
+            Self::Pool(_) => {}
         }
     }
 
@@ -107,6 +132,7 @@ impl Allocator {
     pub(super) fn fingerprint(&self) -> u64 {
         match self {
             Self::Heap(_) => 0,
+            Self::Range(range) => range.pool().fingerprint(),
             Self::Pool(pool) => pool.fingerprint(),
         }
     }
@@ -115,6 +141,7 @@ impl Allocator {
     pub(super) fn pool_mut(&mut self) -> Option<&mut Pool> {
         match self {
             Self::Heap(_) => None,
+            Self::Range(range) => Some(range.pool_mut()),
             Self::Pool(pool) => Some(pool),
         }
     }

@@ -14,7 +14,7 @@ use std::{collections::HashMap, sync::Arc};
 
 pub use self::requests::Requests;
 use self::{
-    packing::{Life, most_alive, pack},
+    packing::{EFFORT, Life, most_alive, pack},
     requests::{Block, End, Pass},
 };
 use crate::{bytes::Bytes, device::profile::PoolProfile, memory::Part};
@@ -43,12 +43,36 @@ struct Advised {
 /// What takes turns: its bytes, and its number among the blocks of as many bytes in its part.
 type Turn = (u64, usize);
 
-/// The extent may be above the most bytes alive by one part in this many without another attempt.
-const CLOSE: u64 = 500;
+/// How far places are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Search {
+    /// A card has no more memory than it has: a few milliseconds are worth a percent.
+    Careful,
+    /// The processor's memory is no budget's, and many plans are made for a search.
+    Quick,
+}
+
+impl Search {
+    /// The extent may be above the most bytes alive by one part in this many without another attempt.
+    fn close(self) -> u64 {
+        match self {
+            Self::Careful => 500,
+            Self::Quick => 50,
+        }
+    }
+
+    /// Spans that attempts may look at.
+    fn effort(self) -> u64 {
+        match self {
+            Self::Careful => EFFORT,
+            Self::Quick => EFFORT / 20,
+        }
+    }
+}
 
 impl Places {
     /// The best places that were found for these requests, in a segment of a pool with this `profile`.
-    pub fn of(requests: &Requests, profile: &PoolProfile) -> Self {
+    pub fn of(requests: &Requests, profile: &PoolProfile, search: Search) -> Self {
         let mut bottom = 0;
         let turns = taking_turns(requests, &mut bottom);
         let mut advised: Vec<Vec<Advised>> = Vec::new();
@@ -60,10 +84,10 @@ impl Places {
         }
         // Only the pass that comes to most decides, and what is a little above it costs little.
         let most = others.iter().map(|(_, lives)| most_alive(lives)).max().unwrap_or(0);
-        let enough = most + (bottom + most) / CLOSE;
+        let enough = most + (bottom + most) / search.close();
         let mut extent = bottom;
         for ((indices, lives), advised) in others.iter().zip(&mut advised) {
-            let packed = pack(lives, enough);
+            let packed = pack(lives, enough, search.effort());
             extent = extent.max(bottom + packed.extent);
             for (index, start) in indices.iter().zip(&packed.starts) {
                 advised[*index].starts = [bottom + start; 2];

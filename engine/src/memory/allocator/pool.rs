@@ -3,8 +3,9 @@
 //! Owns the places of blocks, which the run on the GPU puts there: a segment is one block in the driver's pool. A block is
 //! rounded up to the granule and put into the smallest hole that holds it (of holes as large, the one at the lowest place);
 //! where there is none, the pool grows by a segment for it: the profile's least one, or the block rounded up to whole pages
-//! where that is more. Adjacent holes become one; segments never do. A pool whose places were found beforehand takes one
-//! segment for all of them, and puts a block where its [`Guide`] says while that is a hole. Always holds: blocks do not
+//! where that is more. Adjacent holes become one; segments never do. A pool that is a [range](Pool::range) has one segment,
+//! which grows at its end by whole pages. A pool whose places were found beforehand takes one segment for all of them, and puts
+//! a block where its [`Guide`] says while that is a hole. Always holds: blocks do not
 //! overlap, `used` is the sum of the rounded blocks, `reserved` is the sum of the segments and at least `used`, and the same
 //! requests are put at the same places. Refuses nothing: [`Pool::growth`] says beforehand what a block would cost.
 //!
@@ -35,6 +36,8 @@ use crate::{
 pub struct Pool {
     profile: PoolProfile,
     policy: PoolPolicy,
+    /// Whether its one segment grows, in place of others that come.
+    is_range: bool,
     /// The segments by number; numbers are not used again.
     segments: BTreeMap<u32, Segment>,
     /// Every hole: its bytes, its segment, where it starts.
@@ -81,6 +84,7 @@ impl Pool {
         let mut pool = Self {
             profile,
             policy,
+            is_range: false,
             segments: BTreeMap::new(),
             holes: BTreeSet::new(),
             next: 0,
@@ -96,6 +100,12 @@ impl Pool {
             pool.grow(whole);
         }
         pool
+    }
+
+    /// An empty pool of one segment that grows at its end: a range of addresses, of which memory comes to lie under as much as
+    /// was ever used.
+    pub fn range(profile: PoolProfile) -> Self {
+        Self { is_range: true, ..Self::new(profile, PoolPolicy::Grow, Bytes::ZERO) }
     }
 
     /// Puts blocks at these places, where they are free, from the next part on. The first block takes a segment for all.
@@ -139,7 +149,12 @@ impl Pool {
         let bytes = self.rounded(bytes);
         let planned = self.not_yet_taken();
         let is_held = bytes <= planned || self.holes.range((bytes, 0, 0)..).next().is_some();
-        Bytes(planned + if is_held { 0 } else { self.profile.segment_for(bytes) })
+        let more = match is_held {
+            true => 0,
+            false if self.is_range => self.longer(bytes) - self.reserved,
+            false => self.profile.segment_for(bytes),
+        };
+        Bytes(planned + more)
     }
 
     /// The segment of planned places, until it is there.
@@ -161,7 +176,10 @@ impl Pool {
     /// The smallest hole that holds a block of `bytes`, in a new segment if there is none.
     fn smallest(&mut self, bytes: u64) -> (u64, u32, u64) {
         let found = self.holes.range((bytes, 0, 0)..).next().copied();
-        found.unwrap_or_else(|| self.grow(self.profile.segment_for(bytes)))
+        found.unwrap_or_else(|| match self.is_range {
+            true => self.lengthen(bytes),
+            false => self.grow(self.profile.segment_for(bytes)),
+        })
     }
 
     /// Places a block, and returns the number of its place.
@@ -264,6 +282,33 @@ impl Pool {
         self.reserved += bytes;
         self.open(number, 0, bytes);
         (bytes, number, 0)
+    }
+
+    /// The hole at the end of the range, with its bytes.
+    fn last_hole(&self) -> Option<(u64, u64)> {
+        let (at, bytes) = self.segments.get(&0)?.holes.last_key_value()?;
+        (at + bytes == self.reserved).then_some((*at, *bytes))
+    }
+
+    /// The length of the range once it has a hole of `bytes` at its end.
+    fn longer(&self, bytes: u64) -> u64 {
+        let start = self.last_hole().map_or(self.reserved, |(at, _)| at);
+        (start + bytes).next_multiple_of(self.profile.page.0.max(1))
+    }
+
+    /// Lengthens the range until the hole at its end holds `bytes`: the hole's bytes, the range's number, the hole's start.
+    fn lengthen(&mut self, bytes: u64) -> (u64, u32, u64) {
+        let length = self.longer(bytes);
+        let last = self.last_hole();
+        let start = last.map_or(self.reserved, |(at, _)| at);
+        if let Some((at, room)) = last {
+            self.close(0, at, room);
+        }
+        self.next = 1;
+        self.segments.entry(0).or_insert_with(|| Segment { bytes: 0, holes: BTreeMap::new() }).bytes = length;
+        self.reserved = length;
+        self.open(0, start, length - start);
+        (length - start, 0, start)
     }
 
     fn open(&mut self, segment: u32, start: u64, bytes: u64) {

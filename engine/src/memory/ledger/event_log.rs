@@ -7,8 +7,17 @@
 
 use std::{ptr, sync::Arc};
 
-use super::{Ledger, Recording, recorder::Block, repetition::Repeated};
-use crate::memory::{Bookkeeping, Category, Phase, tally, timeline::LayerId};
+use super::{Ledger, Recording, Ticket, recorder::Block, repetition::Repeated};
+use crate::{
+    bytes::Bytes,
+    error::BudgetError,
+    memory::{
+        Bookkeeping, Category, Part, Phase,
+        allocator::{Allocator, Places, Requests, Search, range},
+        tally,
+        timeline::LayerId,
+    },
+};
 
 /// Everything that changes a recording, in order. Blocks have a number while they are alive.
 #[derive(Debug, Clone, Copy)]
@@ -20,11 +29,20 @@ enum Entry {
         name: Name,
         category: Category,
     },
+    /// The same of a block without a place.
+    Booked {
+        bytes: u64,
+        layer: LayerId,
+        name: Name,
+        category: Category,
+    },
     Died(u32),
     Renamed(u32, Name),
     Ran(Name, LayerId),
     /// A micro-batch begins, after some that were left out.
     MicroBatch(Repeated),
+    /// A part of the run begins, by its index among those that were entered.
+    Part(u32),
     /// A recording ends, and the next one begins.
     Taken,
 }
@@ -62,6 +80,7 @@ const SLOTS: usize = 256;
 #[derive(Debug)]
 pub(super) struct EventLog {
     entries: Vec<Entry>,
+    parts: Vec<Part>,
     numbers: Numbers,
     names: Vec<&'static str>,
     slots: [Name; SLOTS],
@@ -71,7 +90,8 @@ impl EventLog {
     /// An empty one.
     pub(super) fn new() -> Box<Self> {
         let slots = [Name::default(); SLOTS];
-        let empty = Self { entries: Vec::new(), numbers: Numbers::default(), names: Vec::new(), slots };
+        let numbers = Numbers::default();
+        let empty = Self { entries: Vec::new(), parts: Vec::new(), numbers, names: Vec::new(), slots };
         tally::suspended(|| Box::new(empty))
     }
 
@@ -100,9 +120,12 @@ impl EventLog {
     }
 
     /// A block came; its number.
-    pub(super) fn born(&mut self, Block { label, layer, category, bytes }: Block) -> u32 {
+    pub(super) fn born(&mut self, Block { label, layer, category, bytes, is_placed }: Block) -> u32 {
         let name = self.name(label);
-        self.add(Entry::Born { bytes, layer, name, category });
+        self.add(match is_placed {
+            true => Entry::Born { bytes, layer, name, category },
+            false => Entry::Booked { bytes, layer, name, category },
+        });
         self.numbers.take()
     }
 
@@ -129,27 +152,65 @@ impl EventLog {
         self.add(Entry::MicroBatch(left_out));
     }
 
+    /// A part of the run begins.
+    pub(super) fn enter(&mut self, part: Part) {
+        let index = self.parts.len() as u32;
+        tally::suspended(|| self.parts.push(part));
+        self.add(Entry::Part(index));
+    }
+
     /// A recording is taken.
     pub(super) fn taken(&mut self) {
         self.add(Entry::Taken);
     }
 
-    /// The recordings that were taken, of a run whose bookkeeping was `books`; `layers` are the paths of all layers.
-    pub(super) fn replayed(&self, layers: &Arc<[String]>, books: Bookkeeping) -> Vec<Recording> {
-        let ledger = Ledger::new(None, true);
+    /// Places for the blocks that have some.
+    pub(super) fn places(&self) -> Places {
+        let (mut numbers, mut requests) = (Numbers::default(), Requests::default());
+        for entry in &self.entries {
+            match *entry {
+                Entry::Part(index) => requests.enter(self.parts[index as usize]),
+                Entry::Born { bytes, .. } => requests.born(numbers.take(), range::rounded(bytes)),
+                Entry::Booked { .. } => drop(numbers.take()),
+                Entry::Died(number) => {
+                    requests.died(number);
+                    numbers.give(number);
+                }
+                Entry::Phase(_) | Entry::Renamed(..) | Entry::Ran(..) | Entry::MicroBatch(_) | Entry::Taken => {}
+            }
+        }
+        Places::of(&requests, &range::PROFILE, Search::Quick)
+    }
+
+    /// The recordings that were taken, of a run whose bookkeeping was `books` and whose blocks lie at `places`, if these were
+    /// found; `layers` are the paths of all layers.
+    pub(super) fn replayed(
+        &self,
+        layers: &Arc<[String]>,
+        books: Bookkeeping,
+        places: Option<&Arc<Places>>,
+    ) -> Vec<Recording> {
+        let ledger = Ledger::of(Allocator::range(), Bytes::ZERO, None, true);
+        ledger.follow(places);
         ledger.keep_books(books);
         let name = |name: Name| self.names[usize::from(name.0)];
         let (mut numbers, mut tickets, mut recordings) = (Numbers::default(), Vec::new(), Vec::new());
+        let born = |numbers: &mut Numbers, tickets: &mut Vec<Option<Ticket>>, ticket: Result<Ticket, BudgetError>| {
+            let number = numbers.take() as usize;
+            tickets.resize_with(tickets.len().max(number + 1), || None);
+            // Without a budget, nothing is refused.
+            tickets[number] = ticket.ok();
+        };
         for entry in &self.entries {
             match *entry {
                 Entry::Phase(phase) => drop(ledger.set_phase(phase)),
                 Entry::Born { bytes, layer, name: label, category } => {
                     ledger.set_layer(layer);
-                    // Without a budget, nothing is refused.
-                    let ticket = ledger.take(bytes, category, name(label)).ok();
-                    let number = numbers.take() as usize;
-                    tickets.resize_with(tickets.len().max(number + 1), || None);
-                    tickets[number] = ticket;
+                    born(&mut numbers, &mut tickets, ledger.place(bytes, category, name(label)));
+                }
+                Entry::Booked { bytes, layer, name: label, category } => {
+                    ledger.set_layer(layer);
+                    born(&mut numbers, &mut tickets, ledger.take(bytes, category, name(label)));
                 }
                 Entry::Died(number) => {
                     tickets[number as usize] = None;
@@ -162,6 +223,7 @@ impl EventLog {
                     ledger.set_layer(layer);
                     ledger.ran(name(op));
                 }
+                Entry::Part(index) => ledger.enter(self.parts[index as usize]),
                 Entry::MicroBatch(left_out) => ledger.0.record.borrow_mut().begin_micro_batch(left_out),
                 Entry::Taken => recordings.push(ledger.recorded(|| Arc::clone(layers))),
             }

@@ -2,21 +2,25 @@
 
 use std::sync::Arc;
 
-use super::Ledger;
+use super::{Ledger, record::Record};
 use crate::memory::{
     Part,
-    allocator::{Places, Requests},
+    allocator::{Allocator, Places, Requests},
 };
 
 impl Ledger {
-    /// Lets a pool put blocks at `places`, if there are any. Where the budget has no room for all of them at once, the pool
-    /// grows as it must: so the refusal names the op that would cross the line.
+    /// Lets an allocator put blocks at `places`, if there are any. Where the budget of a GPU has no room for all of them at
+    /// once, the pool grows as it must: so the refusal names the op that would cross the line. On the processor a budget counts
+    /// what is alive, and not where it lies.
     pub fn follow(&self, places: Option<&Arc<Places>>) {
         let account = &*self.0;
-        let has_room =
-            |places: &&Arc<Places>| account.budget.is_none_or(|budget| account.context + places.segment() <= budget);
+        let mut allocator = account.allocator.borrow_mut();
+        let is_range = matches!(*allocator, Allocator::Range(_));
+        let has_room = |places: &&Arc<Places>| {
+            is_range || account.budget.is_none_or(|budget| account.context + places.segment() <= budget)
+        };
         if let Some(places) = places.filter(has_room)
-            && let Some(pool) = account.allocator.borrow_mut().pool_mut()
+            && let Some(pool) = allocator.pool_mut()
         {
             pool.follow(places);
         }
@@ -26,6 +30,9 @@ impl Ledger {
     pub fn enter(&self, part: Part) {
         if let Some(pool) = self.0.allocator.borrow_mut().pool_mut() {
             pool.enter(part);
+        }
+        if let Record::Log(log) = &mut *self.0.record.borrow_mut() {
+            log.enter(part);
         }
     }
 

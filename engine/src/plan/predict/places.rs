@@ -1,4 +1,4 @@
-//! Places for the blocks of a run on a GPU, by a dry run that asks a pool which grows.
+//! Places for the blocks of a run: on a GPU by a dry run that asks a pool which grows, on the processor by the one that records.
 //!
 //! Always holds: what is found is a function of the resolved experiment and the machine, so that a run is placed as its plan
 //! was; and it is never more than what the pool would take by growing.
@@ -10,10 +10,17 @@ use crate::{
     bytes::Bytes,
     device::{PoolPolicy, Target},
     error::Result,
+    experiment::{Experiment, PruneKind},
     hardware::Machine,
-    memory::allocator::{Places, Requests},
+    memory::allocator::{Places, Requests, Search},
     plan::Resolved,
 };
+
+/// Whether places are found for the blocks of a run on the processor, from the one dry run that records it. A model that
+/// changes its size has none.
+pub(super) fn are_found(experiment: &Experiment) -> bool {
+    experiment.prune.kind != PruneKind::Channels
+}
 
 /// What a run of `resolved` requests from a pool that grows, and what that takes.
 ///
@@ -34,7 +41,7 @@ pub(super) fn found(resolved: &Resolved, machine: &Machine) -> Result<Option<(Ar
         return Ok(None);
     }
     let (requests, grown) = requests(resolved, machine)?;
-    let places = Places::of(&requests, &profile.pool);
+    let places = Places::of(&requests, &profile.pool, Search::Careful);
     Ok((places.segment() <= grown).then(|| (Arc::new(places), grown)))
 }
 

@@ -6,7 +6,7 @@ use crate::{
     bytes::Bytes,
     device::Target,
     hardware::Machine,
-    memory::allocator::heap,
+    memory::allocator::process_grows,
     plan::{Plan, Resolved},
 };
 
@@ -30,8 +30,7 @@ pub(crate) fn running(plan: &Plan, machine: &Machine) -> Bytes {
 
 fn of_run(resolved: &Resolved, machine: &Machine, reserved: Bytes, of_plan: u64) -> Bytes {
     match resolved.target() {
-        // The data themselves are part of the base, once they are open.
-        Target::Cpu(_) => machine.process_base() + resolved.host().fed() + Bytes(heap::grows(reserved.0) + of_plan),
+        Target::Cpu(_) => machine.process_base() + resolved.host().total() + process_grows(reserved) + Bytes(of_plan),
         Target::Gpu(profile) => profile.context + reserved,
     }
 }
@@ -57,7 +56,7 @@ mod tests {
     #[test]
     fn what_a_plan_holds_grows_with_the_depth_of_the_model() {
         let (shallow, deep) = (of_depth(10), of_depth(210));
-        let beyond = |plan: &Plan| plan.peak.process.0 - heap::grows(plan.peak.reserved.0);
+        let beyond = |plan: &Plan| plan.peak.process.0 - process_grows(plan.peak.reserved).0;
         let grown = beyond(&deep) - beyond(&shallow);
         // Measured of a kept run: 48 KiB a block more than the blocks of the allocator.
         assert!((200 * 48_000..200 * 110_000).contains(&grown), "{grown}");
@@ -67,6 +66,6 @@ mod tests {
     fn a_process_that_has_its_plan_holds_it_already() {
         let plan = of_depth(20);
         let (before, running) = (plan.peak.process, running(&plan, &Machine::nominal()));
-        assert!(running < before && running.0 > heap::grows(plan.peak.reserved.0), "{running} {before}");
+        assert!(running < before && running.0 > process_grows(plan.peak.reserved).0, "{running} {before}");
     }
 }

@@ -5,7 +5,7 @@
 //! one, each into the smallest gap between those that are there in its life, else above them. In which order decides how
 //! good it is: by size (Pisarchyk & Lee, "Efficient Memory Management for Deep Neural Net Inference", arXiv 2001.03288),
 //! by size times life, by life. Of each, the blocks that end at the top then come earlier, again and again ("squeaky wheel",
-//! Joslin & Clements, JAIR 10, 1999), as long as that helps and `EFFORT` lasts.
+//! Joslin & Clements, JAIR 10, 1999), as long as that helps and the effort lasts.
 
 /// A block and its life, from the moment it is allocated to the moment before it is freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,8 +27,8 @@ pub struct Packed {
     pub extent: u64,
 }
 
-/// Spans that are looked at in attempts beyond the three orders: a few milliseconds.
-const EFFORT: u64 = 200_000;
+/// Spans that are looked at in attempts beyond the three orders where memory is scarce: a few milliseconds.
+pub(super) const EFFORT: u64 = 200_000;
 
 /// Attempts in a row that may bring nothing.
 const BARREN: usize = 64;
@@ -53,8 +53,9 @@ pub fn most_alive(lives: &[Life]) -> u64 {
 /// The key by which blocks are ordered, the highest first.
 type Key<'a> = &'a dyn Fn(&Life) -> (u64, u64);
 
-/// Places them all. An extent of no more than `enough` is looked no further for.
-pub fn pack(lives: &[Life], enough: u64) -> Packed {
+/// Places them all. An extent of no more than `enough` is looked no further for, and for a lesser one than the three orders
+/// give, no more than `effort` spans are looked at.
+pub fn pack(lives: &[Life], enough: u64, effort: u64) -> Packed {
     let enough = enough.max(most_alive(lives));
     let length = |life: &Life| u64::from(life.died - life.born);
     let by_size = |life: &Life| (life.bytes, length(life));
@@ -76,7 +77,7 @@ pub fn pack(lives: &[Life], enough: u64) -> Packed {
     let (mut best, count) = (attempts[0].0.clone(), attempts.len() as u64);
     hall.looked_at = 0;
     for ((packed, order), share) in attempts.into_iter().zip(1..) {
-        let packed = improved(&mut hall, packed, order, enough, share * EFFORT / count);
+        let packed = improved(&mut hall, packed, order, enough, share * effort / count);
         if packed.extent < best.extent {
             best = packed;
         }
@@ -241,7 +242,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_two_blocks_that_are_alive_at_a_time_overlap(lives in lives()) {
-            let packed = pack(&lives, 0);
+            let packed = pack(&lives, 0, EFFORT);
             prop_assert_eq!(packed.starts.len(), lives.len());
             let all: Vec<_> = lives.iter().zip(&packed.starts).collect();
             for (i, (a, at)) in all.iter().enumerate() {
@@ -255,14 +256,14 @@ mod tests {
 
         #[test]
         fn the_extent_is_no_less_than_what_is_alive_and_no_more_than_all(lives in lives()) {
-            let extent = pack(&lives, 0).extent;
+            let extent = pack(&lives, 0, EFFORT).extent;
             prop_assert!(extent >= most_alive(&lives));
             prop_assert!(extent <= lives.iter().map(|life| life.bytes).sum::<u64>());
         }
 
         #[test]
         fn the_same_lives_give_the_same_places(lives in lives()) {
-            prop_assert_eq!(pack(&lives, 0), pack(&lives, 0));
+            prop_assert_eq!(pack(&lives, 0, EFFORT), pack(&lives, 0, EFFORT));
         }
 
         #[test]
@@ -270,13 +271,13 @@ mod tests {
             let end = 2 * bytes.len() as u32;
             let nested = (0u32..).zip(&bytes).map(|(i, bytes)| Life { bytes: *bytes, born: i, died: end - i });
             let nested: Vec<Life> = nested.collect();
-            prop_assert_eq!(pack(&nested, 0).extent, bytes.iter().sum::<u64>());
+            prop_assert_eq!(pack(&nested, 0, EFFORT).extent, bytes.iter().sum::<u64>());
         }
     }
 
     #[test]
     fn nothing_takes_nothing() {
-        assert_eq!(pack(&[], 0), Packed::default());
+        assert_eq!(pack(&[], 0, EFFORT), Packed::default());
         assert_eq!(most_alive(&[]), 0);
     }
 
@@ -284,6 +285,6 @@ mod tests {
     fn who_goes_makes_room_for_who_comes_then() {
         let life = |bytes, born, died| Life { bytes, born, died };
         let lives = [life(4, 0, 2), life(3, 2, 4), life(1, 2, 4), life(5, 4, 5)];
-        assert_eq!((most_alive(&lives), pack(&lives, 0).extent), (5, 5));
+        assert_eq!((most_alive(&lives), pack(&lives, 0, EFFORT).extent), (5, 5));
     }
 }

@@ -129,7 +129,7 @@ impl Run {
         let mut room = Room::new();
         room.pool.keep_requests();
         self.go(&mut room, 3, Change::Nothing);
-        Arc::new(Places::of(&room.pool.take_requests(), &PROFILE))
+        Arc::new(Places::of(&room.pool.take_requests(), &PROFILE, Search::Careful))
     }
 }
 

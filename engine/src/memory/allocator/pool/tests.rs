@@ -59,6 +59,22 @@ fn a_pool_that_reserves_takes_its_limit_in_whole_pages_at_once() {
     assert_eq!((small.reserved(), small.growth(1)), (Bytes(0), Bytes::mib(32)), "no room for a segment");
 }
 
+#[test]
+fn a_range_grows_at_its_end_by_whole_pages_and_into_the_hole_that_is_there() {
+    let mut pool = Pool::range(PoolProfile { granule: Bytes(64), segment: Bytes(4096), page: Bytes(4096) });
+    assert_eq!((pool.reserved(), pool.growth(100)), (Bytes(0), Bytes(4096)));
+    let [first, second] = [100, 8192].map(|bytes| pool.take(bytes));
+    let start = |pool: &Pool, number: u32| pool.place(number).map(|place| (place.segment, place.start));
+    assert_eq!((start(&pool, first), start(&pool, second)), (Some((0, 0)), Some((0, 128))));
+    assert_eq!((pool.used(), pool.reserved()), (Bytes(128 + 8192), Bytes(3 * 4096)));
+    pool.give(second);
+    let large = pool.take(20_000);
+    assert_eq!((start(&pool, large), pool.reserved()), (Some((0, 128)), Bytes(5 * 4096)));
+    pool.give(first);
+    pool.give(large);
+    assert_eq!((pool.used(), pool.reserved(), pool.holes.len()), (Bytes(0), Bytes(5 * 4096), 1));
+}
+
 /// What a test does to a pool.
 #[derive(Debug, Clone)]
 enum Deed {
@@ -78,8 +94,11 @@ fn deeds() -> impl Strategy<Value = Vec<Deed>> {
 }
 
 /// Does them all, with a look at every stage; the places in order, and the pool with what is still in it.
-fn follow(policy: PoolPolicy, deeds: &[Deed]) -> (Pool, Vec<(u32, Place)>, Vec<Place>) {
-    let mut pool = Pool::new(PROFILE, policy, Bytes::mib(300));
+fn follow(kind: Kind, deeds: &[Deed]) -> (Pool, Vec<(u32, Place)>, Vec<Place>) {
+    let mut pool = match kind {
+        Kind::Segments(policy) => Pool::new(PROFILE, policy, Bytes::mib(300)),
+        Kind::Range => Pool::range(PROFILE),
+    };
     let (mut alive, mut all) = (Vec::<(u32, Place)>::new(), Vec::new());
     for deed in deeds {
         match deed {
@@ -103,14 +122,22 @@ fn follow(policy: PoolPolicy, deeds: &[Deed]) -> (Pool, Vec<(u32, Place)>, Vec<P
     (pool, alive, all)
 }
 
-fn policies() -> impl Strategy<Value = PoolPolicy> {
-    prop::sample::select(PoolPolicy::ALL.to_vec())
+/// How a pool grows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Segments(PoolPolicy),
+    Range,
+}
+
+fn kinds() -> impl Strategy<Value = Kind> {
+    let all = PoolPolicy::ALL.into_iter().map(Kind::Segments).chain([Kind::Range]);
+    prop::sample::select(all.collect::<Vec<_>>())
 }
 
 proptest! {
     #[test]
-    fn no_two_blocks_overlap_and_all_lie_in_their_segments(policy in policies(), deeds in deeds()) {
-        let (pool, alive, _) = follow(policy, &deeds);
+    fn no_two_blocks_overlap_and_all_lie_in_their_segments(kind in kinds(), deeds in deeds()) {
+        let (pool, alive, _) = follow(kind, &deeds);
         let mut places: Vec<Place> = alive.into_iter().map(|(_, place)| place).collect();
         places.sort_by_key(|place| (place.segment, place.start));
         for pair in places.windows(2) {
@@ -122,18 +149,18 @@ proptest! {
     }
 
     #[test]
-    fn freeing_all_leaves_one_hole_a_segment(policy in policies(), deeds in deeds()) {
-        let (mut pool, alive, _) = follow(policy, &deeds);
+    fn freeing_all_leaves_one_hole_a_segment(kind in kinds(), deeds in deeds()) {
+        let (mut pool, alive, _) = follow(kind, &deeds);
         alive.into_iter().for_each(|(number, _)| pool.give(number));
         prop_assert_eq!(pool.used(), Bytes(0));
         prop_assert_eq!(pool.holes.len(), pool.segments.len());
         prop_assert!(pool.segments.values().all(|segment| segment.holes.get(&0) == Some(&segment.bytes)));
         pool.step_ended();
-        prop_assert!(policy != PoolPolicy::Release || pool.reserved() == Bytes(0));
+        prop_assert!(kind != Kind::Segments(PoolPolicy::Release) || pool.reserved() == Bytes(0));
     }
 
     #[test]
-    fn the_same_requests_are_put_at_the_same_places(policy in policies(), deeds in deeds()) {
-        prop_assert_eq!(follow(policy, &deeds).2, follow(policy, &deeds).2);
+    fn the_same_requests_are_put_at_the_same_places(kind in kinds(), deeds in deeds()) {
+        prop_assert_eq!(follow(kind, &deeds).2, follow(kind, &deeds).2);
     }
 }

@@ -1,0 +1,111 @@
+//! The processor's memory: a range of addresses for tensors, which this model places, and the C library's heap for the rest.
+//!
+//! Always holds: a run puts its tensors where the model has put them (`memory/arena.rs`), so the range is as long in a run as
+//! in the dry run before it. What is booked without a place, such as the scratch that kernels allocate, is the heap's. The
+//! model's own lists are part of the allocator, as the heap's are of the C library: they count as nobody's bookkeeping.
+
+use std::mem::ManuallyDrop;
+
+use crate::{
+    bytes::Bytes,
+    device::profile::PoolProfile,
+    memory::{
+        allocator::{
+            heap,
+            pool::{NOWHERE, Pool},
+        },
+        probe::uncounted,
+        tally,
+    },
+};
+
+/// Blocks begin at multiples of this, as vector loads and lines of the cache like it.
+pub(in crate::memory) const GRANULE: Bytes = Bytes(64);
+/// The range grows by multiples of this.
+pub(in crate::memory) const PAGE: Bytes = Bytes(4096);
+/// How the range hands out memory.
+pub(in crate::memory) const PROFILE: PoolProfile = PoolProfile { granule: GRANULE, segment: PAGE, page: PAGE };
+
+/// What a process grows by in a run whose range and heap come to `reserved` bytes: them, the bits for their granules, and code,
+/// stacks and scratch that are touched for the first time. An estimate of the latter, and a bound of what was seen
+/// (`plimsoll verify`: 0.4 to 1.6 MiB with up to 80 MiB, 3.1 MiB with 300 MiB).
+pub(in crate::memory) fn grows(reserved: u64) -> u64 {
+    reserved + reserved / 128 + GROWS_BY
+}
+
+/// What a process grows by in any case.
+const GROWS_BY: u64 = 2 << 20;
+
+/// What a block of `bytes` takes of the range.
+pub(in crate::memory) fn rounded(bytes: u64) -> u64 {
+    bytes.max(1).next_multiple_of(GRANULE.0)
+}
+
+/// A range, and the heap beside it.
+#[derive(Debug)]
+pub struct Range(ManuallyDrop<Box<Parts>>);
+
+#[derive(Debug)]
+struct Parts {
+    pool: Pool,
+    /// Bytes that the heap holds.
+    heap: u64,
+}
+
+/// Runs `f`, whose memory is the allocator's own.
+fn apart<T>(f: impl FnOnce() -> T) -> T {
+    uncounted(|| tally::suspended(f))
+}
+
+impl Range {
+    /// An empty one.
+    pub(super) fn new() -> Self {
+        Self(ManuallyDrop::new(apart(|| Box::new(Parts { pool: Pool::range(PROFILE), heap: 0 }))))
+    }
+
+    /// The model of the range.
+    pub(super) fn pool(&self) -> &Pool {
+        &self.0.pool
+    }
+
+    /// The model of the range, to be told of what comes.
+    pub(super) fn pool_mut(&mut self) -> &mut Pool {
+        &mut self.0.pool
+    }
+
+    /// What range and heap hold.
+    pub(super) fn reserved(&self) -> Bytes {
+        self.0.pool.reserved() + Bytes(self.0.heap)
+    }
+
+    /// Takes a block of the range; the number of its place.
+    pub(super) fn take(&mut self, bytes: u64) -> u32 {
+        apart(|| self.0.pool.take(bytes))
+    }
+
+    /// Takes a block of the heap, which has no place.
+    pub(super) fn take_elsewhere(&mut self, bytes: u64) -> u32 {
+        self.0.heap += heap::reserved(bytes);
+        NOWHERE
+    }
+
+    /// Gives back a block of `bytes`.
+    pub(super) fn give(&mut self, place: u32, bytes: u64) {
+        match place {
+            NOWHERE => self.0.heap -= heap::reserved(bytes),
+            place => apart(|| self.0.pool.give(place)),
+        }
+    }
+
+    /// Replaces `before` bytes of the heap with `now` bytes.
+    pub(super) fn keep_books(&mut self, before: u64, now: u64) {
+        self.0.heap = self.0.heap - before + now;
+    }
+}
+
+impl Drop for Range {
+    fn drop(&mut self) {
+        // SAFETY: this is the only drop of it, and nothing uses it after that.
+        apart(|| unsafe { ManuallyDrop::drop(&mut self.0) });
+    }
+}

@@ -1,0 +1,94 @@
+//! The memory of a run's tensors on the processor: addresses of its own, where they lie as the ledger's model has placed them.
+//!
+//! Owns one range of addresses, reserved once for the program and divided into parts, one for each run under way. Addresses
+//! get memory as the model's range grows, keep it while the run lasts, and give it back when it ends. So what tensors hold of
+//! the process is what the model says, and a step whose range is long enough calls no allocator and meets no new page. Always
+//! holds: no two living blocks overlap, for each granule has a bit that says whether a block lies there; a block that any
+//! thread drops is given back by its address ([`probe`](super::probe)), and a part with living blocks is never given to
+//! another run. Where there is no range (a system other than Linux, a limit of the address space), no free part, or no room
+//! in it, the heap gives the block. Refuses a place that another block has, which is a bug.
+
+use std::ptr::NonNull;
+
+use crate::{
+    bytes::Bytes,
+    error::{Error, Result},
+    memory::{
+        allocator::{Place, range::GRANULE},
+        probe,
+    },
+};
+
+#[cfg(all(target_os = "linux", not(miri)))]
+#[path = "arena/linux.rs"]
+mod system;
+#[cfg(not(all(target_os = "linux", not(miri))))]
+#[path = "arena/none.rs"]
+mod system;
+
+use system::Part;
+
+/// A run's part of the range.
+#[derive(Debug)]
+pub struct Arena {
+    part: Part,
+    /// What the run is expected to use of it.
+    expected: usize,
+}
+
+impl Arena {
+    /// A part for a run that is expected to use so much of it; `None` where there is none.
+    pub fn new(expected: Bytes) -> Option<Self> {
+        Some(Self { part: Part::take()?, expected: usize::try_from(expected.0).ok()? })
+    }
+
+    /// The address of a block of `bytes` at `place`, counted as the thread's; `None` where there is no memory for it.
+    ///
+    /// # Errors
+    /// [`Error::Misused`] where another block lies.
+    pub(crate) fn put(&self, place: Place, bytes: usize) -> Result<Option<NonNull<u8>>> {
+        let Some((start, end)) = ends(place) else { return Ok(None) };
+        let is_there =
+            self.part.has_memory(end) || self.part.lengthen(end.max(self.expected)) || self.part.lengthen(end);
+        if !is_there {
+            return Ok(None);
+        }
+        if bytes == 0 || rounded(bytes) != end - start || !self.part.mark(start, end) {
+            return Err(Error::Misused(format!("{place:?} is another block's, or not of {bytes} bytes")));
+        }
+        let (pointer, longer) = self.part.begin(start, end);
+        probe::count_placed(bytes as i64, longer as i64);
+        Ok(Some(pointer))
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        probe::count_placed(0, -(self.part.length() as i64));
+        self.part.let_go();
+    }
+}
+
+/// Whether an address is in the range.
+#[inline]
+pub(super) fn has(pointer: *mut u8) -> bool {
+    system::has(pointer)
+}
+
+/// A block of `bytes` at an address of the range is gone.
+pub(super) fn give(pointer: *mut u8, bytes: usize) {
+    system::give(pointer, rounded(bytes));
+}
+
+fn rounded(bytes: usize) -> usize {
+    bytes.next_multiple_of(GRANULE.0 as usize)
+}
+
+/// Where a place begins and ends.
+fn ends(place: Place) -> Option<(usize, usize)> {
+    let [start, bytes] = [place.start, place.bytes].map(|n| usize::try_from(n).ok());
+    Some((start?, start?.checked_add(bytes?)?))
+}
+
+#[cfg(all(test, target_os = "linux", not(miri)))]
+mod tests;

@@ -1,0 +1,235 @@
+//! The range on Linux: addresses without access, which get memory by `mprotect` and lose it by a new mapping over them.
+//!
+//! Always holds: what has no memory cannot be touched; what has some counts as the process's, also where the system promises
+//! no more than it has. A part is as long as the machine's memory. The bits of granules lie behind all parts.
+
+use std::{
+    ops::Range,
+    ptr::{self, NonNull},
+    sync::{
+        OnceLock,
+        atomic::{
+            AtomicBool, AtomicPtr, AtomicU64, AtomicUsize,
+            Ordering::{AcqRel, Acquire, Relaxed, Release},
+        },
+    },
+};
+
+use crate::memory::{
+    allocator::range::{GRANULE, PAGE},
+    host::has_own_limit,
+};
+
+/// Runs that may have a part at once; a program has one, and its tests some.
+const PARTS: usize = 8;
+/// Bytes that one bit stands for.
+const GRAIN: usize = GRANULE.0 as usize;
+/// Bytes that one word of bits stands for.
+const WORD: usize = 64 * GRAIN;
+/// Bytes that one byte of bits stands for.
+const OF_BITS: usize = 8 * GRAIN;
+
+/// Where the range begins, and the bytes of all its parts: nothing until it is reserved.
+static BASE: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+
+static STATES: [State; PARTS] = [const { State::new() }; PARTS];
+
+/// What a part is used for.
+struct State {
+    is_taken: AtomicBool,
+    /// The living blocks, and 1 more while the run has it.
+    users: AtomicUsize,
+    /// How much of it has memory.
+    memory: AtomicUsize,
+    /// How much of it was used, in whole pages.
+    length: AtomicUsize,
+}
+
+impl State {
+    const fn new() -> Self {
+        Self {
+            is_taken: AtomicBool::new(false),
+            users: AtomicUsize::new(0),
+            memory: AtomicUsize::new(0),
+            length: AtomicUsize::new(0),
+        }
+    }
+}
+
+/// A part, by its number.
+#[derive(Debug)]
+pub(super) struct Part(usize);
+
+impl Part {
+    /// One that is nobody's.
+    pub(super) fn take() -> Option<Self> {
+        static IS_RESERVED: OnceLock<bool> = OnceLock::new();
+        if !*IS_RESERVED.get_or_init(reserve) {
+            return None;
+        }
+        let is_free = |state: &State| state.is_taken.compare_exchange(false, true, AcqRel, Relaxed).is_ok();
+        let number = STATES.iter().position(is_free)?;
+        STATES[number].users.store(1, Release);
+        Some(Self(number))
+    }
+
+    fn state(&self) -> &'static State {
+        &STATES[self.0]
+    }
+
+    /// How much of it was used.
+    pub(super) fn length(&self) -> usize {
+        self.state().length.load(Relaxed)
+    }
+
+    /// Whether it has memory up to there.
+    pub(super) fn has_memory(&self, end: usize) -> bool {
+        end <= self.state().memory.load(Relaxed)
+    }
+
+    /// Gives it memory up to `end`; false if it is shorter or if the system refuses.
+    pub(super) fn lengthen(&self, end: usize) -> bool {
+        let (before, end) = (self.state().memory.load(Relaxed), whole_pages(end));
+        if end > part_bytes() {
+            return false;
+        }
+        let bits = |end: usize| whole_pages(end / OF_BITS + 1).min(part_bytes() / OF_BITS);
+        let is_given =
+            allow(self.bits_at(), bits(before) * usize::from(before > 0)..bits(end)) && allow(self.at(0), before..end);
+        if is_given {
+            self.state().memory.store(end, Relaxed);
+        }
+        is_given
+    }
+
+    /// Marks the granules from `start` to `end`, which have memory; false, and nothing is marked, if one of them is.
+    pub(super) fn mark(&self, start: usize, end: usize) -> bool {
+        let is_free = || words(start, end).all(|(word, mask)| self.word(word).load(Acquire) & mask == 0);
+        if !start.is_multiple_of(GRAIN) || !is_free() {
+            return false;
+        }
+        words(start, end).for_each(|(word, mask)| _ = self.word(word).fetch_or(mask, Relaxed));
+        true
+    }
+
+    /// A block that was marked comes to life: its address, and by how much the part is longer with it.
+    pub(super) fn begin(&self, start: usize, end: usize) -> (NonNull<u8>, usize) {
+        let end = whole_pages(end);
+        let before = self.state().length.fetch_max(end, Relaxed);
+        self.state().users.fetch_add(1, Relaxed);
+        (self.at(start), end.saturating_sub(before))
+    }
+
+    /// The run is over.
+    pub(super) fn let_go(&self) {
+        self.lose_user();
+    }
+
+    /// The last one to go takes the memory back.
+    fn lose_user(&self) {
+        let state = self.state();
+        if state.users.fetch_sub(1, AcqRel) != 1 {
+            return;
+        }
+        let memory = state.memory.load(Relaxed);
+        let bits = whole_pages(memory / OF_BITS + 1).min(part_bytes() / OF_BITS);
+        // A part whose memory the system does not take back is nobody's again.
+        if memory == 0 || (take_back(self.at(0), memory) && take_back(self.bits_at(), bits)) {
+            state.memory.store(0, Relaxed);
+            state.length.store(0, Relaxed);
+            state.is_taken.store(false, Release);
+        }
+    }
+
+    /// The address of a place in it.
+    fn at(&self, start: usize) -> NonNull<u8> {
+        address(self.0 * part_bytes() + start)
+    }
+
+    /// Where its bits are.
+    fn bits_at(&self) -> NonNull<u8> {
+        address(BYTES.load(Relaxed) + self.0 * (part_bytes() / OF_BITS))
+    }
+
+    /// A word of its bits, which has memory where what it stands for has some.
+    fn word(&self, word: usize) -> &AtomicU64 {
+        // SAFETY: the word is aligned, because pages are, and it lies in memory that reads as zero or as what was written to
+        // it by such a reference; the memory is taken back only when nobody has a block or the part.
+        unsafe { self.bits_at().cast::<AtomicU64>().add(word).as_ref() }
+    }
+}
+
+fn whole_pages(bytes: usize) -> usize {
+    bytes.next_multiple_of(PAGE.0 as usize)
+}
+
+fn part_bytes() -> usize {
+    BYTES.load(Relaxed) / PARTS
+}
+
+/// The address of a place in the range, or in the bits behind it.
+fn address(place: usize) -> NonNull<u8> {
+    let base = BASE.load(Relaxed);
+    // SAFETY: a part exists, so the range does, and it has this place.
+    unsafe { NonNull::new_unchecked(base.add(place)) }
+}
+
+/// The words of bits of the granules from `start` to `end`, each with those of its bits.
+fn words(start: usize, end: usize) -> impl Iterator<Item = (usize, u64)> {
+    (start / WORD..end.div_ceil(WORD)).map(move |word| {
+        let [from, to] = [start, end].map(|at| (at.clamp(word * WORD, (word + 1) * WORD) - word * WORD) / GRAIN);
+        (word, if to - from == 64 { u64::MAX } else { ((1 << (to - from)) - 1) << from })
+    })
+}
+
+/// Reserves the range; false where the system refuses.
+fn reserve() -> bool {
+    // SAFETY: takes a plain number and touches no memory of ours.
+    let [pages, page] = [libc::_SC_PHYS_PAGES, libc::_SC_PAGESIZE].map(|name| unsafe { libc::sysconf(name) });
+    let memory = usize::try_from(pages).ok().zip(usize::try_from(page).ok()).map(|(pages, page)| pages * page);
+    let part = memory.unwrap_or_default().max(1 << 30).next_power_of_two();
+    let parts = PARTS * part;
+    // A limit would count addresses that nothing lies at.
+    if page as u64 != PAGE.0 || has_own_limit() {
+        return false;
+    }
+    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a new mapping at a place of the system's choice touches no memory of ours.
+    let base = unsafe { libc::mmap(ptr::null_mut(), parts + parts / OF_BITS, libc::PROT_NONE, kind, -1, 0) };
+    if base == libc::MAP_FAILED {
+        return false;
+    }
+    BASE.store(base.cast(), Relaxed);
+    BYTES.store(parts, Relaxed);
+    true
+}
+
+/// Gives these bytes after `base` memory.
+fn allow(base: NonNull<u8>, bytes: Range<usize>) -> bool {
+    if bytes.is_empty() {
+        return true;
+    }
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: whole pages of the range that had no access, so nothing refers to them.
+    unsafe { libc::mprotect(base.add(bytes.start).as_ptr().cast(), bytes.len(), access) == 0 }
+}
+
+/// Takes the memory of these bytes back.
+fn take_back(base: NonNull<u8>, bytes: usize) -> bool {
+    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+    // SAFETY: whole pages of a part that nobody has and no block lies in.
+    unsafe { libc::mmap(base.as_ptr().cast(), bytes, libc::PROT_NONE, kind, -1, 0) != libc::MAP_FAILED }
+}
+
+pub(super) fn has(pointer: *mut u8) -> bool {
+    pointer.addr().wrapping_sub(BASE.load(Relaxed).addr()) < BYTES.load(Relaxed)
+}
+
+/// A block of whole granules is gone.
+pub(super) fn give(pointer: *mut u8, bytes: usize) {
+    let place = pointer.addr() - BASE.load(Relaxed).addr();
+    let (part, start) = (Part(place / part_bytes()), place % part_bytes());
+    words(start, start + bytes).for_each(|(word, mask)| _ = part.word(word).fetch_and(!mask, Release));
+    part.lose_user();
+}

@@ -1,0 +1,112 @@
+//! An account's side of the bookkeeping: how it is gathered in a dry run and counted in a run; and the log of a dry run, which
+//! is recorded once the bookkeeping is known and every block has a place.
+
+use std::sync::Arc;
+
+use super::{
+    Ledger, Recording,
+    event_log::EventLog,
+    record::{Record, UNRECORDED},
+    recorder::Block,
+};
+use crate::{
+    bytes::Bytes,
+    memory::{
+        Bookkeeping, Category,
+        allocator::{Allocator, Places},
+        bookkeeping::Books,
+        tally::Held,
+        timeline::LayerId,
+    },
+};
+
+impl Ledger {
+    /// An account of the processor that gathers what the engine's structures hold in each phase, for a run inside
+    /// [`tally::counted`](crate::memory::tally::counted).
+    pub fn gathering() -> Self {
+        Self::gathering_with(Allocator::heap())
+    }
+
+    fn gathering_with(allocator: Allocator) -> Self {
+        let ledger = Self::of(allocator, Bytes::ZERO, None, false);
+        ledger.0.books.set(Books::Gathering(Bookkeeping::default()));
+        ledger
+    }
+
+    /// The same account for a run whose blocks have places that are found beforehand: it logs everything that happens, for
+    /// [`Ledger::places`] and [`Ledger::replayed`].
+    pub fn logging() -> Self {
+        Self::gathering().with_log()
+    }
+
+    /// The same account for a run whose blocks are placed as they come: its fingerprint is that of such a range.
+    pub fn logging_as_placed() -> Self {
+        Self::gathering_with(Allocator::range()).with_log()
+    }
+
+    fn with_log(self) -> Self {
+        self.0.record.replace(Record::Log(EventLog::new()));
+        self
+    }
+
+    /// The places of what a [`Ledger::logging`] was asked for; `None` for another account.
+    pub fn places(&self) -> Option<Arc<Places>> {
+        match &*self.0.record.borrow() {
+            Record::Log(log) => Some(Arc::new(log.places())),
+            Record::None | Record::Recorder(_) => None,
+        }
+    }
+
+    /// The recordings of a [`Ledger::logging`], with its blocks at `places` if there are some, and with the bookkeeping
+    /// counted; empty for another account.
+    pub fn replayed(&self, places: Option<&Arc<Places>>) -> Vec<Recording> {
+        match (&*self.0.record.borrow(), self.0.books.get()) {
+            (Record::Log(log), Books::Gathering(books)) => {
+                log.replayed(&self.0.layers.borrow_mut().shared(), books, places)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// What [`Ledger::gathering`] has gathered.
+    pub fn gathered(&self) -> Bookkeeping {
+        // The present phase is not over yet.
+        self.set_phase(self.phase());
+        match self.0.books.get() {
+            Books::None => Bookkeeping::default(),
+            Books::Gathering(books) | Books::Counted(books) => books,
+        }
+    }
+
+    /// Whether the bookkeeping is counted here, or being gathered.
+    pub fn keeps_books(&self) -> bool {
+        !matches!(self.0.books.get(), Books::None)
+    }
+
+    /// Counts the bookkeeping of the present phase among what is alive, from here on.
+    pub fn keep_books(&self, books: Bookkeeping) {
+        self.0.books.set(Books::Counted(books));
+        self.count_books(Held::default(), books.of(self.phase()));
+    }
+
+    /// Replaces the bookkeeping `before` by `now`. It is allocated already, so this refuses nothing. Where it is past the
+    /// budget, the next allocation is refused.
+    pub(super) fn count_books(&self, before: Held, now: Held) {
+        if before == now {
+            return;
+        }
+        let account = &*self.0;
+        account.live.set(account.live.get() - before.live + now.live);
+        account.peak.set(account.peak.get().max(account.live.get()));
+        let mut allocator = account.allocator.borrow_mut();
+        allocator.keep_books(before.reserved, now.reserved);
+        let mut record = account.record.borrow_mut();
+        if account.books_block.get() != UNRECORDED {
+            record.died(account.books_block.get());
+        }
+        record.holds(allocator.reserved());
+        let (layer, category) = (LayerId::default(), Category::Context);
+        let block = Block { label: "engine", layer, category, bytes: now.live, is_placed: false };
+        account.books_block.set(record.born(block));
+    }
+}
