@@ -4,6 +4,7 @@ use eframe::egui::{
     self, Color32, CornerRadius, Rect, Response, RichText, Sense, Shape, Stroke, TextStyle, Ui, WidgetText, pos2, vec2,
 };
 
+use super::text;
 use crate::theme;
 
 /// Length of the stretch of a curve in a legend.
@@ -19,6 +20,11 @@ pub(crate) fn chip(ui: &mut Ui, color: Color32, text: impl Into<RichText>) -> Re
 /// A short stretch of a curve and `text`, in one row; dashed for what is not measured.
 pub(crate) fn stroke(ui: &mut Ui, color: Color32, dashed: bool, text: impl Into<RichText>) -> Response {
     stretch(ui, Sense::hover(), color, dashed, text.into())
+}
+
+/// The width of such a stretch with small words.
+pub(crate) fn stroke_width(ui: &Ui, words: &str) -> f32 {
+    STRETCH + theme::CHIP_GAP + text::width(ui, words, &TextStyle::Small.resolve(ui.style()))
 }
 
 /// The same chip, to click on.
