@@ -2,6 +2,7 @@
 
 mod documents;
 mod editing;
+mod recorders;
 mod runs;
 mod takeaway;
 mod teaching;
@@ -16,7 +17,7 @@ use plimsoll_engine::{
     train::{Command, Event, Outcome, Trainer},
 };
 
-pub(crate) use self::runs::Recorders;
+pub(crate) use self::recorders::Recorders;
 
 use crate::{
     command::{Action, UiCommand},
@@ -85,7 +86,7 @@ impl Dispatcher<'_> {
             Action::Edit { control, experiment } => self.edit(control, *experiment),
             Action::Adopt(experiment) => {
                 let is_kept = |run: &RunRecord| run.kept.is_some() && *run.experiment() == *experiment;
-                if self.state.session.all().any(is_kept) {
+                if self.state.session.every().any(is_kept) {
                     self.adopt_kept(*experiment);
                 } else {
                     self.adopt(*experiment);

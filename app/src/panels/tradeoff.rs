@@ -1,6 +1,5 @@
-//! Memory against accuracy: every run of this session as a point, with the runs of other sessions that are picked among the
-//! kept runs, and for each task the frontier of the runs that nothing beats. One task is in focus, the others are dimmed. A
-//! click on a point looks at its run; a button loads its settings, and the right button has a menu. Keys do the same.
+//! Memory against accuracy: every run of this session and every kept run as a point, and for each task the frontier of the
+//! runs that nothing beats. One task is in focus, the others are dimmed. A click on a point looks at its run; a button loads its settings, and the right button has a menu. Keys do the same.
 
 mod about;
 mod at_point;
@@ -73,25 +72,24 @@ pub(crate) type Placed<'a> = (&'a RunRecord, [f64; 2]);
 /// The task in focus by its name, and its runs; `None` before the first point.
 pub(crate) fn in_focus(state: &State) -> Option<(String, Vec<Placed<'_>>)> {
     let tasks = task::tasks(&state.session);
-    let shown = state.shown_run()?;
-    let task = tasks.iter().find(|task| task.has(shown)).or(tasks.last())?;
-    let dots = task.dots(&state.session, true).into_iter().map(|dot| (dot.run, dot.at));
+    let task = tasks.get(task::in_focus(&tasks, state))?;
+    let dots = task.dots(true).into_iter().map(|dot| (dot.run, dot.at));
     Some((task.name.clone(), dots.collect()))
 }
 
 /// Draws the pane.
 pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
-    let session = &context.state.session;
-    let tasks = task::tasks(session);
-    let Some(shown) = context.state.shown_run().filter(|_| !tasks.is_empty()) else {
+    let tasks = task::tasks(&context.state.session);
+    if tasks.is_empty() {
         chip::empty(
             ui,
             "Train a run, change a setting and train again: each becomes a point, memory against accuracy.",
         );
         return;
-    };
-    let focus = tasks.iter().position(|task| task.has(shown)).unwrap_or(tasks.len() - 1);
-    let dots = tasks.iter().enumerate().flat_map(|(i, task)| task.dots(session, i == focus));
+    }
+    let focus = task::in_focus(&tasks, context.state);
+    let shown = context.state.shown_run();
+    let dots = tasks.iter().enumerate().flat_map(|(i, task)| task.dots(i == focus));
     let dots = in_axes(dots.collect());
     ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
         if tasks.len() > 1 {
@@ -99,11 +97,19 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         }
         key::left_out(ui, &context.state.runs);
         let budget = near_budget(context, &dots);
-        ui.scope(|ui| key::ui(ui, &dots, budget));
-        let height = (ui.available_height() - chosen::height(ui)).max(theme::LOWEST_PLOT);
-        plot(ui, context, &tasks, &dots, shown, height);
+        let below_legend = ui.available_height() - theme::SMALL_ROW - ui.spacing().item_spacing.y;
+        let height = plot_height(below_legend, chosen::height(ui));
+        let untitled = measure(ui, height, tasks[focus].is_of_values()).is_empty();
+        ui.scope(|ui| key::ui(ui, &dots, budget, untitled.then(|| measures(tasks[focus].is_of_values())[1])));
+        plot(ui, context, (&tasks, focus), &dots, shown.map(|run| run.key), height);
         chosen::ui(ui, context, shown);
     });
+}
+
+/// How high the picture is in a pane that leaves `room` to it and to the lines below it. Where both have none, the lines are
+/// wholly below what is in sight, and none is sliced.
+fn plot_height(room: f32, lines: f32) -> f32 {
+    if room - lines >= theme::LOWEST_PLOT { room - lines } else { room.max(theme::LOWEST_PLOT) }
 }
 
 /// The runs in focus, and the runs of other tasks that lie inside the axes, which the ones in focus decide.
@@ -115,15 +121,14 @@ fn in_axes(mut dots: Vec<Dot<'_>>) -> Vec<Dot<'_>> {
 }
 
 /// The tasks, where there are several: a list of them.
-fn tasks_list(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], focus: usize) {
+fn tasks_list(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task<'_>], focus: usize) {
     let list = ComboBox::from_id_salt("task").width(ui.available_width()).truncate();
     let list = list.selected_text(&tasks[focus].name).show_ui(ui, |ui| {
         for (i, task) in tasks.iter().enumerate() {
-            let newest = task.runs.last().copied();
             if ui.selectable_label(i == focus, &task.name).clicked()
-                && let Some(key) = newest
+                && let Some(newest) = task.runs.last()
             {
-                context.send.send(Action::ShowRun(key));
+                context.send.send(Action::ShowRun(newest.key));
             }
         }
     });
@@ -131,7 +136,14 @@ fn tasks_list(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], focus: us
     list.response.accessible_name("Runs compared").on_hover_text(format!("{hover} {}.", tasks[focus].name));
 }
 
-fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>], shown: &RunRecord, height: f32) {
+fn plot(
+    ui: &mut Ui,
+    context: &PanelContext<'_>,
+    (tasks, focus): (&[Task<'_>], usize),
+    dots: &[Dot<'_>],
+    shown: Option<RunKey>,
+    height: f32,
+) {
     let palette = theme::palette(ui);
     let budget = near_budget(context, dots);
     let smaller = smaller::of(dots);
@@ -143,7 +155,7 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
     let ring = theme::POINT_RADIUS + RING + 2.0;
     let high =
         high.max(low + (points.iter().fold(low, |most, [_, y]| most.max(*y)) - low) * whole(height - BELOW_PLOT, ring));
-    let is_of_values = tasks.iter().any(|task| task.is_of_values() && task.has(shown));
+    let is_of_values = tasks[focus].is_of_values();
     let ticks = format::tick_score(is_of_values);
     let axis = RichText::new(measure(ui, height, is_of_values)).small().weak();
     let plot = axes::plot(ui, "tradeoff", Round::Binary, Round::Decimal)
@@ -167,13 +179,13 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
             plot.vline(VLine::new(BUDGET_OF, budget).color(palette.budget).style(style));
         }
         smaller.iter().for_each(|smaller| smaller.draw(plot, palette));
-        dots.iter().filter(|dot| dot.in_focus).for_each(|dot| point(plot, dot, shown.key, palette));
+        dots.iter().filter(|dot| dot.in_focus).for_each(|dot| point(plot, dot, shown, palette));
         seeds::groups(dots).iter().for_each(|seeds| seeds.draw(plot, palette));
     });
     dimmed(ui, tasks, dots, &response.transform);
     let lines = drawn_lines(dots, &smaller, budget, &response.transform);
-    labels::draw(ui, &context.state.session, (dots, &smaller), shown.key, &response.transform, &lines);
-    keys::ui(ui, context, &response.response, dots, shown.key, &response.transform);
+    labels::draw(ui, &context.state.session, (dots, &smaller), shown, &response.transform, &lines);
+    keys::ui(ui, context, &response.response, dots, shown, &response.transform);
     at_point::ui(ui, context);
     let near = response.response.hover_pos().and_then(|at| nearest(dots, &response.transform, at));
     let tip = (!at_point::is_open(ui.ctx()))
@@ -226,8 +238,13 @@ fn mean_near(dots: &[Dot<'_>], transform: &PlotTransform, at: Pos2) -> Option<se
 fn measure(ui: &Ui, height: f32, is_of_values: bool) -> &'static str {
     let font = TextStyle::Small.resolve(ui.style());
     let room = height - BELOW_PLOT;
-    let words = if is_of_values { ["best test R²", format::R2, ""] } else { ["best test accuracy", "accuracy", ""] };
+    let words = measures(is_of_values);
     words.into_iter().find(|words| text::width(ui, words, &font) <= room).unwrap_or_default()
+}
+
+/// What the vertical axis shows, in words and in one.
+fn measures(is_of_values: bool) -> [&'static str; 2] {
+    if is_of_values { ["best test R²", format::R2] } else { ["best test accuracy", "accuracy"] }
 }
 
 /// Where the frontier, the budget's line and those to smaller models lie on the screen.
@@ -257,13 +274,13 @@ fn stairs_of(dots: &[Dot<'_>], are_meant: impl Fn(&Dot<'_>) -> bool) -> Vec<[f64
 }
 
 /// The tasks that are not in focus, as far as they lie in view: they do not move it.
-fn dimmed(ui: &Ui, tasks: &[Task], dots: &[Dot<'_>], transform: &PlotTransform) {
+fn dimmed(ui: &Ui, tasks: &[Task<'_>], dots: &[Dot<'_>], transform: &PlotTransform) {
     let palette = theme::palette(ui);
     let painter = ui.painter_at(*transform.frame());
     let place = |at: [f64; 2]| transform.position_from_point(&PlotPoint::new(at[0], at[1]));
     let stroke = Stroke::new(1.0, palette.frontier.gamma_multiply(DIMMED));
     for task in tasks {
-        let stairs = steps(&stairs_of(dots, |dot| !dot.in_focus && task.runs.contains(&dot.run.key)));
+        let stairs = steps(&stairs_of(dots, |dot| !dot.in_focus && task.has(dot.run)));
         painter.line(stairs.into_iter().map(place).collect(), stroke);
     }
     for dot in dots.iter().filter(|dot| !dot.in_focus) {
@@ -271,7 +288,7 @@ fn dimmed(ui: &Ui, tasks: &[Task], dots: &[Dot<'_>], transform: &PlotTransform) 
     }
 }
 
-fn point(plot: &mut PlotUi<'_>, dot: &Dot<'_>, shown: RunKey, palette: &Palette) {
+fn point(plot: &mut PlotUi<'_>, dot: &Dot<'_>, shown: Option<RunKey>, palette: &Palette) {
     let (run, color) = (dot.run, dot.color(palette));
     let active = run.status.is_active();
     if active {
@@ -280,7 +297,7 @@ fn point(plot: &mut PlotUi<'_>, dot: &Dot<'_>, shown: RunKey, palette: &Palette)
     }
     let radius = theme::POINT_RADIUS + if active { ACTIVE } else { 0.0 };
     let marker = |radius| Points::new(run.key.to_string(), PlotPoints::from(vec![dot.at])).radius(radius);
-    if run.key == shown {
+    if Some(run.key) == shown {
         plot.points(marker(radius + RING).shape(MarkerShape::Circle).filled(false).color(palette.strong()));
     }
     let (shape, _) = MARKERS[place(run.experiment().model.kind) % MARKERS.len()];
@@ -369,6 +386,13 @@ mod tests {
         let dot = |(run, (at, in_focus))| Dot { run, at, is_best: false, in_focus };
         let seen = in_axes(runs.iter().zip(places).map(dot).collect());
         assert_eq!(seen.iter().map(|dot| dot.at).collect::<Vec<_>>(), [[10.0, 0.5], [5.0, 0.5]]);
+    }
+
+    #[test]
+    fn lines_below_the_picture_are_whole_or_out_of_sight() {
+        assert_eq!(plot_height(300.0, 58.0), 242.0);
+        assert_eq!(plot_height(100.0, 58.0), 100.0, "they begin where the pane ends");
+        assert_eq!(plot_height(20.0, 58.0), theme::LOWEST_PLOT);
     }
 
     #[test]

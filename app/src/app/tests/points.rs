@@ -3,20 +3,17 @@
 use egui_kittest::kittest::NodeT;
 
 use super::{
-    runs::{ask, keys, on, show, two_runs},
+    runs::{on, show, two_runs},
     *,
 };
-use crate::command::RunsAction;
 
-/// A window with two points, and the number of the run at each.
+/// A window with two points: kept runs of a window before it.
 fn with_points() -> Window {
     let (store, _) = two_runs();
     let mut window = on(&store, digits());
     show(&mut window, Pane::Tradeoff);
-    let both = keys(&window);
-    ask(&mut window, RunsAction::Pick(both));
-    until(&mut window, |app| app.state.session.all().filter(|run| run.point().is_some()).count() == 2);
-    window.run_steps(3);
+    assert!(app(&window).state.shown_run().is_none(), "none is looked at");
+    assert!(window.query_by_label("Memory against accuracy: 2 runs").is_some(), "they are points all the same");
     window
 }
 
@@ -31,7 +28,7 @@ fn press(window: &mut Window, key: Key) {
 
 /// The point of a run, as it is named.
 fn name(window: &Window, micro: usize) -> String {
-    let run = app(window).state.session.all().find(|run| run.experiment().batch.micro == micro).expect("a run");
+    let run = app(window).state.session.every().find(|run| run.experiment().batch.micro == micro).expect("a run");
     let best = run.best_accuracy.expect("tested");
     let own = app(window).state.session.name(run);
     format!("{own}, {}, {}", run.peak_load, crate::format::share(best))

@@ -89,7 +89,7 @@ fn a_run_of_another_sitting_is_looked_at_loaded_and_opened_as_it_was() {
     assert!(run.point().is_some() && matches!(run.status, Status::Kept(RunState::Finished)));
     assert_eq!(app_now.state.document.experiment, Experiment::default());
     window.run_steps(3);
-    assert!(window.query_by_label("Memory against accuracy: 1 runs").is_some());
+    assert!(window.query_by_label("Memory against accuracy: 2 runs").is_some(), "the other one is there as well");
     window.get_by_role_and_label(Role::Button, "Load settings").click();
     until(&mut window, |app| app.state.document.experiment.title == "Tiny");
     assert_eq!(app(&window).state.document.experiment, digits());

@@ -28,12 +28,12 @@ pub(super) fn ui(
     context: &PanelContext<'_>,
     plot: &Response,
     dots: &[Dot<'_>],
-    shown: RunKey,
+    shown: Option<RunKey>,
     transform: &PlotTransform,
 ) {
     let session = &context.state.session;
     let place = |dot: &Dot<'_>| transform.position_from_point(&PlotPoint::new(dot.at[0], dot.at[1]));
-    let present = dots.iter().find(|dot| dot.run.key == shown);
+    let present = dots.iter().find(|dot| Some(dot.run.key) == shown);
     let about = format!("Memory against accuracy: {} runs", dots.len());
     let about = match present.filter(|_| plot.has_focus()) {
         Some(dot) => format!("{about}, at {}", name(session, dot.run)),
@@ -68,7 +68,7 @@ pub(super) fn ui(
 }
 
 /// The point that an arrow goes to: sideways along the memory, up and down along the accuracy.
-fn asked(ui: &Ui, dots: &[Dot<'_>], shown: RunKey) -> Option<RunKey> {
+fn asked(ui: &Ui, dots: &[Dot<'_>], shown: Option<RunKey>) -> Option<RunKey> {
     for (axis, back, on) in [(0, Key::ArrowLeft, Key::ArrowRight), (1, Key::ArrowDown, Key::ArrowUp)] {
         for (key, step) in [(back, -1), (on, 1)] {
             if ui.input_mut(|input| input.consume_key(Modifiers::NONE, key)) {
@@ -91,9 +91,9 @@ fn in_order(dots: &[Dot<'_>], axis: usize) -> Vec<RunKey> {
 }
 
 /// The run a step farther along an axis; the first where the one that is shown has no point. None past the ends.
-fn beside(dots: &[Dot<'_>], shown: RunKey, axis: usize, step: isize) -> Option<RunKey> {
+fn beside(dots: &[Dot<'_>], shown: Option<RunKey>, axis: usize, step: isize) -> Option<RunKey> {
     let order = in_order(dots, axis);
-    let at = order.iter().position(|key| *key == shown);
+    let at = order.iter().position(|key| Some(*key) == shown);
     at.map_or(order.first().copied(), |at| order.get(at.checked_add_signed(step)?).copied())
 }
 
@@ -130,10 +130,10 @@ mod tests {
         let key = |index: usize| runs[index].key;
         assert_eq!(in_order(&dots, 0), [key(1), key(3), key(0)], "those of other tasks are left out");
         assert_eq!(in_order(&dots, 1), [key(3), key(0), key(1)]);
-        assert_eq!(beside(&dots, key(3), 0, 1), Some(key(0)));
-        assert_eq!(beside(&dots, key(3), 0, -1), Some(key(1)));
-        assert_eq!(beside(&dots, key(0), 0, 1), None);
-        assert_eq!(beside(&dots, key(0), 1, 1), Some(key(1)));
-        assert_eq!(beside(&dots, 99, 0, 1), Some(key(1)), "one without a point begins at the first");
+        assert_eq!(beside(&dots, Some(key(3)), 0, 1), Some(key(0)));
+        assert_eq!(beside(&dots, Some(key(3)), 0, -1), Some(key(1)));
+        assert_eq!(beside(&dots, Some(key(0)), 0, 1), None);
+        assert_eq!(beside(&dots, Some(key(0)), 1, 1), Some(key(1)));
+        assert_eq!(beside(&dots, Some(99), 0, 1), Some(key(1)), "one without a point begins at the first");
     }
 }
