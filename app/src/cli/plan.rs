@@ -1,18 +1,19 @@
 //! `plimsoll plan`: what a run will take, without running it.
 
+mod json;
+
 use std::{process::ExitCode, time::Duration};
 
 use clap::Args;
 use plimsoll_engine::{
     Bytes, Experiment,
     data::HostMemory,
-    device::profile::Card,
-    experiment::{Execution, WholeLayer},
-    memory::{Alive, Categories, Category, Phase, Timeline},
-    plan::{self, Factorable, HighPrecisionTensor, LayerRow, Limit, Pass, Peak, Verdict},
+    experiment::Execution,
+    memory::Category,
+    plan::{self, Limit, Pass, Verdict},
 };
-use serde::Serialize;
 
+use self::json::Json;
 use crate::{
     cli::{choice::Choice, offers, out, table::Table},
     format, samples,
@@ -44,136 +45,6 @@ pub(super) struct Plan {
     json: bool,
 }
 
-/// Host memory outside the budget.
-#[derive(Serialize)]
-struct Host {
-    data_bytes: u64,
-    batches_bytes: u64,
-    workers_bytes: u64,
-    factors_bytes: u64,
-    total_bytes: u64,
-    answers_bytes: u64,
-    cache_bytes: u64,
-    /// Bytes on a disk; they do not count in the total.
-    disk_bytes: u64,
-    budget_bytes: Option<u64>,
-    /// What would fit, where the data stand in the way.
-    would_fit: Vec<String>,
-}
-
-/// How a model is factored.
-#[derive(Serialize)]
-struct LowRank<'a> {
-    words: String,
-    layers: Vec<Factored<'a>>,
-}
-
-/// A layer that is factored.
-#[derive(Serialize)]
-struct Factored<'a> {
-    path: &'a str,
-    /// Inputs and outputs of the whole layer, and the side of its kernel.
-    inner: usize,
-    out: usize,
-    size: usize,
-    /// The rank at its inputs and that at its outputs.
-    ranks: [usize; 2],
-    whole_weights: usize,
-    weights: usize,
-}
-
-impl<'a> Factored<'a> {
-    fn of(layer: &'a Factorable) -> Option<Self> {
-        let Factorable { path, whole, ranks } = layer;
-        let WholeLayer { inner, out, size } = *whole;
-        let ranks = (*ranks).map(|ranks| [ranks.inner, ranks.out])?;
-        Some(Self { path, inner, out, size, ranks, whole_weights: whole.weights(), weights: layer.weights() })
-    }
-}
-
-impl Host {
-    fn of(plan: &plan::Plan) -> Self {
-        let host = &plan.host;
-        Self {
-            data_bytes: host.data.0,
-            batches_bytes: host.batches.0,
-            workers_bytes: host.workers.0,
-            factors_bytes: host.factors.0,
-            total_bytes: host.total().0,
-            answers_bytes: host.answers.0,
-            cache_bytes: host.cache.0,
-            disk_bytes: host.disk.0,
-            budget_bytes: plan.experiment.data.host_line().map(|line| line.0),
-            would_fit: plan.host_offers.iter().map(ToString::to_string).collect(),
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct Json<'a> {
-    preset: &'a str,
-    fits: bool,
-    /// Whether it fits, or what is in its way.
-    verdict: &'static str,
-    /// The most that this machine can give a run on the CPU in addition to its data, if the system reports it.
-    machine_bytes: Option<u64>,
-    budget_bytes: u64,
-    device: &'a str,
-    /// What counts against the budget: the live bytes of the processor, the process on a GPU.
-    load_bytes: u64,
-    /// The GPU's figures.
-    card: Option<Card<'a>>,
-    peak: Peak,
-    /// The live peak until the first update, where f16 may skip updates.
-    live_bytes_without_updates: Option<u64>,
-    /// Which figures of the peak do not come from a dry run.
-    estimates: &'a [&'static str],
-    peak_pass: Pass,
-    categories_at_peak: Categories,
-    alive_at_peak: &'a [Alive],
-    /// The timeline of the pass that reaches the peak.
-    timeline: Vec<Moment<'a>>,
-    /// Bytes of the data set and its cache, outside the budget.
-    host_data_bytes: u64,
-    host: Host,
-    /// What was recognised of the data that their settings do not say.
-    data_notes: Vec<String>,
-    /// What was recognised in a table.
-    table: Option<samples::TableJson<'a>>,
-    /// What was recognised in texts that become tokens.
-    text: Option<samples::Json<'a>>,
-    /// How layers are products of smaller ones, where they are to be.
-    low_rank: Option<LowRank<'a>>,
-    layers: &'a [LayerRow],
-    parameters: u64,
-    trained: u64,
-    wide: &'a [HighPrecisionTensor],
-    total_steps: u64,
-    steps_per_epoch: u64,
-    step_secs: f64,
-    /// Of a teacher that is asked before the first step.
-    teach_secs: f64,
-    plan_secs: f64,
-}
-
-#[derive(Serialize)]
-struct Moment<'a> {
-    op: &'static str,
-    layer: &'a str,
-    phase: Phase,
-    live_bytes: u64,
-}
-
-fn moments(timeline: &Timeline) -> Vec<Moment<'_>> {
-    let moment = |point: &plimsoll_engine::memory::Point| (point.op, point.layer, point.phase, point.live.0);
-    timeline
-        .points
-        .iter()
-        .map(moment)
-        .map(|(op, layer, phase, live_bytes)| Moment { op, layer: timeline.layer(layer), phase, live_bytes })
-        .collect()
-}
-
 impl Plan {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         let machine = plan::this_machine();
@@ -182,41 +53,7 @@ impl Plan {
         let plan = plan::predict(&resolved, &machine)?;
         let verdict = plan.verdict();
         if self.json {
-            out::json(&Json {
-                preset: &self.choice.name(),
-                fits: verdict.fits(),
-                verdict: verdict.name(),
-                machine_bytes: plan.machine_line().map(|line| line.bytes.0),
-                budget_bytes: plan.budget.0,
-                device: &plan.experiment.device,
-                load_bytes: plan.load().0,
-                card: plan.target.profile().map(|profile| profile.card()),
-                peak: plan.peak,
-                live_bytes_without_updates: plan.peak_without_updates().map(|bytes| bytes.0),
-                estimates: if plan.target.is_gpu() { &[] } else { &["process_bytes"] },
-                peak_pass: plan.peak_pass,
-                categories_at_peak: plan.categories_at_peak,
-                alive_at_peak: &plan.alive_at_peak,
-                timeline: moments(plan.timeline(plan.peak_pass)),
-                host_data_bytes: plan.host.data.0,
-                host: Host::of(&plan),
-                data_notes: plan.resolved.notes(),
-                table: plan.resolved.data().table_facts().map(samples::TableJson::of),
-                text: plan.resolved.data().text_facts().map(samples::Json::of),
-                low_rank: plan.resolved.ranks_in_words().map(|words| LowRank {
-                    words,
-                    layers: plan.resolved.factored().iter().filter_map(Factored::of).collect(),
-                }),
-                layers: &plan.layers,
-                parameters: plan.parameters,
-                trained: plan.trained,
-                wide: &plan.high_precision,
-                total_steps: plan.total_steps,
-                steps_per_epoch: plan.steps_per_epoch,
-                step_secs: plan.step_secs,
-                teach_secs: plan.teach_secs,
-                plan_secs: plan.plan_secs,
-            })?;
+            out::json(&Json::of(&plan, &self.choice.name()))?;
         } else {
             out::text(&describe(&plan)?)?;
         }

@@ -1,0 +1,248 @@
+//! What is written of a run as it goes, and what it came to.
+
+use std::{
+    cell::Cell,
+    io::{self, Write},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use plimsoll_engine::{
+    Bytes,
+    plan::{Peak, Plan},
+    train::{Event, SaveReason, StepRecord, Summary},
+};
+use serde_json::json;
+
+use super::Manner;
+use crate::{
+    cli::{events, keeping::Told, out, table::Table, tried},
+    samples,
+};
+
+/// Progress on a terminal is written this often at most.
+const REFRESH: Duration = Duration::from_millis(80);
+
+/// Writes the run's events: as lines of JSON, or as lines for people.
+pub(super) struct Report {
+    json: bool,
+    /// Whether nothing is written but warnings and errors, and JSON if that is asked for.
+    is_quiet: bool,
+    shows_progress: bool,
+    plan: Option<Arc<Plan>>,
+    /// Accuracy of the last evaluation, of values R².
+    tested: Option<f64>,
+    /// Whether values are learned.
+    is_of_values: bool,
+    /// When progress was last written.
+    shown: Cell<Option<Instant>>,
+}
+
+impl Report {
+    /// A report of a run that begins.
+    pub(super) fn new(Manner { json, is_quiet }: Manner, shows_progress: bool) -> Self {
+        Self { json, is_quiet, shows_progress, plan: None, tested: None, is_of_values: false, shown: Cell::default() }
+    }
+
+    /// The plan that the run began with.
+    pub(super) fn plan(&self) -> Option<&Plan> {
+        self.plan.as_deref()
+    }
+
+    /// Reports an event.
+    pub(super) fn event(&mut self, event: &Event) -> anyhow::Result<()> {
+        match event {
+            Event::Started { plan, .. } => self.plan = Some(Arc::clone(plan)),
+            Event::Evaluated { accuracy, errors, .. } => {
+                (self.tested, self.is_of_values) = (Some(*accuracy), errors.is_some());
+            }
+            _ => {}
+        }
+        if !self.json {
+            return match event {
+                Event::Warning(text) if self.is_quiet => {
+                    self.warn(text);
+                    Ok(())
+                }
+                _ if self.is_quiet => Ok(()),
+                _ => self.show(event),
+            };
+        }
+        events::as_json(event, self.plan.as_deref()).map_or(Ok(()), |object| out::json(&object))
+    }
+
+    /// Reports what there is to report about keeping the run.
+    pub(super) fn told(&self, told: &Told) -> anyhow::Result<()> {
+        match told {
+            Told::Kept(key) if self.json => out::json(&json!({"event": "kept", "run": key})),
+            Told::Kept(_) => Ok(()),
+            // What is lost is reported on stderr in any case.
+            Told::Warning(message) => {
+                self.warn(message);
+                if self.json { out::json(&json!({"event": "warning", "message": message})) } else { Ok(()) }
+            }
+        }
+    }
+
+    /// Writes a warning.
+    pub(super) fn warn(&self, text: &str) {
+        self.clear_progress();
+        out::say("warning", text);
+    }
+
+    fn show(&mut self, event: &Event) -> anyhow::Result<()> {
+        match event {
+            Event::Started { plan, .. } => {
+                out::line(format!(
+                    "{}: {} parameters, {} steps, {} predicted at the peak, a budget of {}",
+                    plan.experiment.title,
+                    plan.parameters,
+                    plan.total_steps,
+                    plan.load(),
+                    plan.budget
+                ))?;
+                let table = plan.resolved.data().table_facts().into_iter().flat_map(samples::table_lines);
+                // That comes as a warning.
+                let caution = plan.resolved.caution();
+                let notes =
+                    plan.resolved.notes().into_iter().filter(|note| Some(note) != caution.as_ref()).chain(table);
+                notes.into_iter().try_for_each(|note| out::line(format!("data: {note}")))?;
+                let ranks = plan.resolved.ranks_in_words();
+                ranks.into_iter().try_for_each(|words| out::line(format!("low rank: {words}")))
+            }
+            Event::Step(step) => {
+                self.progress(step);
+                Ok(())
+            }
+            Event::Evaluated { step, at_secs, loss, accuracy, errors } => {
+                self.clear_progress();
+                let reached = match errors {
+                    Some(errors) => format!("test {}", tried::errors_in_words(errors)),
+                    None => format!("test accuracy {:.2}%", accuracy * 100.0),
+                };
+                out::line(format!("step {step:>6}  {at_secs:>7.1} s  test loss {loss:.4}  {reached}"))
+            }
+            Event::Warning(text) => {
+                self.warn(text);
+                Ok(())
+            }
+            Event::Thinned { step, stripped } => {
+                self.clear_progress();
+                out::line(format!("step {step:>6}  {stripped}"))
+            }
+            Event::Saved { step, path, bytes, why: SaveReason::Best | SaveReason::Stop | SaveReason::End, .. } => {
+                self.clear_progress();
+                out::line(format!("step {step:>6}  saved to {} ({bytes})", path.display()))
+            }
+            Event::Compressed(compressed) => {
+                self.clear_progress();
+                out::line(compressed.to_string())
+            }
+            Event::Teaching { done, of } => {
+                self.asked(*done, *of);
+                Ok(())
+            }
+            Event::Machine(_)
+            | Event::Evaluating { .. }
+            | Event::Saved { why: SaveReason::Interval, .. }
+            | Event::Paused(_)
+            | Event::Ended { .. } => Ok(()),
+        }
+    }
+
+    /// How far a teacher that is asked before the first step has come.
+    fn asked(&self, done: usize, of: usize) {
+        if self.shows_progress {
+            let _ = write!(io::stderr(), "\r\x1b[Kteacher asked about {done}/{of} samples");
+        }
+    }
+
+    fn progress(&self, step: &StepRecord) {
+        let Some(plan) = self.plan.as_ref().filter(|_| self.shows_progress) else { return };
+        if self.shown.get().is_some_and(|shown| shown.elapsed() < REFRESH) {
+            return;
+        }
+        self.shown.set(Some(Instant::now()));
+        let left = plan.total_steps.saturating_sub(step.step) as f64 * step.at_secs / step.step.max(1) as f64;
+        let tested = match self.tested {
+            Some(score) if self.is_of_values => format!("  test R² {score:.3}"),
+            Some(share) => format!("  test {:.2}%", share * 100.0),
+            None => String::new(),
+        };
+        let _ = write!(
+            io::stderr(),
+            "\r\x1b[K{} step {}/{}  loss {:.4}{tested}  {} live of {} predicted  {left:.0} s left",
+            bar(step.step, plan.total_steps),
+            step.step,
+            plan.total_steps,
+            step.loss,
+            step.live,
+            plan.peak.live
+        );
+    }
+
+    /// Takes the line of progress away.
+    pub(super) fn clear_progress(&self) {
+        if self.shows_progress && !self.json {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+/// A bar of what is done of a whole.
+fn bar(done: u64, whole: u64) -> String {
+    const LENGTH: usize = 20;
+    let filled = (done as f64 / whole.max(1) as f64 * LENGTH as f64) as usize;
+    let filled = filled.min(LENGTH);
+    format!("[{}{}]", "#".repeat(filled), ".".repeat(LENGTH - filled))
+}
+
+/// What the run came to, for people, compared with what was predicted.
+pub(super) fn result(summary: &Summary, predicted: &Peak, is_gpu: bool) -> String {
+    let percent = |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:.2}%", share * 100.0));
+    let mut table = Table::new(["peak", "predicted", "measured", "difference"]);
+    let Summary { measured, is_process_sampled, .. } = summary;
+    let process = match (is_gpu, is_process_sampled) {
+        (true, _) => "process",
+        (false, false) => "process (predicted: an estimate)",
+        (false, true) => "process (an estimate; measured: samples)",
+    };
+    for (name, predicted, measured) in [
+        ("live", predicted.live, measured.live),
+        ("reserved", predicted.reserved, measured.reserved),
+        (process, predicted.process, measured.process),
+    ] {
+        table.row([name.to_owned(), predicted.to_string(), measured.to_string(), predicted.difference(measured)]);
+    }
+    let host = summary.host;
+    let difference = host.predicted.difference(host.measured);
+    table.row(["data, in host memory".to_owned(), host.predicted.to_string(), host.measured.to_string(), difference]);
+    if host.predicted_disk > Bytes::ZERO {
+        let (predicted, measured) = (host.predicted_disk, host.measured_disk);
+        let difference = predicted.difference(measured);
+        table.row(["data, on disk".to_owned(), predicted.to_string(), measured.to_string(), difference]);
+    }
+    let skipped = match summary.skipped_steps {
+        0 => String::new(),
+        n => format!(", {n} skipped by loss scaling"),
+    };
+    let reached = match &summary.test_errors {
+        Some(errors) => {
+            let best = summary.best_test_accuracy.map_or("-".to_owned(), |best| format!("{best:.4}"));
+            format!("test {} (best R² {best})", tried::errors_in_words(errors))
+        }
+        None => {
+            format!("test accuracy {} (best {})", percent(summary.test_accuracy), percent(summary.best_test_accuracy))
+        }
+    };
+    let pruned = summary.stripped.map_or(String::new(), |stripped| format!("\n{stripped}"));
+    let compressed = summary.compressed.map_or(String::new(), |compressed| format!("\n{compressed}"));
+    let factored = summary.factored.map_or(String::new(), |factored| format!("\n{factored}"));
+    let Summary { steps, secs, data_secs, data_bytes, .. } = *summary;
+    let read = match data_bytes {
+        Bytes::ZERO => String::new(),
+        bytes => format!(", {bytes} read"),
+    };
+    let made = pruned + &compressed + &factored;
+    format!("{steps} steps in {secs:.1} s, {data_secs:.1} s of it for data{read}{skipped}; {reached}{made}\n\n{table}")
+}
