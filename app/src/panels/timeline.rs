@@ -378,11 +378,10 @@ fn hover(ui: &Ui, response: &egui::Response, picture: Picture<'_>, transform: &P
     let middle = transform.position_from_point_x(x.floor() + 0.5);
     let frame = transform.frame();
     ui.painter_at(*frame).vline(middle, frame.y_range(), Stroke::new(1.0, palette.measured.gamma_multiply(0.5)));
+    let [at, ops] = [x as usize + 1, timeline.points.len()].map(|op| format::count(op as u64));
     Tooltip::for_widget(response).at_pointer().gap(12.0).show(|ui| {
         ui.strong(format!("{} · {}", point.op, timeline.layer(point.layer)));
-        ui.label(
-            RichText::new(format!("op {} of {}, {}", x as usize + 1, timeline.points.len(), point.phase.name())).weak(),
-        );
+        ui.label(RichText::new(format!("op {at} of {ops}, {}", point.phase.name())).weak());
         ui.label(format!("predicted {}", point.live));
         if let Some(measured) = measured.get(x as usize) {
             ui.label(format!("measured {}", Bytes::from_mib(*measured)));

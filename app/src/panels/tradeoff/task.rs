@@ -113,7 +113,7 @@ mod tests {
         let tasks = tasks(&session);
         let keys = |task: &Task<'_>| task.runs.iter().map(|run| run.key).collect::<Vec<_>>();
         assert_eq!(tasks.iter().map(keys).collect::<Vec<_>>(), [vec![1, 2, 4], vec![3]]);
-        assert_eq!([&tasks[0].name, &tasks[1].name], ["digits", "shapes, 32 x 32, 10 classes, 4000 samples"]);
+        assert_eq!([&tasks[0].name, &tasks[1].name], ["digits", "shapes, 32 x 32, 10 classes, 4\u{a0}000 samples"]);
         for task in &tasks {
             assert!(task.dots(true).iter().any(|dot| dot.is_best));
         }
