@@ -9,6 +9,7 @@ use crate::{
     session::{RunKey, RunRecord},
     theme,
     widgets::{
+        button,
         ends::{Room, ends},
         run_name, text,
     },
@@ -73,7 +74,7 @@ fn without_point(run: &RunRecord) -> &'static str {
 /// The button that makes its settings the present ones; whether it was clicked.
 pub(super) fn load(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) -> bool {
     let is_present = context.state.document.experiment == *run.experiment();
-    let load = ui.add_enabled(!is_present, Button::new(LOAD));
+    let load = button::enabled(ui, !is_present, Button::new(LOAD));
     let hover = "Make the settings of this run the present ones; undo takes it back.";
     let load = load.on_hover_text(hover).on_disabled_hover_text("Its settings are the present ones.");
     if load.clicked() {

@@ -1,0 +1,36 @@
+//! A button that can be seen to be of no use now.
+
+use eframe::egui::{Button, Color32, Response, Stroke, Ui};
+
+use crate::theme;
+
+/// Draws a button. One that is of no use at the moment has an outline and no ground: its words alone, which stay readable, would
+/// not tell.
+pub(crate) fn enabled(ui: &mut Ui, is_enabled: bool, button: Button<'_>) -> Response {
+    if is_enabled {
+        return ui.add(button);
+    }
+    let outline = Stroke::new(1.0, theme::palette(ui).rule);
+    ui.add_enabled(false, button.fill(Color32::TRANSPARENT).stroke(outline))
+}
+
+#[cfg(test)]
+mod tests {
+    use eframe::egui::Shape;
+    use egui_kittest::Harness;
+
+    use super::*;
+
+    #[test]
+    fn a_button_of_no_use_has_no_ground() {
+        let grounds = |is_enabled: bool| {
+            let draw = move |ui: &mut Ui| drop(enabled(ui, is_enabled, Button::new("Stop")));
+            let harness = Harness::builder().with_context_setup(theme::install).build_ui(draw);
+            let shapes = harness.output().shapes.iter();
+            let filled =
+                |shape: &Shape| matches!(shape, Shape::Rect(rect) if rect.fill.a() > 0 && rect.rect.width() < 100.0);
+            shapes.filter(|clipped| filled(&clipped.shape)).count()
+        };
+        assert_eq!((grounds(true), grounds(false)), (1, 0));
+    }
+}
