@@ -4,6 +4,7 @@
 mod about;
 mod at_point;
 mod chosen;
+mod extent;
 mod key;
 mod keys;
 mod labels;
@@ -11,11 +12,14 @@ mod seeds;
 mod smaller;
 mod task;
 
-use eframe::egui::{Color32, ComboBox, Pos2, RichText, ScrollArea, Stroke, TextStyle, Tooltip, Ui, vec2};
+use eframe::egui::{Color32, ComboBox, Pos2, RichText, ScrollArea, Stroke, Tooltip, Ui, vec2};
 use egui_plot::{Line, LineStyle, MarkerShape, PlotPoint, PlotPoints, PlotTransform, PlotUi, Points, VLine};
 use plimsoll_engine::experiment::ModelKind;
 
-use self::task::Task;
+use self::{
+    extent::{BELOW_PLOT, accuracies, measure, measures, plot_height, whole, widest},
+    task::Task,
+};
 use super::PanelContext;
 use crate::{
     command::Action,
@@ -25,7 +29,7 @@ use crate::{
     theme::{self, Palette},
     widgets::{
         axes::{self, Round},
-        chip, text,
+        chip,
     },
 };
 
@@ -33,8 +37,6 @@ use crate::{
 const REACH: f32 = 14.0;
 /// How much is left of the colours of a task that is not in focus.
 const DIMMED: f32 = 0.35;
-/// The height of a plot that its horizontal axis takes.
-const BELOW_PLOT: f32 = 40.0;
 /// Whose budget the line is: the runs may have had others.
 pub(crate) const BUDGET_OF: &str = "budget of these settings";
 /// A budget is drawn up to this many times the most memory in view.
@@ -104,12 +106,6 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         plot(ui, context, (&tasks, focus), &dots, shown.map(|run| run.key), height);
         chosen::ui(ui, context, shown);
     });
-}
-
-/// How high the picture is in a pane that leaves `room` to it and to the lines below it. Where both have none, the lines are
-/// wholly below what is in sight, and none is sliced.
-fn plot_height(room: f32, lines: f32) -> f32 {
-    if room - lines >= theme::LOWEST_PLOT { room - lines } else { room.max(theme::LOWEST_PLOT) }
 }
 
 /// The runs in focus, and the runs of other tasks that lie inside the axes, which the ones in focus decide.
@@ -234,19 +230,6 @@ fn mean_near(dots: &[Dot<'_>], transform: &PlotTransform, at: Pos2) -> Option<se
     seeds::groups(dots).into_iter().find(|seeds| distance(seeds.mean) <= REACH)
 }
 
-/// What the vertical axis shows, in words that are no longer than a plot of this height: they are upright next to it.
-fn measure(ui: &Ui, height: f32, is_of_values: bool) -> &'static str {
-    let font = TextStyle::Small.resolve(ui.style());
-    let room = height - BELOW_PLOT;
-    let words = measures(is_of_values);
-    words.into_iter().find(|words| text::width(ui, words, &font) <= room).unwrap_or_default()
-}
-
-/// What the vertical axis shows, in words and in one.
-fn measures(is_of_values: bool) -> [&'static str; 2] {
-    if is_of_values { ["best test R²", format::R2] } else { ["best test accuracy", "accuracy"] }
-}
-
 /// Where the frontier, the budget's line and those to smaller models lie on the screen.
 fn drawn_lines(
     dots: &[Dot<'_>],
@@ -311,24 +294,6 @@ fn near_budget(context: &PanelContext<'_>, dots: &[Dot<'_>]) -> Option<f64> {
     (budget <= widest(&points) * NEAR).then_some(budget)
 }
 
-/// The most memory in view.
-fn widest(points: &[[f64; 2]]) -> f64 {
-    points.iter().fold(0.0f64, |widest, [x, _]| widest.max(*x)) * 1.15
-}
-
-/// How many times as high a picture must be as what reaches up to `above` points below its top.
-fn whole(height: f32, above: f32) -> f64 {
-    f64::from(height / (height - above).max(above))
-}
-
-/// The accuracies in view: a single run is not drawn as if a thousandth were the world.
-fn accuracies(points: &[[f64; 2]]) -> (f64, f64) {
-    let low = points.iter().fold(1.0f64, |low, [_, y]| low.min(*y));
-    let high = points.iter().fold(0.0f64, |high, [_, y]| high.max(*y));
-    let around = ((high - low) * 0.15).max(0.02);
-    (if low < 0.0 { low - around } else { (low - around).max(0.0) }, high + around)
-}
-
 /// The markers of the families, in their order, each with its sign in the legend. There are no more shapes: the families
 /// after the last share the first.
 const MARKERS: [(MarkerShape, &str); 10] = [
@@ -386,13 +351,6 @@ mod tests {
         let dot = |(run, (at, in_focus))| Dot { run, at, is_best: false, in_focus };
         let seen = in_axes(runs.iter().zip(places).map(dot).collect());
         assert_eq!(seen.iter().map(|dot| dot.at).collect::<Vec<_>>(), [[10.0, 0.5], [5.0, 0.5]]);
-    }
-
-    #[test]
-    fn lines_below_the_picture_are_whole_or_out_of_sight() {
-        assert_eq!(plot_height(300.0, 58.0), 242.0);
-        assert_eq!(plot_height(100.0, 58.0), 100.0, "they begin where the pane ends");
-        assert_eq!(plot_height(20.0, 58.0), theme::LOWEST_PLOT);
     }
 
     #[test]
