@@ -33,8 +33,12 @@ const SLIDER: f32 = 70.0;
 const LOG: &str = "Log";
 const AXES: [(Axis, &str); 2] = [(Axis::Step, "Steps"), (Axis::Time, "Time")];
 
-/// Room for the words of a budget that is far above the curves: how many times as high as they the picture is.
-const FAR_HEAD: f64 = 1.4;
+/// Room for the words of a budget that is far above the curves, in points from the top of the picture.
+const FAR_HEAD: f32 = 18.0;
+/// The height of a plot that its horizontal axis takes.
+const BELOW_PLOT: f32 = 20.0;
+/// Of the span of the values in a plot, what it shows beyond either end.
+const MARGIN: f64 = 0.06;
 
 /// Draws the pane.
 pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
@@ -291,9 +295,16 @@ fn memory(ui: &mut Ui, view: &mut View, run: &RunRecord) {
         .collect();
     let mut axes = axes(view, Round::Binary, format::mib, mib, Some(0.0));
     if rules.iter().any(|rule| rule.is_far) {
-        axes.include.push(highest * FAR_HEAD);
+        axes.include.push(highest * head(ui.available_height() - BELOW_PLOT));
     }
     line_plot::plot(ui, "Memory", group(view), &axes, &drawn, &rules);
+}
+
+/// How many times as high as its curves a picture of this height is, so that the words at its top lie over none of them.
+fn head(height: f32) -> f64 {
+    let span = 1.0 + 2.0 * MARGIN;
+    let words = f64::from(FAR_HEAD / height.max(2.0 * FAR_HEAD));
+    1.0 / (1.0 + MARGIN - span * words)
 }
 
 fn throughput(ui: &mut Ui, view: &mut View, run: &RunRecord) {
@@ -322,4 +333,20 @@ fn throughput(ui: &mut Ui, view: &mut View, run: &RunRecord) {
         &drawn,
         &[],
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_a_far_budget_lie_over_no_curve() {
+        for height in [40.0f32, 60.0, 120.0, 400.0] {
+            let top = head(height);
+            // Where the highest value of the curves, which is 1, is drawn: in points from the top.
+            let span = top * (1.0 + 2.0 * MARGIN);
+            let highest = (top * (1.0 + MARGIN) - 1.0) / span * f64::from(height);
+            assert!(highest >= f64::from(FAR_HEAD) - 0.1, "{height}: {highest}");
+        }
+    }
 }
