@@ -7,7 +7,15 @@ use eframe::egui::Ui;
 use plimsoll_engine::store::RunState;
 
 use super::table::mark;
-use crate::{format, runs::Row, session, state::State, theme, view::RunColumn, widgets::table};
+use crate::{
+    format,
+    runs::{self, Row},
+    session,
+    state::State,
+    theme,
+    view::RunColumn,
+    widgets::table,
+};
 
 /// A column with what it is called and what it holds.
 pub(super) type Named = (RunColumn, &'static str, &'static str);
@@ -56,6 +64,7 @@ pub(crate) struct Widths {
     differs: f32,
     state: f32,
     device: f32,
+    started: f32,
     /// How many names, and how many differences, have which width.
     spread: [Spread; 2],
 }
@@ -105,6 +114,8 @@ impl Widths {
         let most = |widths: &mut dyn Iterator<Item = f32>| widths.fold(0.0, f32::max);
         let mut states: Vec<RunState> = Vec::new();
         let mut devices: Vec<String> = Vec::new();
+        // What began longest ago is told with the most words.
+        let began = rows().map(|row| row.run.started).min().map(runs::when).unwrap_or_default();
         for row in rows() {
             if !states.contains(&row.run.state) {
                 states.push(row.run.state);
@@ -127,6 +138,8 @@ impl Widths {
             name: numbers + most(&mut longest(Row::name).into_iter().map(|row| width(row.name()) + sign(row))),
             differs: most(&mut longest(|row| &row.differs).into_iter().map(|row| width(&row.differs))),
             state: most(&mut states.into_iter().map(|state| width(state.key()))),
+            // Digits are of one width, and so are the names of months, nearly.
+            started: width(&began) + STEP / 2.0,
             device: most(&mut devices.iter().map(|device| width(device))).min(DEVICE),
         }
     }
@@ -144,7 +157,7 @@ pub(super) fn columns(ui: &Ui, widths: Widths) -> Vec<(Named, f32)> {
             RunColumn::Star => table::text_width(ui, "★"),
             // Their room is shared out below.
             RunColumn::Name | RunColumn::Differs => 0.0,
-            RunColumn::Started => table::text_width(ui, "22 Nov 2026"),
+            RunColumn::Started => widths.started,
             RunColumn::State => widths.state,
             RunColumn::Device => widths.device,
             RunColumn::Measured | RunColumn::Predicted => table::bytes_width(ui),

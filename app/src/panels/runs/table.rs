@@ -120,12 +120,16 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
     });
 }
 
-/// The row of the run that was picked last, where the table has another height than before: it may be out of sight.
+/// The row of the run that was picked last, where it is another than before, or the table has another height: it may be out of
+/// sight.
 fn lost(ui: &Ui, runs: &Runs, order: &[usize]) -> Option<usize> {
-    let (id, height) = (Id::unique("height of the kept runs"), ui.available_height().round());
-    let before: Option<f32> = ui.data(|data| data.get_temp(id));
-    ui.data_mut(|data| data.insert_temp(id, height));
-    let front = runs.front().filter(|_| before != Some(height))?;
+    let front = runs.front();
+    let (id, now) =
+        (Id::unique("kept run in sight"), (ui.available_height().round(), front.map(|row| row.run.key.clone())));
+    let before: Option<(f32, Option<RunKey>)> = ui.data(|data| data.get_temp(id));
+    let is_same = before.as_ref() == Some(&now);
+    ui.data_mut(|data| data.insert_temp(id, now));
+    let front = front.filter(|_| !is_same)?;
     order.iter().position(|i| runs.rows()[*i].run.key == front.run.key)
 }
 
