@@ -18,7 +18,7 @@ use plimsoll_engine::experiment::ModelKind;
 
 use self::{
     extent::{BELOW_PLOT, accuracies, measure, measures, plot_height, whole, widest},
-    task::Task,
+    task::{Focus, Task},
 };
 use super::PanelContext;
 use crate::{
@@ -33,6 +33,9 @@ use crate::{
     },
 };
 
+/// A lower pane has its list and its legend in one line, of which the list has this share.
+const LOW: f32 = 160.0;
+const LIST_SHARE: f32 = 0.3;
 /// A click this near to a point means it.
 const REACH: f32 = 14.0;
 /// How much is left of the colours of a task that is not in focus.
@@ -55,6 +58,8 @@ struct Dot<'a> {
     is_best: bool,
     /// Whether its task is the one in focus.
     in_focus: bool,
+    /// Whether its task is neither that of the run that is looked at nor that of the present settings.
+    is_dimmed: bool,
 }
 
 impl Dot<'_> {
@@ -64,7 +69,7 @@ impl Dot<'_> {
             (false, true) => palette.frontier,
             (false, false) => palette.process,
         };
-        if self.in_focus { color } else { color.gamma_multiply(DIMMED) }
+        if self.is_dimmed { color.gamma_multiply(DIMMED) } else { color }
     }
 }
 
@@ -74,8 +79,8 @@ pub(crate) type Placed<'a> = (&'a RunRecord, [f64; 2]);
 /// The task in focus by its name, and its runs; `None` before the first point.
 pub(crate) fn in_focus(state: &State) -> Option<(String, Vec<Placed<'_>>)> {
     let tasks = task::tasks(&state.session);
-    let task = tasks.get(task::in_focus(&tasks, state))?;
-    let dots = task.dots(true).into_iter().map(|dot| (dot.run, dot.at));
+    let task = tasks.get(task::in_focus(&tasks, state).place)?;
+    let dots = task.dots(true, false).into_iter().map(|dot| (dot.run, dot.at));
     Some((task.name.clone(), dots.collect()))
 }
 
@@ -89,20 +94,36 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         );
         return;
     }
-    let focus = task::in_focus(&tasks, context.state);
+    let Focus { place: focus, is_meant } = task::in_focus(&tasks, context.state);
     let shown = context.state.shown_run();
-    let dots = tasks.iter().enumerate().flat_map(|(i, task)| task.dots(i == focus));
+    let dots = tasks.iter().enumerate().flat_map(|(i, task)| task.dots(i == focus, !is_meant));
     let dots = in_axes(dots.collect());
     ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
-        if tasks.len() > 1 {
+        let has_list = tasks.len() > 1 || !is_meant;
+        let is_low = ui.available_height() < LOW;
+        if has_list && !is_low {
             tasks_list(ui, context, &tasks, focus);
         }
         key::left_out(ui, &context.state.runs);
         let budget = near_budget(context, &dots);
-        let below_legend = ui.available_height() - theme::SMALL_ROW - ui.spacing().item_spacing.y;
-        let height = plot_height(below_legend, chosen::height(ui));
-        let untitled = measure(ui, height, tasks[focus].is_of_values()).is_empty();
-        ui.scope(|ui| key::ui(ui, &dots, budget, untitled.then(|| measures(tasks[focus].is_of_values())[1])));
+        let in_list = has_list && is_low;
+        let row = if in_list { ui.spacing().interact_size.y } else { theme::SMALL_ROW };
+        let below = ui.available_height() - row - ui.spacing().item_spacing.y;
+        let height = plot_height(below, chosen::height(ui));
+        let is_of_values = tasks[focus].is_of_values();
+        let axis = measure(ui, height, is_of_values).is_empty().then(|| measures(is_of_values)[1]);
+        if in_list {
+            // The legend stands beside the list: a line of its own would take the picture's room.
+            ui.horizontal(|ui| {
+                ui.scope(|ui| {
+                    ui.set_max_width(ui.available_width() * LIST_SHARE);
+                    tasks_list(ui, context, &tasks, focus);
+                });
+                key::ui(ui, &dots, budget, axis);
+            });
+        } else {
+            ui.scope(|ui| key::ui(ui, &dots, budget, axis));
+        }
         plot(ui, context, (&tasks, focus), &dots, shown.map(|run| run.key), height);
         chosen::ui(ui, context, shown);
     });
@@ -156,7 +177,7 @@ fn plot(
     let axis = RichText::new(measure(ui, height, is_of_values)).small().weak();
     let plot = axes::plot(ui, "tradeoff", Round::Binary, Round::Decimal)
         .height(height)
-        .y_grid_spacer(axes::at_least_two_up_to(1.0))
+        .y_grid_spacer(axes::at_least_two_up_to(Round::Decimal, 1.0))
         .set_margin_fraction(vec2(0.06, 0.06))
         .include_x(0.0)
         .include_x(widest)
@@ -348,7 +369,7 @@ mod tests {
         (1..=4).for_each(|run| session.receive(&Event::Started { run, plan: Arc::clone(&plan) }));
         let runs = session.runs();
         let places = [([10.0, 0.5], true), ([5.0, 0.5], false), ([40.0, 0.5], false), ([5.0, 0.9], false)];
-        let dot = |(run, (at, in_focus))| Dot { run, at, is_best: false, in_focus };
+        let dot = |(run, (at, in_focus))| Dot { run, at, is_best: false, in_focus, is_dimmed: !in_focus };
         let seen = in_axes(runs.iter().zip(places).map(dot).collect());
         assert_eq!(seen.iter().map(|dot| dot.at).collect::<Vec<_>>(), [[10.0, 0.5], [5.0, 0.5]]);
     }

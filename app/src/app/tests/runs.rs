@@ -329,7 +329,11 @@ fn kept_runs_and_their_comparison_can_be_read_in_every_size_scale_and_theme() {
             let theme = if dark { egui::ThemePreference::Dark } else { egui::ThemePreference::Light };
             window.state_mut().as_mut().expect("drawn").view.theme = theme;
             let parts = [ComparePart::Settings, ComparePart::Curves, ComparePart::Step, ComparePart::Alive];
-            for (pane, part) in parts.map(|part| (Pane::Compare, part)).into_iter().chain([(Pane::Runs, parts[0])]) {
+            for (pane, part) in parts
+                .map(|part| (Pane::Compare, part))
+                .into_iter()
+                .chain([Pane::Runs, Pane::Tradeoff].map(|pane| (pane, parts[0])))
+            {
                 window.state_mut().as_mut().expect("drawn").view.compare = part;
                 show(&mut window, pane);
                 let mut faults = BTreeSet::new();

@@ -102,8 +102,7 @@ fn spoken(ui: &Ui, context: &PanelContext<'_>, plot: &Response, dot: &Dot<'_>, a
     let id = plot.id.with(("point", dot.run.key));
     let around = Rect::from_center_size(at, Vec2::splat(REACH));
     let response = ui.interact(around, id, Sense::hover());
-    let name = name(&context.state.session, dot.run);
-    response.widget_info(|| WidgetInfo::labeled(Role::ListItem, true, &name));
+    response.widget_info(|| WidgetInfo::labeled(Role::ListItem, true, name(&context.state.session, dot.run)));
     ui.ctx().accesskit_node_builder(id, |node| node.add_action(accesskit::Action::Click));
     if ui.input(|input| input.has_accesskit_action_request(id, accesskit::Action::Click)) {
         context.send.send(Action::ShowRun(dot.run.key));
@@ -125,7 +124,7 @@ mod tests {
         (1..=4).for_each(|run| session.receive(&Event::Started { run, plan: Arc::clone(&plan) }));
         let runs = session.runs();
         let places = [([3.0, 0.5], true), ([1.0, 0.9], true), ([2.0, 0.7], false), ([2.0, 0.2], true)];
-        let dot = |(run, (at, in_focus))| Dot { run, at, is_best: false, in_focus };
+        let dot = |(run, (at, in_focus))| Dot { run, at, is_best: false, in_focus, is_dimmed: !in_focus };
         let dots: Vec<Dot<'_>> = runs.iter().zip(places).map(dot).collect();
         let key = |index: usize| runs[index].key;
         assert_eq!(in_order(&dots, 0), [key(1), key(3), key(0)], "those of other tasks are left out");

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Among more points only those that nothing beats, and the one that is looked at, have names: others would hide them.
-const NAMES: usize = 40;
+const NAMES: usize = 24;
 /// Letters of a whole name, and of a short one.
 const LETTERS: [usize; 2] = [64, 26];
 

@@ -135,7 +135,7 @@ mod tests {
 
     fn seen(session: &Session) -> Option<([f64; 2], String, [String; 3])> {
         let run = session.runs().first().expect("a run");
-        let dot = Dot { run, at: run.point().expect("tested"), is_best: true, in_focus: true };
+        let dot = Dot { run, at: run.point().expect("tested"), is_best: true, in_focus: true, is_dimmed: false };
         let smaller = of(&[dot]);
         smaller.first().map(|smaller| (smaller.at, smaller.name(), smaller.lines()))
     }
@@ -159,6 +159,9 @@ mod tests {
         let plan = Plan::of(&Experiment::default(), &Machine::nominal()).expect("a plan");
         let mut other = Session::default();
         other.receive(&Event::Started { run: 1, plan: Arc::new(plan) });
-        assert!(of(&[Dot { run: &other.runs()[0], at: [1.0, 0.5], is_best: false, in_focus: true }]).is_empty());
+        assert!(
+            of(&[Dot { run: &other.runs()[0], at: [1.0, 0.5], is_best: false, in_focus: true, is_dimmed: false }])
+                .is_empty()
+        );
     }
 }

@@ -40,15 +40,15 @@ impl<'a> Task<'a> {
         self.data.labelled() == Labelled::Value
     }
 
-    /// The task's points.
-    pub(super) fn dots(&self, in_focus: bool) -> Vec<Dot<'a>> {
+    /// The task's points; those of a task that is not in focus are dimmed in any case.
+    pub(super) fn dots(&self, in_focus: bool, is_dimmed: bool) -> Vec<Dot<'a>> {
         let points: Vec<(&RunRecord, [f64; 2])> =
             self.runs.iter().filter_map(|run| Some((*run, run.point()?))).collect();
         let mut are_best = vec![false; points.len()];
         for best in session::frontier(&points.iter().map(|(_, at)| *at).collect::<Vec<_>>()) {
             are_best[best] = true;
         }
-        let dot = |((run, at), is_best)| Dot { run, at, is_best, in_focus };
+        let dot = |((run, at), is_best)| Dot { run, at, is_best, in_focus, is_dimmed: is_dimmed || !in_focus };
         points.into_iter().zip(are_best).map(dot).collect()
     }
 }
@@ -66,8 +66,17 @@ pub(super) fn tasks(session: &Session) -> Vec<Task<'_>> {
     tasks
 }
 
+/// The task in focus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Focus {
+    /// Its place among the tasks.
+    pub(super) place: usize,
+    /// Whether it is that of the run that is looked at, or of the present settings; else it is the last one.
+    pub(super) is_meant: bool,
+}
+
 /// Which of the tasks is in focus: that of the run that is looked at, else that of the present settings, else the last.
-pub(super) fn in_focus(tasks: &[Task<'_>], state: &State) -> usize {
+pub(super) fn in_focus(tasks: &[Task<'_>], state: &State) -> Focus {
     let present = &state.document.experiment;
     let place = match state.shown_run() {
         Some(shown) => tasks.iter().position(|task| task.has(shown)),
@@ -76,7 +85,7 @@ pub(super) fn in_focus(tasks: &[Task<'_>], state: &State) -> usize {
             tasks.iter().position(|task| task.is_of(&data, !present.is_on_cpu()))
         }
     };
-    place.unwrap_or(tasks.len().saturating_sub(1))
+    Focus { place: place.unwrap_or(tasks.len().saturating_sub(1)), is_meant: place.is_some() }
 }
 
 fn name(data: &Data) -> String {
@@ -115,7 +124,7 @@ mod tests {
         assert_eq!(tasks.iter().map(keys).collect::<Vec<_>>(), [vec![1, 2, 4], vec![3]]);
         assert_eq!([&tasks[0].name, &tasks[1].name], ["digits", "shapes, 32 x 32, 10 classes, 4\u{a0}000 samples"]);
         for task in &tasks {
-            assert!(task.dots(true).iter().any(|dot| dot.is_best));
+            assert!(task.dots(true, false).iter().any(|dot| dot.is_best));
         }
     }
 
