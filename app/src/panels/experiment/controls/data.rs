@@ -28,7 +28,7 @@ pub(in crate::panels::experiment) const DATA: (Spec, Choice<DataKind>) = (
             (DataKind::Cifar100, "CIFAR-100 folder"),
             (DataKind::Images, "folder of images"),
             (DataKind::Masks, "shapes with masks"),
-            (DataKind::Modular, "sums modulo a number"),
+            (DataKind::Modular, "sums modulo n"),
             (DataKind::Sort, "digits to sort"),
             (DataKind::Brackets, "balanced brackets"),
             (DataKind::Text, "a text file"),
