@@ -43,7 +43,7 @@ const LEFT_OUT: [RunColumn; 7] = [
     RunColumn::Accuracy,
 ];
 /// This many of them are dropped before a text is narrower than [`ROOMY`].
-const FOR_TEXTS: usize = 3;
+const FOR_TEXTS: usize = 5;
 /// Names and differences of these widths tell most runs apart.
 const ROOMY: [f32; 2] = [150.0, 180.0];
 /// They are not narrower than this, except for texts that need less.

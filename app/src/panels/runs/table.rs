@@ -124,14 +124,21 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
 /// sight.
 fn lost(ui: &Ui, runs: &Runs, order: &[usize]) -> Option<usize> {
     let front = runs.front();
-    let (id, now) =
-        (Id::unique("kept run in sight"), (ui.available_height().round(), front.map(|row| row.run.key.clone())));
-    let before: Option<(f32, Option<RunKey>)> = ui.data(|data| data.get_temp(id));
-    let is_same = before.as_ref() == Some(&now);
-    ui.data_mut(|data| data.insert_temp(id, now));
-    let front = front.filter(|_| !is_same)?;
+    let (id, frame) = (Id::unique("kept run in sight"), ui.ctx().cumulative_frame_nr());
+    let now = (ui.available_height().round(), front.map(|row| row.run.key.clone()));
+    let before: Option<(Sought, u64)> = ui.data(|data| data.get_temp(id));
+    let since = before.filter(|(sought, _)| *sought == now).map_or(frame, |(_, since)| since);
+    ui.data_mut(|data| data.insert_temp(id, (now, since)));
+    // The rows may be laid out anew in the frames after it, with what is read of the run.
+    let front = front.filter(|_| frame < since + SEEKING)?;
+    ui.ctx().request_repaint();
     order.iter().position(|i| runs.rows()[*i].run.key == front.run.key)
 }
+
+/// In what height which run is to be seen.
+type Sought = (f32, Option<RunKey>);
+/// Frames in which its row is brought into sight.
+const SEEKING: u64 = 4;
 
 /// A click or a key picks a row; with Ctrl one more or one less, with Shift all from the one picked last.
 pub(super) fn clicked(context: &PanelContext<'_>, order: &[usize], index: usize, modifiers: Modifiers) {
