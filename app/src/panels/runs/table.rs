@@ -48,7 +48,8 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
         table = table.column(Column::exact(*width).clip(true));
     }
     if let Some(at) = at {
-        table = table.scroll_to_row(at, None);
+        // At once: a way that is measured anew on the way goes too far.
+        table = table.scroll_to_row(at, None).animate_scrolling(false);
     }
     let table = table.header(theme::ROW_HEIGHT, |mut header| {
         for ((column, name, about), _) in &columns {
