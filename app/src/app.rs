@@ -240,6 +240,10 @@ impl App {
         let is_covered = self.state.dialog.is_some();
         for command in UiCommand::pressed(ctx) {
             if !is_covered || command.works_beside_a_dialog() {
+                if matches!(command, UiCommand::Undo | UiCommand::Redo) {
+                    // A list that is open is of a setting that may be gone.
+                    egui::Popup::close_all(ctx);
+                }
                 self.sender.ui(command);
             }
         }

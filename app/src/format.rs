@@ -64,15 +64,13 @@ pub(crate) fn tick_secs(value: f64) -> String {
 
 /// `12 345` with thin gaps between thousands.
 pub(crate) fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push('\u{a0}');
-        }
-        text.push(digit);
-    }
-    text
+    plimsoll_engine::bytes::count(n)
+}
+
+/// A value in which a number of several thousand has its gaps: `12 345` of `12345`.
+pub(crate) fn grouped(value: &str) -> String {
+    let is_whole = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+    value.parse().ok().filter(|_| is_whole).map_or_else(|| value.to_owned(), count)
 }
 
 /// A count on an axis: there are none below zero, even if the picture is moved there.

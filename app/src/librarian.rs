@@ -4,8 +4,11 @@
 //! that a newer one took the place of is not answered; what another program writes is read soon after. A store that cannot
 //! be opened or written is said in words, and the window goes on without.
 
+mod points;
+
 use std::{
     cell::Cell,
+    collections::HashMap,
     path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
@@ -15,7 +18,6 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use jiff::SignedDuration;
 use plimsoll_engine::{
     Experiment,
-    experiment::preset,
     hardware::Machine,
     plan::Plan,
     report::{Comparison, Ran, Subject},
@@ -23,6 +25,8 @@ use plimsoll_engine::{
     train::Checkpoint,
 };
 
+pub(crate) use self::points::Points;
+use self::points::{light, points};
 use crate::{
     runs::{self, Row},
     session::RunRecord,
@@ -93,11 +97,24 @@ pub(crate) struct Compared {
     pub(crate) notes: Vec<String>,
 }
 
+/// What the store holds.
+#[derive(Debug)]
+pub(crate) struct Read {
+    /// Every run.
+    pub(crate) rows: Vec<Row>,
+    /// The points of those that were tested.
+    pub(crate) points: Points,
+    /// What of the store cannot be read.
+    pub(crate) missing: Option<String>,
+    /// How many changes were made before it was read.
+    pub(crate) changes: u64,
+}
+
 /// What the thread sends back.
 #[derive(Debug)]
 pub(crate) enum Reply {
-    /// Every run, what of the store cannot be read, and how many changes were made before it was.
-    Rows(Vec<Row>, Option<String>, u64),
+    /// What the store holds.
+    Read(Box<Read>),
     /// The store cannot be read.
     Trouble(String),
     /// Something was not done, and why.
@@ -126,7 +143,15 @@ impl Librarian {
         let (wishes, inbox) = crossbeam_channel::unbounded();
         let (replies, answers) = crossbeam_channel::unbounded();
         let wake = Box::new(wake);
-        let desk = Desk { inbox, replies, wake, machine: Machine::nominal(), next: Vec::new(), changes: 0 };
+        let desk = Desk {
+            inbox,
+            replies,
+            wake,
+            machine: Machine::nominal(),
+            next: Vec::new(),
+            changes: 0,
+            sent: HashMap::new(),
+        };
         let thread = std::thread::Builder::new().name("librarian".to_owned()).spawn(move || desk.run(folder))?;
         Ok(Self { wishes: Some(wishes), changes: Cell::new(0), replies: answers, thread: Some(thread) })
     }
@@ -192,6 +217,8 @@ struct Desk {
     next: Vec<Wish>,
     /// How many changes were made, or refused.
     changes: u64,
+    /// The runs that are points, as they were last sent.
+    sent: HashMap<RunKey, StoredRun>,
 }
 
 impl Desk {
@@ -238,8 +265,9 @@ impl Desk {
     }
 
     /// Reads all rows, if someone has written since.
-    fn read(&self, store: &Store, version: &mut Option<u64>) {
-        let mut read = || -> plimsoll_engine::Result<Option<(Vec<Row>, Option<String>)>> {
+    fn read(&mut self, store: &Store, version: &mut Option<u64>) {
+        let (sent, changes) = (&mut self.sent, self.changes);
+        let mut read = || -> plimsoll_engine::Result<Option<Read>> {
             let now = store.version()?;
             if version.replace(now) == Some(now) {
                 return Ok(None);
@@ -249,10 +277,12 @@ impl Desk {
                 is_over.then(|| Checkpoint::at(store.files(&run.key)).ok()).flatten().filter(|path| path.is_file())
             };
             let listed = store.listed()?;
-            Ok(Some((runs::rows(listed.runs, saved), listed.damage.or_else(|| store.caution()))))
+            let points = points(&listed.runs, sent);
+            let missing = listed.damage.or_else(|| store.caution());
+            Ok(Some(Read { rows: runs::rows(listed.runs, saved), points, missing, changes }))
         };
         match read() {
-            Ok(Some((rows, missing))) => self.reply(Reply::Rows(rows, missing, self.changes)),
+            Ok(Some(read)) => self.reply(Reply::Read(Box::new(read))),
             Ok(None) => {}
             Err(error) => self.reply(Reply::Trouble(error.to_string())),
         }
@@ -385,14 +415,4 @@ fn step(plan: &Plan) -> (Vec<f64>, Series) {
     let mut series = Series::default();
     points.iter().for_each(|point| series.push(point.live.as_mib() as f32));
     ((0..points.len()).map(|op| op as f64).collect(), series)
-}
-
-/// A run without its curves: what a point needs.
-fn light(run: &StoredRun) -> RunRecord {
-    let mut experiment = Experiment { title: run.title.clone(), ..Experiment::default() };
-    for setting in &run.settings {
-        // What this version does not know is left at its default.
-        let _ = preset::set(&mut experiment, setting);
-    }
-    RunRecord::kept(run, experiment)
 }

@@ -43,7 +43,7 @@ impl Differing {
         let value = match key {
             // In the unit that is read elsewhere.
             "budget" => value.parse().map_or_else(|_| value.to_owned(), format::size),
-            _ => value.to_owned(),
+            _ => format::grouped(value),
         };
         let differing = Self { key: key.to_owned(), value };
         (!UNNAMED.contains(&key)).then_some(differing)
@@ -231,7 +231,7 @@ pub(crate) fn value(key: &str, value: &str) -> String {
     let Some(differing) = Differing::read(&format!("{key}={value}")) else { return value.to_owned() };
     let words = differing.words();
     match (key, words.strip_prefix(&differing.name())) {
-        ("batch.micro" | "data.samples", _) => value.to_owned(),
+        ("batch.micro" | "data.samples", _) => format::grouped(value),
         (_, Some(rest)) if !rest.is_empty() => rest.trim_start().to_owned(),
         _ => words,
     }
@@ -350,6 +350,10 @@ mod tests {
         let (plain, other) = (Experiment::default(), with(&["batch.micro=32", "precision=bf16", "run.seed=7"]));
         assert_eq!(changes(&plain, &other), ["batch 64 → 32", "f32 → bf16", "seed 1 → 7"]);
         assert_eq!(changes(&other, &plain), ["batch 32 → 64", "bf16 → f32", "seed 7 → 1"]);
+        assert_eq!(
+            changes(&with(&["run.steps=10000"]), &with(&["run.steps=2000"])),
+            ["steps 10\u{a0}000 → 2\u{a0}000"]
+        );
         assert_eq!(changes(&with(&["budget=32MiB"]), &with(&["budget=7988MiB"])), ["budget 32 MiB → 7.80 GiB"]);
     }
 

@@ -7,13 +7,10 @@
 
 mod search;
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    thread::JoinHandle,
-};
+use std::{collections::VecDeque, sync::Arc, thread::JoinHandle};
 
 use crossbeam_channel::{Receiver, Sender};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use plimsoll_engine::{
     Bytes, Error, Experiment,
     error::Problem,
@@ -123,7 +120,7 @@ struct Shared {
 
 impl Shared {
     fn inbox(&self) -> MutexGuard<'_, Inbox> {
-        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inbox.lock()
     }
 }
 
@@ -274,7 +271,7 @@ impl Worker {
                 return Some(Job::Neighbours(question));
             }
             inbox.is_idle = true;
-            inbox = self.shared.bell.wait(inbox).unwrap_or_else(PoisonError::into_inner);
+            self.shared.bell.wait(&mut inbox);
             inbox.is_idle = false;
         }
     }

@@ -224,6 +224,8 @@ pub(crate) struct Runs {
     begun: Option<RunKey>,
     /// How many of them are not drawn as points: they are too many, and these the oldest.
     pub(crate) left_out: usize,
+    /// How many kept runs are no points because others are newer.
+    pub(crate) without_point: usize,
     /// What was deleted last, and can be brought back.
     pub(crate) deleted: Vec<RunKey>,
     /// What the first of them is called.

@@ -5,15 +5,19 @@
 
 mod record;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use plimsoll_engine::{
     store::RunKey as Kept,
     train::{Event, Latest},
 };
 
-pub(crate) use self::record::{RunRecord, Status, numbered};
+pub(crate) use self::record::{RunRecord, Status, numbered, tested_on};
 use crate::{
+    librarian::Points,
     naming::{self, Differing},
     presets,
     runs::Runs,
@@ -27,11 +31,15 @@ const NAMED: usize = 3;
 /// Kept runs of other sessions are numbered from here on.
 const OTHERS: RunKey = 1 << 32;
 
-/// Every run of this session, oldest first, and the runs of other sessions that are looked at.
+/// Every run of this session, oldest first, the runs of other sessions that are looked at, and the points of the others.
 #[derive(Debug, Default)]
 pub(crate) struct Session {
     runs: Vec<RunRecord>,
     looked: Vec<RunRecord>,
+    /// Kept runs, without their curves, that are neither of this session nor looked at.
+    points: Vec<RunRecord>,
+    /// The others of them, which take their places again.
+    covered: Vec<RunRecord>,
     /// Runs of this session that were deleted, and can be brought back.
     put_away: Vec<RunRecord>,
     /// The run that the next one goes on with.
@@ -53,14 +61,23 @@ impl Session {
         self.looked.iter().chain(&self.runs)
     }
 
-    /// The same runs, to set how they are drawn.
+    /// These, and the kept runs of which there is only the point.
+    pub(crate) fn every(&self) -> impl Iterator<Item = &RunRecord> {
+        self.points.iter().chain(self.all())
+    }
+
+    fn every_mut(&mut self) -> impl Iterator<Item = &mut RunRecord> {
+        self.points.iter_mut().chain(&mut self.covered).chain(&mut self.looked).chain(&mut self.runs)
+    }
+
+    /// The runs that have curves, to set how they are drawn.
     pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut RunRecord> {
         self.looked.iter_mut().chain(&mut self.runs)
     }
 
     /// A run by its number.
     pub(crate) fn get(&self, key: RunKey) -> Option<&RunRecord> {
-        self.all().find(|run| run.key == key)
+        self.every().find(|run| run.key == key)
     }
 
     /// The run of this session that is kept under this name.
@@ -70,7 +87,7 @@ impl Session {
 
     /// The number of the run that is kept under this name.
     pub(crate) fn number(&self, kept: &Kept) -> Option<RunKey> {
-        self.all().find(|run| run.kept.as_ref() == Some(kept)).map(|run| run.key)
+        self.every().find(|run| run.kept.as_ref() == Some(kept)).map(|run| run.key)
     }
 
     /// Notes under which name a run of this session is kept.
@@ -78,24 +95,50 @@ impl Session {
         if let Some(run) = self.runs.iter_mut().find(|run| run.key == key) {
             run.kept = Some(kept);
         }
+        self.part();
     }
 
     /// Looks at these runs of other sessions, in place of the ones before; returns the number of the last.
     pub(crate) fn look(&mut self, records: Vec<RunRecord>) -> Option<RunKey> {
         self.looked = records;
-        for run in &mut self.looked {
-            let Some(kept) = run.kept.clone() else { continue };
-            let next = OTHERS + self.numbers.len() as RunKey;
-            run.key = *self.numbers.entry(kept).or_insert(next);
-        }
+        self.looked.iter_mut().for_each(|run| give_key(&mut self.numbers, run));
+        self.part();
         self.looked.last().map(|run| run.key)
+    }
+
+    /// Has the points of kept runs as they are now.
+    pub(crate) fn has_points(&mut self, points: Points) {
+        let Points { keys, mut new, .. } = points;
+        new.iter_mut().for_each(|run| give_key(&mut self.numbers, run));
+        let newer: HashSet<RunKey> = new.iter().map(|run| run.key).collect();
+        let kept: HashSet<Kept> = keys.into_iter().collect();
+        let is_there = |run: &RunRecord| run.kept.as_ref().is_some_and(|key| kept.contains(key));
+        for known in [&mut self.points, &mut self.covered] {
+            known.retain(|run| is_there(run) && !newer.contains(&run.key));
+        }
+        self.points.extend(new);
+        self.part();
+    }
+
+    /// Parts the points of kept runs: a run that is of this session, or looked at, stands among the others once.
+    fn part(&mut self) {
+        let elsewhere: HashSet<&Kept> =
+            self.runs.iter().chain(&self.looked).filter_map(|run| run.kept.as_ref()).collect();
+        let mut all = std::mem::take(&mut self.points);
+        all.append(&mut self.covered);
+        all.sort_by_key(|run| run.shown_as);
+        let is_elsewhere = |run: &RunRecord| run.kept.as_ref().is_some_and(|key| elsewhere.contains(key));
+        (self.covered, self.points) = all.into_iter().partition(is_elsewhere);
     }
 
     /// Takes runs that were deleted out of the window, of this session and of others.
     pub(crate) fn put_away(&mut self, deleted: &[Kept]) {
-        let is_deleted = |run: &mut RunRecord| run.kept.as_ref().is_some_and(|kept| deleted.contains(kept));
-        self.put_away.extend(self.runs.extract_if(.., is_deleted));
+        let is_deleted = |run: &RunRecord| run.kept.as_ref().is_some_and(|kept| deleted.contains(kept));
+        self.put_away.extend(self.runs.extract_if(.., |run| is_deleted(run)));
         self.looked.clear();
+        self.points.retain(|run| !is_deleted(run));
+        self.covered.retain(|run| !is_deleted(run));
+        self.part();
     }
 
     /// Has runs of this session back at their places.
@@ -103,6 +146,7 @@ impl Session {
         let is_restored = |run: &mut RunRecord| run.kept.as_ref().is_some_and(|kept| restored.contains(kept));
         self.runs.extend(self.put_away.extract_if(.., is_restored));
         self.runs.sort_by_key(|run| run.key);
+        self.part();
     }
 
     /// The newest run.
@@ -141,8 +185,8 @@ impl Session {
     /// Gives a run a name, as the store keeps it: in one line; an empty one takes its name away.
     pub(crate) fn rename(&mut self, key: RunKey, name: &str) {
         let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
-        if let Some(run) = self.all_mut().find(|run| run.key == key) {
-            run.own_name = Some(name).filter(|name| !name.is_empty());
+        for run in self.every_mut().filter(|run| run.key == key) {
+            run.own_name = Some(name.clone()).filter(|name| !name.is_empty());
         }
     }
 
@@ -150,7 +194,7 @@ impl Session {
     pub(crate) fn count_with(&mut self, kept: &Runs) {
         let highest = kept.rows().iter().map(|row| row.run.number).max().unwrap_or_default();
         self.highest = self.highest.max(highest);
-        for run in self.all_mut() {
+        for run in self.every_mut() {
             let Some(row) = run.kept.as_ref().and_then(|key| kept.get(key)) else { continue };
             run.shown_as = row.run.number;
         }
@@ -158,7 +202,7 @@ impl Session {
 
     /// Has the names that runs have where they are kept: another program may have given them.
     pub(crate) fn follow(&mut self, kept: &Runs) {
-        for run in self.all_mut() {
+        for run in self.every_mut() {
             let Some(row) = run.kept.as_ref().and_then(|key| kept.get(key)) else { continue };
             run.own_name.clone_from(&row.run.name);
             if run.when.is_some() {
@@ -209,6 +253,7 @@ impl Session {
         self.runs.push(new);
         let alike = self.runs.iter_mut().filter(|run| run.experiment().title == experiment.title);
         naming::rare_first(&mut alike.map(|run| &mut run.differing).collect::<Vec<_>>());
+        self.part();
     }
 
     /// Takes one event in.
@@ -238,6 +283,13 @@ impl Session {
             | Event::Ended { .. } => {}
         }
     }
+}
+
+/// Gives a run of another session its key: the one that it had before, or the next.
+fn give_key(numbers: &mut HashMap<Kept, RunKey>, run: &mut RunRecord) {
+    let Some(kept) = run.kept.clone() else { return };
+    let next = OTHERS + numbers.len() as RunKey;
+    run.key = *numbers.entry(kept).or_insert(next);
 }
 
 /// The runs that no other beats in both memory and accuracy, by rising memory: indices into `points`.

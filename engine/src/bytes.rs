@@ -1,4 +1,4 @@
-//! Amounts of memory: [`Bytes`], how they are shown and how they are read.
+//! Amounts of memory: [`Bytes`], how they are shown and how they are read; and how other counts are shown.
 //!
 //! Binary units throughout (1 MiB = 1024 KiB), as drivers and frameworks report memory.
 
@@ -25,6 +25,19 @@ pub struct Bytes(pub u64);
 
 const KIB: f64 = 1024.0;
 const UNITS: [(&str, f64); 4] = [("GiB", KIB * KIB * KIB), ("MiB", KIB * KIB), ("KiB", KIB), ("B", 1.0)];
+
+/// `12 345`: a count with thin gaps between thousands, at which no line ends.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push('\u{a0}');
+        }
+        text.push(digit);
+    }
+    text
+}
 
 impl Bytes {
     /// No bytes.

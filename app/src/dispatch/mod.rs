@@ -2,6 +2,7 @@
 
 mod documents;
 mod editing;
+mod recorders;
 mod runs;
 mod takeaway;
 mod teaching;
@@ -16,11 +17,12 @@ use plimsoll_engine::{
     train::{Command, Event, Outcome, Trainer},
 };
 
-pub(crate) use self::runs::Recorders;
+pub(crate) use self::recorders::Recorders;
 
 use crate::{
     command::{Action, UiCommand},
     files::{Chosen, FileDialogs, Purpose},
+    format,
     gallery::Painter,
     layout::Layout,
     librarian::Librarian,
@@ -85,7 +87,7 @@ impl Dispatcher<'_> {
             Action::Edit { control, experiment } => self.edit(control, *experiment),
             Action::Adopt(experiment) => {
                 let is_kept = |run: &RunRecord| run.kept.is_some() && *run.experiment() == *experiment;
-                if self.state.session.all().any(is_kept) {
+                if self.state.session.every().any(is_kept) {
                     self.adopt_kept(*experiment);
                 } else {
                     self.adopt(*experiment);
@@ -319,9 +321,10 @@ impl Dispatcher<'_> {
                 // A start that was refused has no run.
                 let name = state.session.get(*run).map(|run| state.session.name(run));
                 let name = name.unwrap_or_else(|| "The run".to_owned());
+                let steps = format::count(summary.steps);
                 let (level, text) = match outcome {
-                    Outcome::Finished => (Level::Note, format!("{name} finished after {} steps", summary.steps)),
-                    Outcome::Stopped => (Level::Note, format!("{name} was stopped after {} steps", summary.steps)),
+                    Outcome::Finished => (Level::Note, format!("{name} finished after {steps} steps")),
+                    Outcome::Stopped => (Level::Note, format!("{name} was stopped after {steps} steps")),
                     Outcome::OverBudget(refusal) => (Level::Error, format!("{name} met its budget: {}", refusal.error)),
                     Outcome::Failed(error) => (Level::Error, format!("{name} failed: {error}")),
                 };
@@ -340,10 +343,13 @@ impl Dispatcher<'_> {
                 }
             }
             Event::Thinned { step, stripped } => {
-                state.log.add(Level::Note, format!("After {step} steps {stripped}"));
+                state.log.add(Level::Note, format!("After {} steps {stripped}", format::count(*step)));
             }
             Event::Saved { step, path, bytes, .. } => {
-                state.log.add(Level::Note, format!("Saved after {step} steps: {} ({bytes})", path.display()));
+                state.log.add(
+                    Level::Note,
+                    format!("Saved after {} steps: {} ({bytes})", format::count(*step), path.display()),
+                );
             }
             Event::Paused(is_paused) => self.services.planner.trains(!is_paused),
             Event::Teaching { .. }

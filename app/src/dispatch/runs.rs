@@ -1,18 +1,16 @@
 //! Runs: beginning and recording the runs of this window, and the actions on kept runs.
 
-use std::path::PathBuf;
-
 use plimsoll_engine::{
     Experiment,
     plan::Pass,
     store::{Origin, Recorder, Recording, RunKey, Store},
-    train::{Command, Event, Start, Trainer},
+    train::{Command, Event, Start},
 };
 
 use super::Dispatcher;
 use crate::{
     command::RunsAction,
-    librarian::{Change, Compare, Reply},
+    librarian::{Change, Compare, Read, Reply},
     panels::pane::Pane,
     runs,
     session::{RunRecord, Status},
@@ -109,8 +107,13 @@ impl Dispatcher<'_> {
         self.state.shown = Some(key);
         let run = self.state.session.get(key).filter(|run| run.when.is_some() && run.last.is_none());
         if let Some(kept) = run.and_then(|run| run.kept.clone()) {
-            let others = self.state.runs.picked().iter().filter(|picked| **picked != kept).cloned();
-            let picked = others.chain([kept.clone()]).collect();
+            // Of several that are picked it becomes the last; any other is picked in their place.
+            let mut picked = self.state.runs.picked().to_vec();
+            picked.retain(|picked| *picked != kept);
+            if picked.len() == self.state.runs.picked().len() {
+                picked.clear();
+            }
+            picked.push(kept);
             self.pick(picked);
         }
     }
@@ -241,23 +244,7 @@ impl Dispatcher<'_> {
     /// Takes in a reply of the librarian.
     pub(super) fn reply(&mut self, reply: Reply) {
         match reply {
-            Reply::Rows(rows, missing, changes) => {
-                if let Some(missing) = missing.as_ref().filter(|text| self.state.runs.missing.as_ref() != Some(text)) {
-                    self.state.log.add(Level::Warning, missing.clone());
-                }
-                let State { runs, session, .. } = &mut *self.state;
-                runs.read(rows);
-                runs.missing = missing;
-                session.count_with(runs);
-                // A name that was given here a moment ago is not taken back by what was read before.
-                if self.services.librarian.has_made(changes) {
-                    session.follow(runs);
-                }
-                let returned = std::mem::take(&mut self.state.runs.returned);
-                if !returned.is_empty() {
-                    self.pick(returned);
-                }
-            }
+            Reply::Read(read) => self.read(*read),
             Reply::Trouble(why) => {
                 self.state.log.add(Level::Warning, format!("Runs are not kept: {why}"));
                 self.state.runs.trouble = Some(why);
@@ -275,6 +262,27 @@ impl Dispatcher<'_> {
             }
             Reply::Opened(record, wanted) => self.opened(*record, wanted),
             Reply::Compared(compared) => self.state.compared = Some(*compared),
+        }
+    }
+
+    /// Takes in what the store holds.
+    fn read(&mut self, read: Read) {
+        let Read { rows, points, missing, changes } = read;
+        if let Some(missing) = missing.as_ref().filter(|text| self.state.runs.missing.as_ref() != Some(text)) {
+            self.state.log.add(Level::Warning, missing.clone());
+        }
+        let State { runs, session, .. } = &mut *self.state;
+        runs.read(rows);
+        (runs.missing, runs.without_point) = (missing, points.left_out);
+        session.has_points(points);
+        session.count_with(runs);
+        // A name that was given here a moment ago is not taken back by what was read before.
+        if self.services.librarian.has_made(changes) {
+            session.follow(runs);
+        }
+        let returned = std::mem::take(&mut self.state.runs.returned);
+        if !returned.is_empty() {
+            self.pick(returned);
         }
     }
 
@@ -314,60 +322,6 @@ impl Dispatcher<'_> {
         self.view.pass = measured_in_step.map(|step| if step == 1 { Pass::First } else { Pass::Steady });
         self.layout.set_shown(Pane::Step, true);
         self.layout.set_shown(Pane::Live, true);
-    }
-}
-
-/// The recorder of the run under way, and those that still write.
-#[derive(Debug, Default)]
-pub(crate) struct Recorders {
-    present: Option<Recorder>,
-    ending: Vec<Recorder>,
-}
-
-impl Recorders {
-    fn begin(&mut self, recorder: Recorder) {
-        self.ending.extend(self.present.replace(recorder));
-    }
-
-    /// Where the files of the present run go, if it is kept.
-    pub(super) fn files(&self) -> Option<PathBuf> {
-        self.present.as_ref().map(Recorder::files)
-    }
-
-    fn key(&self) -> Option<RunKey> {
-        self.present.as_ref().map(|recorder| recorder.key().clone())
-    }
-
-    /// Records an event of the run under way.
-    pub(crate) fn take(&mut self, event: &Event, trainer: &Trainer) {
-        let Some(recorder) = &self.present else { return };
-        let is_end = matches!(event, Event::Ended { .. });
-        if is_end {
-            recorder.take_latest(&trainer.latest());
-        }
-        recorder.take(event);
-        if is_end {
-            self.ending.extend(self.present.take());
-        }
-    }
-
-    /// What is wrong with keeping the runs, since it was last asked.
-    fn warnings(&mut self) -> Vec<String> {
-        let all = self.present.iter().chain(&self.ending);
-        let warnings = all.filter_map(Recorder::warning).collect();
-        self.ending.retain(|recorder| !recorder.is_done());
-        warnings
-    }
-
-    /// Whether a run is being recorded that has not ended.
-    pub(crate) fn is_recording(&self) -> bool {
-        self.present.is_some()
-    }
-
-    /// Writes what is left.
-    pub(crate) fn finish(&mut self) {
-        self.ending.extend(self.present.take());
-        self.ending.drain(..).for_each(|recorder| drop(recorder.finish()));
     }
 }
 

@@ -19,6 +19,7 @@ use crate::{
     session::{RunRecord, Status},
     theme::{self, Palette},
     widgets::{
+        button,
         ends::{Room, ends},
         text,
         toasts::{self, Place},
@@ -65,7 +66,7 @@ fn buttons(ui: &mut Ui, context: &PanelContext<'_>, in_words: bool) {
     let plain = Button::new("▶ Train");
     let ready = idle && reason.is_none();
     let hover = UiCommand::Train.tooltip_with_key(ui.ctx());
-    let train = ui.add_enabled(ready, if ready { accent } else { plain }).accessible_name("Train");
+    let train = button::enabled(ui, ready, if ready { accent } else { plain }).accessible_name("Train");
     let why = reason.unwrap_or_else(|| "A run is in progress.".to_owned());
     if train.on_hover_text(hover).on_disabled_hover_text(&why).clicked() {
         context.send.ui(UiCommand::Train);
@@ -86,7 +87,7 @@ fn buttons(ui: &mut Ui, context: &PanelContext<'_>, in_words: bool) {
         // As wide as *Resume* in any case: what follows stays where it is.
         let least = if command == UiCommand::Pause && in_words { widest_pause(ui) } else { 0.0 };
         let button = Button::new(words).min_size(vec2(least, 0.0));
-        let button = ui.add_enabled(enabled, button).accessible_name(name);
+        let button = button::enabled(ui, enabled, button).accessible_name(name);
         let reason = match command {
             _ if stopping => STOPPING,
             UiCommand::Step => why.as_str(),

@@ -21,7 +21,7 @@ use crate::{
     planner::Obstacle,
     theme::{self, Palette},
     widgets::{
-        chip,
+        button, chip,
         ends::{Room, ends},
         stack::{self, Segment},
         text,
@@ -162,7 +162,7 @@ fn pin_button(ui: &mut Ui, context: &PanelContext<'_>) {
     // As wide as *Unpin* in any case: what is next to it stays where it is.
     let font = egui::TextStyle::Button.resolve(ui.style());
     let least = text::width(ui, "Unpin", &font) + 2.0 * ui.spacing().button_padding.x;
-    let button = ui.add_enabled(enabled, button.min_size(vec2(least, 0.0)));
+    let button = button::enabled(ui, enabled, button.min_size(vec2(least, 0.0)));
     if button.on_hover_text(hover).clicked() {
         context.send.ui(UiCommand::Pin);
     }

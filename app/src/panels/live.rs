@@ -24,8 +24,8 @@ use crate::{
 
 /// Narrower panes stack their plots in one column.
 const TWO_COLUMNS_FROM: f32 = 430.0;
-/// In narrower panes the list of runs stands above the other options.
-const OPTIONS_BESIDE_FROM: f32 = 400.0;
+/// The list of runs is not narrower than this next to the other options: where there is less room, it stands above them.
+const LEAST_LIST: f32 = 112.0;
 
 /// What the curves are smoothed by, and how long its slider is.
 const SMOOTHING: &str = "Smoothing";
@@ -33,8 +33,12 @@ const SLIDER: f32 = 70.0;
 const LOG: &str = "Log";
 const AXES: [(Axis, &str); 2] = [(Axis::Step, "Steps"), (Axis::Time, "Time")];
 
-/// Room for the words of a budget that is far above the curves: how many times as high as they the picture is.
-const FAR_HEAD: f64 = 1.4;
+/// Room for the words of a budget that is far above the curves, in points from the top of the picture.
+const FAR_HEAD: f32 = 18.0;
+/// The height of a plot that its horizontal axis takes.
+const BELOW_PLOT: f32 = 20.0;
+/// Of the span of the values in a plot, what it shows beyond either end.
+const MARGIN: f64 = 0.06;
 
 /// Draws the pane.
 pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
@@ -42,11 +46,15 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
         without_run(ui, context, "loss, accuracy, measured memory and throughput while the run goes on");
         return;
     };
-    options(ui, context, run);
+    let is_left = options(ui, context, run);
     ui.add_space(2.0);
     if run.last.is_none() {
-        let text =
-            if run.status.is_active() { "The first step is running." } else { "This run ended before its first step." };
+        let text = match (run.status.is_active(), run.point()) {
+            (true, _) => "The first step is running.",
+            // A kept run whose point was clicked a moment ago.
+            (false, Some(_)) => "Reading its curves…",
+            (false, None) => "This run ended before its first step.",
+        };
         chip::empty(ui, text);
         return;
     }
@@ -67,36 +75,49 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
             let builder = UiBuilder::new().id_salt(i).max_rect(Rect::from_min_size(corner, cell));
             ui.scope_builder(builder, |ui| draw(ui, context.view, run));
         }
+        if is_left {
+            ui.horizontal_wrapped(|ui| choices(ui, context.view, true));
+        }
     });
 }
 
-fn options(ui: &mut Ui, context: &mut PanelContext<'_>, run: &RunRecord) {
-    if ui.available_width() < OPTIONS_BESIDE_FROM {
+/// The list of runs, and how the curves are drawn; whether that is left to the end of the pane, which has no room for it above
+/// a whole plot.
+fn options(ui: &mut Ui, context: &mut PanelContext<'_>, run: &RunRecord) -> bool {
+    let room = ui.available_width() - LEAST_LIST - theme::WIDE_GAP;
+    // The slider tells on hover what it is: its word is the first to go.
+    let Some(in_words) = [true, false].into_iter().find(|in_words| choices_width(ui, *in_words) <= room) else {
+        let is_low = ui.available_height() < theme::LOW_PANE;
         which(ui, context.state, context.send, run);
-        ui.horizontal_wrapped(|ui| choices(ui, context.view));
-        return;
-    }
+        if !is_low {
+            ui.horizontal_wrapped(|ui| choices(ui, context.view, true));
+        }
+        return is_low;
+    };
     let PanelContext { state, view, send } = context;
     let list = |ui: &mut Ui| which(ui, state, send, run);
-    ui.horizontal(|ui| ends(ui, "options", Room::From(choices_width(ui)), list, |ui| choices(ui, view)));
+    let (name, width) = (("options", in_words), Room::From(choices_width(ui, in_words)));
+    ui.horizontal(|ui| ends(ui, name, width, list, |ui| choices(ui, view, in_words)));
+    false
 }
 
 /// How wide [`choices`] are.
-fn choices_width(ui: &Ui) -> f32 {
+fn choices_width(ui: &Ui, in_words: bool) -> f32 {
     let font = |style: TextStyle| style.resolve(ui.style());
     let button = |word| text::width(ui, word, &font(TextStyle::Button)) + 2.0 * ui.spacing().button_padding.x;
-    let parts = [text::width(ui, SMOOTHING, &font(TextStyle::Body)), SLIDER]
-        .into_iter()
-        .chain([LOG].into_iter().chain(AXES.map(|(_, name)| name)).map(button));
+    let word = in_words.then(|| text::width(ui, SMOOTHING, &font(TextStyle::Body)));
+    let parts = word.into_iter().chain([SLIDER]).chain([LOG].into_iter().chain(AXES.map(|(_, name)| name)).map(button));
     parts.map(|width| width + ui.spacing().item_spacing.x).sum::<f32>() - ui.spacing().item_spacing.x
 }
 
 /// How the curves are drawn.
-fn choices(ui: &mut Ui, view: &mut View) {
-    ui.label(RichText::new(SMOOTHING).weak());
+fn choices(ui: &mut Ui, view: &mut View, in_words: bool) {
+    if in_words {
+        ui.label(RichText::new(SMOOTHING).weak());
+    }
     ui.spacing_mut().slider_width = SLIDER;
     let slider = Slider::new(&mut view.smoothing, 0.0..=0.99).show_value(false);
-    let hover = "Share of the past in the smoothed curves; at the left end the values are as measured.";
+    let hover = "Smoothing: the share of the past in the smoothed curves; at the left end the values are as measured.";
     let slider = ui.add(slider).accessible_name(SMOOTHING);
     slider.on_hover_text(format!("{hover} Now {:.2}.", view.smoothing));
     let log = ui.toggle_value(&mut view.log_loss, LOG);
@@ -291,9 +312,16 @@ fn memory(ui: &mut Ui, view: &mut View, run: &RunRecord) {
         .collect();
     let mut axes = axes(view, Round::Binary, format::mib, mib, Some(0.0));
     if rules.iter().any(|rule| rule.is_far) {
-        axes.include.push(highest * FAR_HEAD);
+        axes.include.push(highest * head(ui.available_height() - BELOW_PLOT));
     }
     line_plot::plot(ui, "Memory", group(view), &axes, &drawn, &rules);
+}
+
+/// How many times as high as its curves a picture of this height is, so that the words at its top lie over none of them.
+fn head(height: f32) -> f64 {
+    let span = 1.0 + 2.0 * MARGIN;
+    let words = f64::from(FAR_HEAD / height.max(2.0 * FAR_HEAD));
+    1.0 / (1.0 + MARGIN - span * words)
 }
 
 fn throughput(ui: &mut Ui, view: &mut View, run: &RunRecord) {
@@ -322,4 +350,20 @@ fn throughput(ui: &mut Ui, view: &mut View, run: &RunRecord) {
         &drawn,
         &[],
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_a_far_budget_lie_over_no_curve() {
+        for height in [40.0f32, 60.0, 120.0, 400.0] {
+            let top = head(height);
+            // Where the highest value of the curves, which is 1, is drawn: in points from the top.
+            let span = top * (1.0 + 2.0 * MARGIN);
+            let highest = (top * (1.0 + MARGIN) - 1.0) / span * f64::from(height);
+            assert!(highest >= f64::from(FAR_HEAD) - 0.1, "{height}: {highest}");
+        }
+    }
 }

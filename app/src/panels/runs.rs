@@ -23,7 +23,7 @@ use crate::{
     runs::{self, Row},
     session, theme,
     view::{RunColumn, Sort, View},
-    widgets::chip,
+    widgets::{button, chip},
 };
 
 /// The order of the rows, until the rows, the search or the sorting are others.
@@ -131,7 +131,7 @@ fn head(ui: &mut Ui, context: &mut PanelContext<'_>, found: usize) {
         field.on_hover_text(format!(
             "Words of a name, a note, a tag, a device or a setting, such as precision=bf16: {found} of {all} runs have them."
         ));
-        let compare = ui.add_enabled(may_compare, button).accessible_name("Compare the picked runs");
+        let compare = button::enabled(ui, may_compare, button).accessible_name("Compare the picked runs");
         let how = format!(
             "Pick one run, to compare it with the present settings, or up to {}: Ctrl+click picks one more, Shift+click all \
              between.",

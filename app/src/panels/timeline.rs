@@ -10,7 +10,7 @@ pub(crate) mod shape;
 use std::sync::Arc;
 
 use eframe::egui::{
-    self, Align, Button, ComboBox, Layout, RichText, Role, ScrollArea, Stroke, TextStyle, Tooltip, Ui, UiBuilder,
+    self, Align, Button, ComboBox, Layout, RichText, Role, ScrollArea, Stroke, TextStyle, Tooltip, Ui, UiBuilder, Vec2,
     WidgetInfo, vec2,
 };
 use egui_plot::{FilledArea, HLine, Line, LineStyle, PlotPoints, PlotTransform, PlotUi, Span};
@@ -124,7 +124,10 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
             signs(ui, context, &shown);
         }
         let Shown { filled, outline, pass, measured, ways } = &shown;
-        draw(ui, Picture { plan: filled, outline: *outline, pass: *pass, measured, ways });
+        let picture = Picture { plan: filled, outline: *outline, pass: *pass, measured, ways };
+        // Where there is no line for them, the signs of what is compared stand in the picture.
+        let is_before = (!has_signs && outline.is_some()).then_some(context.view.show_before);
+        draw(ui, picture, is_before);
     });
 }
 
@@ -205,20 +208,7 @@ fn legend(ui: &mut Ui, shown: &Shown<'_>, is_before: bool) {
     let small = |text: &str| RichText::new(text).small();
     let timeline = filled.timeline(*pass);
     if outline.is_some() {
-        let (own, hover) = match is_before {
-            true => (
-                "present",
-                "The plan of the present settings. What is filled is the pinned one; all else in the window is of the present.",
-            ),
-            false => (
-                "pinned",
-                "The plan that is pinned. What is filled is that of the present settings, as all else in the window.",
-            ),
-        };
-        chip::stroke(ui, palette.outline, true, small(own)).on_hover_text(hover);
-        if is_before {
-            ui.label(small("filled: the pinned plan").color(palette.warn)).on_hover_text(hover);
-        }
+        compared(ui, is_before);
     }
     if timeline.points.iter().any(|point| point.phase == Phase::Recompute) {
         let hover = "The forward pass of a checkpointed segment, run again during the backward pass.";
@@ -230,7 +220,38 @@ fn legend(ui: &mut Ui, shown: &Shown<'_>, is_before: bool) {
     }
 }
 
-fn draw(ui: &mut Ui, picture: Picture<'_>) {
+/// What the outline is, and what is filled where that is not the present plan.
+const COMPARED: [(&str, &str, &str); 2] = [
+    (
+        "pinned",
+        "",
+        "The plan that is pinned. What is filled is that of the present settings, as all else in the window.",
+    ),
+    (
+        "present",
+        "filled: the pinned plan",
+        "The plan of the present settings. What is filled is the pinned one; all else in the window is of the present.",
+    ),
+];
+
+fn compared(ui: &mut Ui, is_before: bool) {
+    let palette = theme::palette(ui);
+    let (outline, filled, hover) = COMPARED[usize::from(is_before)];
+    chip::stroke(ui, palette.outline, true, RichText::new(outline).small()).on_hover_text(hover);
+    if !filled.is_empty() {
+        ui.label(RichText::new(filled).small().color(palette.warn)).on_hover_text(hover);
+    }
+}
+
+/// The room that [`compared`] takes.
+fn compared_size(ui: &Ui, is_before: bool) -> Vec2 {
+    let font = TextStyle::Small.resolve(ui.style());
+    let (outline, filled, _) = COMPARED[usize::from(is_before)];
+    let after = if filled.is_empty() { 0.0 } else { theme::GAP + text::width(ui, filled, &font) };
+    vec2((chip::stroke_width(ui, outline) + after).ceil(), theme::SMALL_ROW)
+}
+
+fn draw(ui: &mut Ui, picture: Picture<'_>, signs: Option<bool>) {
     let Picture { plan, outline, pass, .. } = picture;
     let palette = theme::palette(ui);
     let timeline = plan.timeline(pass);
@@ -260,7 +281,14 @@ fn draw(ui: &mut Ui, picture: Picture<'_>) {
         format::size(Limit::of(plan).bytes)
     );
     response.response.widget_info(|| WidgetInfo::labeled(Role::Figure, true, &about));
-    marks::draw(ui, picture, scale, &response.transform, palette);
+    let size = signs.map(|is_before| compared_size(ui, is_before));
+    let place = marks::draw(ui, picture, scale, &response.transform, size);
+    if let Some((place, is_before)) = place.zip(signs) {
+        let builder = UiBuilder::new().max_rect(place).layout(Layout::left_to_right(Align::Center));
+        let ui = &mut ui.new_child(builder);
+        (ui.spacing_mut().item_spacing.x, ui.spacing_mut().interact_size.y) = (theme::GAP, theme::SMALL_ROW);
+        compared(ui, is_before);
+    }
     if let Some(at) = response.response.hover_pos() {
         hover(ui, &response.response, picture, &response.transform, at);
     }
@@ -350,11 +378,10 @@ fn hover(ui: &Ui, response: &egui::Response, picture: Picture<'_>, transform: &P
     let middle = transform.position_from_point_x(x.floor() + 0.5);
     let frame = transform.frame();
     ui.painter_at(*frame).vline(middle, frame.y_range(), Stroke::new(1.0, palette.measured.gamma_multiply(0.5)));
+    let [at, ops] = [x as usize + 1, timeline.points.len()].map(|op| format::count(op as u64));
     Tooltip::for_widget(response).at_pointer().gap(12.0).show(|ui| {
         ui.strong(format!("{} · {}", point.op, timeline.layer(point.layer)));
-        ui.label(
-            RichText::new(format!("op {} of {}, {}", x as usize + 1, timeline.points.len(), point.phase.name())).weak(),
-        );
+        ui.label(RichText::new(format!("op {at} of {ops}, {}", point.phase.name())).weak());
         ui.label(format!("predicted {}", point.live));
         if let Some(measured) = measured.get(x as usize) {
             ui.label(format!("measured {}", Bytes::from_mib(*measured)));

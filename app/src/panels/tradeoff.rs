@@ -1,10 +1,10 @@
-//! Memory against accuracy: every run of this session as a point, with the runs of other sessions that are picked among the
-//! kept runs, and for each task the frontier of the runs that nothing beats. One task is in focus, the others are dimmed. A
-//! click on a point looks at its run; a button loads its settings, and the right button has a menu. Keys do the same.
+//! Memory against accuracy: every run of this session and every kept run as a point, and for each task the frontier of the
+//! runs that nothing beats. One task is in focus, the others are dimmed. A click on a point looks at its run; a button loads its settings, and the right button has a menu. Keys do the same.
 
 mod about;
 mod at_point;
 mod chosen;
+mod extent;
 mod key;
 mod keys;
 mod labels;
@@ -12,11 +12,14 @@ mod seeds;
 mod smaller;
 mod task;
 
-use eframe::egui::{Color32, ComboBox, Pos2, RichText, ScrollArea, Stroke, TextStyle, Tooltip, Ui, vec2};
+use eframe::egui::{Color32, ComboBox, Pos2, RichText, ScrollArea, Stroke, Tooltip, Ui, vec2};
 use egui_plot::{Line, LineStyle, MarkerShape, PlotPoint, PlotPoints, PlotTransform, PlotUi, Points, VLine};
 use plimsoll_engine::experiment::ModelKind;
 
-use self::task::Task;
+use self::{
+    extent::{BELOW_PLOT, accuracies, measure, measures, plot_height, whole, widest},
+    task::{Focus, Task},
+};
 use super::PanelContext;
 use crate::{
     command::Action,
@@ -26,16 +29,17 @@ use crate::{
     theme::{self, Palette},
     widgets::{
         axes::{self, Round},
-        chip, text,
+        chip,
     },
 };
 
+/// A lower pane has its list and its legend in one line, of which the list has this share.
+const LOW: f32 = 160.0;
+const LIST_SHARE: f32 = 0.3;
 /// A click this near to a point means it.
 const REACH: f32 = 14.0;
 /// How much is left of the colours of a task that is not in focus.
 const DIMMED: f32 = 0.35;
-/// The height of a plot that its horizontal axis takes.
-const BELOW_PLOT: f32 = 40.0;
 /// Whose budget the line is: the runs may have had others.
 pub(crate) const BUDGET_OF: &str = "budget of these settings";
 /// A budget is drawn up to this many times the most memory in view.
@@ -54,6 +58,8 @@ struct Dot<'a> {
     is_best: bool,
     /// Whether its task is the one in focus.
     in_focus: bool,
+    /// Whether its task is neither that of the run that is looked at nor that of the present settings.
+    is_dimmed: bool,
 }
 
 impl Dot<'_> {
@@ -63,7 +69,7 @@ impl Dot<'_> {
             (false, true) => palette.frontier,
             (false, false) => palette.process,
         };
-        if self.in_focus { color } else { color.gamma_multiply(DIMMED) }
+        if self.is_dimmed { color.gamma_multiply(DIMMED) } else { color }
     }
 }
 
@@ -73,35 +79,52 @@ pub(crate) type Placed<'a> = (&'a RunRecord, [f64; 2]);
 /// The task in focus by its name, and its runs; `None` before the first point.
 pub(crate) fn in_focus(state: &State) -> Option<(String, Vec<Placed<'_>>)> {
     let tasks = task::tasks(&state.session);
-    let shown = state.shown_run()?;
-    let task = tasks.iter().find(|task| task.has(shown)).or(tasks.last())?;
-    let dots = task.dots(&state.session, true).into_iter().map(|dot| (dot.run, dot.at));
+    let task = tasks.get(task::in_focus(&tasks, state).place)?;
+    let dots = task.dots(true, false).into_iter().map(|dot| (dot.run, dot.at));
     Some((task.name.clone(), dots.collect()))
 }
 
 /// Draws the pane.
 pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
-    let session = &context.state.session;
-    let tasks = task::tasks(session);
-    let Some(shown) = context.state.shown_run().filter(|_| !tasks.is_empty()) else {
+    let tasks = task::tasks(&context.state.session);
+    if tasks.is_empty() {
         chip::empty(
             ui,
             "Train a run, change a setting and train again: each becomes a point, memory against accuracy.",
         );
         return;
-    };
-    let focus = tasks.iter().position(|task| task.has(shown)).unwrap_or(tasks.len() - 1);
-    let dots = tasks.iter().enumerate().flat_map(|(i, task)| task.dots(session, i == focus));
+    }
+    let Focus { place: focus, is_meant } = task::in_focus(&tasks, context.state);
+    let shown = context.state.shown_run();
+    let dots = tasks.iter().enumerate().flat_map(|(i, task)| task.dots(i == focus, !is_meant));
     let dots = in_axes(dots.collect());
     ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
-        if tasks.len() > 1 {
+        let has_list = tasks.len() > 1 || !is_meant;
+        let is_low = ui.available_height() < LOW;
+        if has_list && !is_low {
             tasks_list(ui, context, &tasks, focus);
         }
         key::left_out(ui, &context.state.runs);
         let budget = near_budget(context, &dots);
-        ui.scope(|ui| key::ui(ui, &dots, budget));
-        let height = (ui.available_height() - chosen::height(ui)).max(theme::LOWEST_PLOT);
-        plot(ui, context, &tasks, &dots, shown, height);
+        let in_list = has_list && is_low;
+        let row = if in_list { ui.spacing().interact_size.y } else { theme::SMALL_ROW };
+        let below = ui.available_height() - row - ui.spacing().item_spacing.y;
+        let height = plot_height(below, chosen::height(ui));
+        let is_of_values = tasks[focus].is_of_values();
+        let axis = measure(ui, height, is_of_values).is_empty().then(|| measures(is_of_values)[1]);
+        if in_list {
+            // The legend stands beside the list: a line of its own would take the picture's room.
+            ui.horizontal(|ui| {
+                ui.scope(|ui| {
+                    ui.set_max_width(ui.available_width() * LIST_SHARE);
+                    tasks_list(ui, context, &tasks, focus);
+                });
+                key::ui(ui, &dots, budget, axis);
+            });
+        } else {
+            ui.scope(|ui| key::ui(ui, &dots, budget, axis));
+        }
+        plot(ui, context, (&tasks, focus), &dots, shown.map(|run| run.key), height);
         chosen::ui(ui, context, shown);
     });
 }
@@ -115,15 +138,14 @@ fn in_axes(mut dots: Vec<Dot<'_>>) -> Vec<Dot<'_>> {
 }
 
 /// The tasks, where there are several: a list of them.
-fn tasks_list(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], focus: usize) {
+fn tasks_list(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task<'_>], focus: usize) {
     let list = ComboBox::from_id_salt("task").width(ui.available_width()).truncate();
     let list = list.selected_text(&tasks[focus].name).show_ui(ui, |ui| {
         for (i, task) in tasks.iter().enumerate() {
-            let newest = task.runs.last().copied();
             if ui.selectable_label(i == focus, &task.name).clicked()
-                && let Some(key) = newest
+                && let Some(newest) = task.runs.last()
             {
-                context.send.send(Action::ShowRun(key));
+                context.send.send(Action::ShowRun(newest.key));
             }
         }
     });
@@ -131,7 +153,14 @@ fn tasks_list(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], focus: us
     list.response.accessible_name("Runs compared").on_hover_text(format!("{hover} {}.", tasks[focus].name));
 }
 
-fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>], shown: &RunRecord, height: f32) {
+fn plot(
+    ui: &mut Ui,
+    context: &PanelContext<'_>,
+    (tasks, focus): (&[Task<'_>], usize),
+    dots: &[Dot<'_>],
+    shown: Option<RunKey>,
+    height: f32,
+) {
     let palette = theme::palette(ui);
     let budget = near_budget(context, dots);
     let smaller = smaller::of(dots);
@@ -143,12 +172,12 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
     let ring = theme::POINT_RADIUS + RING + 2.0;
     let high =
         high.max(low + (points.iter().fold(low, |most, [_, y]| most.max(*y)) - low) * whole(height - BELOW_PLOT, ring));
-    let is_of_values = tasks.iter().any(|task| task.is_of_values() && task.has(shown));
+    let is_of_values = tasks[focus].is_of_values();
     let ticks = format::tick_score(is_of_values);
     let axis = RichText::new(measure(ui, height, is_of_values)).small().weak();
     let plot = axes::plot(ui, "tradeoff", Round::Binary, Round::Decimal)
         .height(height)
-        .y_grid_spacer(axes::at_least_two_up_to(1.0))
+        .y_grid_spacer(axes::at_least_two_up_to(Round::Decimal, 1.0))
         .set_margin_fraction(vec2(0.06, 0.06))
         .include_x(0.0)
         .include_x(widest)
@@ -167,13 +196,13 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
             plot.vline(VLine::new(BUDGET_OF, budget).color(palette.budget).style(style));
         }
         smaller.iter().for_each(|smaller| smaller.draw(plot, palette));
-        dots.iter().filter(|dot| dot.in_focus).for_each(|dot| point(plot, dot, shown.key, palette));
+        dots.iter().filter(|dot| dot.in_focus).for_each(|dot| point(plot, dot, shown, palette));
         seeds::groups(dots).iter().for_each(|seeds| seeds.draw(plot, palette));
     });
     dimmed(ui, tasks, dots, &response.transform);
     let lines = drawn_lines(dots, &smaller, budget, &response.transform);
-    labels::draw(ui, &context.state.session, (dots, &smaller), shown.key, &response.transform, &lines);
-    keys::ui(ui, context, &response.response, dots, shown.key, &response.transform);
+    labels::draw(ui, &context.state.session, (dots, &smaller), shown, &response.transform, &lines);
+    keys::ui(ui, context, &response.response, dots, shown, &response.transform);
     at_point::ui(ui, context);
     let near = response.response.hover_pos().and_then(|at| nearest(dots, &response.transform, at));
     let tip = (!at_point::is_open(ui.ctx()))
@@ -222,14 +251,6 @@ fn mean_near(dots: &[Dot<'_>], transform: &PlotTransform, at: Pos2) -> Option<se
     seeds::groups(dots).into_iter().find(|seeds| distance(seeds.mean) <= REACH)
 }
 
-/// What the vertical axis shows, in words that are no longer than a plot of this height: they are upright next to it.
-fn measure(ui: &Ui, height: f32, is_of_values: bool) -> &'static str {
-    let font = TextStyle::Small.resolve(ui.style());
-    let room = height - BELOW_PLOT;
-    let words = if is_of_values { ["best test R²", format::R2, ""] } else { ["best test accuracy", "accuracy", ""] };
-    words.into_iter().find(|words| text::width(ui, words, &font) <= room).unwrap_or_default()
-}
-
 /// Where the frontier, the budget's line and those to smaller models lie on the screen.
 fn drawn_lines(
     dots: &[Dot<'_>],
@@ -257,13 +278,13 @@ fn stairs_of(dots: &[Dot<'_>], are_meant: impl Fn(&Dot<'_>) -> bool) -> Vec<[f64
 }
 
 /// The tasks that are not in focus, as far as they lie in view: they do not move it.
-fn dimmed(ui: &Ui, tasks: &[Task], dots: &[Dot<'_>], transform: &PlotTransform) {
+fn dimmed(ui: &Ui, tasks: &[Task<'_>], dots: &[Dot<'_>], transform: &PlotTransform) {
     let palette = theme::palette(ui);
     let painter = ui.painter_at(*transform.frame());
     let place = |at: [f64; 2]| transform.position_from_point(&PlotPoint::new(at[0], at[1]));
     let stroke = Stroke::new(1.0, palette.frontier.gamma_multiply(DIMMED));
     for task in tasks {
-        let stairs = steps(&stairs_of(dots, |dot| !dot.in_focus && task.runs.contains(&dot.run.key)));
+        let stairs = steps(&stairs_of(dots, |dot| !dot.in_focus && task.has(dot.run)));
         painter.line(stairs.into_iter().map(place).collect(), stroke);
     }
     for dot in dots.iter().filter(|dot| !dot.in_focus) {
@@ -271,7 +292,7 @@ fn dimmed(ui: &Ui, tasks: &[Task], dots: &[Dot<'_>], transform: &PlotTransform) 
     }
 }
 
-fn point(plot: &mut PlotUi<'_>, dot: &Dot<'_>, shown: RunKey, palette: &Palette) {
+fn point(plot: &mut PlotUi<'_>, dot: &Dot<'_>, shown: Option<RunKey>, palette: &Palette) {
     let (run, color) = (dot.run, dot.color(palette));
     let active = run.status.is_active();
     if active {
@@ -280,7 +301,7 @@ fn point(plot: &mut PlotUi<'_>, dot: &Dot<'_>, shown: RunKey, palette: &Palette)
     }
     let radius = theme::POINT_RADIUS + if active { ACTIVE } else { 0.0 };
     let marker = |radius| Points::new(run.key.to_string(), PlotPoints::from(vec![dot.at])).radius(radius);
-    if run.key == shown {
+    if Some(run.key) == shown {
         plot.points(marker(radius + RING).shape(MarkerShape::Circle).filled(false).color(palette.strong()));
     }
     let (shape, _) = MARKERS[place(run.experiment().model.kind) % MARKERS.len()];
@@ -292,24 +313,6 @@ fn near_budget(context: &PanelContext<'_>, dots: &[Dot<'_>]) -> Option<f64> {
     let points: Vec<[f64; 2]> = dots.iter().filter(|dot| dot.in_focus).map(|dot| dot.at).collect();
     let budget = context.state.document.experiment.budget.as_mib();
     (budget <= widest(&points) * NEAR).then_some(budget)
-}
-
-/// The most memory in view.
-fn widest(points: &[[f64; 2]]) -> f64 {
-    points.iter().fold(0.0f64, |widest, [x, _]| widest.max(*x)) * 1.15
-}
-
-/// How many times as high a picture must be as what reaches up to `above` points below its top.
-fn whole(height: f32, above: f32) -> f64 {
-    f64::from(height / (height - above).max(above))
-}
-
-/// The accuracies in view: a single run is not drawn as if a thousandth were the world.
-fn accuracies(points: &[[f64; 2]]) -> (f64, f64) {
-    let low = points.iter().fold(1.0f64, |low, [_, y]| low.min(*y));
-    let high = points.iter().fold(0.0f64, |high, [_, y]| high.max(*y));
-    let around = ((high - low) * 0.15).max(0.02);
-    (if low < 0.0 { low - around } else { (low - around).max(0.0) }, high + around)
 }
 
 /// The markers of the families, in their order, each with its sign in the legend. There are no more shapes: the families
@@ -366,7 +369,7 @@ mod tests {
         (1..=4).for_each(|run| session.receive(&Event::Started { run, plan: Arc::clone(&plan) }));
         let runs = session.runs();
         let places = [([10.0, 0.5], true), ([5.0, 0.5], false), ([40.0, 0.5], false), ([5.0, 0.9], false)];
-        let dot = |(run, (at, in_focus))| Dot { run, at, is_best: false, in_focus };
+        let dot = |(run, (at, in_focus))| Dot { run, at, is_best: false, in_focus, is_dimmed: !in_focus };
         let seen = in_axes(runs.iter().zip(places).map(dot).collect());
         assert_eq!(seen.iter().map(|dot| dot.at).collect::<Vec<_>>(), [[10.0, 0.5], [5.0, 0.5]]);
     }

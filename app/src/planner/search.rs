@@ -3,7 +3,6 @@
 
 use std::{
     cell::Cell,
-    sync::PoisonError,
     time::{Duration, Instant},
 };
 
@@ -79,12 +78,11 @@ impl<'a> Turns<'a> {
 
     /// Rests if a run wants the cores, and returns whether something newer is asked for, which also ends the rest.
     pub(super) fn is_over(&self) -> bool {
-        let inbox = self.shared.inbox();
+        let mut inbox = self.shared.inbox();
         if inbox.is_training && !inbox.supersedes() {
             let rest = (self.since.get().elapsed() * REST).min(LONGEST_REST);
-            let woken = self.shared.bell.wait_timeout_while(inbox, rest, |inbox| !inbox.supersedes());
+            self.shared.bell.wait_while_for(&mut inbox, |inbox| !inbox.supersedes(), rest);
             self.since.set(Instant::now());
-            return woken.unwrap_or_else(PoisonError::into_inner).0.supersedes();
         }
         inbox.supersedes()
     }

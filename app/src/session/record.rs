@@ -3,22 +3,22 @@
 //! Owns [`RunRecord`]. Always holds: figures called measured come from the events of the trainer, in this session or in the
 //! one that the run was kept in.
 
+mod alike;
 mod going_on;
 
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::preset,
+    experiment::Data,
     plan::{Pass, Plan},
     report::curves::{Curve, Curves, Group, names},
-    store::{self, RunKey as Kept, RunState, StoredRun},
+    store::{self, RunKey as Kept, RunState, SmallerModel, StoredRun},
     train::{Feeding, Outcome, StepRecord, Summary},
 };
 
+use self::alike::kin;
+pub(crate) use self::alike::tested_on;
 use super::RunKey;
 use crate::{
     format,
@@ -119,6 +119,8 @@ pub(crate) struct RunRecord {
     experiment: Arc<Experiment>,
     /// A number that is the same in all runs that differ from it only by their seed.
     pub(crate) kin: u64,
+    /// What of its data decides the test: runs of one task share it.
+    pub(crate) tested_on: Data,
     /// The plan that it was started with.
     pub(crate) plan: Option<Arc<Plan>>,
     /// Its steps from the first to the last.
@@ -155,6 +157,8 @@ pub(crate) struct RunRecord {
     pub(crate) peak_load: Bytes,
     /// Best test accuracy so far.
     pub(crate) best_accuracy: Option<f64>,
+    /// What its model became in the end, where that is smaller than what was trained.
+    pub(crate) smaller: Option<SmallerModel>,
     /// Its summary.
     pub(crate) summary: Option<Summary>,
 }
@@ -181,6 +185,7 @@ impl RunRecord {
             differing: Vec::new(),
             experiment: Arc::clone(&plan.experiment),
             kin: kin(&plan.experiment),
+            tested_on: tested_on(&plan.experiment.data),
             total_steps: plan.total_steps,
             is_gpu: plan.target.is_gpu(),
             predicted: plan.load(),
@@ -199,6 +204,7 @@ impl RunRecord {
             fed: None,
             peak_load: Bytes::ZERO,
             best_accuracy: None,
+            smaller: None,
             summary: None,
         }
     }
@@ -214,6 +220,7 @@ impl RunRecord {
             own_name: run.name.clone(),
             differing: Vec::new(),
             kin: kin(&experiment),
+            tested_on: tested_on(&experiment.data),
             experiment: Arc::new(experiment),
             total_steps: run.total_steps,
             is_gpu: run.is_gpu,
@@ -233,6 +240,7 @@ impl RunRecord {
             fed: None,
             peak_load: run.load(&run.measured),
             best_accuracy: run.best_test_accuracy,
+            smaller: run.smaller,
             summary: None,
         }
     }
@@ -364,6 +372,7 @@ impl RunRecord {
         let measured = summary.measured;
         let load = if self.is_gpu { measured.process } else { measured.live };
         self.peak_load = self.peak_load.max(load);
+        self.smaller = SmallerModel::of(&summary);
         self.summary = Some(summary);
     }
 }
@@ -371,13 +380,4 @@ impl RunRecord {
 /// Samples, or tokens, of a step.
 fn counted(experiment: &Experiment) -> f64 {
     (experiment.batch.effective() * format::throughput(&experiment.data).1) as f64
-}
-
-/// A number that experiments share which differ by their seed, their title and their description alone.
-fn kin(experiment: &Experiment) -> u64 {
-    let mut plain = experiment.clone();
-    (plain.run.seed, plain.title, plain.description) = (0, String::new(), String::new());
-    let mut hasher = DefaultHasher::new();
-    preset::to_text(&plain).hash(&mut hasher);
-    hasher.finish()
 }

@@ -63,6 +63,7 @@ fn figure(pane: Pane, state: &State, view: &View) -> Option<Figure> {
         Pane::Gradients => with_curves(state, view, curves::gradients),
         Pane::Tradeoff => {
             let (task, dots) = panels::tradeoff::in_focus(state)?;
+            let is_of_values = dots.first()?.0.experiment().data.labelled() == Labelled::Value;
             let dot = |(run, at): panels::tradeoff::Placed<'_>| Dot {
                 number: run.short_label(),
                 name: state.session.short_name(run),
@@ -71,7 +72,6 @@ fn figure(pane: Pane, state: &State, view: &View) -> Option<Figure> {
             let dots: Vec<Dot> = dots.into_iter().map(dot).collect();
             let budget = state.document.experiment.budget.as_mib();
             let budget = (panels::tradeoff::BUDGET_OF, budget);
-            let is_of_values = state.shown_run()?.experiment().data.labelled() == Labelled::Value;
             let measure = if is_of_values { format::R2 } else { "accuracy" };
             Some(tradeoff::figure(&format!("Memory against {measure}: {task}"), &dots, budget, is_of_values))
         }

@@ -71,7 +71,7 @@ pub(crate) const LOWEST_PLOT: f32 = 76.0;
 /// A table of kept runs is not lower: its heading and a few rows.
 pub(crate) const LOWEST_TABLE: f32 = 100.0;
 /// A plot with its title and figures is not drawn lower than this.
-pub(crate) const LOWEST_TITLED_PLOT: f32 = 96.0;
+pub(crate) const LOWEST_TITLED_PLOT: f32 = 84.0;
 /// Between short messages and the edges of the window, above a dialog.
 pub(crate) const TOAST_MARGIN: Vec2 = vec2(8.0, 2.0);
 /// A short message is not wider where its lines have room.

@@ -38,7 +38,7 @@ pub(crate) fn plot<'a>(ui: &Ui, name: &str, x: Round, y: Round) -> Plot<'a> {
         .grid_fade(0.0)
         .grid_spacing(ROW..=ROW * 2.0)
         .x_grid_spacer(move |input| columns(x, &input))
-        .y_grid_spacer(move |input| marks(y, input.base_step_size, &input))
+        .y_grid_spacer(at_least_two_up_to(y, f64::INFINITY))
 }
 
 /// Lines of a horizontal axis: none at its right end, where the words below it would be cut.
@@ -57,10 +57,10 @@ pub(crate) fn rows_up_to(highest: f64) -> impl Fn(GridInput) -> Vec<GridMark> {
 }
 
 /// Lines at round values, none above `highest`; closer to each other where there would be no second one.
-pub(crate) fn at_least_two_up_to(highest: f64) -> impl Fn(GridInput) -> Vec<GridMark> {
+pub(crate) fn at_least_two_up_to(round: Round, highest: f64) -> impl Fn(GridInput) -> Vec<GridMark> {
     move |input| {
         let at = |share: f64| {
-            let marks = marks(Round::Decimal, input.base_step_size * share, &input);
+            let marks = marks(round, input.base_step_size * share, &input);
             marks.into_iter().filter(|mark| mark.value <= highest).collect::<Vec<_>>()
         };
         [1.0, 0.7, 0.5].into_iter().map(at).find(|marks| marks.len() > 1).unwrap_or_else(|| at(0.5))
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn an_axis_has_a_second_line_where_there_is_any_room_for_it() {
         let values = |least: f64, bounds: (f64, f64)| -> Vec<f64> {
-            let marks = at_least_two_up_to(1.0)(GridInput { bounds, base_step_size: least });
+            let marks = at_least_two_up_to(Round::Decimal, 1.0)(GridInput { bounds, base_step_size: least });
             marks.into_iter().map(|mark| mark.value).collect()
         };
         assert_eq!(values(0.3, (0.8, 1.05)), [0.8, 1.0]);

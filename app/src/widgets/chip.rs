@@ -4,6 +4,7 @@ use eframe::egui::{
     self, Color32, CornerRadius, Rect, Response, RichText, Sense, Shape, Stroke, TextStyle, Ui, WidgetText, pos2, vec2,
 };
 
+use super::text;
 use crate::theme;
 
 /// Length of the stretch of a curve in a legend.
@@ -19,6 +20,11 @@ pub(crate) fn chip(ui: &mut Ui, color: Color32, text: impl Into<RichText>) -> Re
 /// A short stretch of a curve and `text`, in one row; dashed for what is not measured.
 pub(crate) fn stroke(ui: &mut Ui, color: Color32, dashed: bool, text: impl Into<RichText>) -> Response {
     stretch(ui, Sense::hover(), color, dashed, text.into())
+}
+
+/// The width of such a stretch with small words.
+pub(crate) fn stroke_width(ui: &Ui, words: &str) -> f32 {
+    STRETCH + theme::CHIP_GAP + text::width(ui, words, &TextStyle::Small.resolve(ui.style()))
 }
 
 /// The same chip, to click on.
@@ -56,7 +62,10 @@ fn entry(ui: &mut Ui, width: f32, sense: Sense, text: RichText, sign: impl FnOnc
 /// The empty state of a pane: one sentence in the middle that says what will be here.
 pub(crate) fn empty(ui: &mut Ui, text: &str) {
     let space = ui.available_rect_before_wrap();
-    let size = egui::vec2(space.width().min(theme::TOOLTIP_WIDTH), space.height());
+    let most = space.width().min(theme::TOOLTIP_WIDTH);
+    let font = TextStyle::Body.resolve(ui.style());
+    let rows = |width: f32| ui.painter().layout(text.to_owned(), font.clone(), Color32::WHITE, width).rows.len();
+    let size = egui::vec2(balanced(most, rows), space.height());
     let middle = egui::Rect::from_center_size(space.center(), size);
     ui.scope_builder(egui::UiBuilder::new().max_rect(middle), |ui| {
         ui.with_layout(egui::Layout::top_down(egui::Align::Center), |ui| {
@@ -64,4 +73,30 @@ pub(crate) fn empty(ui: &mut Ui, text: &str) {
             ui.add(egui::Label::new(RichText::new(text).weak()).wrap());
         });
     });
+}
+
+/// The least width with as few lines as `most` has: no word stands alone on the last one.
+fn balanced(most: f32, rows: impl Fn(f32) -> usize) -> f32 {
+    const STEPS: usize = 6;
+    let whole = rows(most);
+    let (mut too_little, mut enough) = (0.0, most);
+    for _ in 0..STEPS {
+        let middle = f32::midpoint(too_little, enough);
+        if rows(middle) <= whole { enough = middle } else { too_little = middle }
+    }
+    enough
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_about_as_long_as_each_other() {
+        // 33 letters of 10 points: two lines of 300 points, of which the second would have three letters.
+        let rows = |width: f32| (330.0 / width).ceil() as usize;
+        let width = balanced(300.0, rows);
+        assert!((165.0..172.0).contains(&width), "{width}");
+        assert!(balanced(400.0, rows) >= 330.0, "one line stays one");
+    }
 }

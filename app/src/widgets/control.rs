@@ -27,6 +27,10 @@ pub(crate) trait Control {
 
     /// Draws it.
     fn ui(&self, ui: &mut Ui, form: &Form<'_>);
+
+    /// What there is to choose from.
+    #[cfg(test)]
+    fn words(&self) -> Vec<&'static str>;
 }
 
 impl Control for (Spec, Number) {
@@ -37,6 +41,11 @@ impl Control for (Spec, Number) {
     fn ui(&self, ui: &mut Ui, form: &Form<'_>) {
         form.number(ui, self.0, self.1);
     }
+
+    #[cfg(test)]
+    fn words(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
 }
 
 impl<T: Copy + PartialEq> Control for (Spec, Choice<T>) {
@@ -46,6 +55,11 @@ impl<T: Copy + PartialEq> Control for (Spec, Choice<T>) {
 
     fn ui(&self, ui: &mut Ui, form: &Form<'_>) {
         form.choice(ui, self.0, &self.1);
+    }
+
+    #[cfg(test)]
+    fn words(&self) -> Vec<&'static str> {
+        self.1.options.iter().map(|(_, name)| *name).collect()
     }
 }
 

@@ -12,6 +12,10 @@ use crate::{
     },
 };
 
+/// The radius of the mark of a value, and of a value that is alone.
+const MARK: f32 = 2.5;
+const SINGLE: f32 = 4.0;
+
 /// One curve.
 pub(crate) struct Curve<'a> {
     /// Its name, on hover.
@@ -130,8 +134,10 @@ fn draw(plot: &mut PlotUi<'_>, curve: &Curve<'_>, axes: &Axes) {
     let points = curve.series.curve(curve.xs, left, right, width as usize);
     let points: Vec<[f64; 2]> = points.into_iter().filter_map(|[x, y]| Some([x, axes.up(y)?])).collect();
     // A single value is no line.
-    if points.len() == 1 || (curve.marks && points.len() < 60) {
-        let marks = Points::new(curve.name, PlotPoints::from(points.clone())).color(curve.color).radius(2.5);
+    let is_single = points.len() == 1;
+    if is_single || (curve.marks && points.len() < 60) {
+        let radius = if is_single { SINGLE } else { MARK };
+        let marks = Points::new(curve.name, PlotPoints::from(points.clone())).color(curve.color).radius(radius);
         plot.points(marks);
     }
     let (color, wide) = if curve.faint { (curve.color.gamma_multiply(0.28), 1.0) } else { (curve.color, theme::CURVE) };

@@ -1,6 +1,7 @@
 //! Parts that more than one pane draws with.
 
 pub(crate) mod axes;
+pub(crate) mod button;
 pub(crate) mod chip;
 pub(crate) mod control;
 pub(crate) mod covered;

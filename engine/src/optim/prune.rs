@@ -10,7 +10,7 @@ use crate::{
         Backend, DType, Executor, Tensor,
         ops::{KeyBits, Prune as Kernels},
     },
-    bytes::Bytes,
+    bytes::{Bytes, count},
     error::{Problem, Result},
     experiment::{Prune, PruneKind, PruneScope},
     memory::Category,
@@ -53,7 +53,7 @@ impl Stripped {
 impl fmt::Display for Stripped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { weights, bytes, dense_bytes, are_zeros, .. } = self;
-        let percent = self.sparsity() * 100.0;
+        let (percent, weights) = (self.sparsity() * 100.0, count(*weights));
         if *are_zeros {
             write!(
                 f,

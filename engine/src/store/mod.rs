@@ -27,6 +27,7 @@ mod row;
 mod run;
 mod schema;
 mod series;
+mod smaller;
 mod tail;
 mod writer;
 
@@ -51,6 +52,7 @@ pub use self::{
     recorder::{Recorder, Recording},
     run::{Origin, RunState, StoredRun},
     series::{Column, Evaluation, Evaluations, Series, Steps},
+    smaller::{Became, SmallerModel},
 };
 use crate::{
     bytes::Bytes,

@@ -9,7 +9,7 @@ use crate::{
     hardware,
     plan::{Peak, Plan, Resumed, SoFar},
     store::{
-        Evaluation, Evaluations, RunKey, RunState, Steps,
+        Evaluation, Evaluations, RunKey, RunState, SmallerModel, Steps,
         batch::End,
         owner::Owner,
         read_series,
@@ -214,6 +214,7 @@ impl Run {
             if let Some(summary) = summary {
                 let sql = "UPDATE details SET process_is_sampled = ?2, left_over = ?3 WHERE run = ?1";
                 db.execute(sql, params![self.number, summary.is_process_sampled, summary.left_over.0 as i64])?;
+                SmallerModel::write(SmallerModel::of(summary), db, self.number)?;
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ use rusqlite::{Row, types::Type};
 use crate::{
     bytes::Bytes,
     plan::Peak,
-    store::{RunKey, owner::Owner},
+    store::{RunKey, SmallerModel, owner::Owner},
     words::{Word, words},
 };
 
@@ -112,6 +112,8 @@ pub struct StoredRun {
     pub test_accuracy: Option<f64>,
     /// Best accuracy of all evaluations.
     pub best_test_accuracy: Option<f64>,
+    /// What its model became in the end, where that is smaller than what was trained.
+    pub smaller: Option<SmallerModel>,
     /// What it takes on the disk: its part of the database, and its files.
     pub on_disk: Bytes,
 }
@@ -144,7 +146,8 @@ impl StoredRun {
 pub(super) const COLUMNS: &str = "number, key, title, name, note, tags, starred, discarded, state, message, origin, started, \
     ended, system, pid, began, pulse, version, device, device_name, is_gpu, seed, settings, budget, predicted_live, \
     predicted_reserved, predicted_process, measured_live, measured_reserved, measured_process, total_steps, steps, secs, \
-    steps_secs, skipped, train_loss, test_loss, test_accuracy, best_test_accuracy, kept_bytes";
+    steps_secs, skipped, train_loss, test_loss, test_accuracy, best_test_accuracy, kept_bytes, became, became_bytes, \
+    became_whole_bytes, became_accuracy, became_trained_accuracy";
 
 /// A run, from a row of [`COLUMNS`], as it is at `now`.
 pub(super) fn read(row: &Row<'_>, now: Timestamp) -> rusqlite::Result<StoredRun> {
@@ -192,6 +195,7 @@ pub(super) fn read(row: &Row<'_>, now: Timestamp) -> rusqlite::Result<StoredRun>
         test_accuracy: row.get(37)?,
         best_test_accuracy: row.get(38)?,
         on_disk: bytes(39)?,
+        smaller: SmallerModel::read(row, 40)?,
     })
 }
 

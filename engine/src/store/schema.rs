@@ -5,7 +5,8 @@ pub(super) const MARK: i32 = 0x506c_696d;
 
 /// What brings a store from each version to the next. A store that was brought through all is of this version. What stands
 /// here is never changed: it is the form of stores that exist.
-pub(super) const MIGRATIONS: &[&str] = &["
+pub(super) const MIGRATIONS: &[&str] = &[
+    "
     CREATE TABLE runs (
         number INTEGER PRIMARY KEY,
         key TEXT NOT NULL UNIQUE,
@@ -74,7 +75,15 @@ pub(super) const MIGRATIONS: &[&str] = &["
         text TEXT NOT NULL,
         PRIMARY KEY (run, place)
     );
-"];
+",
+    "
+    ALTER TABLE runs ADD COLUMN became TEXT;
+    ALTER TABLE runs ADD COLUMN became_bytes INTEGER;
+    ALTER TABLE runs ADD COLUMN became_whole_bytes INTEGER;
+    ALTER TABLE runs ADD COLUMN became_accuracy REAL;
+    ALTER TABLE runs ADD COLUMN became_trained_accuracy REAL;
+",
+];
 
 /// The version of stores that this program writes.
 pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;

@@ -2,6 +2,7 @@
 
 mod ownership;
 mod saved;
+mod smaller;
 
 use std::{fs, sync::Arc};
 

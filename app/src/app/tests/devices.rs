@@ -54,7 +54,7 @@ fn the_controls_of_a_gpu_are_there_with_one_and_change_the_plan() {
     let before = app(&window).state.plan().expect("a plan").peak;
     window.get_by_role_and_label(Role::ComboBox, "Memory pool").click();
     window.run_steps(3);
-    window.get_by_label("reserve all at the start").click();
+    window.get_by_label("reserve all at once").click();
     until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.peak.reserved > before.reserved));
     let after = app(&window).state.plan().expect("a plan").peak;
     assert_eq!(after.live, before.live);

@@ -23,7 +23,7 @@ fn planned(window: &mut Window) {
 #[test]
 fn a_decoder_brings_data_it_can_learn_and_undo_takes_both_back() {
     let mut window = window(digits());
-    choose(&mut window, "Kind", "decoder, Llama style");
+    choose(&mut window, "Kind", "decoder, as Llama");
     planned(&mut window);
     let experiment = &app(&window).state.document.experiment;
     assert_eq!((experiment.model.kind, experiment.data.kind), (ModelKind::Llama, DataKind::Sort));
@@ -52,7 +52,7 @@ fn masks_bring_a_model_for_pixels() {
 #[test]
 fn a_published_size_is_one_choice_and_is_planned_whole() {
     let mut window = window(digits());
-    choose(&mut window, "Kind", "decoder, GPT-2 style");
+    choose(&mut window, "Kind", "decoder, as GPT-2");
     choose(&mut window, "Size", "XL");
     planned(&mut window);
     let model = &app(&window).state.document.experiment.model;

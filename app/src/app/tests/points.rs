@@ -1,22 +1,20 @@
 //! Memory against accuracy without a pointer: its points are gone through by keys, and each is named.
 
 use egui_kittest::kittest::NodeT;
+use plimsoll_engine::experiment::QuantiseKind;
 
 use super::{
-    runs::{ask, keys, on, show, two_runs},
+    runs::{close, folder, on, show, train, two_runs},
     *,
 };
-use crate::command::RunsAction;
 
-/// A window with two points, and the number of the run at each.
+/// A window with two points: kept runs of a window before it.
 fn with_points() -> Window {
     let (store, _) = two_runs();
     let mut window = on(&store, digits());
     show(&mut window, Pane::Tradeoff);
-    let both = keys(&window);
-    ask(&mut window, RunsAction::Pick(both));
-    until(&mut window, |app| app.state.session.all().filter(|run| run.point().is_some()).count() == 2);
-    window.run_steps(3);
+    assert!(app(&window).state.shown_run().is_none(), "none is looked at");
+    assert!(window.query_by_label("Memory against accuracy: 2 runs").is_some(), "they are points all the same");
     window
 }
 
@@ -31,7 +29,7 @@ fn press(window: &mut Window, key: Key) {
 
 /// The point of a run, as it is named.
 fn name(window: &Window, micro: usize) -> String {
-    let run = app(window).state.session.all().find(|run| run.experiment().batch.micro == micro).expect("a run");
+    let run = app(window).state.session.every().find(|run| run.experiment().batch.micro == micro).expect("a run");
     let best = run.best_accuracy.expect("tested");
     let own = app(window).state.session.name(run);
     format!("{own}, {}, {}", run.peak_load, crate::format::share(best))
@@ -84,4 +82,42 @@ fn each_point_has_a_name_and_is_pressed_by_it() {
         window.run_steps(4);
         assert_eq!(shown(&window), micro, "{name}");
     }
+}
+
+#[test]
+fn kept_runs_of_other_data_are_points_that_are_said_to_be_of_those() {
+    let (store, _) = two_runs();
+    let has_list = |window: &Window| window.query_by_role_and_label(Role::ComboBox, "Runs compared").is_some();
+    assert!(!has_list(&on(&store, digits())), "they are of these data");
+    let mut other = digits();
+    other.data.kind = DataKind::Shapes;
+    let window = on(&store, other);
+    assert!(has_list(&window) && window.query_by_label("Memory against accuracy: 2 runs").is_some());
+}
+
+#[test]
+fn a_run_without_a_point_says_why_it_has_none() {
+    let mut window = with_points();
+    window.get_by_role_and_label(Role::Button, "Step").click();
+    until(&mut window, |app| app.state.session.latest().and_then(|run| run.last).is_some());
+    window.run_steps(3);
+    assert!(window.query_by_label_contains("It has no point yet").is_some());
+    window.get_by_role_and_label(Role::Button, "Stop").click();
+    until(&mut window, |app| app.state.session.active().is_none() && !app.state.session.runs().is_empty());
+}
+
+#[test]
+fn what_the_model_of_a_kept_run_became_is_joined_to_its_point() {
+    let store = folder();
+    let mut experiment = digits();
+    experiment.quantise.kind = QuantiseKind::After;
+    let mut window = on(&store, experiment.clone());
+    train(&mut window);
+    let known = app(&window).state.session.latest().expect("a run").smaller;
+    assert!(known.is_some());
+    close(window);
+    let window = on(&store, experiment);
+    let kept: Vec<_> = app(&window).state.session.every().map(|run| run.smaller).collect();
+    assert_eq!(kept, [known]);
+    assert!(window.query_by_label_contains("hollow: the model alone").is_some());
 }

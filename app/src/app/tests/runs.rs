@@ -89,7 +89,7 @@ fn a_run_of_another_sitting_is_looked_at_loaded_and_opened_as_it_was() {
     assert!(run.point().is_some() && matches!(run.status, Status::Kept(RunState::Finished)));
     assert_eq!(app_now.state.document.experiment, Experiment::default());
     window.run_steps(3);
-    assert!(window.query_by_label("Memory against accuracy: 1 runs").is_some());
+    assert!(window.query_by_label("Memory against accuracy: 2 runs").is_some(), "the other one is there as well");
     window.get_by_role_and_label(Role::Button, "Load settings").click();
     until(&mut window, |app| app.state.document.experiment.title == "Tiny");
     assert_eq!(app(&window).state.document.experiment, digits());
@@ -329,7 +329,11 @@ fn kept_runs_and_their_comparison_can_be_read_in_every_size_scale_and_theme() {
             let theme = if dark { egui::ThemePreference::Dark } else { egui::ThemePreference::Light };
             window.state_mut().as_mut().expect("drawn").view.theme = theme;
             let parts = [ComparePart::Settings, ComparePart::Curves, ComparePart::Step, ComparePart::Alive];
-            for (pane, part) in parts.map(|part| (Pane::Compare, part)).into_iter().chain([(Pane::Runs, parts[0])]) {
+            for (pane, part) in parts
+                .map(|part| (Pane::Compare, part))
+                .into_iter()
+                .chain([Pane::Runs, Pane::Tradeoff].map(|pane| (pane, parts[0])))
+            {
                 window.state_mut().as_mut().expect("drawn").view.compare = part;
                 show(&mut window, pane);
                 let mut faults = BTreeSet::new();

@@ -1,6 +1,6 @@
 //! The pane of kept runs where it is short, and what it says of the state of a run and of the one that is picked.
 
-use plimsoll_engine::store::RunState;
+use plimsoll_engine::store::{RunKey, RunState, StoredRun};
 
 use super::{
     runs::{ask, folder, keys, on, show, train, two_runs},
@@ -82,4 +82,25 @@ fn with_several_picked_the_lines_below_say_whose_they_are() {
     until(&mut window, |app| app.state.runs.front().is_some_and(|row| row.run.name.is_some()));
     window.run_steps(2);
     assert!(window.query_by_label("The last of 2 picked: Run 1: small").is_some());
+}
+
+#[test]
+fn a_run_that_is_picked_elsewhere_is_brought_into_sight() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    show(&mut window, Pane::Runs);
+    let known = app(&window).state.runs.rows()[0].run.clone();
+    let one = |i: u64| {
+        let started = known.started - jiff::SignedDuration::from_secs(i as i64);
+        StoredRun { key: RunKey::new(started), started, settings: vec![format!("run.seed={i}")], ..known.clone() }
+    };
+    let rows = crate::runs::rows((0..60).map(one).collect(), |_| None);
+    let last = rows[59].run.key.clone();
+    window.state_mut().as_mut().expect("drawn").state.runs.read(rows);
+    window.run_steps(5);
+    let is_seen = |window: &Window| window.query_all_by_label_contains("Tiny, seed 59").next().is_some();
+    assert!(!is_seen(&window));
+    ask(&mut window, RunsAction::Pick(vec![last]));
+    window.run_steps(30);
+    assert!(is_seen(&window));
 }

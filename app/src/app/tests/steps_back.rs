@@ -120,3 +120,16 @@ fn another_source_has_its_usual_length_and_undo_gives_the_chosen_one_back() {
     choose(&mut window, "balanced brackets");
     assert_eq!(app(&window).state.document.experiment.data.length, 10);
 }
+
+#[test]
+fn a_list_that_is_open_closes_where_a_step_is_undone() {
+    let mut window = window(digits());
+    window.get_by_role_and_label(Role::Slider, "Micro-batch").increment_accesskit();
+    until(&mut window, |app| planned_micro(app) == Some(96));
+    window.get_by_role_and_label(Role::ComboBox, "Kind").click();
+    window.run_steps(3);
+    assert!(window.query_by_label("CNN").is_some(), "it is open");
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+    until(&mut window, |app| planned_micro(app) == Some(64));
+    assert!(window.query_by_label("CNN").is_none());
+}

@@ -6,7 +6,7 @@ use plimsoll_engine::{
     experiment::{DataKind, DataSetting, PathUse, Placement},
 };
 
-use super::{PanelContext, controls, fact, host, path, path::PathRow};
+use super::{PanelContext, controls, fact, facts, host, path, path::PathRow};
 use crate::{
     command::Action,
     samples,
@@ -74,13 +74,11 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     }
     let row = |setting: &DataSetting| controls::source_row(*setting, &form.experiment().data);
     source.settings.iter().map(row).for_each(|row| row.ui(ui, form, context));
-    let notes = context.state.newest_plan().map(|plan| plan.resolved.notes());
-    notes.into_iter().flatten().for_each(|line| fact(ui, &line));
-    let table = context.state.newest_plan().and_then(|plan| plan.resolved.data().table_facts());
-    table.into_iter().flat_map(samples::table_lines).for_each(|line| fact(ui, &line));
-    let facts = context.state.newest_plan().and_then(|plan| plan.resolved.data().text_facts());
-    facts.into_iter().flat_map(samples::lines).for_each(|line| fact(ui, &line));
     if let Some(plan) = context.state.newest_plan() {
+        let data = plan.resolved.data();
+        let table = data.table_facts().into_iter().flat_map(samples::table_lines);
+        let texts = data.text_facts().into_iter().flat_map(samples::lines);
+        facts(ui, plan.resolved.notes().into_iter().chain(table).chain(texts));
         host::ui(ui, plan, context.state.shown_run(), &context.state.session);
     }
 }
@@ -114,23 +112,15 @@ pub(super) fn answers_place(ui: &mut Ui, form: &Form<'_>, context: &PanelContext
 fn kept_at(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     form.choice(ui, controls::CACHE_PLACE.0, &controls::CACHE_PLACE.1);
     if form.experiment().keeps_on_disk() {
-        let row = PathRow {
-            spec: CACHE_FOLDER,
-            hint: "the program's own",
-            browse: Action::BrowseCache,
-            offered: ("", Vec::new()),
-        };
+        let row =
+            PathRow { spec: CACHE_FOLDER, hint: "default", browse: Action::BrowseCache, offered: ("", Vec::new()) };
         path::ui(ui, form, context, row, |experiment| &mut experiment.data.cache_folder);
     }
 }
 
 /// Draws the tokenizer's row.
 pub(super) fn tokenizer(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
-    let row = PathRow {
-        spec: TOKENIZER,
-        hint: "that of the weights",
-        browse: Action::BrowseTokenizer,
-        offered: ("", Vec::new()),
-    };
+    let row =
+        PathRow { spec: TOKENIZER, hint: "as weights", browse: Action::BrowseTokenizer, offered: ("", Vec::new()) };
     path::ui(ui, form, context, row, |experiment| &mut experiment.data.tokenizer);
 }

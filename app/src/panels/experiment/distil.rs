@@ -32,7 +32,7 @@ pub(super) fn chosen(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     let teaches = |row: &Row| ModelKind::ALL.into_iter().any(|kind| kind.task() == task && row.is_of(kind));
     let row = PathRow {
         spec: TEACHER,
-        hint: "none: labels alone",
+        hint: "none",
         browse: Action::BrowseTeacher,
         offered: ("Runs that may teach", runs_that(context, teaches)),
     };

@@ -9,7 +9,7 @@ use plimsoll_engine::{
     train::{Feeding, HostUse},
 };
 
-use super::fact;
+use super::facts;
 use crate::{
     session::{RunRecord, Session},
     theme::{self, Palette},
@@ -23,7 +23,8 @@ pub(super) fn ui(ui: &mut Ui, plan: &Plan, run: Option<&RunRecord>, session: &Se
     let measured = run.and_then(|run| run.summary).map(|summary| summary.host);
     let measured = measured.filter(|seen| seen.predicted == host.total() && seen.measured > Bytes::ZERO);
     let budget = plan.experiment.data.host_line();
-    let words = words(&host, budget, measured);
+    let in_run = run.map(RunRecord::label).unwrap_or_default();
+    let words = words(&host, budget, measured.map(|seen| (seen.measured, in_run.as_str())));
     let feeding = run.and_then(|run| feeding(run, &session.name(run)));
     let hover = format!(
         "{words}. It lies in the memory of the machine (RAM), outside the budget. It has the batches that are made ahead and \
@@ -37,13 +38,9 @@ pub(super) fn ui(ui: &mut Ui, plan: &Plan, run: Option<&RunRecord>, session: &Se
         });
         bar(ui, &host, budget, measured, &words).on_hover_text(hover);
     });
-    fact(ui, &with_units(&words));
-    if host.disk > Bytes::ZERO {
-        fact(ui, &disk(&host, measured));
-    }
-    if let Some(feeding) = feeding {
-        fact(ui, &feeding);
-    }
+    let disk =
+        (host.disk > Bytes::ZERO).then(|| disk(&host, measured.map(|seen| (seen.measured_disk, in_run.as_str()))));
+    facts(ui, std::iter::once(with_units(&words)).chain(disk).chain(feeding));
 }
 
 /// Words in which no line ends between a figure and its unit.
@@ -53,8 +50,8 @@ fn with_units(words: &str) -> String {
 }
 
 /// What is kept on a disk, in words.
-fn disk(host: &HostMemory, measured: Option<HostUse>) -> String {
-    let seen = measured.map_or(String::new(), |seen| format!("; {} measured", seen.measured_disk));
+fn disk(host: &HostMemory, measured: Option<(Bytes, &str)>) -> String {
+    let seen = measured.map_or(String::new(), |(bytes, run)| format!("; {run}: {bytes} measured"));
     format!("On disk: {}{seen}", host.disk)
 }
 
@@ -70,14 +67,14 @@ fn feeding(run: &RunRecord, name: &str) -> Option<String> {
     ))
 }
 
-/// The bar's figures in words.
-fn words(host: &HostMemory, budget: Option<Bytes>, measured: Option<HostUse>) -> String {
+/// The bar's figures in words; what was measured, with the run that it was measured in.
+fn words(host: &HostMemory, budget: Option<Bytes>, measured: Option<(Bytes, &str)>) -> String {
     let HostMemory { data, cache, answers, batches, workers, factors, .. } = host;
     let kept = if *cache > Bytes::ZERO { format!("kept {cache}, ") } else { String::new() };
     let said = if *answers > Bytes::ZERO { format!("teacher's answers {answers}, ") } else { String::new() };
     let factored = if *factors > Bytes::ZERO { format!(", or to factor layers {factors}") } else { String::new() };
     let limit = budget.map_or(String::new(), |budget| format!(" of a budget of {budget}"));
-    let seen = measured.map_or(String::new(), |seen| format!("; {} measured", seen.measured));
+    let seen = measured.map_or(String::new(), |(bytes, run)| format!("; {run}: {bytes} measured"));
     format!("{}{limit}: data {data}, {kept}{said}batches {batches}, threads {workers}{factored}{seen}", host.total())
 }
 
@@ -128,4 +125,18 @@ fn parts(host: &HostMemory, palette: &Palette) -> [(Bytes, Color32); 6] {
         // What stands there before the first batch, as far as it is more than batches and threads.
         (host.factors.saturating_sub(host.batches + host.workers), color(Category::Slack)),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_measured_names_its_run() {
+        let host = HostMemory::default();
+        assert!(!words(&host, None, None).contains("measured"));
+        let told = words(&host, None, Some((Bytes::mib(3), "Run 4")));
+        assert!(told.ends_with("; Run 4: 3.00 MiB measured"), "{told}");
+        assert!(disk(&host, Some((Bytes::mib(3), "Run 4"))).ends_with("; Run 4: 3.00 MiB measured"));
+    }
 }

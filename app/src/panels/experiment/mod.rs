@@ -61,7 +61,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
             model(ui, &form, context);
             let kind = form.experiment().model.kind;
             let offered = ("Runs to take the weights of", runs_that(context, |row| row.is_of(kind)));
-            let row = PathRow { spec: WEIGHTS, hint: "drawn at random", browse: Action::BrowseWeights, offered };
+            let row = PathRow { spec: WEIGHTS, hint: "random", browse: Action::BrowseWeights, offered };
             path::ui(ui, &form, context, row, |experiment| &mut experiment.weights.path);
         });
         more(ui, &form, context, "Trained parameters", controls::TRAINED);
@@ -147,11 +147,12 @@ fn heading(ui: &Ui, name: &str, set: &[String]) -> String {
     let room = ui.available_width() - ui.spacing().indent - 2.0 * ui.spacing().button_padding.x;
     let naming = |most: usize| match (set.len(), most) {
         (0, _) => name.to_owned(),
-        (count, 0) => format!("{name}: {count}"),
+        (1, 0) => format!("{name}: 1 setting"),
+        (count, 0) => format!("{name}: {count} settings"),
         _ => format!("{name}: {}", listed(set, most)),
     };
     let fits = |title: &String| text::width(ui, title, &font) <= room;
-    (1..=NAMED).rev().map(naming).find(fits).unwrap_or_else(|| naming(0))
+    (0..=NAMED).rev().map(naming).find(fits).unwrap_or_else(|| name.to_owned())
 }
 
 /// What stands in the way and belongs to no single control.
@@ -264,19 +265,21 @@ fn hint(ui: &mut Ui, form: &Form<'_>, key: &'static str) {
 
 /// A figure that follows from the controls above it: under their editors where it has room, else in the whole width.
 pub(super) fn fact(ui: &mut Ui, text: &str) {
+    facts(ui, std::iter::once(text.to_owned()));
+}
+
+/// Several such figures, with one left edge: under the editors where all have room there.
+pub(super) fn facts(ui: &mut Ui, lines: impl Iterator<Item = String>) {
+    let lines: Vec<String> = lines.collect();
     let indent = name_width(ui) + theme::GAP;
-    let text = RichText::new(text).weak().small();
-    let galley = egui::WidgetText::from(text.clone()).into_galley(
-        ui,
-        Some(egui::TextWrapMode::Extend),
-        f32::INFINITY,
-        egui::TextStyle::Small,
-    );
-    let has_room = galley.size().x <= ui.available_width() - indent;
-    ui.horizontal(|ui| {
-        if has_room {
-            ui.add_space(indent);
-        }
-        ui.add(egui::Label::new(text).wrap());
-    });
+    let (room, font) = (ui.available_width() - indent, egui::TextStyle::Small.resolve(ui.style()));
+    let have_room = lines.iter().all(|line| text::width(ui, line, &font) <= room);
+    for line in lines {
+        ui.horizontal(|ui| {
+            if have_room {
+                ui.add_space(indent);
+            }
+            ui.add(egui::Label::new(RichText::new(line).weak().small()).wrap());
+        });
+    }
 }

@@ -54,6 +54,15 @@ impl Row {
         }
     }
 
+    /// What there is to choose from in it.
+    #[cfg(test)]
+    pub(super) fn words(&self) -> Vec<&'static str> {
+        match self.what {
+            What::Control(control) => control.words(),
+            What::Drawn { .. } => Vec::new(),
+        }
+    }
+
     /// Draws the row, where it is there.
     pub(super) fn ui(&self, ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
         let experiment = form.experiment();

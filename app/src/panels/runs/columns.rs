@@ -7,7 +7,15 @@ use eframe::egui::Ui;
 use plimsoll_engine::store::RunState;
 
 use super::table::mark;
-use crate::{format, runs::Row, session, state::State, theme, view::RunColumn, widgets::table};
+use crate::{
+    format,
+    runs::{self, Row},
+    session,
+    state::State,
+    theme,
+    view::RunColumn,
+    widgets::table,
+};
 
 /// A column with what it is called and what it holds.
 pub(super) type Named = (RunColumn, &'static str, &'static str);
@@ -35,7 +43,7 @@ const LEFT_OUT: [RunColumn; 7] = [
     RunColumn::Accuracy,
 ];
 /// This many of them are dropped before a text is narrower than [`ROOMY`].
-const FOR_TEXTS: usize = 3;
+const FOR_TEXTS: usize = 5;
 /// Names and differences of these widths tell most runs apart.
 const ROOMY: [f32; 2] = [150.0, 180.0];
 /// They are not narrower than this, except for texts that need less.
@@ -44,6 +52,8 @@ const TIGHT: [f32; 2] = [84.0, 96.0];
 const DEVICE: f32 = 110.0;
 /// Between columns.
 pub(super) const BETWEEN: f32 = 8.0;
+/// Letters as texts have them.
+const SOME_LETTERS: &str = "a text of some letters, batch 64";
 /// The longest texts of a column; one of them is the widest.
 const LONGEST: usize = 6;
 
@@ -54,6 +64,35 @@ pub(crate) struct Widths {
     differs: f32,
     state: f32,
     device: f32,
+    started: f32,
+    /// How many names, and how many differences, have which width.
+    spread: [Spread; 2],
+}
+
+/// Steps in which widths are told apart, and how many there are.
+const STEP: f32 = 12.0;
+const STEPS: usize = 64;
+
+/// How many texts are how wide.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spread([u32; STEPS]);
+
+impl Default for Spread {
+    fn default() -> Self {
+        Self([0; STEPS])
+    }
+}
+
+impl Spread {
+    fn add(&mut self, width: f32) {
+        self.0[((width / STEP).ceil() as usize).min(STEPS - 1)] += 1;
+    }
+
+    /// What of the texts has no room in a width, of all together.
+    fn cut(&self, width: f32) -> f32 {
+        let lacks = |(step, count): (usize, &u32)| (step as f32 * STEP - width).max(0.0) * *count as f32;
+        self.0.iter().enumerate().map(lacks).sum()
+    }
 }
 
 impl Widths {
@@ -75,6 +114,8 @@ impl Widths {
         let most = |widths: &mut dyn Iterator<Item = f32>| widths.fold(0.0, f32::max);
         let mut states: Vec<RunState> = Vec::new();
         let mut devices: Vec<String> = Vec::new();
+        // What began longest ago is told with the most words.
+        let began = rows().map(|row| row.run.started).min().map(runs::when).unwrap_or_default();
         for row in rows() {
             if !states.contains(&row.run.state) {
                 states.push(row.run.state);
@@ -84,10 +125,21 @@ impl Widths {
                 devices.push(device);
             }
         }
+        // Of the texts that are not laid out, by their letters.
+        let letter = width(SOME_LETTERS) / SOME_LETTERS.len() as f32;
+        let about = |text: &str| text.chars().count() as f32 * letter;
+        let mut spread = [Spread::default(); 2];
+        for row in rows().filter(|row| !row.differs.is_empty()) {
+            spread[0].add(numbers + sign(row) + about(row.name()));
+            spread[1].add(about(&row.differs));
+        }
         Self {
+            spread,
             name: numbers + most(&mut longest(Row::name).into_iter().map(|row| width(row.name()) + sign(row))),
             differs: most(&mut longest(|row| &row.differs).into_iter().map(|row| width(&row.differs))),
             state: most(&mut states.into_iter().map(|state| width(state.key()))),
+            // Digits are of one width, and so are the names of months, nearly.
+            started: width(&began) + STEP / 2.0,
             device: most(&mut devices.iter().map(|device| width(device))).min(DEVICE),
         }
     }
@@ -105,7 +157,7 @@ pub(super) fn columns(ui: &Ui, widths: Widths) -> Vec<(Named, f32)> {
             RunColumn::Star => table::text_width(ui, "★"),
             // Their room is shared out below.
             RunColumn::Name | RunColumn::Differs => 0.0,
-            RunColumn::Started => table::text_width(ui, "22 Nov 2026"),
+            RunColumn::Started => widths.started,
             RunColumn::State => widths.state,
             RunColumn::Device => widths.device,
             RunColumn::Measured | RunColumn::Predicted => table::bytes_width(ui),
@@ -116,11 +168,12 @@ pub(super) fn columns(ui: &Ui, widths: Widths) -> Vec<(Named, f32)> {
     };
     let all: Vec<(Named, f32)> = COLUMNS.into_iter().map(|column| (column, fixed(&column))).collect();
     // Room for the scroll bar, which floats.
-    shared_out(all, widths.texts(), ui.available_width() - theme::GAP)
+    shared_out(all, widths.texts(), &widths.spread, ui.available_width() - theme::GAP)
 }
 
-/// Leaves out what has no room, and gives the texts what is left of `room`. `needs` is what they would take whole.
-fn shared_out(mut columns: Vec<(Named, f32)>, needs: [f32; 2], room: f32) -> Vec<(Named, f32)> {
+/// Leaves out what has no room, and gives the texts what is left of `room`. `needs` is what they would take whole, and `spread`
+/// how wide they are in the single rows.
+fn shared_out(mut columns: Vec<(Named, f32)>, needs: [f32; 2], spread: &[Spread; 2], room: f32) -> Vec<(Named, f32)> {
     let place = |column: RunColumn| match column {
         RunColumn::Name => Some(0),
         RunColumn::Differs => Some(1),
@@ -149,11 +202,14 @@ fn shared_out(mut columns: Vec<(Named, f32)>, needs: [f32; 2], room: f32) -> Vec
     columns.iter_mut().for_each(|(named, width)| *width = least(named, *width, TIGHT));
     let mut texts: Vec<(usize, &mut f32)> =
         columns.iter_mut().filter_map(|((column, ..), width)| Some((place(*column)?, width))).collect();
-    // Who lacks least is served first: what it leaves goes to the other.
-    texts.sort_by(|a, b| (needs[a.0] - *a.1).total_cmp(&(needs[b.0] - *b.1)));
-    let count = texts.len();
-    for (at, (text, width)) in texts.iter_mut().enumerate() {
-        let given = (needs[*text] - **width).clamp(0.0, left / (count - at) as f32);
+    if let [(0, name), (1, differs)] = &mut texts[..] {
+        let both = **name + **differs + left;
+        let least = [**name, **differs];
+        let given = share(both, least, needs, spread);
+        (**name, **differs) = (given[0], given[1]);
+        left = (both - given[0] - given[1]).max(0.0);
+    } else if let [(text, width)] = &mut texts[..] {
+        let given = (needs[*text] - **width).clamp(0.0, left);
         **width += given;
         left -= given;
     }
@@ -162,6 +218,23 @@ fn shared_out(mut columns: Vec<(Named, f32)>, needs: [f32; 2], room: f32) -> Vec
         *width += left;
     }
     columns
+}
+
+/// What the names and the differences get of `both`: as much as they need where there is room, else so that the least of all
+/// texts together is cut, and neither has more than it needs.
+fn share(both: f32, least: [f32; 2], needs: [f32; 2], spread: &[Spread; 2]) -> [f32; 2] {
+    let most = [needs[0].max(least[0]), needs[1].max(least[1])];
+    if most[0] + most[1] <= both {
+        return most;
+    }
+    let (from, to) = (least[0].max(both - most[1]), most[0].min(both - least[1]).max(least[0]));
+    let cut = |name: f32| spread[0].cut(name) + spread[1].cut(both - name);
+    let steps = ((to - from) / STEP).max(0.0) as usize;
+    // Of several that cut as little, the one that is nearest to the middle.
+    let key = |name: &f32| (cut(*name).round(), (*name - both / 2.0).abs());
+    let ways = (0..=steps).map(|step| from + step as f32 * STEP).chain([to]);
+    let name = ways.min_by(|a, b| key(a).partial_cmp(&key(b)).unwrap_or(std::cmp::Ordering::Equal)).unwrap_or(from);
+    [name, both - name]
 }
 
 #[cfg(test)]
@@ -173,7 +246,9 @@ mod tests {
     /// Columns of 50 points, with their names and widths in a room where the texts need this much.
     fn widths(needs: [f32; 2], room: f32) -> Vec<(RunColumn, f32)> {
         let columns = COLUMNS.into_iter().map(|column| (column, 50.0)).collect();
-        shared_out(columns, needs, room).into_iter().map(|((column, ..), width)| (column, width)).collect()
+        let mut spread = [Spread::default(); 2];
+        spread.iter_mut().zip(needs).for_each(|(spread, width)| spread.add(width));
+        shared_out(columns, needs, &spread, room).into_iter().map(|((column, ..), width)| (column, width)).collect()
     }
 
     fn of(widths: &[(RunColumn, f32)], column: RunColumn) -> Option<f32> {
@@ -198,6 +273,17 @@ mod tests {
             let has_more = [name > needs[0].max(50.0) + 0.5, differs > needs[1].max(50.0) + 0.5];
             assert!(!(is_cut[0] && has_more[1] || is_cut[1] && has_more[0]), "{needs:?}: {widths:?}");
         }
+    }
+
+    #[test]
+    fn one_long_difference_does_not_take_the_room_of_all_names() {
+        let mut spread = [Spread::default(); 2];
+        (0..20).for_each(|_| spread[0].add(240.0));
+        (0..20).for_each(|_| spread[1].add(80.0));
+        spread[1].add(400.0);
+        let [name, differs] = share(330.0, [84.0, 84.0], [240.0, 400.0], &spread);
+        assert!(name >= 239.0 && differs >= 80.0, "{name} {differs}");
+        assert_eq!(name + differs, 330.0);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use plimsoll_engine::{
 };
 
 use super::{PanelContext, ask};
-use crate::{command::RunsAction, runs::Row};
+use crate::{command::RunsAction, runs::Row, widgets::button};
 
 /// Something that can be done.
 pub(super) struct Deed {
@@ -28,7 +28,7 @@ impl Deed {
 
     /// Draws it as a button, on which a click asks for it; whether it was clicked.
     pub(super) fn button(self, ui: &mut Ui, context: &PanelContext<'_>) -> bool {
-        let button = ui.add_enabled(self.why_not.is_empty(), Button::new(self.words));
+        let button = button::enabled(ui, self.why_not.is_empty(), Button::new(self.words));
         let is_clicked = button.on_hover_text(self.hover).on_disabled_hover_text(self.why_not).clicked();
         if is_clicked {
             ask(context, self.action);

@@ -48,7 +48,8 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
         table = table.column(Column::exact(*width).clip(true));
     }
     if let Some(at) = at {
-        table = table.scroll_to_row(at, None);
+        // At once: a way that is measured anew on the way goes too far.
+        table = table.scroll_to_row(at, None).animate_scrolling(false);
     }
     let table = table.header(theme::ROW_HEIGHT, |mut header| {
         for ((column, name, about), _) in &columns {
@@ -120,14 +121,25 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
     });
 }
 
-/// The row of the run that was picked last, where the table has another height than before: it may be out of sight.
+/// The row of the run that was picked last, where it is another than before, or the table has another height: it may be out of
+/// sight.
 fn lost(ui: &Ui, runs: &Runs, order: &[usize]) -> Option<usize> {
-    let (id, height) = (Id::unique("height of the kept runs"), ui.available_height().round());
-    let before: Option<f32> = ui.data(|data| data.get_temp(id));
-    ui.data_mut(|data| data.insert_temp(id, height));
-    let front = runs.front().filter(|_| before != Some(height))?;
+    let front = runs.front();
+    let (id, frame) = (Id::unique("kept run in sight"), ui.ctx().cumulative_frame_nr());
+    let now = (ui.available_height().round(), front.map(|row| row.run.key.clone()));
+    let before: Option<(Sought, u64)> = ui.data(|data| data.get_temp(id));
+    let since = before.filter(|(sought, _)| *sought == now).map_or(frame, |(_, since)| since);
+    ui.data_mut(|data| data.insert_temp(id, (now, since)));
+    // The rows may be laid out anew in the frames after it, with what is read of the run.
+    let front = front.filter(|_| frame < since + SEEKING)?;
+    ui.ctx().request_repaint();
     order.iter().position(|i| runs.rows()[*i].run.key == front.run.key)
 }
+
+/// In what height which run is to be seen.
+type Sought = (f32, Option<RunKey>);
+/// Frames in which its row is brought into sight.
+const SEEKING: u64 = 4;
 
 /// A click or a key picks a row; with Ctrl one more or one less, with Shift all from the one picked last.
 pub(super) fn clicked(context: &PanelContext<'_>, order: &[usize], index: usize, modifiers: Modifiers) {

@@ -31,7 +31,16 @@ const COLUMN: f32 = 6.0;
 const SLASH: f32 = 3.5;
 
 /// Draws the words of a picture and its signs.
-pub(super) fn draw(ui: &Ui, picture: Picture<'_>, scale: Scale, transform: &PlotTransform, palette: &Palette) {
+///
+/// Answers where there is room for what the signs mean, where that takes a `signs` of this size in the picture.
+pub(super) fn draw(
+    ui: &Ui,
+    picture: Picture<'_>,
+    scale: Scale,
+    transform: &PlotTransform,
+    signs: Option<Vec2>,
+) -> Option<Rect> {
+    let palette = theme::palette(ui);
     let Picture { plan, outline, pass, .. } = picture;
     let (frame, timeline) = (*transform.frame(), plan.timeline(pass));
     let level = |value: f64| transform.position_from_point(&PlotPoint::new(0.0, value)).y;
@@ -59,6 +68,7 @@ pub(super) fn draw(ui: &Ui, picture: Picture<'_>, scale: Scale, transform: &Plot
         lines: budget.into_iter().chain(broken).collect(),
         peak: tip.zip(of_peak.as_ref().map(|galley| galley.size())),
         budget: of_budget.as_ref().map(|galley| galley.size()),
+        signs,
         phases: names.iter().map(|(middle, galley)| (*middle, galley.size())).collect(),
         hills: hills(timeline, outline.map(|plan| plan.timeline(pass)), transform),
     };
@@ -86,9 +96,13 @@ pub(super) fn draw(ui: &Ui, picture: Picture<'_>, scale: Scale, transform: &Plot
     }
     #[cfg(test)]
     ui.data_mut(|data| {
-        let rects = found.phases.iter().flatten().copied().chain(found.peak).chain(found.budget);
+        let rects = found.phases.iter().flatten().copied().chain(found.peak).chain(found.budget).chain(found.signs);
         data.insert_temp::<super::Seen>(super::seen_id(), (wanted.lines, rects.collect()));
     });
+    if let Some(place) = found.signs {
+        ground(ui, &frame, place);
+    }
+    found.signs
 }
 
 /// How high the filled shape and the outline reach on screen, in a few columns.

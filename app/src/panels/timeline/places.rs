@@ -7,6 +7,10 @@ use eframe::egui::{Pos2, Rect, Vec2, pos2, vec2};
 
 /// Between words, and from words to a line.
 const CLEAR: f32 = 3.0;
+/// Words at the peak are not farther from its height than this, in addition to their own height.
+const NEAR: f32 = 14.0;
+/// Words at the budget's line are not lifted farther from it, to be above a hill.
+const LIFTED: f32 = 48.0;
 /// From the peak to the words next to it.
 const BESIDE: f32 = 8.0;
 /// The arrow that points at the peak: half its width, and its height.
@@ -25,6 +29,8 @@ pub(super) struct Words {
     pub(super) peak: Option<(Pos2, Vec2)>,
     /// The size of the words at the budget's line, which is the first of the lines.
     pub(super) budget: Option<Vec2>,
+    /// The size of what the signs mean, where that stands in the picture.
+    pub(super) signs: Option<Vec2>,
     /// For each phase that has room for its name, the middle, and the size of the name.
     pub(super) phases: Vec<(f32, Vec2)>,
     /// The hills that are drawn, in columns from left to right: where each ends, and how high on screen it reaches.
@@ -38,6 +44,8 @@ pub(super) struct Places {
     pub(super) peak: Option<Rect>,
     /// The words at the budget's line.
     pub(super) budget: Option<Rect>,
+    /// What the signs mean.
+    pub(super) signs: Option<Rect>,
     /// The name of each phase.
     pub(super) phases: Vec<Option<Rect>>,
 }
@@ -61,7 +69,20 @@ impl Words {
         let mut taken: Vec<Rect> = peak.into_iter().chain(arrow).collect();
         let budget = self.budget.and_then(|size| self.beside_line(*self.lines.first()?, size, &taken));
         taken.extend(budget);
-        Places { peak, budget, phases: self.along_the_top(&taken) }
+        let signs = self.signs.and_then(|size| self.in_a_corner(size, &taken));
+        taken.extend(signs);
+        Places { peak, budget, signs, phases: self.along_the_top(&taken) }
+    }
+
+    /// At either end of the top, or below a line there: where it hides the least of a hill.
+    fn in_a_corner(&self, size: Vec2, taken: &[Rect]) -> Option<Rect> {
+        let (left, right) = (self.frame.left() + 2.0 * CLEAR, self.frame.right() - 2.0 * CLEAR - size.x);
+        let below = taken.iter().map(Rect::bottom).chain(self.lines.iter().copied()).map(|bottom| bottom + CLEAR);
+        let mut rows: Vec<f32> = below.chain([self.frame.top() + 1.0]).collect();
+        rows.sort_by(f32::total_cmp);
+        let places = rows.into_iter().flat_map(|row| [right, left].map(|x| Rect::from_min_size(pos2(x, row), size)));
+        let free: Vec<Rect> = places.filter(|place| self.is_free(*place, taken)).collect();
+        free.iter().find(|place| self.hidden(**place) <= 0.0).or(free.first()).copied()
     }
 
     /// Next to the peak, as near to its height as no line is, or above it: where they hide nothing of a hill.
@@ -72,6 +93,8 @@ impl Words {
         // Below the top, however high the peak is.
         let alone = (tip.y - size.y).max(frame.top() + 1.0);
         let beside_lines = self.lines.iter().flat_map(|line| [line - CLEAR - size.y, line + CLEAR]);
+        // Words that are farther away are not seen to be the peak's.
+        let beside_lines = beside_lines.filter(|top| (top - alone).abs() <= size.y + NEAR);
         let mut tops: Vec<f32> = std::iter::once(alone).chain(beside_lines).collect();
         tops.sort_by(|a, b| (a - alone).abs().total_cmp(&(b - alone).abs()));
         let at = |left: f32, top: f32| Rect::from_min_size(pos2(left, top), size);
@@ -100,13 +123,21 @@ impl Words {
         depth
     }
 
-    /// Above a line or below it, at either end.
+    /// Above a line or below it, at either end: where it hides nothing of a hill; else a little higher, above the hill; else
+    /// where it hides the least.
     fn beside_line(&self, line: f32, size: Vec2, taken: &[Rect]) -> Option<Rect> {
         let (left, right) = (self.frame.left() + 2.0 * CLEAR, self.frame.right() - 2.0 * CLEAR - size.x);
         let (above, below) = (line - CLEAR - size.y, line + CLEAR);
         let corners = [(left, above), (right, above), (left, below), (right, below)];
-        let places = corners.map(|(x, y)| Rect::from_min_size(pos2(x, y), size));
-        places.into_iter().find(|place| self.is_free(*place, taken))
+        let corners = corners.map(|(x, y)| Rect::from_min_size(pos2(x, y), size));
+        let lift = |place: &Rect| self.hidden(*place) + CLEAR;
+        let mut lifted: Vec<Rect> = corners[..2].iter().copied().filter(|place| lift(place) <= LIFTED).collect();
+        lifted.sort_by(|a, b| lift(a).total_cmp(&lift(b)));
+        let lifted = lifted.into_iter().map(|place| place.translate(vec2(0.0, -lift(&place))));
+        let is_free = |place: &Rect| self.is_free(*place, taken);
+        let clear = corners.into_iter().chain(lifted).filter(is_free).find(|place| self.hidden(*place) <= 0.0);
+        let least = || corners.into_iter().filter(is_free).min_by(|a, b| self.hidden(*a).total_cmp(&self.hidden(*b)));
+        clear.or_else(least)
     }
 
     /// The names of the phases in one row: the first in which the most of them have room.
@@ -114,7 +145,8 @@ impl Words {
         let height = self.phases.iter().map(|(_, size)| size.y).fold(0.0, f32::max);
         let top = self.frame.top();
         let beside = taken.iter().map(|rect| rect.bottom() + CLEAR).chain(self.lines.iter().map(|line| line + CLEAR));
-        let above = self.lines.iter().map(|line| line - CLEAR - height);
+        let tops = taken.iter().map(Rect::top).chain(self.lines.iter().copied());
+        let above = tops.map(|top| top - CLEAR - height).chain([top + CLEAR]);
         let mut rows: Vec<f32> = beside.chain(above).filter(|row| *row < self.frame.center().y).collect();
         rows.sort_by(f32::total_cmp);
         let at = |row: f32| -> Vec<Option<Rect>> {
@@ -155,6 +187,7 @@ mod tests {
             lines: lines.iter().map(|line| frame.top() + line).collect(),
             peak: Some((frame.min + tip.to_vec2(), vec2(150.0, LINE))),
             budget: Some(vec2(90.0, LINE)),
+            signs: Some(vec2(60.0, LINE)),
             phases: vec![middle(0.2), middle(0.6), middle(0.9)],
             hills: Vec::new(),
         }
@@ -162,7 +195,7 @@ mod tests {
 
     /// What of the words overlaps.
     fn overlaps(words: &Words, places: &Places) -> Vec<String> {
-        let named = [("peak", places.peak), ("budget", places.budget)];
+        let named = [("peak", places.peak), ("budget", places.budget), ("signs", places.signs)];
         let phases = places.phases.iter().map(|place| ("phase", *place));
         let all: Vec<(&str, Rect)> =
             named.into_iter().chain(phases).filter_map(|(n, place)| Some((n, place?))).collect();
@@ -211,6 +244,27 @@ mod tests {
         assert_eq!((peak.left(), peak.top()), (440.0 + BESIDE, 101.0), "on the side that falls off");
         let hills = vec![(640.0, 112.0)];
         assert_eq!(Words { hills, ..high }.places().peak, Some(alone), "hidden on either side: as it would stand");
+    }
+
+    #[test]
+    fn words_at_a_line_in_a_hill_stand_above_the_hill_and_the_names_above_the_peaks_words() {
+        // A budget that the hill crosses: higher in the middle, lower at its right end.
+        let hills = vec![(240.0, 170.0), (400.0, 160.0), (640.0, 180.0)];
+        let words = Words { hills, ..words(vec2(600.0, 300.0), &[100.0], pos2(200.0, 60.0)) };
+        let places = words.places();
+        assert_eq!(overlaps(&words, &places), [""; 0]);
+        let budget = places.budget.expect("room");
+        assert!(budget.bottom() <= 180.0 && budget.left() > 500.0, "{budget:?}");
+        assert_eq!(places.phases.iter().flatten().count(), 3, "{places:?}");
+    }
+
+    #[test]
+    fn the_words_at_a_peak_are_near_to_it() {
+        // A line far below is no place for them, however clear it is there.
+        let hills = vec![(640.0, 120.0)];
+        let words = Words { hills, ..words(vec2(600.0, 300.0), &[16.0, 250.0], pos2(300.0, 40.0)) };
+        let peak = words.places().peak.expect("a peak");
+        assert!((peak.center().y - 140.0).abs() < 40.0, "{peak:?}");
     }
 
     proptest! {

@@ -9,6 +9,7 @@ use crate::{
     session::{RunKey, RunRecord},
     theme,
     widgets::{
+        button,
         ends::{Room, ends},
         run_name, text,
     },
@@ -17,13 +18,21 @@ use crate::{
 /// The button that makes its settings the present ones.
 const LOAD: &str = "Load its settings";
 
+/// What to do where no run is looked at.
+const CHOOSE: &str = "Click a point to look at its run.";
+
 /// The height of the two lines.
 pub(super) fn height(ui: &Ui) -> f32 {
     ui.spacing().interact_size.y * 2.0 + ui.spacing().item_spacing.y * 2.0
 }
 
 /// Draws the two lines.
-pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
+pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, run: Option<&RunRecord>) {
+    let Some(run) = run else {
+        row(ui, |ui| drop(text::cut(ui, RichText::new(CHOOSE).weak(), CHOOSE)));
+        row(ui, |_| {});
+        return;
+    };
     let present = &context.state.document.experiment;
     let is_present = present == run.experiment();
     let name = |ui: &mut Ui| {
@@ -38,7 +47,9 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
         let changes = naming::changes(present, run.experiment());
         // What is set now and was not then is a change in the other direction alone.
         let added = if changes.is_empty() { naming::changes(run.experiment(), present) } else { Vec::new() };
-        let words = if is_present {
+        let words = if run.point().is_none() {
+            without_point(run).to_owned()
+        } else if is_present {
             "Its settings are the present ones.".to_owned()
         } else if !added.is_empty() {
             format!("Against the present, without: {}", added.join(", "))
@@ -51,10 +62,19 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
     });
 }
 
+/// Why a run has no point.
+fn without_point(run: &RunRecord) -> &'static str {
+    if run.status.is_active() {
+        "It has no point yet: its first test on held-out data is still to come."
+    } else {
+        "It has no point: it ended before its first test on held-out data."
+    }
+}
+
 /// The button that makes its settings the present ones; whether it was clicked.
 pub(super) fn load(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) -> bool {
     let is_present = context.state.document.experiment == *run.experiment();
-    let load = ui.add_enabled(!is_present, Button::new(LOAD));
+    let load = button::enabled(ui, !is_present, Button::new(LOAD));
     let hover = "Make the settings of this run the present ones; undo takes it back.";
     let load = load.on_hover_text(hover).on_disabled_hover_text("Its settings are the present ones.");
     if load.clicked() {

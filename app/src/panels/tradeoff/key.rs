@@ -14,12 +14,21 @@ use crate::{
     },
 };
 
-/// Says so where runs are picked that are not drawn.
+/// Says so where kept runs are not drawn.
 pub(super) fn left_out(ui: &mut Ui, runs: &Runs) {
-    if runs.left_out > 0 {
-        let words = words(runs.picked().len(), runs.left_out);
+    let told = match (runs.left_out, runs.without_point) {
+        (0, 0) => None,
+        (0, left_out) => Some(of_kept(left_out)),
+        (left_out, _) => Some(words(runs.picked().len(), left_out)),
+    };
+    if let Some(words) = told {
         text::cut(ui, RichText::new(&words).weak().small(), &words);
     }
+}
+
+fn of_kept(left_out: usize) -> String {
+    let left_out = format::count(left_out as u64);
+    format!("The {left_out} oldest kept runs have no point; pick one among the kept runs to see its own.")
 }
 
 fn words(picked: usize, left_out: usize) -> String {
@@ -27,13 +36,15 @@ fn words(picked: usize, left_out: usize) -> String {
     format!("{shown} of {picked} picked runs are shown: the newest.")
 }
 
-/// What colours and shapes mean, in one line.
-pub(super) fn ui(ui: &mut Ui, dots: &[Dot<'_>], budget: Option<f64>) {
+/// What colours and shapes mean, in one line; before that, what the vertical axis shows, where it is too short to say it.
+pub(super) fn ui(ui: &mut Ui, dots: &[Dot<'_>], budget: Option<f64>, axis: Option<&str>) {
     let palette = theme::palette(ui);
     let entry =
         |color, text: String, hover: &str| Entry { color, text: RichText::new(text).small(), hover: hover.to_owned() };
     let hover = "No other run on these data takes less memory and is more accurate.";
-    let mut entries = vec![entry(Some(palette.frontier), "best for its memory".to_owned(), hover)];
+    let axis = axis.map(|axis| entry(None, format!("{axis}:"), "What the vertical axis shows, on test data."));
+    let mut entries: Vec<Entry> = axis.into_iter().collect();
+    entries.push(entry(Some(palette.frontier), "best for its memory".to_owned(), hover));
     if dots.iter().any(|dot| dot.in_focus && !dot.is_best) {
         let hover = "Another run on these data is at least as accurate with less memory.";
         entries.push(entry(Some(palette.process), "beaten".to_owned(), hover));

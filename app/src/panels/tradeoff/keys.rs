@@ -28,12 +28,12 @@ pub(super) fn ui(
     context: &PanelContext<'_>,
     plot: &Response,
     dots: &[Dot<'_>],
-    shown: RunKey,
+    shown: Option<RunKey>,
     transform: &PlotTransform,
 ) {
     let session = &context.state.session;
     let place = |dot: &Dot<'_>| transform.position_from_point(&PlotPoint::new(dot.at[0], dot.at[1]));
-    let present = dots.iter().find(|dot| dot.run.key == shown);
+    let present = dots.iter().find(|dot| Some(dot.run.key) == shown);
     let about = format!("Memory against accuracy: {} runs", dots.len());
     let about = match present.filter(|_| plot.has_focus()) {
         Some(dot) => format!("{about}, at {}", name(session, dot.run)),
@@ -68,7 +68,7 @@ pub(super) fn ui(
 }
 
 /// The point that an arrow goes to: sideways along the memory, up and down along the accuracy.
-fn asked(ui: &Ui, dots: &[Dot<'_>], shown: RunKey) -> Option<RunKey> {
+fn asked(ui: &Ui, dots: &[Dot<'_>], shown: Option<RunKey>) -> Option<RunKey> {
     for (axis, back, on) in [(0, Key::ArrowLeft, Key::ArrowRight), (1, Key::ArrowDown, Key::ArrowUp)] {
         for (key, step) in [(back, -1), (on, 1)] {
             if ui.input_mut(|input| input.consume_key(Modifiers::NONE, key)) {
@@ -91,9 +91,9 @@ fn in_order(dots: &[Dot<'_>], axis: usize) -> Vec<RunKey> {
 }
 
 /// The run a step farther along an axis; the first where the one that is shown has no point. None past the ends.
-fn beside(dots: &[Dot<'_>], shown: RunKey, axis: usize, step: isize) -> Option<RunKey> {
+fn beside(dots: &[Dot<'_>], shown: Option<RunKey>, axis: usize, step: isize) -> Option<RunKey> {
     let order = in_order(dots, axis);
-    let at = order.iter().position(|key| *key == shown);
+    let at = order.iter().position(|key| Some(*key) == shown);
     at.map_or(order.first().copied(), |at| order.get(at.checked_add_signed(step)?).copied())
 }
 
@@ -102,8 +102,7 @@ fn spoken(ui: &Ui, context: &PanelContext<'_>, plot: &Response, dot: &Dot<'_>, a
     let id = plot.id.with(("point", dot.run.key));
     let around = Rect::from_center_size(at, Vec2::splat(REACH));
     let response = ui.interact(around, id, Sense::hover());
-    let name = name(&context.state.session, dot.run);
-    response.widget_info(|| WidgetInfo::labeled(Role::ListItem, true, &name));
+    response.widget_info(|| WidgetInfo::labeled(Role::ListItem, true, name(&context.state.session, dot.run)));
     ui.ctx().accesskit_node_builder(id, |node| node.add_action(accesskit::Action::Click));
     if ui.input(|input| input.has_accesskit_action_request(id, accesskit::Action::Click)) {
         context.send.send(Action::ShowRun(dot.run.key));
@@ -125,15 +124,15 @@ mod tests {
         (1..=4).for_each(|run| session.receive(&Event::Started { run, plan: Arc::clone(&plan) }));
         let runs = session.runs();
         let places = [([3.0, 0.5], true), ([1.0, 0.9], true), ([2.0, 0.7], false), ([2.0, 0.2], true)];
-        let dot = |(run, (at, in_focus))| Dot { run, at, is_best: false, in_focus };
+        let dot = |(run, (at, in_focus))| Dot { run, at, is_best: false, in_focus, is_dimmed: !in_focus };
         let dots: Vec<Dot<'_>> = runs.iter().zip(places).map(dot).collect();
         let key = |index: usize| runs[index].key;
         assert_eq!(in_order(&dots, 0), [key(1), key(3), key(0)], "those of other tasks are left out");
         assert_eq!(in_order(&dots, 1), [key(3), key(0), key(1)]);
-        assert_eq!(beside(&dots, key(3), 0, 1), Some(key(0)));
-        assert_eq!(beside(&dots, key(3), 0, -1), Some(key(1)));
-        assert_eq!(beside(&dots, key(0), 0, 1), None);
-        assert_eq!(beside(&dots, key(0), 1, 1), Some(key(1)));
-        assert_eq!(beside(&dots, 99, 0, 1), Some(key(1)), "one without a point begins at the first");
+        assert_eq!(beside(&dots, Some(key(3)), 0, 1), Some(key(0)));
+        assert_eq!(beside(&dots, Some(key(3)), 0, -1), Some(key(1)));
+        assert_eq!(beside(&dots, Some(key(0)), 0, 1), None);
+        assert_eq!(beside(&dots, Some(key(0)), 1, 1), Some(key(1)));
+        assert_eq!(beside(&dots, Some(99), 0, 1), Some(key(1)), "one without a point begins at the first");
     }
 }

@@ -11,8 +11,8 @@ use crate::{
     widgets::places::Places,
 };
 
-/// Names that are sought a place at most: where there are more points, names would hide them.
-const NAMES: usize = 40;
+/// Among more points only those that nothing beats, and the one that is looked at, have names: others would hide them.
+const NAMES: usize = 24;
 /// Letters of a whole name, and of a short one.
 const LETTERS: [usize; 2] = [64, 26];
 
@@ -22,7 +22,7 @@ pub(super) fn draw(
     ui: &Ui,
     session: &Session,
     (dots, smaller): (&[Dot<'_>], &[Smaller<'_>]),
-    shown: RunKey,
+    shown: Option<RunKey>,
     transform: &PlotTransform,
     lines: &[[Pos2; 2]],
 ) {
@@ -40,8 +40,11 @@ pub(super) fn draw(
     let in_view = dots.iter().enumerate().filter(|(_, dot)| dot.in_focus && frame.contains(place(dot)));
     let mut order: Vec<(usize, &Dot<'_>)> = in_view.collect();
     order.sort_by_key(|(_, dot)| (!dot.is_best, dot.run.key));
+    if order.len() > NAMES {
+        order.retain(|(_, dot)| dot.is_best || Some(dot.run.key) == shown);
+    }
     for (index, dot) in order.into_iter().take(NAMES) {
-        let color = if dot.run.key == shown { palette.strong() } else { palette.weak() };
+        let color = if Some(dot.run.key) == shown { palette.strong() } else { palette.weak() };
         let number = dot.run.short_label();
         let is_one = dots.iter().filter(|other| other.run.short_label() == number).count() == 1;
         for text in texts(&number, &session.short_name(dot.run), is_one) {

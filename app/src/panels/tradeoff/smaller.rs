@@ -2,11 +2,11 @@
 //! its run.
 //!
 //! Always holds: a run's point says what its training took at the most, and the joined one what the weights alone take, so it
-//! is not part of a frontier. Only runs of this session have one, because the store keeps only a line of text about it.
+//! is not part of a frontier.
 
 use eframe::egui::{Rect, Ui, Vec2};
 use egui_plot::{Line, LineStyle, PlotPoints, PlotUi, Points};
-use plimsoll_engine::{Bytes, experiment::CodedWeights, train::Summary};
+use plimsoll_engine::store::{Became, SmallerModel};
 
 use super::{Dot, MARKERS, place};
 use crate::{
@@ -23,64 +23,36 @@ pub(super) struct Smaller<'a> {
     from: [f64; 2],
     /// Bytes of its weights in MiB, and accuracy.
     pub(super) at: [f64; 2],
-    became: Became,
-    /// Its weights, and those of the model as it would be otherwise.
-    bytes: [Bytes; 2],
-    /// Its accuracy as it was trained.
-    trained: f64,
+    model: SmallerModel,
 }
 
-/// What a model became.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Became {
-    Integers(CodedWeights),
-    Pruned,
-    Factored,
-}
-
-impl Became {
-    /// In a word, for a point.
-    fn short(self) -> &'static str {
-        match self {
-            Self::Integers(CodedWeights::WithInputs | CodedWeights::Int8) => "8 bits",
-            Self::Integers(CodedWeights::Int4) => "4 bits",
-            Self::Pruned => "pruned",
-            Self::Factored => "low rank",
-        }
-    }
-
-    /// In a sentence.
-    fn words(self) -> &'static str {
-        match self {
-            Self::Integers(CodedWeights::WithInputs) => "as 8-bit integers",
-            Self::Integers(CodedWeights::Int8) => "with weights as 8-bit integers",
-            Self::Integers(CodedWeights::Int4) => "with weights as 4-bit integers",
-            Self::Pruned => "without what was pruned",
-            Self::Factored => "with layers as products of smaller ones",
-        }
+/// What a model became, in a word or two, for a point.
+fn short(became: Became) -> &'static str {
+    match became {
+        Became::Integers | Became::Weights8 => "8 bits",
+        Became::Weights4 => "4 bits",
+        Became::Pruned => "pruned",
+        Became::Factored => "low rank",
     }
 }
 
-/// What a model became, its bytes and those of the whole model, and its accuracy before and after. The last change counts:
-/// integers and factors already leave the zeros out.
-fn became(summary: &Summary) -> Option<(Became, [Bytes; 2], [f64; 2])> {
-    if let Some(integers) = summary.compressed {
-        let accuracies = [integers.trained_accuracy, integers.test_accuracy];
-        return Some((Became::Integers(integers.weights), [integers.bytes, integers.dense_bytes], accuracies));
+/// What a model became, in a sentence.
+fn words(became: Became) -> &'static str {
+    match became {
+        Became::Integers => "as 8-bit integers",
+        Became::Weights8 => "with weights as 8-bit integers",
+        Became::Weights4 => "with weights as 4-bit integers",
+        Became::Pruned => "without what was pruned",
+        Became::Factored => "with layers as products of smaller ones",
     }
-    let accuracies = [summary.test_accuracy?; 2];
-    if let Some(stripped) = summary.stripped {
-        return Some((Became::Pruned, [stripped.bytes, stripped.dense_bytes], accuracies));
-    }
-    summary.factored.map(|factored| (Became::Factored, [factored.bytes, factored.whole_bytes], accuracies))
 }
 
 /// The smaller models of the runs in focus.
 pub(super) fn of<'a>(dots: &[Dot<'a>]) -> Vec<Smaller<'a>> {
     let one = |dot: &Dot<'a>| {
-        let (became, bytes, [trained, accuracy]) = became(&dot.run.summary?)?;
-        let at = [bytes[0].as_mib(), accuracy];
-        Some(Smaller { run: dot.run, from: dot.at, at, became, bytes, trained })
+        let model = dot.run.smaller?;
+        let at = [model.bytes.as_mib(), model.accuracy];
+        Some(Smaller { run: dot.run, from: dot.at, at, model })
     };
     dots.iter().filter(|dot| dot.in_focus).filter_map(one).collect()
 }
@@ -93,7 +65,7 @@ impl Smaller<'_> {
 
     /// What stands at it.
     pub(super) fn name(&self) -> String {
-        format!("{}: {}", self.run.short_label(), self.became.short())
+        format!("{}: {}", self.run.short_label(), short(self.model.became))
     }
 
     /// The room that it takes around `center`.
@@ -112,14 +84,14 @@ impl Smaller<'_> {
 
     /// What it tells on hover.
     pub(super) fn about(&self, ui: &mut Ui, session: &Session) {
-        ui.strong(format!("{}, {}", session.name(self.run), self.became.words()));
+        ui.strong(format!("{}, {}", session.name(self.run), words(self.model.became)));
         self.lines().into_iter().for_each(|line| drop(ui.label(line)));
     }
 
     fn lines(&self) -> [String; 3] {
         let data = &self.run.experiment().data;
-        let [after, before] = [self.at[1], self.trained].map(|score| format::score(data, score));
-        let [bytes, whole] = self.bytes;
+        let SmallerModel { bytes, whole_bytes: whole, accuracy, trained_accuracy, .. } = self.model;
+        let [after, before] = [accuracy, trained_accuracy].map(|score| format::score(data, score));
         [
             format!("{} {after} on test data, as trained {before}", format::measure(data)),
             format!("its weights take {bytes}, in place of {whole}"),
@@ -163,7 +135,7 @@ mod tests {
 
     fn seen(session: &Session) -> Option<([f64; 2], String, [String; 3])> {
         let run = session.runs().first().expect("a run");
-        let dot = Dot { run, at: run.point().expect("tested"), is_best: true, in_focus: true };
+        let dot = Dot { run, at: run.point().expect("tested"), is_best: true, in_focus: true, is_dimmed: false };
         let smaller = of(&[dot]);
         smaller.first().map(|smaller| (smaller.at, smaller.name(), smaller.lines()))
     }
@@ -187,6 +159,9 @@ mod tests {
         let plan = Plan::of(&Experiment::default(), &Machine::nominal()).expect("a plan");
         let mut other = Session::default();
         other.receive(&Event::Started { run: 1, plan: Arc::new(plan) });
-        assert!(of(&[Dot { run: &other.runs()[0], at: [1.0, 0.5], is_best: false, in_focus: true }]).is_empty());
+        assert!(
+            of(&[Dot { run: &other.runs()[0], at: [1.0, 0.5], is_best: false, in_focus: true, is_dimmed: false }])
+                .is_empty()
+        );
     }
 }

@@ -1,34 +1,38 @@
 //! Tasks: runs compare where they saw the same data and their memory was measured the same way.
 
-use plimsoll_engine::{
-    Bytes,
-    experiment::{CachePlace, Data, DataCache, Labelled, Normalise, Placement},
-};
+use plimsoll_engine::experiment::{Data, Labelled};
 
 use super::{super::experiment::source_words, Dot};
-use crate::session::{self, RunKey, RunRecord, Session};
+use crate::{
+    session::{self, RunRecord, Session},
+    state::State,
+};
 
 /// Runs that compare.
 #[derive(Debug)]
-pub(super) struct Task {
-    data: Data,
+pub(super) struct Task<'a> {
+    data: &'a Data,
     is_gpu: bool,
     /// What it is called: `shapes, 32 x 32, 10 classes`.
     pub(super) name: String,
     /// The task's runs that have a point, oldest first.
-    pub(super) runs: Vec<RunKey>,
+    pub(super) runs: Vec<&'a RunRecord>,
 }
 
-impl Task {
-    fn of(run: &RunRecord) -> Self {
-        let (data, is_gpu) = (plain(&run.experiment().data), run.is_gpu);
-        let name = if is_gpu { format!("{}, on a GPU", name(&data)) } else { name(&data) };
-        Self { data, is_gpu, name, runs: Vec::new() }
+impl<'a> Task<'a> {
+    fn of(run: &'a RunRecord) -> Self {
+        let (data, is_gpu) = (&run.tested_on, run.is_gpu);
+        let name = if is_gpu { format!("{}, on a GPU", name(data)) } else { name(data) };
+        Self { data, is_gpu, name, runs: vec![run] }
     }
 
     /// Whether a run is about it.
     pub(super) fn has(&self, run: &RunRecord) -> bool {
-        self.is_gpu == run.is_gpu && self.data == plain(&run.experiment().data)
+        self.is_of(&run.tested_on, run.is_gpu)
+    }
+
+    fn is_of(&self, data: &Data, is_gpu: bool) -> bool {
+        self.is_gpu == is_gpu && *self.data == *data
     }
 
     /// Whether values are learned: its runs are judged by R².
@@ -36,36 +40,52 @@ impl Task {
         self.data.labelled() == Labelled::Value
     }
 
-    /// The task's points.
-    pub(super) fn dots<'a>(&self, session: &'a Session, in_focus: bool) -> Vec<Dot<'a>> {
-        let runs = self.runs.iter().filter_map(|key| session.get(*key));
-        let points: Vec<(&RunRecord, [f64; 2])> = runs.filter_map(|run| Some((run, run.point()?))).collect();
-        let best = session::frontier(&points.iter().map(|(_, at)| *at).collect::<Vec<_>>());
-        let dot = |(i, (run, at))| Dot { run, at, is_best: best.contains(&i), in_focus };
-        points.into_iter().enumerate().map(dot).collect()
+    /// The task's points; those of a task that is not in focus are dimmed in any case.
+    pub(super) fn dots(&self, in_focus: bool, is_dimmed: bool) -> Vec<Dot<'a>> {
+        let points: Vec<(&RunRecord, [f64; 2])> =
+            self.runs.iter().filter_map(|run| Some((*run, run.point()?))).collect();
+        let mut are_best = vec![false; points.len()];
+        for best in session::frontier(&points.iter().map(|(_, at)| *at).collect::<Vec<_>>()) {
+            are_best[best] = true;
+        }
+        let dot = |((run, at), is_best)| Dot { run, at, is_best, in_focus, is_dimmed: is_dimmed || !in_focus };
+        points.into_iter().zip(are_best).map(dot).collect()
     }
 }
 
 /// The tasks of the runs that have a point, in the order of their first runs.
-pub(super) fn tasks(session: &Session) -> Vec<Task> {
-    let mut tasks: Vec<Task> = Vec::new();
-    for run in session.all().filter(|run| run.point().is_some()) {
+pub(super) fn tasks(session: &Session) -> Vec<Task<'_>> {
+    let mut tasks: Vec<Task<'_>> = Vec::new();
+    for run in session.every().filter(|run| run.point().is_some()) {
         let known = tasks.iter_mut().find(|task| task.has(run));
         match known {
-            Some(task) => task.runs.push(run.key),
-            None => tasks.push(Task { runs: vec![run.key], ..Task::of(run) }),
+            Some(task) => task.runs.push(run),
+            None => tasks.push(Task::of(run)),
         }
     }
     tasks
 }
 
-/// What of the data decides the test: neither where the samples lie nor how those for training are changed.
-fn plain(data: &Data) -> Data {
-    let normalise = Normalise::Auto;
-    let (workers, prefetch, host_budget, cache) = (0, 0, Bytes::ZERO, DataCache::None);
-    let (cache_in, cache_folder) = (CachePlace::Ram, None);
-    let data = Data { workers, prefetch, host_budget, cache, cache_in, cache_folder, ..data.clone() };
-    Data { placement: Placement::Host, normalise, flip: false, crop_padding: 0, color_jitter: 0.0, ..data }
+/// The task in focus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Focus {
+    /// Its place among the tasks.
+    pub(super) place: usize,
+    /// Whether it is that of the run that is looked at, or of the present settings; else it is the last one.
+    pub(super) is_meant: bool,
+}
+
+/// Which of the tasks is in focus: that of the run that is looked at, else that of the present settings, else the last.
+pub(super) fn in_focus(tasks: &[Task<'_>], state: &State) -> Focus {
+    let present = &state.document.experiment;
+    let place = match state.shown_run() {
+        Some(shown) => tasks.iter().position(|task| task.has(shown)),
+        None => {
+            let data = session::tested_on(&present.data);
+            tasks.iter().position(|task| task.is_of(&data, !present.is_on_cpu()))
+        }
+    };
+    Focus { place: place.unwrap_or(tasks.len().saturating_sub(1)), is_meant: place.is_some() }
 }
 
 fn name(data: &Data) -> String {
@@ -82,6 +102,7 @@ mod tests {
     use plimsoll_engine::{Experiment, experiment::DataKind, hardware::Machine, plan::Plan, train::Event};
 
     use super::*;
+    use crate::session::RunKey;
 
     fn run(session: &mut Session, key: RunKey, change: impl FnOnce(&mut Experiment)) {
         let mut experiment = Experiment::default();
@@ -99,10 +120,11 @@ mod tests {
         run(&mut session, 3, |e| e.data.kind = DataKind::Shapes);
         run(&mut session, 4, |e| e.data.flip = true);
         let tasks = tasks(&session);
-        assert_eq!(tasks.iter().map(|task| task.runs.clone()).collect::<Vec<_>>(), [vec![1, 2, 4], vec![3]]);
-        assert_eq!([&tasks[0].name, &tasks[1].name], ["digits", "shapes, 32 x 32, 10 classes, 4000 samples"]);
+        let keys = |task: &Task<'_>| task.runs.iter().map(|run| run.key).collect::<Vec<_>>();
+        assert_eq!(tasks.iter().map(keys).collect::<Vec<_>>(), [vec![1, 2, 4], vec![3]]);
+        assert_eq!([&tasks[0].name, &tasks[1].name], ["digits", "shapes, 32 x 32, 10 classes, 4\u{a0}000 samples"]);
         for task in &tasks {
-            assert!(task.dots(&session, true).iter().any(|dot| dot.is_best));
+            assert!(task.dots(true, false).iter().any(|dot| dot.is_best));
         }
     }
 

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::{
+    bytes::count,
     error::{Error, Problem},
     experiment::{DatasetInfo, Experiment},
     interop::Spectra,
@@ -53,5 +54,6 @@ pub(super) fn in_words(experiment: &Experiment, factored: &[Factorable]) -> Opti
     let range = if low == high { format!("rank {low}") } else { format!("ranks from {low} to {high}") };
     let layers = if factored.len() == 1 { "1 layer is" } else { &format!("{} layers are", factored.len()) };
     let share = own as f64 / whole.max(1) as f64 * 100.0;
+    let [own, whole] = [own, whole].map(|weights| count(weights as u64));
     Some(format!("{layers} factored, of {range}: {own} weights in place of {whole} ({share:.0}%)"))
 }

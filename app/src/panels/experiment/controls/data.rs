@@ -6,7 +6,10 @@ use plimsoll_engine::{
 };
 
 use super::{COMPLETION_ONLY, EMBEDDING_ROWS, MODULUS, Numeric, PACKING, Row, VOCABULARY, source, table};
-use crate::widgets::control::{Choice, Number, Place, Spec};
+use crate::{
+    format,
+    widgets::control::{Choice, Number, Place, Spec},
+};
 
 pub(in crate::panels::experiment) const DATA: (Spec, Choice<DataKind>) = (
     Spec {
@@ -25,7 +28,7 @@ pub(in crate::panels::experiment) const DATA: (Spec, Choice<DataKind>) = (
             (DataKind::Cifar100, "CIFAR-100 folder"),
             (DataKind::Images, "folder of images"),
             (DataKind::Masks, "shapes with masks"),
-            (DataKind::Modular, "sums modulo a number"),
+            (DataKind::Modular, "sums modulo n"),
             (DataKind::Sort, "digits to sort"),
             (DataKind::Brackets, "balanced brackets"),
             (DataKind::Text, "a text file"),
@@ -321,12 +324,12 @@ pub(in crate::panels) fn source_words(setting: DataSetting, data: &Data) -> Opti
     match setting {
         DataSetting::Side => Some(format!("{0} x {0}", data.side)),
         DataSetting::Classes => Some(format!("{} classes", data.classes)),
-        DataSetting::Samples => Some(format!("{} samples", data.samples)),
+        DataSetting::Samples => Some(format!("{} samples", format::count(data.samples as u64))),
         DataSetting::Length => Some(format!("length {}", data.length)),
         DataSetting::Vocabulary if data.kind.is_on_disk() => {
-            data.chosen_vocabulary().map(|count| format!("{count} tokens"))
+            data.chosen_vocabulary().map(|count| format!("{} tokens", format::count(count as u64)))
         }
-        DataSetting::Vocabulary => Some(format!("{} tokens", data.vocabulary)),
+        DataSetting::Vocabulary => Some(format!("{} tokens", format::count(data.vocabulary as u64))),
         DataSetting::Modulus => Some(format!("modulo {}", data.modulus)),
         DataSetting::Tokenizer => data.chosen_tokenizer().map(|path| format!("tokenizer {}", path.display())),
         DataSetting::Packing => data.packing.then(|| "packed".to_owned()),

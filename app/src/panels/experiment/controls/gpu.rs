@@ -19,10 +19,10 @@ pub(in crate::panels::experiment) const POOL: (Spec, Choice<PoolPolicy>) = (
     },
     Choice {
         options: &[
-            (PoolPolicy::Release, "give back after each step"),
+            (PoolPolicy::Release, "give back each step"),
             (PoolPolicy::Grow, "grow and keep"),
             (PoolPolicy::Planned, "plan every address"),
-            (PoolPolicy::Reserve, "reserve all at the start"),
+            (PoolPolicy::Reserve, "reserve all at once"),
         ],
         place: Place::Setting,
     },

@@ -24,11 +24,11 @@ pub(in crate::panels::experiment) const MODEL: (Spec, Choice<ModelKind>) = (
             (ModelKind::Mobilenetv1, "MobileNetV1"),
             (ModelKind::Mobilenetv2, "MobileNetV2"),
             (ModelKind::Resnet, "ResNet"),
-            (ModelKind::Vit, "vision transformer (ViT)"),
+            (ModelKind::Vit, "transformer (ViT)"),
             (ModelKind::Mixer, "MLP-Mixer"),
             (ModelKind::Unet, "U-Net"),
-            (ModelKind::Gpt2, "decoder, GPT-2 style"),
-            (ModelKind::Llama, "decoder, Llama style"),
+            (ModelKind::Gpt2, "decoder, as GPT-2"),
+            (ModelKind::Llama, "decoder, as Llama"),
         ],
         place: Place::Own {
             get: |e| e.model.kind,
@@ -155,10 +155,7 @@ pub(in crate::panels::experiment) const STEM: (Spec, Choice<Stem>) = (
         help: "The ImageNet stem makes the image a quarter as wide and high at once, so all later activations are a sixteenth; \
                 small images would have nothing left. The stem for small images keeps their size, and their time.",
     },
-    Choice {
-        options: &[(Stem::Imagenet, "ImageNet, large images"), (Stem::Small, "small images")],
-        place: Place::Setting,
-    },
+    Choice { options: &[(Stem::Imagenet, "large (ImageNet)"), (Stem::Small, "small images")], place: Place::Setting },
 );
 
 /// The row of a setting that only some families use.

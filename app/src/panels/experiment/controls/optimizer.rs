@@ -21,13 +21,13 @@ pub(in crate::panels::experiment) const OPTIMIZER: (Spec, Choice<OptimizerKind>)
         options: &[
             (OptimizerKind::Sgd, "SGD"),
             (OptimizerKind::Momentum, "SGD with momentum"),
-            (OptimizerKind::Nesterov, "SGD with Nesterov momentum"),
+            (OptimizerKind::Nesterov, "Nesterov momentum"),
             (OptimizerKind::Rmsprop, "RMSprop"),
             (OptimizerKind::Adam, "Adam"),
             (OptimizerKind::Adamw, "AdamW"),
-            (OptimizerKind::Adamw8bit, "AdamW, 8-bit moments"),
-            (OptimizerKind::Adamw4bit, "AdamW, 4-bit moments"),
-            (OptimizerKind::FlashAdamw, "FlashAdamW, 8-bit moments and corrections"),
+            (OptimizerKind::Adamw8bit, "AdamW, 8-bit"),
+            (OptimizerKind::Adamw4bit, "AdamW, 4-bit"),
+            (OptimizerKind::FlashAdamw, "FlashAdamW, 8-bit"),
             (OptimizerKind::Adafactor, "Adafactor"),
             (OptimizerKind::Lion, "Lion"),
             (OptimizerKind::Muon, "Muon"),
@@ -46,10 +46,7 @@ pub(in crate::panels::experiment) const UPDATE: (Spec, Choice<UpdateTime>) = (
                 no time.",
     },
     Choice {
-        options: &[
-            (UpdateTime::InBackward, "in the backward pass"),
-            (UpdateTime::AfterBackward, "after the backward pass"),
-        ],
+        options: &[(UpdateTime::InBackward, "in backward"), (UpdateTime::AfterBackward, "after backward")],
         place: Place::Setting,
     },
 );

@@ -13,10 +13,7 @@ pub(in crate::panels::experiment) const RETAIN_GRAPH: (Spec, Choice<bool>) = (
                 as with retain_graph=True in PyTorch or a loss that is never detached: activations and gradients pile up, and \
                 the time is the same.",
     },
-    Choice {
-        options: &[(false, "no: free as it goes"), (true, "yes: keep to the end of the step")],
-        place: Place::Setting,
-    },
+    Choice { options: &[(false, "no: freed early"), (true, "yes: kept to the end")], place: Place::Setting },
 );
 
 /// What is frozen, without its number.
@@ -41,7 +38,7 @@ pub(in crate::panels::experiment) const FROZEN: (Spec, Choice<FreezeMode>) = (
     },
     Choice {
         options: &[
-            (FreezeMode::All, "all, for adapters alone"),
+            (FreezeMode::All, "all but adapters"),
             (FreezeMode::AllButHead, "all but the head"),
             (FreezeMode::Blocks, "the first blocks"),
             (FreezeMode::None, "nothing"),
@@ -119,7 +116,7 @@ pub(in crate::panels::experiment) const LORA_RSLORA: (Spec, Choice<bool>) = (
         help: "What the adapters add is the scale over the rank, or over the root of the rank (rsLoRA), with which a high rank \
                 learns as fast as a low one. It changes neither memory nor time.",
     },
-    Choice { options: &[(false, "over the rank"), (true, "over its root (rsLoRA)")], place: Place::Setting },
+    Choice { options: &[(false, "over the rank"), (true, "its root (rsLoRA)")], place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const BASE: (Spec, Choice<BaseWeights>) = (
@@ -133,10 +130,10 @@ pub(in crate::panels::experiment) const BASE: (Spec, Choice<BaseWeights>) = (
     },
     Choice {
         options: &[
-            (BaseWeights::None, "as they are computed with"),
+            (BaseWeights::None, "as computed with"),
             (BaseWeights::Int8, "8 bits"),
             (BaseWeights::Nf4, "4 bits (NF4)"),
-            (BaseWeights::Nf4Double, "4 bits, scales coded (NF4 double)"),
+            (BaseWeights::Nf4Double, "4 bits (NF4 double)"),
         ],
         place: Place::Setting,
     },

@@ -118,7 +118,7 @@ pub(in crate::panels::experiment) const TIED: (Spec, Choice<bool>) = (
         help: "Tied, it uses the embedding's weights: a vocabulary's worth of weights, gradient and optimizer state less. The \
                 products are the same, so the time is.",
     },
-    Choice { options: &[(true, "tied to the embedding"), (false, "its own weights")], place: Place::Setting },
+    Choice { options: &[(true, "as the embedding"), (false, "its own weights")], place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const QKV_BIAS: (Spec, Choice<bool>) = (
@@ -133,7 +133,7 @@ pub(in crate::panels::experiment) const QKV_BIAS: (Spec, Choice<bool>) = (
 pub(in crate::panels::experiment) const QK_NORM: (Spec, Choice<bool>) = (
     Spec {
         key: "model.qk_norm",
-        name: "Query and key norm",
+        name: "Query/key norm",
         help: "RMS norm of each head's queries and keys before their positions, as Qwen3 has it: two small weights a block, and \
                a second copy of queries and keys among the activations. Two more passes over them take a little time.",
     },

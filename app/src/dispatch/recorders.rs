@@ -1,0 +1,62 @@
+//! The recorders of the runs of this window.
+
+use std::path::PathBuf;
+
+use plimsoll_engine::{
+    store::{Recorder, RunKey},
+    train::{Event, Trainer},
+};
+
+/// The recorder of the run under way, and those that still write.
+#[derive(Debug, Default)]
+pub(crate) struct Recorders {
+    present: Option<Recorder>,
+    ending: Vec<Recorder>,
+}
+
+impl Recorders {
+    pub(super) fn begin(&mut self, recorder: Recorder) {
+        self.ending.extend(self.present.replace(recorder));
+    }
+
+    /// Where the files of the present run go, if it is kept.
+    pub(super) fn files(&self) -> Option<PathBuf> {
+        self.present.as_ref().map(Recorder::files)
+    }
+
+    pub(super) fn key(&self) -> Option<RunKey> {
+        self.present.as_ref().map(|recorder| recorder.key().clone())
+    }
+
+    /// Records an event of the run under way.
+    pub(crate) fn take(&mut self, event: &Event, trainer: &Trainer) {
+        let Some(recorder) = &self.present else { return };
+        let is_end = matches!(event, Event::Ended { .. });
+        if is_end {
+            recorder.take_latest(&trainer.latest());
+        }
+        recorder.take(event);
+        if is_end {
+            self.ending.extend(self.present.take());
+        }
+    }
+
+    /// What is wrong with keeping the runs, since it was last asked.
+    pub(super) fn warnings(&mut self) -> Vec<String> {
+        let all = self.present.iter().chain(&self.ending);
+        let warnings = all.filter_map(Recorder::warning).collect();
+        self.ending.retain(|recorder| !recorder.is_done());
+        warnings
+    }
+
+    /// Whether a run is being recorded that has not ended.
+    pub(crate) fn is_recording(&self) -> bool {
+        self.present.is_some()
+    }
+
+    /// Writes what is left.
+    pub(crate) fn finish(&mut self) {
+        self.ending.extend(self.present.take());
+        self.ending.drain(..).for_each(|recorder| drop(recorder.finish()));
+    }
+}

@@ -1,0 +1,57 @@
+//! How much room the picture of memory against accuracy has, what of its axes is in view, and what the vertical one is called.
+
+use eframe::egui::{TextStyle, Ui};
+
+use crate::{format, theme, widgets::text};
+
+/// The height of a plot that its horizontal axis takes.
+pub(super) const BELOW_PLOT: f32 = 40.0;
+
+/// How high the picture is in a pane that leaves `room` to it and to the lines below it. Where both have none, the lines are
+/// wholly below what is in sight, and none is sliced.
+pub(super) fn plot_height(room: f32, lines: f32) -> f32 {
+    if room - lines >= theme::LOWEST_PLOT { room - lines } else { room.max(theme::LOWEST_PLOT) }
+}
+
+/// What the vertical axis shows, in words that are no longer than a plot of this height: they are upright next to it.
+pub(super) fn measure(ui: &Ui, height: f32, is_of_values: bool) -> &'static str {
+    let font = TextStyle::Small.resolve(ui.style());
+    let room = height - BELOW_PLOT;
+    let words = measures(is_of_values);
+    words.into_iter().find(|words| text::width(ui, words, &font) <= room).unwrap_or_default()
+}
+
+/// What the vertical axis shows, in words and in one.
+pub(super) fn measures(is_of_values: bool) -> [&'static str; 2] {
+    if is_of_values { ["best test R²", format::R2] } else { ["best test accuracy", "accuracy"] }
+}
+
+/// The most memory in view.
+pub(super) fn widest(points: &[[f64; 2]]) -> f64 {
+    points.iter().fold(0.0f64, |widest, [x, _]| widest.max(*x)) * 1.15
+}
+
+/// How many times as high a picture must be as what reaches up to `above` points below its top.
+pub(super) fn whole(height: f32, above: f32) -> f64 {
+    f64::from(height / (height - above).max(above))
+}
+
+/// The accuracies in view: a single run is not drawn as if a thousandth were the world.
+pub(super) fn accuracies(points: &[[f64; 2]]) -> (f64, f64) {
+    let low = points.iter().fold(1.0f64, |low, [_, y]| low.min(*y));
+    let high = points.iter().fold(0.0f64, |high, [_, y]| high.max(*y));
+    let around = ((high - low) * 0.15).max(0.02);
+    (if low < 0.0 { low - around } else { (low - around).max(0.0) }, high + around)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_below_the_picture_are_whole_or_out_of_sight() {
+        assert_eq!(plot_height(300.0, 58.0), 242.0);
+        assert_eq!(plot_height(100.0, 58.0), 100.0, "they begin where the pane ends");
+        assert_eq!(plot_height(20.0, 58.0), theme::LOWEST_PLOT);
+    }
+}

@@ -1,0 +1,26 @@
+//! What runs have in common: the task that they learn, and the settings apart from a seed.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use plimsoll_engine::{
+    Bytes, Experiment,
+    experiment::{CachePlace, Data, DataCache, Normalise, Placement, preset},
+};
+
+/// A number that experiments share which differ by their seed, their title and their description alone.
+pub(super) fn kin(experiment: &Experiment) -> u64 {
+    let mut plain = experiment.clone();
+    (plain.run.seed, plain.title, plain.description) = (0, String::new(), String::new());
+    let mut hasher = DefaultHasher::new();
+    preset::to_text(&plain).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// What of the data decides the test: neither where the samples lie nor how those for training are changed.
+pub(crate) fn tested_on(data: &Data) -> Data {
+    let normalise = Normalise::Auto;
+    let (workers, prefetch, host_budget, cache) = (0, 0, Bytes::ZERO, DataCache::None);
+    let (cache_in, cache_folder) = (CachePlace::Ram, None);
+    let data = Data { workers, prefetch, host_budget, cache, cache_in, cache_folder, ..data.clone() };
+    Data { placement: Placement::Host, normalise, flip: false, crop_padding: 0, color_jitter: 0.0, ..data }
+}

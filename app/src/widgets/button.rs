@@ -1,0 +1,50 @@
+//! A button that can be seen to be of no use now.
+
+use eframe::egui::{Button, Color32, Response, Stroke, StrokeKind, Ui};
+
+use crate::theme;
+
+/// Draws a button. One that is of no use at the moment has an outline and no ground: its words alone, which stay readable, would
+/// not tell.
+pub(crate) fn enabled(ui: &mut Ui, is_enabled: bool, button: Button<'_>) -> Response {
+    if is_enabled {
+        return ui.add(button);
+    }
+    let response = ui.add_enabled(false, button.fill(Color32::TRANSPARENT));
+    // Drawn over it: a stroke of its own would make the button larger, and what is next to it would move.
+    let outline = Stroke::new(1.0, theme::palette(ui).rule);
+    let corners = ui.visuals().widgets.inactive.corner_radius;
+    ui.painter().rect_stroke(response.rect, corners, outline, StrokeKind::Inside);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use eframe::egui::Shape;
+    use egui_kittest::Harness;
+
+    use super::*;
+
+    #[test]
+    fn a_button_of_no_use_has_no_ground() {
+        let grounds = |is_enabled: bool| {
+            let draw = move |ui: &mut Ui| drop(enabled(ui, is_enabled, Button::new("Stop")));
+            let harness = Harness::builder().with_context_setup(theme::install).build_ui(draw);
+            let shapes = harness.output().shapes.iter();
+            let filled =
+                |shape: &Shape| matches!(shape, Shape::Rect(rect) if rect.fill.a() > 0 && rect.rect.width() < 100.0);
+            shapes.filter(|clipped| filled(&clipped.shape)).count()
+        };
+        assert_eq!(grounds(true), grounds(false) + 1);
+    }
+
+    #[test]
+    fn a_button_of_no_use_takes_the_same_room() {
+        let mut sizes = Vec::new();
+        let draw = |ui: &mut Ui| {
+            sizes = [true, false].map(|is_enabled| enabled(ui, is_enabled, Button::new("Stop")).rect.size()).to_vec();
+        };
+        drop(Harness::builder().with_context_setup(theme::install).build_ui(draw));
+        assert_eq!(sizes[0], sizes[1]);
+    }
+}

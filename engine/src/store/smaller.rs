@@ -1,0 +1,100 @@
+//! What a run's model became in the end, where that is smaller than the model that was trained: as integers, without what was
+//! pruned, or factored.
+//!
+//! Always holds: of several changes the last counts, because integers and factors already leave the zeros out.
+
+use rusqlite::{Row, Transaction, params};
+
+use super::run::word;
+use crate::{bytes::Bytes, experiment::CodedWeights, train::Summary, words::words};
+
+words! {
+    /// What a trained model became.
+    pub enum Became {
+        /// Weights and inputs of its layers are 8-bit integers.
+        Integers = "integers",
+        /// Weights are 8-bit integers.
+        Weights8 = "8-bit weights",
+        /// Weights are 4-bit integers.
+        Weights4 = "4-bit weights",
+        /// What was pruned is left out.
+        Pruned = "pruned",
+        /// Layers are products of smaller ones.
+        Factored = "low rank",
+    }
+}
+
+/// A trained model that became smaller.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SmallerModel {
+    /// What it became.
+    pub became: Became,
+    /// Bytes of its weights.
+    pub bytes: Bytes,
+    /// Bytes of the weights as they would be otherwise.
+    pub whole_bytes: Bytes,
+    /// Its accuracy on the test set; of values the share of the labels' variance that is explained (R²).
+    pub accuracy: f64,
+    /// The accuracy of the model as it was trained.
+    pub trained_accuracy: f64,
+}
+
+impl SmallerModel {
+    /// What the model of a run became; `None` where it stayed as it was.
+    pub fn of(summary: &Summary) -> Option<Self> {
+        if let Some(integers) = summary.compressed {
+            let became = match integers.weights {
+                CodedWeights::WithInputs => Became::Integers,
+                CodedWeights::Int8 => Became::Weights8,
+                CodedWeights::Int4 => Became::Weights4,
+            };
+            return Some(Self {
+                became,
+                bytes: integers.bytes,
+                whole_bytes: integers.dense_bytes,
+                accuracy: integers.test_accuracy,
+                trained_accuracy: integers.trained_accuracy,
+            });
+        }
+        let accuracy = summary.test_accuracy?;
+        let smaller =
+            |became, bytes, whole_bytes| Self { became, bytes, whole_bytes, accuracy, trained_accuracy: accuracy };
+        if let Some(stripped) = summary.stripped {
+            return Some(smaller(Became::Pruned, stripped.bytes, stripped.dense_bytes));
+        }
+        summary.factored.map(|factored| smaller(Became::Factored, factored.bytes, factored.whole_bytes))
+    }
+
+    /// Writes what the model of a run became, or that it stayed as it was.
+    pub(super) fn write(this: Option<Self>, db: &Transaction<'_>, number: i64) -> rusqlite::Result<()> {
+        let bytes = |bytes: fn(&Self) -> Bytes| this.as_ref().map(|this| bytes(this).0 as i64);
+        db.execute(
+            "UPDATE runs SET became = ?2, became_bytes = ?3, became_whole_bytes = ?4, became_accuracy = ?5, \
+             became_trained_accuracy = ?6 WHERE number = ?1",
+            params![
+                number,
+                this.map(|this| this.became.key()),
+                bytes(|this| this.bytes),
+                bytes(|this| this.whole_bytes),
+                this.map(|this| this.accuracy),
+                this.map(|this| this.trained_accuracy),
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// Reads it from the columns of a row from `at` on.
+    pub(super) fn read(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Self>> {
+        if row.get::<_, Option<String>>(at)?.is_none() {
+            return Ok(None);
+        }
+        let bytes = |column: usize| row.get::<_, i64>(column).map(|bytes| Bytes(bytes as u64));
+        Ok(Some(Self {
+            became: word(row, at)?,
+            bytes: bytes(at + 1)?,
+            whole_bytes: bytes(at + 2)?,
+            accuracy: row.get(at + 3)?,
+            trained_accuracy: row.get(at + 4)?,
+        }))
+    }
+}
