@@ -8,11 +8,15 @@
 /// Lets freed blocks of up to 32 MiB, the most the library allows, stay with the process.
 pub fn keep() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: `mallopt` takes two integers and locks the heap itself; a refused value changes nothing.
-    unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, 32 << 20);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, i32::MAX);
+    for (option, value) in [(libc::M_MMAP_THRESHOLD, 32 << 20), (libc::M_TRIM_THRESHOLD, i32::MAX)] {
+        set(option, value);
     }
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn set(option: i32, value: i32) {
+    // SAFETY: `mallopt` takes two integers and locks the heap itself; a refused value changes nothing.
+    unsafe { libc::mallopt(option, value) };
 }
 
 /// Lets all threads share one heap where the address space of the process is limited (`ulimit -v`). To be called before any
@@ -21,10 +25,7 @@ pub fn keep() {
 pub fn share_where_limited() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     if super::host::has_own_limit() {
-        // SAFETY: `mallopt` takes two integers and locks the heap itself; a refused value changes nothing.
-        unsafe {
-            libc::mallopt(libc::M_ARENA_MAX, 1);
-        }
+        set(libc::M_ARENA_MAX, 1);
     }
 }
 

@@ -91,8 +91,7 @@ pub fn available() -> Option<Bytes> {
 /// Bytes of a page of the system's memory.
 #[cfg(unix)]
 pub(crate) fn page_size() -> usize {
-    // SAFETY: takes a plain number and touches no memory of ours.
-    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096).max(1)
+    rustix::param::page_size().max(1)
 }
 
 #[cfg(target_os = "linux")]

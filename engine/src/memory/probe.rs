@@ -159,23 +159,15 @@ pub struct CountingAllocator;
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Bytes the C library holds for a block.
-fn held(pointer: *mut u8) -> i64 {
-    if cfg!(all(target_os = "linux", target_env = "gnu")) {
-        // SAFETY: the pointer came from the C library's malloc family, through `System`, and is alive.
-        unsafe { usable_size(pointer) + size_of::<usize>() as i64 }
-    } else {
-        0
-    }
-}
-
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-unsafe fn usable_size(pointer: *mut u8) -> i64 {
-    // SAFETY: as the caller promises.
-    unsafe { libc::malloc_usable_size(pointer.cast()) as i64 }
+fn held(pointer: *mut u8) -> i64 {
+    // SAFETY: the pointer came from the C library's malloc family, through `System`, and is alive.
+    let usable = unsafe { libc::malloc_usable_size(pointer.cast()) };
+    (usable + size_of::<usize>()) as i64
 }
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-unsafe fn usable_size(_: *mut u8) -> i64 {
+fn held(_: *mut u8) -> i64 {
     0
 }
 
@@ -231,8 +223,17 @@ unsafe impl GlobalAlloc for CountingAllocator {
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if arena::has(pointer) {
-            // SAFETY: the caller's promises hold for the new block as they did for the old one.
-            return unsafe { self.moved_out(pointer, layout, size) };
+            // Out of the range, where no block grows.
+            // SAFETY: the size, rounded up to the alignment, is one by the caller's promise; both blocks are as long as what
+            // is copied, and a new block overlaps with no other.
+            return unsafe {
+                let moved = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
+                if !moved.is_null() {
+                    moved.copy_from_nonoverlapping(pointer, size.min(layout.size()));
+                    self.dealloc(pointer, layout);
+                }
+                moved
+            };
         }
         count(-1, pointer, layout.size());
         // SAFETY: the caller's promises are `System`'s.
@@ -243,25 +244,6 @@ unsafe impl GlobalAlloc for CountingAllocator {
             count(1, moved, size);
         }
         moved
-    }
-}
-
-impl CountingAllocator {
-    /// A block of the heap with what one of an arena held.
-    ///
-    /// # Safety
-    /// The promises of [`GlobalAlloc::realloc`].
-    unsafe fn moved_out(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the size, rounded up to the alignment, is one by the caller's promise; both blocks are as long as what is
-        // copied, and a new block overlaps with no other.
-        unsafe {
-            let moved = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
-            if !moved.is_null() {
-                moved.copy_from_nonoverlapping(pointer, size.min(layout.size()));
-                self.dealloc(pointer, layout);
-            }
-            moved
-        }
     }
 }
 

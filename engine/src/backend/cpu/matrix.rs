@@ -182,10 +182,8 @@ impl<'a, T> MatMut<'a, T> {
     /// One row.
     #[inline(always)]
     pub(super) fn row(&mut self, row: usize) -> &mut [T] {
-        assert!(row < self.rows, "a row of the matrix");
-        // SAFETY: the constructors found every row inside the elements and apart from the others, parts are cut off by
-        // whole rows and columns, and `&mut self` is the only way to this part's.
-        unsafe { std::slice::from_raw_parts_mut(self.place(row), self.columns) }
+        let [only] = self.some_rows(row);
+        only
     }
 
     /// So many rows, from one on.
@@ -193,7 +191,8 @@ impl<'a, T> MatMut<'a, T> {
     pub(super) fn some_rows<const N: usize>(&mut self, row: usize) -> [&mut [T]; N] {
         assert!(row + N <= self.rows, "rows of the matrix");
         let mut rows = self.places(row);
-        // SAFETY: as for one row; rows lie apart.
+        // SAFETY: the constructors found every row inside the elements and apart from the others, parts are cut off by whole
+        // rows and columns, and `&mut self` is the only way to this part's.
         std::array::from_fn(|_| unsafe { std::slice::from_raw_parts_mut(rows(), self.columns) })
     }
 

@@ -4,8 +4,6 @@
 //! in the dry run before it. What is booked without a place, such as the scratch that kernels allocate, is the heap's. The
 //! model's own lists are part of the allocator, as the heap's are of the C library: they count as nobody's bookkeeping.
 
-use std::mem::ManuallyDrop;
-
 use crate::{
     bytes::Bytes,
     device::profile::PoolProfile,
@@ -43,7 +41,7 @@ pub(in crate::memory) fn rounded(bytes: u64) -> u64 {
 
 /// A range, and the heap beside it.
 #[derive(Debug)]
-pub struct Range(ManuallyDrop<Box<Parts>>);
+pub struct Range(Option<Box<Parts>>);
 
 #[derive(Debug)]
 struct Parts {
@@ -60,52 +58,60 @@ fn apart<T>(f: impl FnOnce() -> T) -> T {
 impl Range {
     /// An empty one.
     pub(super) fn new() -> Self {
-        Self(ManuallyDrop::new(apart(|| Box::new(Parts { pool: Pool::range(PROFILE), heap: 0 }))))
+        Self(Some(apart(|| Box::new(Parts { pool: Pool::range(PROFILE), heap: 0 }))))
+    }
+
+    fn parts(&self) -> &Parts {
+        self.0.as_ref().expect("there until it is dropped")
+    }
+
+    fn parts_mut(&mut self) -> &mut Parts {
+        self.0.as_mut().expect("there until it is dropped")
     }
 
     /// The model of the range.
     pub(super) fn pool(&self) -> &Pool {
-        &self.0.pool
+        &self.parts().pool
     }
 
     /// The model of the range, to be told of what comes.
     pub(super) fn pool_mut(&mut self) -> &mut Pool {
-        &mut self.0.pool
+        &mut self.parts_mut().pool
     }
 
     /// What range and heap hold.
     pub(super) fn reserved(&self) -> Bytes {
-        self.0.pool.reserved() + Bytes(self.0.heap)
+        self.parts().pool.reserved() + Bytes(self.parts().heap)
     }
 
     /// Takes a block of the range; the number of its place.
     pub(super) fn take(&mut self, bytes: u64) -> u32 {
-        apart(|| self.0.pool.take(bytes))
+        apart(|| self.parts_mut().pool.take(bytes))
     }
 
     /// Takes a block of the heap, which has no place.
     pub(super) fn take_elsewhere(&mut self, bytes: u64) -> u32 {
-        self.0.heap += heap::reserved(bytes);
+        self.parts_mut().heap += heap::reserved(bytes);
         NOWHERE
     }
 
     /// Gives back a block of `bytes`.
     pub(super) fn give(&mut self, place: u32, bytes: u64) {
         match place {
-            NOWHERE => self.0.heap -= heap::reserved(bytes),
-            place => apart(|| self.0.pool.give(place)),
+            NOWHERE => self.parts_mut().heap -= heap::reserved(bytes),
+            place => apart(|| self.parts_mut().pool.give(place)),
         }
     }
 
     /// Replaces `before` bytes of the heap with `now` bytes.
     pub(super) fn keep_books(&mut self, before: u64, now: u64) {
-        self.0.heap = self.0.heap - before + now;
+        let parts = self.parts_mut();
+        parts.heap = parts.heap - before + now;
     }
 }
 
 impl Drop for Range {
     fn drop(&mut self) {
-        // SAFETY: this is the only drop of it, and nothing uses it after that.
-        apart(|| unsafe { ManuallyDrop::drop(&mut self.0) });
+        apart(|| drop(self.0.take()));
     }
 }

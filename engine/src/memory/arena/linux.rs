@@ -17,7 +17,7 @@ use std::{
 
 use crate::memory::{
     allocator::range::{GRANULE, PAGE},
-    host::has_own_limit,
+    host::{has_own_limit, page_size},
 };
 
 /// Runs that may have a part at once; a program has one, and its tests some.
@@ -185,22 +185,16 @@ fn words(start: usize, end: usize) -> impl Iterator<Item = (usize, u64)> {
 
 /// Reserves the range; false where the system refuses.
 fn reserve() -> bool {
-    // SAFETY: takes a plain number and touches no memory of ours.
-    let [pages, page] = [libc::_SC_PHYS_PAGES, libc::_SC_PAGESIZE].map(|name| unsafe { libc::sysconf(name) });
-    let memory = usize::try_from(pages).ok().zip(usize::try_from(page).ok()).map(|(pages, page)| pages * page);
-    let part = memory.unwrap_or_default().max(1 << 30).next_power_of_two();
+    let machine = rustix::system::sysinfo();
+    let memory = (machine.totalram as usize).saturating_mul(machine.mem_unit as usize);
+    let part = memory.clamp(1 << 30, 1 << 40).next_power_of_two();
     let parts = PARTS * part;
     // A limit would count addresses that nothing lies at.
-    if page as u64 != PAGE.0 || has_own_limit() {
+    if page_size() as u64 != PAGE.0 || has_own_limit() {
         return false;
     }
-    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: a new mapping at a place of the system's choice touches no memory of ours.
-    let base = unsafe { libc::mmap(ptr::null_mut(), parts + parts / OF_BITS, libc::PROT_NONE, kind, -1, 0) };
-    if base == libc::MAP_FAILED {
-        return false;
-    }
-    BASE.store(base.cast(), Relaxed);
+    let Some(base) = map(None, parts + parts / OF_BITS) else { return false };
+    BASE.store(base.as_ptr(), Relaxed);
     BYTES.store(parts, Relaxed);
     true
 }
@@ -215,11 +209,20 @@ fn allow(base: NonNull<u8>, bytes: Range<usize>) -> bool {
     unsafe { libc::mprotect(base.add(bytes.start).as_ptr().cast(), bytes.len(), access) == 0 }
 }
 
-/// Takes the memory of these bytes back.
+/// Takes the memory of these bytes back: whole pages of a part that nobody has and no block lies in.
 fn take_back(base: NonNull<u8>, bytes: usize) -> bool {
-    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
-    // SAFETY: whole pages of a part that nobody has and no block lies in.
-    unsafe { libc::mmap(base.as_ptr().cast(), bytes, libc::PROT_NONE, kind, -1, 0) != libc::MAP_FAILED }
+    map(Some(base), bytes).is_some()
+}
+
+/// Maps addresses without access, in place of those there are at `at` or where the system likes; none where it refuses.
+fn map(at: Option<NonNull<u8>>, bytes: usize) -> Option<NonNull<u8>> {
+    let fixed = if at.is_some() { libc::MAP_FIXED } else { 0 };
+    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | fixed;
+    let place = at.map_or(ptr::null_mut(), |at| at.as_ptr().cast());
+    // SAFETY: a mapping at a place of the system's choice touches no memory of ours, and a place that is given is of the range,
+    // with nothing alive in it.
+    let base = unsafe { libc::mmap(place, bytes, libc::PROT_NONE, kind, -1, 0) };
+    NonNull::new(base.cast()).filter(|_| base != libc::MAP_FAILED)
 }
 
 pub(super) fn has(pointer: *mut u8) -> bool {
