@@ -13,7 +13,6 @@ mod placement;
 mod pruning;
 mod quantising;
 mod resume;
-mod steady;
 mod training;
 mod trying;
 mod weights;

@@ -1,4 +1,6 @@
 //! A step whose memory is there: it calls the system for none, and its tensors lie where those of the step before did.
+//!
+//! In a process of its own: another run that ends hands free pages of the whole heap back.
 
 use plimsoll_engine::{
     Bytes,
