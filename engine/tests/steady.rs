@@ -47,7 +47,7 @@ fn a_steady_step_meets_no_new_page() {
         let noise = Noise::new(experiment.batch.micro, info, 5);
         let threads = ThreadPool::of(1, ThreadPriority::Normal).expect("a thread");
         let [first, later] = threads.run(|| {
-            let ledger = Ledger::within(Line { bytes: Bytes(u64::MAX), limited_by: LimitedBy::Budget });
+            let ledger = Ledger::within(Line { bytes: Bytes(u64::MAX), limited_by: LimitedBy::Budget }, true);
             ledger.follow(Some(places));
             let executor = Executor::new(Cpu::in_arena(1, plan.peak.reserved), ledger);
             let mut session = Session::new(executor, &experiment, info).expect("no budget");

@@ -84,9 +84,10 @@ impl Ledger {
         Self::of(Allocator::heap(), Bytes::ZERO, budget, recording)
     }
 
-    /// An empty account of the processor that refuses what would cross `line`, and gives tensors places in a range.
-    pub fn within(line: Line) -> Self {
-        let ledger = Self::of(Allocator::range(), Bytes::ZERO, Some(line.bytes), false);
+    /// An empty account of the processor that refuses what would cross `line`, and gives tensors places in a range, or leaves
+    /// them on the heap.
+    pub fn within(line: Line, is_in_range: bool) -> Self {
+        let ledger = Self::of(Allocator::of_processor(is_in_range), Bytes::ZERO, Some(line.bytes), false);
         ledger.0.limited_by.set(line.limited_by);
         ledger
     }

@@ -19,7 +19,7 @@ use crate::{
         allocator::{Places, Search},
         tally,
     },
-    plan::Resolved,
+    plan::{Resolved, predict::places::are_in_range},
     step::{Blank, Session, load},
 };
 
@@ -123,8 +123,9 @@ impl Forward {
         };
         let (session, recording, bookkeeping, cached) = if is_gpu { of_target() } else { tally::counted(of_target) }?;
         let ledger = session.executor().ledger();
-        let places = places.or_else(|| ledger.places());
-        let replayed = ledger.replayed(places.as_ref()).into_iter().next();
+        let is_in_range = are_in_range(&experiment);
+        let places = places.or_else(|| is_in_range.then(|| ledger.places()).flatten());
+        let replayed = ledger.replayed(is_in_range, places.as_ref()).into_iter().next();
         let recording = if is_gpu { recording } else { replayed.unwrap_or(recording) };
         Ok(Self {
             target: target.clone(),

@@ -25,7 +25,7 @@ use crate::{
         host::Line,
         probe::{self, uncounted},
     },
-    plan::Plan,
+    plan::{Plan, predict::places::are_in_range},
     sync::Mutex,
     train::{
         checkpoint::Checkpoint,
@@ -75,7 +75,7 @@ pub(super) fn on_cpu(
             MemorySampler::new(Rc::new(meter), idle, Box::new(process))
         });
         let mut run = RunLoop::new(spec, loader, sampler, summary);
-        let ledger = Ledger::within(spec.line);
+        let ledger = Ledger::within(spec.line, are_in_range(&spec.plan.experiment));
         ledger.keep_books(spec.plan.bookkeeping);
         ledger.follow(spec.plan.places.as_ref());
         let executor = Executor::new(Cpu::in_arena(pool.count(), spec.plan.peak.reserved), ledger);

@@ -17,7 +17,7 @@ use crate::{
     experiment::Experiment,
     hardware::Machine,
     memory::{Ledger, heap, host::Line, probe::uncounted},
-    plan::{Forward, Resolved, time},
+    plan::{Forward, Resolved, predict::places::are_in_range, time},
     train::{
         command::Inbox,
         event::Summary,
@@ -261,7 +261,7 @@ impl Worker {
         let idle = meter.now();
         meter.reset_peak();
         let result = pool.run(|| {
-            let ledger = Ledger::within(line);
+            let ledger = Ledger::within(line, are_in_range(resolved.experiment()));
             ledger.keep_books(forward.bookkeeping);
             ledger.follow(forward.places.as_ref());
             // The error leaves this thread: what goes is a copy that its meter does not count.

@@ -21,10 +21,11 @@ use crate::{
 pub use places::{Places, Requests, Search};
 pub use pool::Place;
 
-/// What a process grows by in a run on the processor whose allocator comes to hold `reserved` bytes.
-pub fn process_grows(reserved: Bytes) -> Bytes {
-    // Elsewhere there is no range, and tensors lie on the heap.
-    Bytes(if cfg!(target_os = "linux") { range::grows(reserved.0) } else { heap::grows(reserved.0) })
+/// What a process grows by in a run on the processor whose allocator comes to hold `reserved` bytes, with its tensors in a range or
+/// on the heap.
+pub fn process_grows(reserved: Bytes, is_in_range: bool) -> Bytes {
+    // Other systems than Linux have no range.
+    Bytes(if cfg!(target_os = "linux") && is_in_range { range::grows(reserved.0) } else { heap::grows(reserved.0) })
 }
 
 /// A model of an allocator, and what it holds.
@@ -44,9 +45,14 @@ impl Allocator {
         Self::Heap(0)
     }
 
-    /// The allocator of a run on the processor.
+    /// The allocator of a run on the processor whose tensors lie in a range.
     pub fn range() -> Self {
         Self::Range(Range::new())
+    }
+
+    /// The allocator of a run on the processor.
+    pub fn of_processor(is_in_range: bool) -> Self {
+        if is_in_range { Self::range() } else { Self::heap() }
     }
 
     /// The pool of a GPU in a process that may take `budget`: the context takes its part first.

@@ -57,12 +57,13 @@ impl Ledger {
         }
     }
 
-    /// The recordings of a [`Ledger::logging`], with its blocks at `places` if there are some, and with the bookkeeping
-    /// counted; empty for another account.
-    pub fn replayed(&self, places: Option<&Arc<Places>>) -> Vec<Recording> {
+    /// The recordings of a [`Ledger::logging`], with its blocks in a range, at `places` if there are some, or on the heap, and with
+    /// the bookkeeping counted; empty for another account.
+    pub fn replayed(&self, is_in_range: bool, places: Option<&Arc<Places>>) -> Vec<Recording> {
         match (&*self.0.record.borrow(), self.0.books.get()) {
             (Record::Log(log), Books::Gathering(books)) => {
-                log.replayed(&self.0.layers.borrow_mut().shared(), books, places)
+                let allocator = Allocator::of_processor(is_in_range);
+                log.replayed(&self.0.layers.borrow_mut().shared(), books, allocator, places)
             }
             _ => Vec::new(),
         }

@@ -182,15 +182,16 @@ impl EventLog {
         Places::of(&requests, &range::PROFILE, Search::Quick)
     }
 
-    /// The recordings that were taken, of a run whose bookkeeping was `books` and whose blocks lie at `places`, if these were
-    /// found; `layers` are the paths of all layers.
+    /// The recordings that were taken, of a run whose bookkeeping was `books` and whose blocks an allocator placed, at `places` if these
+    /// were found; `layers` are the paths of all layers.
     pub(super) fn replayed(
         &self,
         layers: &Arc<[String]>,
         books: Bookkeeping,
+        allocator: Allocator,
         places: Option<&Arc<Places>>,
     ) -> Vec<Recording> {
-        let ledger = Ledger::of(Allocator::range(), Bytes::ZERO, None, true);
+        let ledger = Ledger::of(allocator, Bytes::ZERO, None, true);
         ledger.follow(places);
         ledger.keep_books(books);
         let name = |name: Name| self.names[usize::from(name.0)];

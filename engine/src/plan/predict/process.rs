@@ -7,7 +7,7 @@ use crate::{
     device::Target,
     hardware::Machine,
     memory::allocator::process_grows,
-    plan::{Plan, Resolved},
+    plan::{Plan, Resolved, predict::places::are_in_range},
 };
 
 /// What a plan takes for each point of its timelines: the point, the log that it was replayed from, and the room between.
@@ -30,7 +30,10 @@ pub(crate) fn running(plan: &Plan, machine: &Machine) -> Bytes {
 
 fn of_run(resolved: &Resolved, machine: &Machine, reserved: Bytes, of_plan: u64) -> Bytes {
     match resolved.target() {
-        Target::Cpu(_) => machine.process_base() + resolved.host().total() + process_grows(reserved) + Bytes(of_plan),
+        Target::Cpu(_) => {
+            let is_in_range = are_in_range(resolved.experiment());
+            machine.process_base() + resolved.host().total() + process_grows(reserved, is_in_range) + Bytes(of_plan)
+        }
         Target::Gpu(profile) => profile.context + reserved,
     }
 }
@@ -56,7 +59,8 @@ mod tests {
     #[test]
     fn what_a_plan_holds_grows_with_the_depth_of_the_model() {
         let (shallow, deep) = (of_depth(10), of_depth(210));
-        let beyond = |plan: &Plan| plan.peak.process.0 - process_grows(plan.peak.reserved).0;
+        let beyond =
+            |plan: &Plan| plan.peak.process.0 - process_grows(plan.peak.reserved, are_in_range(&plan.experiment)).0;
         let grown = beyond(&deep) - beyond(&shallow);
         // Measured of a kept run: 48 KiB a block more than the blocks of the allocator.
         assert!((200 * 48_000..200 * 110_000).contains(&grown), "{grown}");
@@ -66,6 +70,9 @@ mod tests {
     fn a_process_that_has_its_plan_holds_it_already() {
         let plan = of_depth(20);
         let (before, running) = (plan.peak.process, running(&plan, &Machine::nominal()));
-        assert!(running < before && running.0 > process_grows(plan.peak.reserved).0, "{running} {before}");
+        assert!(
+            running < before && running.0 > process_grows(plan.peak.reserved, are_in_range(&plan.experiment)).0,
+            "{running} {before}"
+        );
     }
 }

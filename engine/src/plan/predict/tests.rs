@@ -119,7 +119,7 @@ fn micro_batches_that_are_left_out_change_nothing_that_is_shown() {
             let (mut dry, passes, bookkeeping) =
                 if resolved.target().is_gpu() { dry() } else { tally::counted(dry) }.expect("a dry run");
             if !resolved.target().is_gpu() {
-                dry.recordings = dry.session.executor().ledger().replayed(None);
+                dry.recordings = dry.session.executor().ledger().replayed(true, None);
             }
             assert_eq!(plan.bookkeeping, bookkeeping, "{experiment:?}");
             assert_eq!(plan.first, dry.recordings[0].timeline, "{experiment:?}");
