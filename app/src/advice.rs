@@ -101,7 +101,9 @@ impl Shortfall {
 
     /// The advice in a sentence.
     pub(crate) fn words(&self, plan: &Plan) -> String {
-        let (Self { held, least, is_whole }, line) = (*self, plan.line());
+        let Self { held, least, is_whole } = *self;
+        // The search keeps below the machine's line where that is lower, whatever is crossed first.
+        let line = plan.machine_line().filter(|line| line.bytes < plan.budget).unwrap_or_else(|| plan.line());
         let budget = match line.limited_by {
             LimitedBy::Budget => format::size(line.bytes),
             _ => line.to_string(),

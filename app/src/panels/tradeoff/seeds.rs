@@ -51,14 +51,16 @@ impl Seeds {
 pub(super) const MEANING: &str = "The mean of finished runs that differ only by their seed; the arms are one standard \
                                   deviation of their memory and of their accuracy.";
 
-/// The groups of finished runs that differ only by their seed, where there are several in one.
+/// The groups of finished runs that differ only by their seed, where there are several seeds in one. A run that was only
+/// repeated counts once.
 pub(super) fn groups(dots: &[Dot<'_>]) -> Vec<Seeds> {
-    let mut groups: BTreeMap<u64, Vec<[f64; 2]>> = BTreeMap::new();
+    let mut groups: BTreeMap<u64, BTreeMap<u64, [f64; 2]>> = BTreeMap::new();
     // What a run came to that was stopped is not what its seed does.
     for dot in dots.iter().filter(|dot| dot.in_focus && is_finished(&dot.run.status)) {
-        groups.entry(dot.run.kin).or_default().push(dot.at);
+        groups.entry(dot.run.kin).or_default().insert(dot.run.experiment().run.seed, dot.at);
     }
-    groups.into_values().filter(|points| points.len() > 1).map(|points| Seeds::of(&points)).collect()
+    let several = groups.into_values().filter(|of_seeds| of_seeds.len() > 1);
+    several.map(|of_seeds| Seeds::of(&of_seeds.into_values().collect::<Vec<_>>())).collect()
 }
 
 fn is_finished(status: &Status) -> bool {
@@ -90,6 +92,8 @@ mod tests {
         let counts = |dots: &[Dot<'_>]| groups(dots).iter().map(|seeds| seeds.count).collect::<Vec<_>>();
         assert_eq!(counts(&dots), [2]);
         assert!(counts(&dots[..2]).is_empty(), "one alone has no spread");
+        let again: Vec<Dot<'_>> = [0, 0].map(|run| dot(&session.runs()[run])).into();
+        assert!(counts(&again).is_empty(), "a run that was repeated is no other seed");
     }
 
     #[test]
