@@ -102,20 +102,20 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Shows the curves of a run; of one that is kept they are read, where only its point is there.
+    /// Shows the curves of a run, and picks it in the table of runs; of one of which only the point is there, they are read.
     pub(super) fn show_run(&mut self, key: crate::state::RunKey) {
         self.state.shown = Some(key);
-        let run = self.state.session.get(key).filter(|run| run.when.is_some() && run.last.is_none());
-        if let Some(kept) = run.and_then(|run| run.kept.clone()) {
-            // Of several that are picked it becomes the last; any other is picked in their place.
-            let mut picked = self.state.runs.picked().to_vec();
-            picked.retain(|picked| *picked != kept);
-            if picked.len() == self.state.runs.picked().len() {
-                picked.clear();
-            }
-            picked.push(kept);
-            self.pick(picked);
+        let Some(run) = self.state.session.get(key) else { return };
+        let is_unread = run.when.is_some() && run.last.is_none();
+        let Some(kept) = run.kept.clone() else { return };
+        // Of several that are picked it becomes the last; any other is picked in their place.
+        let mut picked = self.state.runs.picked().to_vec();
+        picked.retain(|picked| *picked != kept);
+        if picked.len() == self.state.runs.picked().len() {
+            picked.clear();
         }
+        picked.push(kept);
+        if is_unread { self.pick(picked) } else { self.state.runs.pick(picked) }
     }
 
     fn delete(&mut self, keys: Vec<RunKey>) {

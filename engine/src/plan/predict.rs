@@ -19,7 +19,7 @@ use crate::{
     bytes::Bytes,
     device::Target,
     error::{BudgetError, Error, Problem, Result},
-    experiment::{EvaluationBatch, Experiment, PruneKind},
+    experiment::{EvaluationBatch, Experiment},
     hardware::Machine,
     memory::{Bookkeeping, Categories, Category, Ledger, allocator::Places, ledger::Recording, tally},
     plan::{Pass, Peak, Plan, Resolved},
@@ -144,8 +144,9 @@ fn recorded<'a>(resolved: &'a Resolved, machine: &Machine, places: Option<&Arc<P
     }
     let mut done = tally::counted(run)?;
     let ledger = done.dry.session.executor().ledger();
-    done.places = places::are_found(resolved.experiment()).then(|| ledger.places()).flatten();
-    let recordings = ledger.replayed(places::are_in_range(resolved.experiment()), done.places.as_ref());
+    let is_in_range = places::are_in_range(resolved.experiment());
+    done.places = is_in_range.then(|| ledger.places()).flatten();
+    let recordings = ledger.replayed(is_in_range, done.places.as_ref());
     done.dry.recordings = recordings;
     Ok(done)
 }
@@ -170,9 +171,6 @@ fn executor(
     let of_target =
         |is_strict, recording| Ledger::for_target(&target, experiment.gpu.pool, resolved.line(), is_strict, recording);
     let ledger = match (purpose, &target) {
-        (Purpose::Record, Target::Cpu(_)) if experiment.prune.kind == PruneKind::Channels => {
-            Ledger::logging_as_placed()
-        }
         (Purpose::Record, Target::Cpu(_)) => Ledger::logging(),
         (Purpose::Record, Target::Gpu(_)) => of_target(false, true),
         (Purpose::Refuse, _) => of_target(true, false),

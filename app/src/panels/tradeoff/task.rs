@@ -78,13 +78,12 @@ pub(super) struct Focus {
 /// Which of the tasks is in focus: that of the run that is looked at, else that of the present settings, else the last.
 pub(super) fn in_focus(tasks: &[Task<'_>], state: &State) -> Focus {
     let present = &state.document.experiment;
-    let place = match state.shown_run() {
-        Some(shown) => tasks.iter().position(|task| task.has(shown)),
-        None => {
-            let data = session::tested_on(&present.data);
-            tasks.iter().position(|task| task.is_of(&data, !present.is_on_cpu()))
-        }
-    };
+    let of_shown = state.shown_run().and_then(|shown| tasks.iter().position(|task| task.has(shown)));
+    // A run that has no point is of none of them.
+    let place = of_shown.or_else(|| {
+        let data = session::tested_on(&present.data);
+        tasks.iter().position(|task| task.is_of(&data, !present.is_on_cpu()))
+    });
     Focus { place: place.unwrap_or(tasks.len().saturating_sub(1)), is_meant: place.is_some() }
 }
 

@@ -24,11 +24,7 @@ impl Ledger {
     /// An account of the processor that gathers what the engine's structures hold in each phase, for a run inside
     /// [`tally::counted`](crate::memory::tally::counted).
     pub fn gathering() -> Self {
-        Self::gathering_with(Allocator::heap())
-    }
-
-    fn gathering_with(allocator: Allocator) -> Self {
-        let ledger = Self::of(allocator, Bytes::ZERO, None, false);
+        let ledger = Self::of(Allocator::heap(), Bytes::ZERO, None, false);
         ledger.0.books.set(Books::Gathering(Bookkeeping::default()));
         ledger
     }
@@ -36,17 +32,9 @@ impl Ledger {
     /// The same account for a run whose blocks have places that are found beforehand: it logs everything that happens, for
     /// [`Ledger::places`] and [`Ledger::replayed`].
     pub fn logging() -> Self {
-        Self::gathering().with_log()
-    }
-
-    /// The same account for a run whose blocks are placed as they come: its fingerprint is that of such a range.
-    pub fn logging_as_placed() -> Self {
-        Self::gathering_with(Allocator::range()).with_log()
-    }
-
-    fn with_log(self) -> Self {
-        self.0.record.replace(Record::Log(EventLog::new()));
-        self
+        let ledger = Self::gathering();
+        ledger.0.record.replace(Record::Log(EventLog::new()));
+        ledger
     }
 
     /// The places of what a [`Ledger::logging`] was asked for; `None` for another account.

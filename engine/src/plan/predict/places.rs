@@ -20,15 +20,10 @@ use crate::{
 /// are: with 5,000 layers it took 1.4 s.
 const DEEPEST: usize = 200;
 
-/// Whether the tensors of a run on the processor lie in a range of addresses, or on the heap.
+/// Whether the tensors of a run on the processor lie in a range of addresses, at places that the dry run finds; otherwise they lie
+/// on the heap, as those of a model that loses channels, whose range would stay as long as it was before.
 pub(crate) fn are_in_range(experiment: &Experiment) -> bool {
-    experiment.model.depth <= DEEPEST
-}
-
-/// Whether places are found for the blocks of a run on the processor, from the one dry run that records it. A model that
-/// changes its size has none: its blocks lie where the range has room as they come.
-pub(in crate::plan) fn are_found(experiment: &Experiment) -> bool {
-    are_in_range(experiment) && experiment.prune.kind != PruneKind::Channels
+    experiment.model.depth <= DEEPEST && experiment.prune.kind != PruneKind::Channels
 }
 
 /// What a run of `resolved` requests from a pool that grows, and what that takes.
