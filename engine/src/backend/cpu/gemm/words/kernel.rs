@@ -70,7 +70,8 @@ macro_rules! kernel {
         ) {
             const { assert!(0 < N && N <= ROWS) };
             for run in runs {
-                let (words, odd) = (run.terms / <$term>::IN_WORD, run.terms % <$term>::IN_WORD);
+                let words = run.terms / <$term>::IN_WORD;
+                let odd = run.terms - words * <$term>::IN_WORD;
                 // One past the last term that is read.
                 let end =
                     if odd > 0 { words * along + odd } else { words.saturating_sub(1) * along + <$term>::IN_WORD };
@@ -107,7 +108,7 @@ macro_rules! kernel {
                         }
                     }
                 }
-                if run.terms % <$term>::IN_WORD > 0 {
+                if words * <$term>::IN_WORD < run.terms {
                     let [b0, b1] = &panel[run.before + words];
                     let (b0, b1) = (cast::<_, __m512>(*b0), cast::<_, __m512>(*b1));
                     for (found, start) in found.iter_mut().zip(run.starts) {
