@@ -36,6 +36,12 @@ fn in_steps(session: &mut Session<Cpu>, noise: &Noise, count: u64) -> u64 {
     faults() - before
 }
 
+/// Whether the system gives pages of 2 MiB unasked, so that few are met.
+fn are_pages_huge() -> bool {
+    let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    setting.is_ok_and(|setting| setting.contains("[always]"))
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn a_steady_step_meets_no_new_page() {
@@ -56,7 +62,7 @@ fn a_steady_step_meets_no_new_page() {
         });
         // Almost all of the range is met in the first steps; later ones may still find a page of the heap's that is new, for
         // scratch. With tensors on the heap, 10 steps of `cnn-shapes` meet 420.
-        assert!(first >= places.extent().0 / 4096 / 2, "{name}: {first} in the first steps");
+        assert!(are_pages_huge() || first >= places.extent().0 / 4096 / 2, "{name}: {first} in the first steps");
         assert!(later <= 64, "{name}: {later} in 10 later steps, {first} in the first");
     }
 }
