@@ -13,7 +13,7 @@ mod tests;
 
 pub(in crate::backend) use self::residue::{Residue, residues};
 use self::{
-    patches::{MOST_TERMS, PatchGeometry, PatchRuns, Patches, runs_or_copies},
+    patches::{PatchGeometry, PatchRuns, Patches, runs_or_copies},
     residue::FlippedWeights,
 };
 use super::{
@@ -22,7 +22,7 @@ use super::{
     float::Float,
     gemm::{
         self, Arithmetic, Matrix, Operand, Target, Term, Unconverted, Words,
-        tiling::{GemmTiling, Layout, Multiplier, Product, TileLimits},
+        tiling::{CHUNK, GemmTiling, Layout, MOST_TERMS, Multiplier, Product, TileLimits},
     },
     matrix::{MatMut, Spread},
     operands::Operands,
@@ -87,7 +87,7 @@ fn patches_plan(
         },
         // Few columns leave room for more terms, so that sums are stored less often.
         Multiplier::Singles if a == Layout::Runs => {
-            TileLimits { rows: 1032, columns: 128, depth: (65_536 / n.clamp(1, 128)).min(MOST_TERMS) }
+            TileLimits { rows: 1032, columns: 128, depth: (65_536 / n.clamp(1, 128) / CHUNK * CHUNK).min(MOST_TERMS) }
         }
         Multiplier::Singles => TileLimits { rows: 96, columns: 256, depth: 256 },
         Multiplier::Pairs if a == Layout::Runs => TileLimits { rows: 288, columns: 128, depth: 512 },
@@ -139,20 +139,11 @@ fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T]) {
     }
     let (plan, shared) = forward_plan(w, Arithmetic::of_type::<T>());
     let by_place = is_by_place(&plan, w.batch);
-    let matrix = pixels(y, [w.batch, w.out_height(), w.out_width(), w.filters], by_place);
+    let (down, across) = (w.out_height(), w.out_width());
+    let strides = [down * across * w.filters, across * w.filters, w.filters];
+    let matrix = pixels(y, [w.batch, down, across], strides, 0, w.filters, by_place);
     let target = Target { matrix, accumulate: false };
-    let geometry = PatchGeometry {
-        batch: w.batch,
-        by_place,
-        height: w.height,
-        width: w.width,
-        channels: w.channels,
-        rows: w.out_height(),
-        columns: w.out_width(),
-        taps: [w.size; 2],
-        step: w.stride,
-        origin: [-(w.padding as isize); 2],
-    };
+    let geometry = PatchGeometry::of(w, by_place);
     match Words::of(&plan, x, weights) {
         Some(Words::Singles([x, weights])) => {
             return product_of_patches(&plan, x, geometry, &Unconverted(Matrix::new(weights, w.taps(), true)), target);
@@ -217,26 +208,23 @@ fn is_by_place(plan: &GemmTiling, batch: usize) -> bool {
     plan.product.a == Layout::Runs && batch >= 8
 }
 
-/// Pixels of whole images, `[pixels, channels]`, in the order of the windows.
-fn pixels<T>(elements: &mut [T], [images, down, across, channels]: [usize; 4], by_place: bool) -> MatMut<'_, T> {
-    if !by_place {
-        return MatMut::new(elements, [images * down * across, channels], channels);
-    }
-    let line = across * channels;
-    spread(elements, [images, down, across], [down * line, line, channels], 0, channels, by_place)
-}
-
-fn spread<T>(
+/// Pixels of images, `[pixels, channels]`, in the order of the windows: so many images, lines and pixels across, as far apart as
+/// the strides, from an offset on.
+fn pixels<T>(
     elements: &mut [T],
     [images, down, across]: [usize; 3],
-    [image, line, pixel]: [usize; 3],
+    strides: [usize; 3],
     offset: usize,
     channels: usize,
     by_place: bool,
 ) -> MatMut<'_, T> {
+    let [image, line, pixel] = strides;
     let spread = match by_place {
         true => Spread { images: down, down: across, across: images, strides: [line, pixel, image], offset },
-        false => Spread { images, down, across, strides: [image, line, pixel], offset },
+        false if strides == [down * across * channels, across * channels, channels] => {
+            return MatMut::new(&mut elements[offset..], [images * down * across, channels], channels);
+        }
+        false => Spread { images, down, across, strides, offset },
     };
     MatMut::spread(elements, spread, channels)
 }
@@ -244,13 +232,10 @@ fn spread<T>(
 /// The pixels of a residue, `[pixels, channels]`, in the order of the windows.
 fn residue_pixels<'a, T>(w: &Window, residue: &Residue, dx: &'a mut [T], by_place: bool) -> MatMut<'a, T> {
     let [down, across] = residue.pixels;
-    if w.stride == 1 && !by_place {
-        return MatMut::new(dx, [w.batch * down * across, w.channels], w.channels);
-    }
     let line = w.width * w.channels;
     let offset = residue.place[0] * line + residue.place[1] * w.channels;
     let strides = [w.height * line, w.stride * line, w.stride * w.channels];
-    spread(dx, [w.batch, down, across], strides, offset, w.channels, by_place)
+    pixels(dx, [w.batch, down, across], strides, offset, w.channels, by_place)
 }
 
 fn residue_gradient<T: Float>(
@@ -305,18 +290,7 @@ fn residue_gradient<T: Float>(
 fn weight_gradient<T: Float, W: Float<Acc = T::Acc>>(w: &Window, accumulate: bool, x: &[T], dy: &[T], dw: &mut [W]) {
     let plan = weight_gradient_plan(w, Arithmetic::of_type::<T>(), !W::DIRECT);
     let target = Target::new(dw, [w.filters, w.taps()], accumulate);
-    let geometry = PatchGeometry {
-        batch: w.batch,
-        by_place: false,
-        height: w.height,
-        width: w.width,
-        channels: w.channels,
-        rows: w.out_height(),
-        columns: w.out_width(),
-        taps: [w.size; 2],
-        step: w.stride,
-        origin: [-(w.padding as isize); 2],
-    };
+    let geometry = PatchGeometry::of(w, false);
     match Words::of(&plan, x, dy) {
         Some(Words::Singles(operands)) => return weight_gradient_of_words(w, &plan, operands, geometry, target),
         Some(Words::Pairs(operands)) => return weight_gradient_of_words(w, &plan, operands, geometry, target),

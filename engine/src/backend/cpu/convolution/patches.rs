@@ -4,14 +4,17 @@ use std::ops::Range;
 
 use bytemuck::cast_slice;
 
-use crate::backend::cpu::{
-    convert::up,
-    float::Float,
-    gemm::{
-        self, Operand, Runs, Term, Unconverted,
-        tiling::{CHUNK, Layout, WORD_ROWS},
+use crate::backend::{
+    Window,
+    cpu::{
+        convert::up,
+        float::Float,
+        gemm::{
+            self, Operand, Runs, Term, Unconverted,
+            tiling::{CHUNK, Layout, MOST_TERMS, WORD_ROWS},
+        },
+        matrix::MatRef,
     },
-    matrix::MatRef,
 };
 
 /// The windows over an image, square or not, that [`Patches`] gathers.
@@ -37,6 +40,22 @@ pub(super) struct PatchGeometry {
 }
 
 impl PatchGeometry {
+    /// The windows of a convolution over its input.
+    pub(super) fn of(w: &Window, by_place: bool) -> Self {
+        Self {
+            height: w.height,
+            width: w.width,
+            channels: w.channels,
+            batch: w.batch,
+            by_place,
+            rows: w.out_height(),
+            columns: w.out_width(),
+            taps: [w.size; 2],
+            step: w.stride,
+            origin: [-(w.padding as isize); 2],
+        }
+    }
+
     /// The first line of the image of a window, and where in it the window's first tap is.
     fn place(&self, window: usize) -> (usize, isize, isize) {
         let (image, place) = match self.by_place {
@@ -157,9 +176,6 @@ impl<E: Term> Operand<E> for Unconverted<Patches<'_, E>> {
 
 /// The same patches where they lie: for each tap the channels of a pixel, or zeros.
 pub(super) struct PatchRuns<'a, T>(pub(super) Patches<'a, T>);
-
-/// The most terms of a step, and so of a run.
-pub(super) const MOST_TERMS: usize = 640;
 
 /// What a tap sees outside the image.
 static ZEROS: [u32; MOST_TERMS] = [0; MOST_TERMS];

@@ -75,8 +75,10 @@ pub(in crate::backend) enum Multiplier {
 pub(in crate::backend::cpu) const WORD_ROWS: usize = 12;
 /// Columns whose sums are.
 pub(in crate::backend::cpu) const WORD_COLUMNS: usize = 32;
-/// Neighbouring elements of an operand in runs.
+/// Neighbouring elements of an operand in runs. Steps and segments of a product begin at whole ones.
 pub(in crate::backend::cpu) const CHUNK: usize = 16;
+/// The most terms of a step whose left operand is in runs.
+pub(in crate::backend::cpu) const MOST_TERMS: usize = 640;
 /// Rows of a right operand of f32 that are copied before they are laid out.
 pub(super) const SINGLES_AHEAD: usize = 8;
 
@@ -156,9 +158,14 @@ impl GemmTiling {
         self.tiles() * self.segments
     }
 
-    /// Inner extent of a segment.
+    /// Inner extent of a segment: whole chunks where words are multiplied, so that no word has terms of two segments. Each has
+    /// more terms than two steps, so the last one is not empty.
     pub(in crate::backend) fn segment(&self) -> usize {
-        self.product.k.div_ceil(self.segments)
+        let even = self.product.k.div_ceil(self.segments);
+        match self.product.by {
+            Multiplier::Crate => even,
+            Multiplier::Singles | Multiplier::Pairs => even.next_multiple_of(CHUNK),
+        }
     }
 
     /// Whether a piece computes its tile in scratch. Sums of segments are regular and have the type of arithmetic.

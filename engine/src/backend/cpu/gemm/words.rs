@@ -20,7 +20,7 @@ use half::bf16;
 use self::panels::panels;
 use super::{
     Operand, Target, Tile, store,
-    tiling::{GemmTiling, Layout, WORD_COLUMNS as COLUMNS, WORD_ROWS as ROWS},
+    tiling::{CHUNK, GemmTiling, Layout, MOST_TERMS, WORD_COLUMNS as COLUMNS, WORD_ROWS as ROWS},
 };
 use crate::backend::cpu::{
     float::{Accumulator, Float},
@@ -29,8 +29,8 @@ use crate::backend::cpu::{
     simd::simd,
 };
 
-/// The most runs of terms in one step of a tile.
-const RUNS: usize = 48;
+/// The most runs of terms in one step of a tile: each has a whole chunk.
+const RUNS: usize = MOST_TERMS / CHUNK;
 
 /// A number of which a word has one or two.
 pub(in crate::backend::cpu) trait Term: Float<Acc = f32> + Pod {
@@ -42,16 +42,8 @@ pub(in crate::backend::cpu) trait Term: Float<Acc = f32> + Pod {
     fn word(low: Self, high: Self) -> u32;
     /// The words of neighbouring terms, half of the last one empty where terms are odd.
     fn words(terms: &[Self], to: &mut [u32]);
-    /// `sums (+)= runs * panel`, from a column of the sums on. A processor that does not have the instructions must not come
-    /// here.
-    fn multiply<const N: usize>(
-        runs: &[Run<'_, Self>],
-        along: usize,
-        panel: &[u32],
-        add: bool,
-        sums: &mut [&mut [f32]; N],
-        column: usize,
-    );
+    /// `sums (+)= group * panel`, from a column of the sums on. Only a processor that has the instructions may come here.
+    fn multiply<const N: usize>(group: &Group<'_, Self>, panel: &[u32], sums: &mut [&mut [f32]; N], column: usize);
 }
 
 /// Terms of a sum that lie in memory as far from each other in each of some rows.
@@ -76,8 +68,8 @@ impl<'a, E> Runs<'a, E> {
         Self { runs: [const { Run { terms: 0, before: 0, starts: [&[]; ROWS] } }; RUNS], count: 0 }
     }
 
-    /// Adds a run, of terms that follow so many others of the step, with its starts. The others are left out if no run has
-    /// them.
+    /// Adds a run, and returns the starts of its rows to be written. So many terms of the step come before its own; those that no
+    /// run has are left out of the sums.
     pub(in crate::backend::cpu) fn add(&mut self, before: usize, terms: usize) -> &mut [&'a [E]; ROWS]
     where
         E: Term,
@@ -211,50 +203,49 @@ impl<'a, L: Operand<E>, E: Term> Left<'a, L, E> {
                     of.runs(rows.start + row..rows.start + row + count, terms.clone(), &mut runs);
                 }
             }
-            let of = Group { runs: runs.all(), along, panels, words, add };
+            let group = Group { runs: runs.all(), along, add };
+            let panels = panels.chunks_exact(COLUMNS * words);
             match count {
-                12 => of.multiply::<12>(row, &mut sums),
-                11 => of.multiply::<11>(row, &mut sums),
-                10 => of.multiply::<10>(row, &mut sums),
-                9 => of.multiply::<9>(row, &mut sums),
-                8 => of.multiply::<8>(row, &mut sums),
-                7 => of.multiply::<7>(row, &mut sums),
-                6 => of.multiply::<6>(row, &mut sums),
-                5 => of.multiply::<5>(row, &mut sums),
-                4 => of.multiply::<4>(row, &mut sums),
-                3 => of.multiply::<3>(row, &mut sums),
-                2 => of.multiply::<2>(row, &mut sums),
-                _ => of.multiply::<1>(row, &mut sums),
+                12 => group.multiply(panels, sums.some_rows::<12>(row)),
+                11 => group.multiply(panels, sums.some_rows::<11>(row)),
+                10 => group.multiply(panels, sums.some_rows::<10>(row)),
+                9 => group.multiply(panels, sums.some_rows::<9>(row)),
+                8 => group.multiply(panels, sums.some_rows::<8>(row)),
+                7 => group.multiply(panels, sums.some_rows::<7>(row)),
+                6 => group.multiply(panels, sums.some_rows::<6>(row)),
+                5 => group.multiply(panels, sums.some_rows::<5>(row)),
+                4 => group.multiply(panels, sums.some_rows::<4>(row)),
+                3 => group.multiply(panels, sums.some_rows::<3>(row)),
+                2 => group.multiply(panels, sums.some_rows::<2>(row)),
+                _ => group.multiply(panels, sums.some_rows::<1>(row)),
             }
         }
     }
 }
 
-/// Rows whose sums are in registers at once, and what they are multiplied by.
-struct Group<'a, E> {
+/// Rows whose sums are in registers at once.
+pub(in crate::backend::cpu) struct Group<'a, E> {
     runs: &'a [Run<'a, E>],
+    /// From a word of a row to the next.
     along: usize,
-    panels: &'a [u32],
-    /// Of each column of a panel.
-    words: usize,
+    /// Whether their products are added to what the sums are.
     add: bool,
 }
 
 impl<E: Term> Group<'_, E> {
-    fn multiply<const N: usize>(&self, row: usize, sums: &mut MatMut<'_, f32>) {
-        let mut rows = sums.some_rows::<N>(row);
-        let panels = self.panels.chunks_exact(COLUMNS * self.words);
-        for (column, panel) in (0..rows[0].len()).step_by(COLUMNS).zip(panels) {
-            E::multiply(self.runs, self.along, panel, self.add, &mut rows, column);
+    /// Multiplies by all panels, one after another.
+    fn multiply<'p, const N: usize>(&self, panels: impl Iterator<Item = &'p [u32]>, mut sums: [&mut [f32]; N]) {
+        for (column, panel) in (0..sums[0].len()).step_by(COLUMNS).zip(panels) {
+            E::multiply(self, panel, &mut sums, column);
         }
     }
 }
 
 simd! {
-    /// Lays out groups of columns of a block whose terms lie in lines, `stride` apart.
+    /// Lays out groups of columns of a block whose terms lie in lines, `stride` apart, as words of two terms.
     fn gather [E: Term] (lines: &[E], stride: usize, extents: [usize; 2], to: &mut [u32]) {
         let [rows, terms] = extents;
-        let words = terms.div_ceil(E::IN_WORD);
+        let words = terms.div_ceil(2);
         for word in 0..words {
             let low = &lines[2 * word * stride..][..rows];
             let high = if 2 * word + 1 < terms { &lines[(2 * word + 1) * stride..][..rows] } else { &[] };
@@ -292,15 +283,8 @@ impl Term for f32 {
         }
     }
 
-    fn multiply<const N: usize>(
-        runs: &[Run<'_, f32>],
-        along: usize,
-        panel: &[u32],
-        add: bool,
-        sums: &mut [&mut [f32]; N],
-        column: usize,
-    ) {
-        kernel::singles(runs, along, panel, add, sums, column);
+    fn multiply<const N: usize>(group: &Group<'_, f32>, panel: &[u32], sums: &mut [&mut [f32]; N], column: usize) {
+        kernel::singles(group, panel, sums, column);
     }
 }
 
@@ -324,15 +308,8 @@ impl Term for bf16 {
         }
     }
 
-    fn multiply<const N: usize>(
-        runs: &[Run<'_, bf16>],
-        along: usize,
-        panel: &[u32],
-        add: bool,
-        sums: &mut [&mut [f32]; N],
-        column: usize,
-    ) {
-        kernel::pairs(runs, along, panel, add, sums, column);
+    fn multiply<const N: usize>(group: &Group<'_, bf16>, panel: &[u32], sums: &mut [&mut [f32]; N], column: usize) {
+        kernel::pairs(group, panel, sums, column);
     }
 }
 

@@ -9,7 +9,7 @@ use std::arch::x86_64::{
 use bytemuck::cast;
 use half::bf16;
 
-use super::{COLUMNS, ROWS, Run, Term};
+use super::{COLUMNS, Group, ROWS, Term};
 use crate::backend::cpu::float::Float;
 
 /// Numbers in a register.
@@ -59,17 +59,16 @@ fn transpose_words(rows: [&[u8]; LANES], to: &mut [u32], stride: usize) {
 /// Defines a kernel by how the product of two registers of words is added to a third.
 macro_rules! kernel {
     ($name:ident, $inner:ident, $term:ty, $features:literal, |$sum:ident, $a:ident, $b:ident| $add:expr) => {
-        /// `sums (+)= runs * panel`.
+        /// `sums (+)= group * panel`.
         pub(super) fn $name<const N: usize>(
-            runs: &[Run<'_, $term>],
-            along: usize,
+            group: &Group<'_, $term>,
             panel: &[u32],
-            add: bool,
             sums: &mut [&mut [f32]; N],
             column: usize,
         ) {
             const { assert!(0 < N && N <= ROWS) };
-            for run in runs {
+            let along = group.along;
+            for run in group.runs {
                 let words = run.terms / <$term>::IN_WORD;
                 let odd = run.terms - words * <$term>::IN_WORD;
                 // One past the last term that is read.
@@ -78,20 +77,19 @@ macro_rules! kernel {
                 assert!(run.starts[..N].iter().all(|start| run.terms == 0 || end <= start.len()), "terms of the rows");
             }
             // SAFETY: `run_words` asserts that the processor has the instructions; the terms are as asserted.
-            unsafe { $inner(runs, along, panel, add, sums, column) }
+            unsafe { $inner(group, panel, sums, column) }
         }
 
         /// # Safety
         /// Every run has its terms in each row.
         #[target_feature(enable = $features)]
         unsafe fn $inner<const N: usize>(
-            runs: &[Run<'_, $term>],
-            along: usize,
+            group: &Group<'_, $term>,
             panel: &[u32],
-            add: bool,
             sums: &mut [&mut [f32]; N],
             column: usize,
         ) {
+            let Group { runs, along, add } = *group;
             let panel = panel.as_chunks::<LANES>().0.as_chunks::<{ COLUMNS / LANES }>().0;
             let mut found = [[_mm512_setzero_ps(); COLUMNS / LANES]; N];
             for run in runs {
