@@ -224,6 +224,7 @@ impl<'a, L: Operand<E>, E: Term> Left<'a, L, E> {
 }
 
 /// Rows whose sums are in registers at once.
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only kernels read it"))]
 pub(in crate::backend::cpu) struct Group<'a, E> {
     runs: &'a [Run<'a, E>],
     /// From a word of a row to the next.
