@@ -3,8 +3,8 @@
 //! To find the least extent is NP-hard ("dynamic storage allocation"). Always holds: blocks that are alive at a time do not
 //! overlap, the extent is at least the most bytes alive, and the same lives give the same places. Blocks are placed one by
 //! one, each into the smallest gap between those that are there in its life, else above them. In which order decides how
-//! good it is: by size (Pisarchyk & Lee, "Efficient Memory Management for Deep Neural Net Inference", arXiv 2001.03288),
-//! by size times life, by life. Of each, the blocks that end at the top then come earlier, again and again ("squeaky wheel",
+//! good it is: by size and by breadth (Pisarchyk & Lee, "Efficient Memory Management for Deep Neural Net Inference", arXiv
+//! 2001.03288), by size times life, by life. Of each, the blocks that end at the top then come earlier, again and again ("squeaky wheel",
 //! Joslin & Clements, JAIR 10, 1999), as long as that helps and the effort lasts.
 
 /// A block and its life, from the moment it is allocated to the moment before it is freed.
@@ -27,7 +27,7 @@ pub struct Packed {
     pub extent: u64,
 }
 
-/// Spans that are looked at in attempts beyond the three orders where memory is scarce: a few milliseconds.
+/// Spans that are looked at in attempts beyond the first of each order where memory is scarce: a few milliseconds.
 pub(super) const EFFORT: u64 = 200_000;
 
 /// Attempts in a row that may bring nothing.
@@ -50,23 +50,27 @@ pub fn most_alive(lives: &[Life]) -> u64 {
     most
 }
 
-/// The key by which blocks are ordered, the highest first.
-type Key<'a> = &'a dyn Fn(&Life) -> (u64, u64);
+/// The key by which blocks, given by their numbers, are ordered, the highest first.
+type Key<'a> = &'a dyn Fn(usize) -> (u64, u64);
 
-/// Places them all. An extent of no more than `enough` is looked no further for, and for a lesser one than the three orders
+/// Places them all. An extent of no more than `enough` is looked no further for, and for a lesser one than the orders
 /// give, no more than `effort` spans are looked at.
 pub fn pack(lives: &[Life], enough: u64, effort: u64) -> Packed {
     let enough = enough.max(most_alive(lives));
-    let length = |life: &Life| u64::from(life.died - life.born);
-    let by_size = |life: &Life| (life.bytes, length(life));
-    let by_area = |life: &Life| (life.bytes.saturating_mul(length(life)), life.bytes);
-    let by_life = |life: &Life| (length(life), life.bytes);
-    let keys: [Key<'_>; 3] = [&by_size, &by_area, &by_life];
     let mut hall = Hall::new(lives);
+    let breadths = hall.breadths();
+    let bytes = |index: usize| lives[index].bytes;
+    let length = |index: usize| u64::from(lives[index].died - lives[index].born);
+    let keys: [Key<'_>; 4] = [
+        &|index| (bytes(index), length(index)),
+        &|index| (breadths[index], bytes(index)),
+        &|index| (bytes(index).saturating_mul(length(index)), bytes(index)),
+        &|index| (length(index), bytes(index)),
+    ];
     let mut attempts: Vec<(Packed, Vec<u32>)> = Vec::new();
     for key in keys {
         let mut order: Vec<u32> = (0..lives.len() as u32).collect();
-        order.sort_by_key(|index| std::cmp::Reverse(key(&lives[*index as usize])));
+        order.sort_by_key(|index| std::cmp::Reverse(key(*index as usize)));
         let packed = hall.place_all(&order);
         if packed.extent <= enough {
             return packed;
@@ -144,6 +148,40 @@ impl<'a> Hall<'a> {
         let count = 2 * lives.len().next_power_of_two();
         let stretches = std::iter::repeat_with(Stretch::default).take(count).collect();
         Self { lives, births, stretches, in_the_way: Vec::new(), looked_at: 0 }
+    }
+
+    /// For each block, the most bytes alive at a time of its life: the most after a birth in it.
+    fn breadths(&self) -> Vec<u64> {
+        // For lengths of 1, 2, 4 and so on, the most alive in so many births from each on. Two of them cover a life.
+        let mut most = vec![self.alive_at_births()];
+        let mut length = 1;
+        while 2 * length <= self.lives.len() {
+            let last = &most[most.len() - 1];
+            most.push(last.iter().zip(&last[length..]).map(|(a, b)| *a.max(b)).collect());
+            length *= 2;
+        }
+        let of_life = |(first, end): &(usize, usize)| {
+            let level = (end - first).ilog2() as usize;
+            most[level][*first].max(most[level][end - (1 << level)])
+        };
+        self.births.iter().map(of_life).collect()
+    }
+
+    /// The bytes alive after each birth, in their order.
+    fn alive_at_births(&self) -> Vec<u64> {
+        let mut born: Vec<(u32, u64)> = self.lives.iter().map(|life| (life.born, life.bytes)).collect();
+        let mut died: Vec<(u32, u64)> = self.lives.iter().map(|life| (life.died, life.bytes)).collect();
+        born.sort_unstable();
+        died.sort_unstable();
+        let (mut alive, mut died) = (0, died.into_iter().peekable());
+        let at_birth = |(moment, bytes): (u32, u64)| {
+            while let Some((_, gone)) = died.next_if(|(end, _)| *end <= moment) {
+                alive -= gone;
+            }
+            alive += bytes;
+            alive
+        };
+        born.into_iter().map(at_birth).collect()
     }
 
     /// Places all blocks in this order.
@@ -279,6 +317,13 @@ mod tests {
     fn nothing_takes_nothing() {
         assert_eq!(pack(&[], 0, EFFORT), Packed::default());
         assert_eq!(most_alive(&[]), 0);
+    }
+
+    #[test]
+    fn a_block_is_as_broad_as_what_is_alive_beside_it_at_most() {
+        let life = |bytes, born, died| Life { bytes, born, died };
+        let lives = [life(4, 0, 9), life(3, 2, 4), life(1, 3, 7), life(5, 4, 5), life(2, 8, 9)];
+        assert_eq!(Hall::new(&lives).breadths(), [10, 8, 10, 10, 6]);
     }
 
     #[test]
