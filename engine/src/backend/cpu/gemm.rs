@@ -17,7 +17,7 @@ pub(in crate::backend) use self::row::is_row;
 use self::{
     operand::TransposedOperand,
     row::row_product,
-    tiling::{GemmTiling, Layout, Multiplier, Product, TileLimits, WORD_COLUMNS},
+    tiling::{GemmTiling, Layout, Multiplier, NEAR_BYTES, Product, TileLimits, WORD_COLUMNS},
     words::ByWords,
 };
 pub(super) use self::{
@@ -174,7 +174,11 @@ pub(in crate::backend) fn matmul_plan(p: &MatMul, arithmetic: Arithmetic, staged
         (Arithmetic::Converted, _) => TileLimits { rows: 96, columns: 128, depth },
         (Arithmetic::Pairs, true) => TileLimits { rows: 144, columns: 256, depth },
         (Arithmetic::Pairs, false) => TileLimits { rows: 192, columns: 256, depth },
-        (Arithmetic::Singles, _) => TileLimits { rows: 480, columns: 256, depth },
+        (Arithmetic::Singles, _) => {
+            let is_near = !p.transpose_b && depth * p.n * product.width <= NEAR_BYTES;
+            // What is not multiplied where it lies is laid out, a few columns at a time.
+            TileLimits { rows: 480, columns: if is_near { 256 } else { 64 }, depth }
+        }
         (Arithmetic::Own(_), true) => TileLimits { rows: 240, columns: 256, depth },
         // Rows in place take no room, and the more of them, the less often a block of `b` is laid out.
         (Arithmetic::Own(_), false) => TileLimits { rows: 480, columns: 256, depth },

@@ -79,6 +79,8 @@ pub(in crate::backend::cpu) const WORD_COLUMNS: usize = 32;
 pub(in crate::backend::cpu) const CHUNK: usize = 16;
 /// The most terms of a step whose left operand is in runs.
 pub(in crate::backend::cpu) const MOST_TERMS: usize = 640;
+/// The most bytes from the first to the last term of a step of a right operand that is multiplied where it lies.
+pub(super) const NEAR_BYTES: usize = 256 << 10;
 /// Rows of a right operand of f32 that are copied before they are laid out.
 pub(super) const SINGLES_AHEAD: usize = 8;
 
@@ -119,13 +121,14 @@ impl GemmTiling {
     pub(in crate::backend) fn new(product: Product, limits: TileLimits) -> Self {
         let Product { m, n, k, width, .. } = product;
         // Where words are multiplied, many pieces are a multiple of most numbers of threads.
-        let (group, evenly) = if product.by == Multiplier::Crate { (6, 1) } else { (WORD_ROWS, 4) };
+        let (group, panel, evenly) =
+            if product.by == Multiplier::Crate { (6, 16, 1) } else { (WORD_ROWS, WORD_COLUMNS, 4) };
         let parts = m.div_ceil(limits.rows).max(1);
         let parts = if parts > 2 { parts.next_multiple_of(evenly) } else { parts };
         let mut plan = Self {
             product,
             rows: m.div_ceil(parts).next_multiple_of(group).min(limits.rows).max(1),
-            columns: balanced(n, limits.columns, 16),
+            columns: balanced(n, limits.columns, panel),
             depth: balanced(k, limits.depth, 16),
             segments: 1,
             parallel: 2 * m * n * k >= PARALLEL_FLOPS,
@@ -134,7 +137,7 @@ impl GemmTiling {
             return plan;
         }
         while plan.tiles() < WANTED_PIECES && plan.columns > 64 {
-            plan.columns = plan.columns.div_ceil(2).next_multiple_of(16);
+            plan.columns = plan.columns.div_ceil(2).next_multiple_of(panel);
         }
         if plan.tiles() < WANTED_PIECES {
             let by_depth = k / (2 * plan.depth.max(1));
@@ -173,6 +176,16 @@ impl GemmTiling {
         self.product.staged && self.segments == 1
     }
 
+    /// Whether the right operand is multiplied where it lies: rows of whole panels, of which a step's are so near each other that
+    /// the processor has their addresses at hand.
+    pub(super) fn is_right_in_place(&self) -> bool {
+        let Product { n, width, by, b, .. } = self.product;
+        by == Multiplier::Singles
+            && b == Layout::Rows
+            && n.is_multiple_of(WORD_COLUMNS)
+            && self.depth * n * width <= NEAR_BYTES
+    }
+
     /// Elements of a block of `a`, of `b` and of a tile of `c` that a piece makes room for.
     pub(in crate::backend) fn block_elements(&self) -> [usize; 3] {
         let (a, b) = (self.product.a, self.product.b);
@@ -182,6 +195,7 @@ impl GemmTiling {
         // one that are copied before they are laid out in panels.
         let (row, column, ahead) = match self.product.by {
             Multiplier::Crate => (self.depth, if b.copied() { self.depth } else { 0 }, 0),
+            Multiplier::Singles if self.is_right_in_place() => (self.depth, 0, 0),
             Multiplier::Singles => (self.depth, self.depth, SINGLES_AHEAD),
             Multiplier::Pairs => (of_pairs, of_pairs, 1),
         };

@@ -2,8 +2,8 @@
 //!
 //! A word has 4 bytes: an f32, or two neighbouring bf16 terms of a sum, which one instruction multiplies by those of another
 //! word and adds to an f32 (AVX-512 BF16). The left operand is read where it lies, the patches of an image as well; only pairs
-//! whose terms are apart are laid out. The right operand is laid out in panels of 32 columns. The sums of 12 rows with a panel
-//! stay in registers. Products of pairs are exact, and their subnormal numbers count as zero.
+//! whose terms are apart are laid out. The right operand is laid out in panels of 32 columns, unless its rows lie near each
+//! other. The sums of 12 rows with a panel stay in registers. Products of pairs are exact, and their subnormal numbers count as zero.
 
 #[cfg(target_arch = "x86_64")]
 mod kernel;
@@ -17,7 +17,7 @@ use std::ops::Range;
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use half::bf16;
 
-use self::panels::panels;
+use self::panels::{Panel, Panels};
 use super::{
     Operand, Target, Tile, store,
     tiling::{CHUNK, GemmTiling, Layout, MOST_TERMS, WORD_COLUMNS as COLUMNS, WORD_ROWS as ROWS},
@@ -43,7 +43,7 @@ pub(in crate::backend::cpu) trait Term: Float<Acc = f32> + Pod {
     /// The words of neighbouring terms, half of the last one empty where terms are odd.
     fn words(terms: &[Self], to: &mut [u32]);
     /// `sums (+)= group * panel`, from a column of the sums on. Only a processor that has the instructions may come here.
-    fn multiply<const N: usize>(group: &Group<'_, Self>, panel: &[u32], sums: &mut [&mut [f32]; N], column: usize);
+    fn multiply<const N: usize>(group: &Group<'_, Self>, panel: Panel<'_>, sums: &mut [&mut [f32]; N], column: usize);
 }
 
 /// Terms of a sum that lie in memory as far from each other in each of some rows.
@@ -121,7 +121,11 @@ impl<A: Accumulator, E: Term, L: Operand<E>, R: Operand<E>> Tile<A> for ByWords<
         let mut from = depth.start;
         loop {
             let step = from..(from + plan.depth).min(depth.end);
-            let panels = panels(self.b, step.clone(), column..column + columns, cast_slice_mut(in_b));
+            let of_tile = column..column + columns;
+            let panels = match plan.is_right_in_place() {
+                true => Panels::in_place(self.b, step.clone(), of_tile),
+                false => Panels::laid_out(self.b, step.clone(), of_tile, cast_slice_mut(in_b)),
+            };
             let left = Left::of(self.a, row..row + rows, step.clone(), cast_slice_mut(in_a));
             let is_later = from > depth.start;
             if is_staged {
@@ -183,13 +187,12 @@ impl<'a, L: Operand<E>, E: Term> Left<'a, L, E> {
     }
 
     /// `sums (+)= self * panels`.
-    fn multiply(&self, panels: &[u32], add: bool, mut sums: MatMut<'_, f32>) {
+    fn multiply(&self, panels: Panels<'_>, add: bool, mut sums: MatMut<'_, f32>) {
         let mut runs = Runs::new();
-        let (rows, terms, along) = match self {
-            Self::Lines { rows, terms, strides, .. } => (*rows, *terms, strides[1]),
-            Self::Runs { rows, terms, .. } => (rows.len(), terms.len(), E::IN_WORD),
+        let (rows, along) = match self {
+            Self::Lines { rows, strides, .. } => (*rows, strides[1]),
+            Self::Runs { rows, .. } => (rows.len(), E::IN_WORD),
         };
-        let words = words_of::<E>(terms);
         for row in (0..rows).step_by(ROWS) {
             let count = ROWS.min(rows - row);
             runs.count = 0;
@@ -204,7 +207,6 @@ impl<'a, L: Operand<E>, E: Term> Left<'a, L, E> {
                 }
             }
             let group = Group { runs: runs.all(), along, add };
-            let panels = panels.chunks_exact(COLUMNS * words);
             match count {
                 12 => group.multiply(panels, sums.some_rows::<12>(row)),
                 11 => group.multiply(panels, sums.some_rows::<11>(row)),
@@ -235,9 +237,9 @@ pub(in crate::backend::cpu) struct Group<'a, E> {
 
 impl<E: Term> Group<'_, E> {
     /// Multiplies by all panels, one after another.
-    fn multiply<'p, const N: usize>(&self, panels: impl Iterator<Item = &'p [u32]>, mut sums: [&mut [f32]; N]) {
-        for (column, panel) in (0..sums[0].len()).step_by(COLUMNS).zip(panels) {
-            E::multiply(self, panel, &mut sums, column);
+    fn multiply<const N: usize>(&self, panels: Panels<'_>, mut sums: [&mut [f32]; N]) {
+        for column in (0..sums[0].len()).step_by(COLUMNS) {
+            E::multiply(self, panels.from(column), &mut sums, column);
         }
     }
 }
@@ -284,7 +286,7 @@ impl Term for f32 {
         }
     }
 
-    fn multiply<const N: usize>(group: &Group<'_, f32>, panel: &[u32], sums: &mut [&mut [f32]; N], column: usize) {
+    fn multiply<const N: usize>(group: &Group<'_, f32>, panel: Panel<'_>, sums: &mut [&mut [f32]; N], column: usize) {
         kernel::singles(group, panel, sums, column);
     }
 }
@@ -309,7 +311,7 @@ impl Term for bf16 {
         }
     }
 
-    fn multiply<const N: usize>(group: &Group<'_, bf16>, panel: &[u32], sums: &mut [&mut [f32]; N], column: usize) {
+    fn multiply<const N: usize>(group: &Group<'_, bf16>, panel: Panel<'_>, sums: &mut [&mut [f32]; N], column: usize) {
         kernel::pairs(group, panel, sums, column);
     }
 }

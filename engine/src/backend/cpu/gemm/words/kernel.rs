@@ -9,7 +9,7 @@ use std::arch::x86_64::{
 use bytemuck::cast;
 use half::bf16;
 
-use super::{COLUMNS, Group, ROWS, Term};
+use super::{COLUMNS, Group, Panel, ROWS, Term};
 use crate::backend::cpu::float::Float;
 
 /// Numbers in a register.
@@ -62,7 +62,7 @@ macro_rules! kernel {
         /// `sums (+)= group * panel`.
         pub(super) fn $name<const N: usize>(
             group: &Group<'_, $term>,
-            panel: &[u32],
+            panel: Panel<'_>,
             sums: &mut [&mut [f32]; N],
             column: usize,
         ) {
@@ -85,34 +85,37 @@ macro_rules! kernel {
         #[target_feature(enable = $features)]
         unsafe fn $inner<const N: usize>(
             group: &Group<'_, $term>,
-            panel: &[u32],
+            panel: Panel<'_>,
             sums: &mut [&mut [f32]; N],
             column: usize,
         ) {
             let Group { runs, along, add } = *group;
-            let panel = panel.as_chunks::<LANES>().0.as_chunks::<{ COLUMNS / LANES }>().0;
+            let of_word = |word: usize| -> [__m512; COLUMNS / LANES] {
+                let words: &[u32; COLUMNS] =
+                    panel.words[word * panel.stride..].first_chunk().expect("a word of each column");
+                cast(*words)
+            };
             let mut found = [[_mm512_setzero_ps(); COLUMNS / LANES]; N];
             for run in runs {
                 let starts: [_; N] = std::array::from_fn(|i| run.starts[i].as_ptr());
                 let words = run.terms / <$term>::IN_WORD;
-                for (word, [b0, b1]) in panel[run.before..][..words].iter().enumerate() {
-                    let (b0, b1) = (cast::<_, __m512>(*b0), cast::<_, __m512>(*b1));
+                for word in 0..words {
+                    let b = of_word(run.before + word);
                     for (found, start) in found.iter_mut().zip(starts) {
                         // SAFETY: the caller says that the row has this word.
                         let a = unsafe { start.add(word * along).cast::<f32>().read_unaligned() };
                         let $a = _mm512_set1_ps(a);
-                        for ($sum, $b) in found.iter_mut().zip([b0, b1]) {
+                        for ($sum, $b) in found.iter_mut().zip(b) {
                             *$sum = $add;
                         }
                     }
                 }
                 if words * <$term>::IN_WORD < run.terms {
-                    let [b0, b1] = &panel[run.before + words];
-                    let (b0, b1) = (cast::<_, __m512>(*b0), cast::<_, __m512>(*b1));
+                    let b = of_word(run.before + words);
                     for (found, start) in found.iter_mut().zip(run.starts) {
                         let half = <$term>::word(start[words * along], <$term>::ZERO);
                         let $a = _mm512_set1_ps(f32::from_bits(half));
-                        for ($sum, $b) in found.iter_mut().zip([b0, b1]) {
+                        for ($sum, $b) in found.iter_mut().zip(b) {
                             *$sum = $add;
                         }
                     }

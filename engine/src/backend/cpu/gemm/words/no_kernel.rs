@@ -2,16 +2,16 @@
 
 use half::bf16;
 
-use super::Group;
+use super::{Group, Panel};
 
 pub(super) fn transpose(_: [&[u8]; 16], _: &mut [u32], _: usize) {
     unreachable!("a product is planned so only where there is the instruction");
 }
 
-pub(super) fn singles<const N: usize>(_: &Group<'_, f32>, _: &[u32], _: &mut [&mut [f32]; N], _: usize) {
+pub(super) fn singles<const N: usize>(_: &Group<'_, f32>, _: Panel<'_>, _: &mut [&mut [f32]; N], _: usize) {
     unreachable!("a product is planned so only where there is the instruction");
 }
 
-pub(super) fn pairs<const N: usize>(_: &Group<'_, bf16>, _: &[u32], _: &mut [&mut [f32]; N], _: usize) {
+pub(super) fn pairs<const N: usize>(_: &Group<'_, bf16>, _: Panel<'_>, _: &mut [&mut [f32]; N], _: usize) {
     unreachable!("a product is planned so only where there is the instruction");
 }

@@ -13,34 +13,65 @@ use crate::backend::cpu::{
 /// The most chunks of columns of a tile.
 const CHUNKS: usize = 16;
 
-/// Lays a block of the right operand out: for each 32 columns a panel, and in it the words of all columns, one after another;
-/// zeros where there are no more columns.
-pub(super) fn panels<'r, E: Term>(
-    b: &impl Operand<E>,
-    terms: Range<usize>,
-    columns: Range<usize>,
-    room: &'r mut [u32],
-) -> &'r [u32] {
-    let words = words_of::<E>(terms.len());
-    let (to, aside) = room.split_at_mut(columns.len().next_multiple_of(COLUMNS) * words);
-    match b.layout() {
-        Layout::Runs => lay_chunks(b, terms, columns, words, to),
-        Layout::Rows | Layout::CopiedRows => {
-            let aside: &mut [E] = cast_slice_mut(aside);
-            let step = if b.layout().copied() { E::AHEAD } else { terms.len() };
-            for first in terms.clone().step_by(step) {
-                let some = first..(first + step).min(terms.end);
-                let extents = [some.len(), columns.len()];
-                let (elements, [stride, _]) = b.block(some, columns.clone(), aside).parts();
-                lay(elements, stride, extents, [(first - terms.start) / E::IN_WORD, words], to);
+/// A block of the right operand in panels of 32 columns.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Panels<'a> {
+    words: &'a [u32],
+    /// From a panel to the next, and from a word of a column to the next.
+    strides: [usize; 2],
+}
+
+/// One of them, or what is left of it.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only kernels read it"))]
+pub(in crate::backend::cpu) struct Panel<'a> {
+    pub(super) words: &'a [u32],
+    /// From a word of a column to the next.
+    pub(super) stride: usize,
+}
+
+impl<'a> Panels<'a> {
+    /// The panel that begins at a column, which is its first.
+    pub(super) fn from(self, column: usize) -> Panel<'a> {
+        let [panel, stride] = self.strides;
+        Panel { words: &self.words[column / COLUMNS * panel..], stride }
+    }
+
+    /// The block where it lies: rows of whole panels, of words of one term.
+    pub(super) fn in_place<E: Term>(b: &'a impl Operand<E>, terms: Range<usize>, columns: Range<usize>) -> Self {
+        assert!(E::IN_WORD == 1 && columns.len().is_multiple_of(COLUMNS), "whole panels of one term in a word");
+        let (elements, [stride, _]) = b.block(terms, columns, &mut []).parts();
+        Self { words: cast_slice(elements), strides: [COLUMNS, stride] }
+    }
+
+    /// The block laid out: in each panel the words of all columns, one after another; zeros where there are no more columns.
+    pub(super) fn laid_out<E: Term>(
+        b: &impl Operand<E>,
+        terms: Range<usize>,
+        columns: Range<usize>,
+        room: &'a mut [u32],
+    ) -> Self {
+        let words = words_of::<E>(terms.len());
+        let (to, aside) = room.split_at_mut(columns.len().next_multiple_of(COLUMNS) * words);
+        match b.layout() {
+            Layout::Runs => lay_chunks(b, terms, columns, words, to),
+            Layout::Rows | Layout::CopiedRows => {
+                let aside: &mut [E] = cast_slice_mut(aside);
+                let step = if b.layout().copied() { E::AHEAD } else { terms.len() };
+                for first in terms.clone().step_by(step) {
+                    let some = first..(first + step).min(terms.end);
+                    let extents = [some.len(), columns.len()];
+                    let (elements, [stride, _]) = b.block(some, columns.clone(), aside).parts();
+                    lay(elements, stride, extents, [(first - terms.start) / E::IN_WORD, words], to);
+                }
+            }
+            Layout::Columns | Layout::CopiedColumns => {
+                let (elements, [_, stride]) = b.block(terms.clone(), columns.clone(), &mut []).parts();
+                turn(elements, stride, [columns.len(), terms.len()], to);
             }
         }
-        Layout::Columns | Layout::CopiedColumns => {
-            let (elements, [_, stride]) = b.block(terms.clone(), columns.clone(), &mut []).parts();
-            turn(elements, stride, [columns.len(), terms.len()], to);
-        }
+        Self { words: to, strides: [COLUMNS * words, COLUMNS] }
     }
-    to
 }
 
 /// Writes the words of a block whose columns lie in lines, `stride` apart, to all panels.
