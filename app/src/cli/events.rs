@@ -107,6 +107,8 @@ fn of_integers(compressed: &Compressed) -> Value {
         "dense_bytes": compressed.dense_bytes.0,
         "test_loss": compressed.test_loss,
         "trained_test_loss": compressed.trained_loss,
+        "test_secs": compressed.test_secs,
+        "trained_test_secs": compressed.trained_test_secs,
     });
     object[scores[0]] = compressed.test_accuracy.into();
     object[scores[1]] = compressed.trained_accuracy.into();

@@ -5,7 +5,10 @@
 //! convolutions, norms, embeddings, attention, a last layer that shares its weight with an embedding, and the loss compute as
 //! in training. In a decoder, only the weights may have codes: then there are no ranges, and products decode a part at a time.
 
-use std::fmt;
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
 
 use super::{MicroBatch, Session, loss::Stats};
 use crate::{
@@ -37,7 +40,11 @@ pub struct Compressed {
     pub test_loss: f64,
     /// The loss of the model as it was trained.
     pub trained_loss: f64,
-    /// Whether these are R².
+    /// Seconds that the test took.
+    pub test_secs: f64,
+    /// Seconds that the test of the model as it was trained took; `None` where an earlier session tested it.
+    pub trained_test_secs: Option<f64>,
+    /// Whether the accuracies are R².
     pub is_of_values: bool,
 }
 
@@ -52,8 +59,12 @@ impl fmt::Display for Compressed {
             }
         }
         match self.is_of_values {
-            true => write!(f, "test R² {after:.4}, as trained {before:.4}"),
-            false => write!(f, "test accuracy {:.2}%, as trained {:.2}%", after * 100.0, before * 100.0),
+            true => write!(f, "test R² {after:.4}, as trained {before:.4}")?,
+            false => write!(f, "test accuracy {:.2}%, as trained {:.2}%", after * 100.0, before * 100.0)?,
+        }
+        match self.trained_test_secs {
+            Some(trained) => write!(f, "; tested in {:.3} s, as trained in {trained:.3} s", self.test_secs),
+            None => write!(f, "; tested in {:.3} s", self.test_secs),
         }
     }
 }
@@ -72,7 +83,8 @@ impl<B: Backend> Drop for Forget<'_, B> {
 }
 
 impl<B: Backend> Session<B> {
-    /// Tests the model as integers on all batches that `test` gives: mean loss and accuracy, as [`Session::evaluate`] does.
+    /// Tests the model as integers on all batches that `test` gives: mean loss and accuracy, as [`Session::evaluate`] does, and
+    /// how long the test takes.
     /// Ranges that were not learned are found in as many batches of `calibration` as the experiment says: the least and the
     /// largest number that a layer sees. `None` if the model stays as it is.
     ///
@@ -82,7 +94,7 @@ impl<B: Backend> Session<B> {
         &self,
         mut calibration: impl FnMut() -> Result<C>,
         test: impl FnMut() -> Result<Option<M>>,
-    ) -> Result<Option<(f64, f64)>> {
+    ) -> Result<Option<((f64, f64), Duration)>> {
         let (executor, ledger) = (&self.executor, self.executor.ledger());
         let batches = match self.experiment.quantise.kind {
             QuantiseKind::None => return Ok(None),
@@ -107,10 +119,12 @@ impl<B: Backend> Session<B> {
             None => layer.code(executor, weight.weight()),
             Some(code) => layer.code_weight(executor, code, weight.weight()),
         })?;
+        let begun = Instant::now();
         let means = self.measured(test, None, |samples| Part::CodedBatch { samples })?;
+        let took = begun.elapsed();
         drop(layers);
         executor.step_ended()?;
-        Ok(Some(means))
+        Ok(Some((means, took)))
     }
 
     /// The code of weights where they alone become integers.

@@ -51,6 +51,8 @@ pub(super) struct RunLoop<'a, 'j> {
     tested: u64,
     /// The mean loss of the last test.
     test_loss: Option<f64>,
+    /// How long that test took, if it was in this session.
+    test_secs: Option<f64>,
     /// Seconds of its steps since it began or went on.
     trained_secs: f64,
     /// Evaluations since it began or went on.
@@ -94,6 +96,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             step: 0,
             tested: 0,
             test_loss: None,
+            test_secs: None,
             trained_secs: 0.0,
             evaluations: 0,
             before_secs: 0.0,
@@ -266,10 +269,12 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         let samples = self.spec.plan.resolved.evaluation_batch();
         let feed = Feed::of(&self.experiment.data);
         let mut test = Loader::test_fed(Arc::clone(&self.spec.dataset), samples, feed)?;
+        let begun = Instant::now();
         let means = session.evaluate(|| {
             inbox.listen(events)?;
             test.recv()
         })?;
+        self.test_secs = Some(begun.elapsed().as_secs_f64());
         drop(test);
         self.summary.stripped = session.stripped()?;
         self.summary.factored = session.factored();

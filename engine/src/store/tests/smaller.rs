@@ -18,6 +18,8 @@ fn what_a_model_became_is_found_again_and_nothing_of_one_that_stayed_as_it_was()
         trained_accuracy: 0.875,
         test_loss: 0.5,
         trained_loss: 0.25,
+        test_secs: 0.5,
+        trained_test_secs: Some(1.0),
         is_of_values: false,
     };
     let summary = Summary { steps: 1, compressed: Some(compressed), ..Summary::default() };

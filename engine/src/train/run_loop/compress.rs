@@ -26,7 +26,7 @@ impl RunLoop<'_, '_> {
         let mut test = Loader::test_fed(Arc::clone(&self.spec.dataset), samples, Feed::of(&self.experiment.data))?;
         // How long a calibration waits does not count in how the model was fed.
         let (loader, mut fed) = (&mut self.loader, Fed::default());
-        let means = session.compress(
+        let tested = session.compress(
             || next(loader, &mut fed),
             || {
                 inbox.listen(events)?;
@@ -35,7 +35,7 @@ impl RunLoop<'_, '_> {
         )?;
         drop(test);
         self.sampler.read(Bytes::ZERO);
-        if let Some(means) = means {
+        if let Some((means, took)) = tested {
             let (test_accuracy, errors) = self.spec.dataset.score(Split::Test, means);
             let [bytes, dense_bytes] = session.compressed_bytes()?;
             let trained_accuracy = self.summary.test_accuracy.unwrap_or_default();
@@ -48,6 +48,8 @@ impl RunLoop<'_, '_> {
                 trained_accuracy,
                 test_loss: means.0,
                 trained_loss: self.test_loss.unwrap_or_default(),
+                test_secs: took.as_secs_f64(),
+                trained_test_secs: self.test_secs,
                 is_of_values,
             };
             self.summary.compressed = Some(compressed);
