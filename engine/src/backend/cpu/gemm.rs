@@ -14,6 +14,8 @@ use std::ops::Range;
 use half::bf16;
 
 pub(in crate::backend) use self::row::is_row;
+#[cfg(target_arch = "x86_64")]
+pub(super) use self::words::transpose;
 use self::{
     operand::TransposedOperand,
     row::row_product,

@@ -1,6 +1,8 @@
 //! 8-bit integers: their codes, products of them, and numbers that are rounded as codes would be.
 
 mod dots;
+#[cfg(target_arch = "x86_64")]
+mod panels;
 mod product;
 
 pub(in crate::backend) use self::product::Blocks;
@@ -89,6 +91,9 @@ impl Steps {
     }
 }
 
+/// 2^23: an f32 from here on has no fraction.
+const WHOLE: f32 = 8_388_608.0;
+
 #[inline(always)]
 fn single<T: Float>(x: T) -> f32 {
     x.to_f64() as f32
@@ -173,7 +178,8 @@ simd! {
 
     fn code [T: Float] (x: &[T], steps: Steps, codes: &mut [u8]) {
         for (code, x) in codes.iter_mut().zip(x) {
-            *code = (steps.step_of(*x) + steps.zero) as i32 as u8;
+            // In a number from 2^23 on, the last bits are those of a whole number. `max` makes a zero of NaN.
+            *code = ((steps.step_of(*x) + steps.zero).max(0.0) + WHOLE).to_bits() as u8;
         }
     }
 

@@ -17,6 +17,8 @@ use std::ops::Range;
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use half::bf16;
 
+#[cfg(target_arch = "x86_64")]
+pub(in crate::backend::cpu) use self::kernel::transpose;
 use self::panels::{Panel, Panels};
 use super::{
     Operand, Target, Tile, store,

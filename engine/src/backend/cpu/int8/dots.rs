@@ -5,6 +5,9 @@ use std::ops::Range;
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
+#[cfg(target_arch = "x86_64")]
+use super::panels;
+
 /// Pixels whose sums are in registers at once.
 pub(super) const PIXELS: usize = 6;
 /// Filters whose sums are.
@@ -79,8 +82,9 @@ impl Block<'_> {
     }
 }
 
-/// Adds the sums of `filters` to `sums`, whose rows are as long as `sums` has room for `block.rows` of them.
-pub(super) fn multiply(way: Way, block: &Block<'_>, filters: Range<usize>, sums: &mut [i32]) {
+/// Adds the sums of `filters` to `sums`, whose rows are as long as `sums` has room for `block.rows` of them. Where there is room
+/// for them, codes are laid out before they are multiplied.
+pub(super) fn multiply(way: Way, block: &Block<'_>, filters: Range<usize>, room: &mut [u32], sums: &mut [i32]) {
     let columns = sums.len() / block.rows.max(1);
     if columns == 0 {
         return;
@@ -93,6 +97,11 @@ pub(super) fn multiply(way: Way, block: &Block<'_>, filters: Range<usize>, sums:
         #[cfg(target_arch = "x86_64")]
         Way::Vnni => vnni,
     };
+    #[cfg(target_arch = "x86_64")]
+    if way == Way::Vnni && panels::has_room(block, room) {
+        // SAFETY: as below.
+        return unsafe { panels::multiply(block, filters, room, sums, columns) };
+    }
     for (pixel, sums) in (0..block.rows).step_by(PIXELS).zip(sums.chunks_exact_mut(PIXELS * columns)) {
         // SAFETY: the way says that this processor has the instructions.
         unsafe { of_pixels(block, pixel, &filters, sums) };
@@ -243,8 +252,8 @@ mod tests {
         let rng = Rng::from_key(5);
         for case in 0..200 {
             let draw = |i: u64, below: usize| rng.below(case * 1000 + i, below);
-            let (taps, filters) = (1 + draw(0, 300), 1 + draw(1, 9));
-            let (begin, rows) = (draw(2, taps), PIXELS * (1 + draw(3, 2)));
+            let (taps, filters) = (1 + draw(0, 300), 1 + draw(1, if case % 3 == 0 { 80 } else { 9 }));
+            let (begin, rows) = (draw(2, taps), PIXELS * (1 + draw(3, 4)));
             let depths = begin..begin + 1 + draw(4, taps - begin);
             let stride = depths.len().next_multiple_of(64);
             let is_extreme = case % 4 == 0;
@@ -273,9 +282,11 @@ mod tests {
                     bytemuck::cast_slice_mut::<i16, u8>(&mut patches)[..codes.len()].copy_from_slice(&codes);
                 }
                 let block = Block { patches: &patches, stride, rows, weight: &weight, taps, depths: depths.clone() };
-                let mut sums = vec![7; rows * filters];
-                multiply(way, &block, 0..filters, &mut sums);
-                assert_eq!(sums, wanted, "{way:?}, {taps} taps, {depths:?}, {filters} filters");
+                for room in [0, 8 * stride] {
+                    let mut sums = vec![7; rows * filters];
+                    multiply(way, &block, 0..filters, &mut vec![9; room], &mut sums);
+                    assert_eq!(sums, wanted, "{way:?}, {taps} taps, {depths:?}, {filters} filters, {room} words");
+                }
             }
         }
     }

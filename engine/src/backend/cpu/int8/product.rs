@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     backend::{
-        cpu::{float::Float, operands::Operands, parallel, scratch::Scratch},
+        cpu::{float::Float, operands::Operands, parallel, scratch::Scratch, simd::simd},
         ops::Window,
     },
     error::Result,
@@ -112,9 +112,14 @@ impl<T: Float> Product<'_, T> {
     fn piece(&self, first: usize, y: &mut [T]) {
         let Blocks { rows, depth, columns, .. } = self.blocks;
         let (filters, taps, way) = (self.window.filters, self.window.taps(), Way::best());
-        let mut patches = Scratch::<i16>::new(self.blocks.patch_elements());
+        let mut patches = Scratch::<u32>::new(self.blocks.patch_elements() / 2);
         let mut sums = Scratch::<i32>::new(self.blocks.sum_elements());
-        let (patches, sums) = (patches.elements(), sums.elements());
+        // As bytes, patches leave half of their room free.
+        let (patches, room) = match way.takes_bytes() {
+            true => patches.elements().split_at_mut(self.blocks.patch_elements() / 4),
+            false => (patches.elements(), &mut [][..]),
+        };
+        let (patches, sums) = (bytemuck::cast_slice_mut(patches), sums.elements());
         let pixels = y.len() / filters.max(1);
         for filter in (0..filters).step_by(columns) {
             let count = columns.min(filters - filter);
@@ -125,7 +130,7 @@ impl<T: Float> Product<'_, T> {
                     self.gather_all(way, first..first + pixels, depths.clone(), patches);
                 }
                 let block = Block { patches, stride: depth, rows, weight: self.weight, taps, depths };
-                multiply(way, &block, filter..filter + count, sums);
+                multiply(way, &block, filter..filter + count, room, sums);
             }
             self.store(filter..filter + count, sums, y);
         }
@@ -135,7 +140,7 @@ impl<T: Float> Product<'_, T> {
     fn gather_all(&self, way: Way, pixels: Range<usize>, depths: Range<usize>, patches: &mut [i16]) {
         let depth = self.blocks.depth;
         if way.takes_bytes() {
-            let bytes: &mut [u8] = &mut bytemuck::cast_slice_mut(patches)[..self.blocks.patch_elements()];
+            let bytes: &mut [u8] = bytemuck::cast_slice_mut(patches);
             bytes.chunks_exact_mut(depth).zip(pixels).for_each(|(to, pixel)| self.gather(pixel, depths.clone(), to));
         } else {
             patches.chunks_exact_mut(depth).zip(pixels).for_each(|(to, pixel)| self.gather(pixel, depths.clone(), to));
@@ -188,11 +193,17 @@ impl<T: Float> Product<'_, T> {
             *factor = (scale, zero * self.sums[filter] as i32, bias);
         }
         for (row, sums) in y.chunks_exact_mut(self.window.filters).zip(sums.chunks_exact(self.blocks.columns)) {
-            let row = &mut row[filters.clone()];
-            for ((y, sum), (scale, of_zero, bias)) in row.iter_mut().zip(sums).zip(&factors) {
-                let sum = <T::Acc as Float>::from_f64(f64::from(sum - of_zero));
-                *y = T::down(sum * *scale + *bias);
-            }
+            store_row(sums, &factors, &mut row[filters.clone()]);
+        }
+    }
+}
+
+simd! {
+    /// Writes the numbers of a row's sums, by the scale, the part of zero and the bias of each.
+    fn store_row [T: Float] (sums: &[i32], factors: &[(T::Acc, i32, T::Acc)], row: &mut [T]) {
+        for ((y, sum), (scale, of_zero, bias)) in row.iter_mut().zip(sums).zip(factors) {
+            let sum = <T::Acc as Float>::from_f64(f64::from(sum - of_zero));
+            *y = T::down(sum * *scale + *bias);
         }
     }
 }

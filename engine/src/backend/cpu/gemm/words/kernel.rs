@@ -16,8 +16,8 @@ use crate::backend::cpu::float::Float;
 const LANES: usize = 16;
 
 /// Writes rows of words, given as their bytes, as columns, whose rows are so many words apart.
-pub(super) fn transpose(rows: [&[u8]; LANES], to: &mut [u32], stride: usize) {
-    // SAFETY: words are laid out only where `run_words` found the instructions.
+pub(in crate::backend::cpu) fn transpose(rows: [&[u8]; LANES], to: &mut [u32], stride: usize) {
+    // SAFETY: words are laid out only where the processor was found to have the instructions.
     unsafe { transpose_words(rows, to, stride) }
 }
 
