@@ -321,10 +321,10 @@ impl Dispatcher<'_> {
                 // A start that was refused has no run.
                 let name = state.session.get(*run).map(|run| state.session.name(run));
                 let name = name.unwrap_or_else(|| "The run".to_owned());
-                let steps = format::count(summary.steps);
+                let steps = format::counted(summary.steps, "step");
                 let (level, text) = match outcome {
-                    Outcome::Finished => (Level::Note, format!("{name} finished after {steps} steps")),
-                    Outcome::Stopped => (Level::Note, format!("{name} was stopped after {steps} steps")),
+                    Outcome::Finished => (Level::Note, format!("{name} finished after {steps}")),
+                    Outcome::Stopped => (Level::Note, format!("{name} was stopped after {steps}")),
                     Outcome::OverBudget(refusal) => (Level::Error, format!("{name} met its budget: {}", refusal.error)),
                     Outcome::Failed(error) => (Level::Error, format!("{name} failed: {error}")),
                 };
@@ -343,12 +343,12 @@ impl Dispatcher<'_> {
                 }
             }
             Event::Thinned { step, stripped } => {
-                state.log.add(Level::Note, format!("After {} steps {stripped}", format::count(*step)));
+                state.log.add(Level::Note, format!("After {} {stripped}", format::counted(*step, "step")));
             }
             Event::Saved { step, path, bytes, .. } => {
                 state.log.add(
                     Level::Note,
-                    format!("Saved after {} steps: {} ({bytes})", format::count(*step), path.display()),
+                    format!("Saved after {}: {} ({bytes})", format::counted(*step, "step"), path.display()),
                 );
             }
             Event::Paused(is_paused) => self.services.planner.trains(!is_paused),

@@ -193,7 +193,7 @@ fn figures(evaluation: &Evaluation, task: Task, data: &Data) -> String {
         WeightsFrom::Checkpoint { step, .. } => format!("After step {}: ", format::count(*step)),
         WeightsFrom::Files(_) | WeightsFrom::Initialised => String::new(),
     };
-    format!("{step}{}, of {} samples", words.join(", "), format::count(evaluation.samples as u64))
+    format!("{step}{}, of {}", words.join(", "), format::counted(evaluation.samples as u64, "sample"))
 }
 
 /// What something took, compared with what was predicted.

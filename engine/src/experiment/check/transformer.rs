@@ -1,9 +1,12 @@
 //! What a choice of heads, patches and levels rules out, by itself and with the data.
 
 use super::List;
-use crate::experiment::{
-    Model, ModelKind, ModelSetting,
-    limits::{MAX_HEADS, MAX_WIDTH},
+use crate::{
+    bytes::counted,
+    experiment::{
+        Model, ModelKind, ModelSetting,
+        limits::{MAX_HEADS, MAX_WIDTH},
+    },
 };
 
 /// The divisors of `n` up to `most`, as a list in words; all but the first and the last few are left out.
@@ -48,7 +51,8 @@ impl List {
             self.add(
                 if is_given { "model.head_dim" } else { "model.heads" },
                 format!(
-                    "{heads} heads of a width of {width} have {numbers} numbers each, and rotary positions turn pairs"
+                    "{} of a width of {width}: {numbers} numbers a head, and rotary positions turn pairs",
+                    counted(heads as u64, "head")
                 ),
                 "write a number that leaves each head an even one",
             );
@@ -59,7 +63,7 @@ impl List {
         if kv_heads > 0 && kv_heads <= MAX_HEADS && !heads.is_multiple_of(kv_heads) {
             self.add(
                 "model.kv_heads",
-                format!("{kv_heads} heads of keys cannot be shared by {heads} heads"),
+                format!("{kv_heads} heads of keys cannot be shared by {}", counted(heads as u64, "head")),
                 format!("write one of {}", divisors(heads, heads)),
             );
         }
@@ -93,7 +97,8 @@ impl List {
                 model.depth, model.width
             )
         } else {
-            format!("halves the image, and {height} x {width} cannot be halved {} times", model.depth)
+            let times = counted(model.depth as u64, "time");
+            format!("halves the image, and {height} x {width} cannot be halved {times}")
         };
         let half = MAX_WIDTH / 2;
         let mend = match (of_images, of_width) {

@@ -2,6 +2,7 @@
 
 use super::{Checkpoint, Progress};
 use crate::{
+    bytes::counted,
     data::Dataset,
     error::{Error, Problem, Result},
     experiment::{
@@ -75,7 +76,8 @@ impl Checkpoint {
             )
         };
         if found as u64 != *samples {
-            let what = format!("the checkpoint's run had {samples} training samples, and there are {found} now");
+            let samples = counted(*samples, "training sample");
+            let what = format!("the checkpoint's run had {samples}, and there are {found} now");
             return Err(changed(&what).into());
         }
         if self.is_of_other(dataset) {
@@ -133,7 +135,7 @@ impl Checkpoint {
             return Some(caution);
         }
         let what = if found as u64 != *samples && is_same_choice() {
-            format!("the run learned from {samples} training samples, and there are {found} now")
+            format!("the run learned from {}, and there are {found} now", counted(*samples, "training sample"))
         } else if self.is_of_other(dataset) {
             "what is at data.path is not what the run learned from".to_owned()
         } else {
