@@ -4,5 +4,6 @@ mod cards;
 mod families;
 mod layer_order;
 mod machines;
+mod pages;
 mod places;
 mod planning;
