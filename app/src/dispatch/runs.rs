@@ -103,7 +103,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Shows the curves of a run, and picks it in the table of runs; of one of which only the point is there, they are read.
+    /// Shows the curves of a run, and picks it in the table of runs. Curves that are not in memory are read first.
     pub(super) fn show_run(&mut self, key: crate::state::RunKey) {
         self.state.shown = Some(key);
         let Some(run) = self.state.session.get(key) else { return };

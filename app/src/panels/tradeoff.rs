@@ -1,5 +1,6 @@
-//! Memory against accuracy: every run of this session and every kept run as a point, and for each task the frontier of the
-//! runs that nothing beats. One task is in focus, the others are dimmed. A click on a point looks at its run; a button loads its settings, and the right button has a menu. Keys do the same.
+//! Memory against accuracy: every run of this session and every kept run as a point, and for each task the frontier of the runs
+//! that nothing beats. One task is in focus, the others are dimmed. A click on a point looks at its run; a button loads its
+//! settings, and the right button has a menu. Keys do the same.
 
 mod about;
 mod at_point;

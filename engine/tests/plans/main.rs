@@ -1,4 +1,5 @@
-//! Plans: what they say, what they stand on, and what they must not depend on; the direction of the layers, and the names of families.
+//! Plans: what they say, what they stand on, and what they must not depend on; the direction of the layers, and the names of
+//! families.
 
 mod cards;
 mod families;

@@ -43,7 +43,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         let form = Form::new(context.state, context.send);
         let grown = description::shown(ui, context);
         failure(ui, context);
-        // Next to the heading, and after it for the keys.
+        // The card is drawn next to the heading; the Tab key reaches the heading first.
         let (line, is_open) = (ui.cursor(), Cell::new(false));
         group(ui, "Memory", |ui| {
             is_open.set(true);

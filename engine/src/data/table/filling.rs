@@ -66,7 +66,7 @@ impl<'a> Filling<'a> {
         Self { path, dialect, skips, plan, cells: Vec::new(), rows: 0, left_out: None }
     }
 
-    /// Makes room for about as many rows as the `bytes` of the file have, `at` of which were read.
+    /// Makes room for about as many rows as the file has, by its `bytes` and the rows in the `at` bytes that were read.
     pub(super) fn expect(&mut self, at: u64, bytes: u64) -> Result<()> {
         let rows = (self.rows as f64 * bytes as f64 / at.max(1) as f64 * 1.02) as usize;
         let more = rows.saturating_sub(self.rows).saturating_mul(self.plan.columns.len());

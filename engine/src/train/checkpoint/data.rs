@@ -29,7 +29,8 @@ pub(in crate::train) fn about(experiment: &Experiment, dataset: &Dataset) -> Vec
 }
 
 impl Checkpoint {
-    /// What its model must know of the data that it learned from, as it keeps that; `None` in the checkpoints of earlier versions.
+    /// What its model must know of the data that it learned from, as it keeps that; `None` in the checkpoints of earlier
+    /// versions.
     pub fn info(&self) -> Option<DatasetInfo> {
         Known::of_facts(&self.header.facts).map(|known| known.info)
     }
