@@ -118,7 +118,7 @@ impl List {
         let mut chosen = chosen.into_iter().filter_map(|(key, is_chosen)| is_chosen.then_some(key));
         let Some(first) = chosen.next() else { return };
         if let Some(second) = chosen.next() {
-            self.add(second, format!("and {first} both give the ranks"), "take one of the two out");
+            self.add(second, format!("it and {first} both give the ranks"), "take one of the two out");
         }
         if low_rank.is_sought() && e.weights.chosen().is_none() {
             let message = "ranks are found from trained weights, and none are chosen";
@@ -340,7 +340,7 @@ impl List {
 
     fn run(&mut self, e: &Experiment) {
         if e.run.steps.is_some() && e.run.epochs.is_some() {
-            self.add("run.epochs", "and run.steps both give the length of the run", "take one of the two out");
+            self.add("run.epochs", "it and run.steps both give the length of the run", "take one of the two out");
         }
     }
 }
