@@ -59,6 +59,17 @@ fn some<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
+/// The categories of a column, and what becomes of those that have no input of their own.
+fn categories(column: &ColumnFacts) -> Option<String> {
+    let ColumnUse::Categories { count, shared } = column.used else { return None };
+    let line = format!("{}: {}", column.name, format::counted(count as u64, "category"));
+    let own = TableFacts::MOST_CATEGORIES - 1;
+    Some(match shared {
+        0 => line,
+        _ => format!("{line}; the {own} commonest have an input each, the other {shared} share one"),
+    })
+}
+
 /// What was recognised in a table, a line each.
 pub(crate) fn table_lines(facts: &TableFacts) -> Vec<String> {
     let TableFacts { rows, columns, label, classes, features, .. } = facts;
@@ -85,18 +96,7 @@ pub(crate) fn table_lines(facts: &TableFacts) -> Vec<String> {
     if numbers.clone().next().is_some() {
         lines.push(format!("numbers, scaled to mean 0 and deviation 1 of the training rows: {}", some(numbers)));
     }
-    for ColumnFacts { name, used, .. } in columns {
-        match used {
-            ColumnUse::Categories { count, shared: 0 } => {
-                lines.push(format!("{name}: {}", counted(*count, "category")));
-            }
-            ColumnUse::Categories { count, shared } => lines.push(format!(
-                "{name}: {count} categories; the {} commonest have an input each, the other {shared} share one",
-                TableFacts::MOST_CATEGORIES - 1
-            )),
-            _ => {}
-        }
-    }
+    lines.extend(columns.iter().filter_map(categories));
     for ColumnFacts { name, used, number_like, .. } in columns {
         let Some([text, number]) = number_like else { continue };
         let read = if *used == ColumnUse::Label { "classes" } else { "categories" };

@@ -213,7 +213,7 @@ fn pair(folder: &Path, part: &str, is_held: bool) -> Result<Pair> {
     labels.check_rest(labelled)?;
     if labelled != count {
         let name = images.path().file_name().unwrap_or_default().display();
-        let [labelled, count] = [(labelled, "label"), (count, "image")].map(|(n, one)| counted(n as u64, one));
+        let [labelled, count] = [(labelled, "label"), (count, "image")].map(|(n, one)| counted(n, one));
         let message = format!("{labelled}, but {name} has {count}; put files of one set into the folder");
         return Err(Error::file_at(labels.path(), "byte 4", message));
     }
