@@ -34,7 +34,7 @@ fn one(change: &Change) -> String {
         Change::Recompute(Recompute::None) => "recompute no activations".to_owned(),
         Change::Recompute(Recompute::Cheap) => "recompute cheap activations".to_owned(),
         Change::LossChunk(0) => "loss on all rows at once".to_owned(),
-        Change::LossChunk(rows) => format!("loss in chunks of {rows} rows"),
+        Change::LossChunk(rows) => format!("loss in chunks of {}", format::counted(*rows as u64, "row")),
         Change::Optimizer(kind) => optimizer(*kind).to_owned(),
         Change::Update(UpdateTime::AfterBackward) => "update after the backward pass".to_owned(),
         Change::Update(UpdateTime::InBackward) => "update in the backward pass".to_owned(),
@@ -54,7 +54,7 @@ fn one(change: &Change) -> String {
 fn checkpointing(choice: Checkpointing) -> String {
     match choice {
         Checkpointing::None => "no checkpointing".to_owned(),
-        Checkpointing::Blocks => "checkpoint every block".to_owned(),
+        Checkpointing::Blocks | Checkpointing::Every(1) => "checkpoint every block".to_owned(),
         Checkpointing::Every(k) => format!("checkpoint every {k} blocks"),
         Checkpointing::Sqrt => "checkpoint segments of about the square root of the blocks".to_owned(),
         Checkpointing::Percent(percent) => format!("keep {percent}% of the activations"),
@@ -77,6 +77,7 @@ fn frozen(choice: Frozen) -> String {
     match choice {
         Frozen::None => "train every layer".to_owned(),
         Frozen::AllButHead => "train only the head".to_owned(),
+        Frozen::Blocks(1) => "freeze the first block".to_owned(),
         Frozen::Blocks(count) => format!("freeze the first {count} blocks"),
         Frozen::All => "freeze every layer".to_owned(),
     }

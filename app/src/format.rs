@@ -29,8 +29,8 @@ pub(crate) fn mib(value: f64) -> String {
 /// The key-value cache of a text that was written on, in a sentence; none where there was none.
 pub(crate) fn cache(took: &Took) -> Option<String> {
     let of = |cached: Cached| {
-        let positions = count(cached.positions as u64);
-        format!("The key-value cache of {positions} positions takes {} of it.", cached.bytes)
+        let positions = counted(cached.positions as u64, "position");
+        format!("The key-value cache of {positions} takes {} of it.", cached.bytes)
     };
     took.cached.map(of)
 }
@@ -65,6 +65,16 @@ pub(crate) fn tick_secs(value: f64) -> String {
 /// `12 345` with thin gaps between thousands.
 pub(crate) fn count(n: u64) -> String {
     plimsoll_engine::bytes::count(n)
+}
+
+/// `1 step`, `12 345 steps`.
+pub(crate) fn counted(n: u64, one: &str) -> String {
+    format!("{} {}", count(n), plimsoll_engine::bytes::noun(n, one))
+}
+
+/// `is`, or `are` of another number than one.
+pub(crate) fn are(n: u64) -> &'static str {
+    plimsoll_engine::bytes::are(n)
 }
 
 /// A value in which a number of several thousand has its gaps: `12 345` of `12345`.

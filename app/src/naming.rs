@@ -64,6 +64,7 @@ impl Differing {
             ("batch.evaluation", "micro") => "evaluation by micro-batch".to_owned(),
             ("batch.evaluation", "whole") => "evaluation at once".to_owned(),
             ("batch.evaluation", _) => format!("evaluation by {value}"),
+            ("data.samples", "1") => "1 sample".to_owned(),
             ("data.samples", _) => format!("{value} samples"),
             ("device", _) => format!("on {}", format::device(value)),
             ("distil.teacher", _) => format!("taught by {}", place(Path::new(value))),
@@ -105,6 +106,7 @@ impl Differing {
             ("begin step", _) => format!("pruned from step {value}"),
             ("end step", "0") => "pruned to 3/4 of the run".to_owned(),
             ("end step", _) => format!("pruned to step {value}"),
+            ("every", "1") => "pruned every step".to_owned(),
             ("every", _) => format!("pruned every {value} steps"),
             (name, _) => format!("{name} {value}"),
         }
@@ -126,7 +128,7 @@ pub(crate) fn place(path: &Path) -> String {
 fn checkpointing(value: &str) -> String {
     match value.parse() {
         Ok(Checkpointing::None) => "no checkpointing".to_owned(),
-        Ok(Checkpointing::Blocks) => "every block".to_owned(),
+        Ok(Checkpointing::Blocks | Checkpointing::Every(1)) => "every block".to_owned(),
         Ok(Checkpointing::Every(k)) => format!("every {k} blocks"),
         Ok(Checkpointing::Sqrt) => "square root of blocks".to_owned(),
         Ok(Checkpointing::Percent(percent)) => format!("keep {percent}%"),

@@ -110,7 +110,12 @@ impl Row {
             RunColumn::Accuracy => self.run.best_test_accuracy.is_some(),
             RunColumn::Step => self.run.step_secs.is_some(),
             RunColumn::Differs => !self.differs.is_empty(),
-            _ => true,
+            RunColumn::Name
+            | RunColumn::Star
+            | RunColumn::Started
+            | RunColumn::State
+            | RunColumn::Device
+            | RunColumn::Predicted => true,
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::format;
 pub(crate) fn lines(facts: &TextFacts) -> Vec<String> {
     let TextFacts { samples, looked_at, mean_tokens, is_packed, truncated, unscored, .. } = facts;
     let count = |n: usize| format::count(n as u64);
+    let counted = |n: usize, one| format::counted(n as u64, one);
     let tokens = match &facts.tokenizer {
         Some(path) => format!("tokens of {}, {} of them", path.display(), count(facts.vocabulary)),
         None => "no tokenizer: bytes are the tokens, and one ends a text".to_owned(),
@@ -21,8 +22,8 @@ pub(crate) fn lines(facts: &TextFacts) -> Vec<String> {
         if is_exact { ("", String::new()) } else { ("about ", format!(" ({} looked at)", count(*looked_at))) };
     let mut lines = vec![
         tokens,
-        format!("{} samples of {about}{mean_tokens:.1} tokens on average{of}", count(*samples)),
-        format!("the longest has {} tokens: {}", count(facts.longest_tokens), facts.longest),
+        format!("{} of {about}{mean_tokens:.1} tokens on average{of}", counted(*samples, "sample")),
+        format!("the longest has {}: {}", counted(facts.longest_tokens, "token"), facts.longest),
     ];
     lines.push(match is_packed {
         true => "samples are joined and cut: no position is padding".to_owned(),
@@ -31,16 +32,16 @@ pub(crate) fn lines(facts: &TextFacts) -> Vec<String> {
     lines.push(format!("{about}{} of positions are scored", format::share(facts.scored_share)));
     if *truncated > 0 {
         lines.push(format!(
-            "{} of {} samples are longer than a sequence, and cut",
+            "cut, because longer than a sequence: {} of {}",
             count(*truncated),
-            count(*looked_at)
+            counted(*looked_at, "sample")
         ));
     }
     if *unscored > 0 {
         lines.push(format!(
-            "{} of {} samples have nothing scored in their sequence",
+            "without anything scored in its sequence: {} of {}",
             count(*unscored),
-            count(*looked_at)
+            counted(*looked_at, "sample")
         ));
     }
     lines.extend(facts.left_out());
@@ -58,14 +59,26 @@ fn some<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
+/// The categories of a column, and what becomes of those that have no input of their own.
+fn categories(column: &ColumnFacts) -> Option<String> {
+    let ColumnUse::Categories { count, shared } = column.used else { return None };
+    let line = format!("{}: {}", column.name, format::counted(count as u64, "category"));
+    let own = TableFacts::MOST_CATEGORIES - 1;
+    Some(match shared {
+        0 => line,
+        _ => format!("{line}; the {own} commonest have an input each, the other {shared} share one"),
+    })
+}
+
 /// What was recognised in a table, a line each.
 pub(crate) fn table_lines(facts: &TableFacts) -> Vec<String> {
     let TableFacts { rows, columns, label, classes, features, .. } = facts;
+    let counted = |n: usize, one| format::counted(n as u64, one);
     let commas = if facts.has_decimal_commas { ", with decimal commas" } else { "" };
     let mut lines = vec![format!(
-        "{} rows of {} columns, separated by {}{commas}",
-        format::count(*rows as u64),
-        columns.len(),
+        "{} of {}, separated by {}{commas}",
+        counted(*rows, "row"),
+        counted(columns.len(), "column"),
         facts.separator
     )];
     lines.push(match facts.task {
@@ -83,16 +96,7 @@ pub(crate) fn table_lines(facts: &TableFacts) -> Vec<String> {
     if numbers.clone().next().is_some() {
         lines.push(format!("numbers, scaled to mean 0 and deviation 1 of the training rows: {}", some(numbers)));
     }
-    for ColumnFacts { name, used, .. } in columns {
-        match used {
-            ColumnUse::Categories { count, shared: 0 } => lines.push(format!("{name}: {count} categories")),
-            ColumnUse::Categories { count, shared } => lines.push(format!(
-                "{name}: {count} categories; the {} commonest have an input each, the other {shared} share one",
-                TableFacts::MOST_CATEGORIES - 1
-            )),
-            _ => {}
-        }
-    }
+    lines.extend(columns.iter().filter_map(categories));
     for ColumnFacts { name, used, number_like, .. } in columns {
         let Some([text, number]) = number_like else { continue };
         let read = if *used == ColumnUse::Label { "classes" } else { "categories" };
@@ -105,14 +109,14 @@ pub(crate) fn table_lines(facts: &TableFacts) -> Vec<String> {
     let missing = |column: &ColumnFacts| {
         let instead =
             if column.used == ColumnUse::Numbers { "the mean of the column" } else { "a category of their own" };
-        let rows = if column.missing == 1 { "row" } else { "rows" };
-        format!("{} is missing in {} {rows}, which have {instead}", column.name, format::count(column.missing as u64))
+        let rows = counted(column.missing, "row");
+        format!("{} is missing in {rows}, with {instead} in its place", column.name)
     };
     lines.extend(columns.iter().filter(|column| column.missing > 0).take(NAMED).map(missing));
-    lines.push(format!("the model sees {} inputs a row", format::count(*features as u64)));
+    lines.push(format!("the model sees {} a row", counted(*features, "input")));
     if let Some(first) = &facts.first_left_out {
-        let rows = if facts.left_out_count == 1 { "row is" } else { "rows are" };
-        lines.push(format!("{} broken {rows} left out; the first: {first}", facts.left_out_count));
+        let (rows, are) = (counted(facts.left_out_count, "broken row"), format::are(facts.left_out_count as u64));
+        lines.push(format!("{rows} {are} left out; the first: {first}"));
     }
     lines
 }

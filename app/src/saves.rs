@@ -3,6 +3,8 @@
 
 use plimsoll_engine::{Bytes, memory::Category, plan::Plan};
 
+use crate::format;
+
 /// The checkpoints that a run will write, apart from those of the best tests, which are not known before.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Saves {
@@ -20,8 +22,7 @@ impl Saves {
 
     /// `44 checkpoints of about 480 MiB`.
     pub(crate) fn words(&self) -> String {
-        let one = if self.count == 1 { "1 checkpoint" } else { &format!("{} checkpoints", self.count) };
-        format!("{one} of about {}", self.each)
+        format!("{} of about {}", format::counted(self.count, "checkpoint"), self.each)
     }
 }
 

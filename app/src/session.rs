@@ -61,7 +61,7 @@ impl Session {
         self.looked.iter().chain(&self.runs)
     }
 
-    /// These, and the kept runs of which there is only the point.
+    /// These, and the kept runs that have a point but no curves in memory.
     pub(crate) fn every(&self) -> impl Iterator<Item = &RunRecord> {
         self.points.iter().chain(self.all())
     }

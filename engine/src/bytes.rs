@@ -1,5 +1,7 @@
 //! Amounts of memory: [`Bytes`], how they are shown and how they are read; and how other counts are shown.
 //!
+//! Always holds: where a count may be one, its noun comes from here: `1 step`, never `1 steps`.
+//!
 //! Binary units throughout (1 MiB = 1024 KiB), as drivers and frameworks report memory.
 
 use std::{fmt, ops, str::FromStr};
@@ -37,6 +39,36 @@ pub fn count(n: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// `1 step`, `12345 steps`: a count with its noun, of which `one` is the singular. The digits are those that a preset has.
+///
+/// # Examples
+///
+/// ```
+/// use plimsoll_engine::bytes::counted;
+///
+/// assert_eq!(counted(1, "step"), "1 step");
+/// assert_eq!(counted(0, "free class"), "0 free classes");
+/// assert_eq!(counted(12_345, "category"), "12345 categories");
+/// ```
+pub fn counted(n: u64, one: &str) -> String {
+    format!("{n} {}", noun(n, one))
+}
+
+/// The noun of a count: `step`, or `steps` of another number than one.
+pub fn noun(n: u64, one: &str) -> String {
+    match one.strip_suffix('y') {
+        _ if n == 1 => one.to_owned(),
+        Some(stem) => format!("{stem}ies"),
+        None if one.ends_with("ss") || one.ends_with("ch") => format!("{one}es"),
+        None => format!("{one}s"),
+    }
+}
+
+/// The verb of a count: `is`, or `are` of another number than one.
+pub fn are(n: u64) -> &'static str {
+    if n == 1 { "is" } else { "are" }
 }
 
 impl Bytes {

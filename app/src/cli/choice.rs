@@ -20,7 +20,10 @@ use plimsoll_engine::{
     plan::Resolved,
 };
 
-use crate::cli::{Misuse, complete, out};
+use crate::{
+    cli::{Misuse, complete, out},
+    format,
+};
 
 /// Stands for a preset that is written to this program.
 const STANDARD_INPUT: &str = "-";
@@ -197,7 +200,8 @@ impl Choice {
     pub(super) fn look_at_weights(&self, resolved: &Resolved) -> anyhow::Result<()> {
         let weights = interop::chosen(resolved.experiment(), resolved.info())?;
         if let Some(weights) = &weights {
-            self.note([format!("weights: {} tensors by {} names", weights.tensors(), weights.naming())]);
+            let tensors = format::counted(weights.tensors() as u64, "tensor");
+            self.note([format!("weights: {tensors} by {} names", weights.naming())]);
             self.note(weights.notes().iter().map(|note| format!("weights: {note}")));
         }
         if resolved.to_train_first().is_some() {
@@ -205,7 +209,8 @@ impl Choice {
         }
         let teacher = interop::teaching(resolved.experiment(), resolved.teacher(), resolved.info())?;
         if let Some(teacher) = &teacher {
-            self.note([format!("teacher: {} tensors by {} names", teacher.tensors(), teacher.naming())]);
+            let tensors = format::counted(teacher.tensors() as u64, "tensor");
+            self.note([format!("teacher: {tensors} by {} names", teacher.naming())]);
             self.note(teacher.notes().iter().map(|note| format!("teacher: {note}")));
         }
         Ok(())

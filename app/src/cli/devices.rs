@@ -10,7 +10,10 @@ use plimsoll_engine::{
 };
 use serde::Serialize;
 
-use crate::cli::{out, table::Table};
+use crate::{
+    cli::{out, table::Table},
+    format,
+};
 
 /// List the devices: the processor and NVIDIA GPUs with their memory, and the cards that can be planned for
 #[derive(Debug, Args)]
@@ -64,9 +67,9 @@ fn words<T: Display>(figure: &Figure<T>, unit: &str) -> String {
 fn describe(devices: &hardware::Devices) -> String {
     let cpu = &devices.cpu;
     let mut text = format!(
-        "cpu: {}, {} cores\n  memory: {}, {} available\n",
+        "cpu: {}, {}\n  memory: {}, {} available\n",
         words(&cpu.name, ""),
-        cpu.cores,
+        format::counted(cpu.cores as u64, "core"),
         words(&cpu.total, ""),
         words(&cpu.available, "")
     );

@@ -115,7 +115,7 @@ fn describe(evaluation: &Evaluation) -> String {
     if let Some(iou) = answers.filter(|_| evaluation.task == Task::Mask).and_then(Answers::mean_iou) {
         measures.push_str(&format!(", mean IoU {iou:.4}"));
     }
-    text.push_str(&format!("{measures}, of {samples} samples\n"));
+    text.push_str(&format!("{measures}, of {}\n", format::counted(*samples as u64, "sample")));
     text.push_str(&took_in_words(&evaluation.took));
     if let Some(answers) = answers {
         text.push_str(&format!("\n{}", by_class(evaluation, answers)));

@@ -266,7 +266,7 @@ fn short(text: &str) -> Cow<'_, str> {
 /// How many runs those are, and what they take.
 fn in_all(runs: &[&StoredRun]) -> String {
     let bytes = Bytes(runs.iter().map(|run| run.on_disk.0).sum());
-    format!("{} run{}, {bytes} on disk", runs.len(), if runs.len() == 1 { "" } else { "s" })
+    format!("{}, {bytes} on disk", format::counted(runs.len() as u64, "run"))
 }
 
 impl PruneChoice {

@@ -1,4 +1,4 @@
-//! A seed for those who name none.
+//! The seed of a command that is given none.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -9,7 +9,10 @@ use plimsoll_engine::{
 };
 use serde::Serialize;
 
-use crate::cli::{Misuse, out, provenance::Provenance, seed};
+use crate::{
+    cli::{Misuse, out, provenance::Provenance, seed},
+    format,
+};
 
 /// Check a device: every kernel, gradients, memory and small runs
 #[derive(Debug, Args)]
@@ -78,7 +81,8 @@ impl Selftest {
             out::json(&summary)?;
         } else {
             let Summary { seed, checks, failed, secs, .. } = &summary;
-            out::line(format!("{}: {checks} checks, {failed} failed, in {secs:.1} s (seed {seed})", self.device))?;
+            let checks = format::counted(*checks as u64, "check");
+            out::line(format!("{}: {checks}, {failed} failed, in {secs:.1} s (seed {seed})", self.device))?;
         }
         Ok(if summary.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }

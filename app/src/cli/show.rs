@@ -132,7 +132,8 @@ fn describe(run: &StoredRun, details: &StoredDetails, series: &Series) -> String
     ));
     let secs = run.step_secs.map(|secs| format!(", {} a step", format::secs(secs))).unwrap_or_default();
     let took = format::secs(run.secs);
-    text.push_str(&format!("{} of {} steps in {took}{secs}; {} on disk\n", run.steps, run.total_steps, run.on_disk));
+    let of = format::counted(run.total_steps, "step");
+    text.push_str(&format!("{} of {of} in {took}{secs}; {} on disk\n", format::count(run.steps), run.on_disk));
     for (what, value) in [("Tags", run.tags.join(", ")), ("Note", run.note.clone())] {
         if !value.is_empty() {
             text.push_str(&format!("{what}: {value}\n"));

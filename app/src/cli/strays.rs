@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use plimsoll_engine::{Bytes, store::Stray};
 
-use crate::cli::age::ago;
+use crate::{cli::age::ago, format};
 
 /// A line for each.
 pub(super) fn describe(strays: &[Stray]) -> String {
@@ -17,5 +17,5 @@ pub(super) fn describe(strays: &[Stray]) -> String {
 /// How many those are, and what they take.
 pub(super) fn in_all(strays: &[Stray]) -> String {
     let bytes = Bytes(strays.iter().map(|stray| stray.on_disk.0).sum());
-    format!("{} folder{} of no kept run, {bytes}", strays.len(), if strays.len() == 1 { "" } else { "s" })
+    format!("{} of no kept run, {bytes}", format::counted(strays.len() as u64, "folder"))
 }

@@ -210,8 +210,9 @@ impl Dispatcher<'_> {
             [] => {}
             [line] => self.toasts.info(line.as_str()),
             [first, others @ ..] => {
-                let are = if others.len() == 1 { "setting that is" } else { "settings that are" };
-                self.toasts.info(format!("{first}. The log names {} more {are} not used", others.len()));
+                let more = format::counted(others.len() as u64, "more setting");
+                self.toasts
+                    .info(format!("{first}. The log names {more} that {} not used", format::are(others.len() as u64)));
             }
         }
         lines.into_iter().for_each(|line| self.state.log.add(Level::Note, line));

@@ -14,7 +14,7 @@ use eframe::egui;
 use plimsoll_engine::{
     Experiment,
     hardware::Watcher,
-    train::{Command, Event, Outcome, Trainer},
+    train::{Command, Event, Outcome, Summary, Trainer},
 };
 
 pub(crate) use self::recorders::Recorders;
@@ -312,43 +312,14 @@ impl Dispatcher<'_> {
                 }
             }
             Event::Warning(text) => state.log.add(Level::Warning, text.clone()),
-            Event::Ended { run, outcome, summary } => {
-                (state.is_starting, state.is_stopping) = (false, false);
-                // The run that waits begins only where its teacher was trained to the end.
-                let is_due = matches!(outcome, Outcome::Finished);
-                state.taught = state.taught.take().filter(|_| is_due).map(|taught| Taught { is_due, ..taught });
-                self.services.planner.trains(false);
-                // A start that was refused has no run.
-                let name = state.session.get(*run).map(|run| state.session.name(run));
-                let name = name.unwrap_or_else(|| "The run".to_owned());
-                let steps = format::count(summary.steps);
-                let (level, text) = match outcome {
-                    Outcome::Finished => (Level::Note, format!("{name} finished after {steps} steps")),
-                    Outcome::Stopped => (Level::Note, format!("{name} was stopped after {steps} steps")),
-                    Outcome::OverBudget(refusal) => (Level::Error, format!("{name} met its budget: {}", refusal.error)),
-                    Outcome::Failed(error) => (Level::Error, format!("{name} failed: {error}")),
-                };
-                if level == Level::Error {
-                    state.notice = Some(Notice::Run(outcome.clone()));
-                }
-                state.log.add(level, text);
-                if let Some(stripped) = summary.stripped {
-                    state.log.add(Level::Note, stripped.to_string());
-                }
-                if let Some(compressed) = summary.compressed {
-                    state.log.add(Level::Note, compressed.to_string());
-                }
-                if let Some(factored) = summary.factored {
-                    state.log.add(Level::Note, factored.to_string());
-                }
-            }
+            Event::Ended { run, outcome, summary } => self.ended(*run, outcome, summary),
             Event::Thinned { step, stripped } => {
-                state.log.add(Level::Note, format!("After {} steps {stripped}", format::count(*step)));
+                state.log.add(Level::Note, format!("After {} {stripped}", format::counted(*step, "step")));
             }
             Event::Saved { step, path, bytes, .. } => {
                 state.log.add(
                     Level::Note,
-                    format!("Saved after {} steps: {} ({bytes})", format::count(*step), path.display()),
+                    format!("Saved after {}: {} ({bytes})", format::counted(*step, "step"), path.display()),
                 );
             }
             Event::Paused(is_paused) => self.services.planner.trains(!is_paused),
@@ -357,6 +328,39 @@ impl Dispatcher<'_> {
             | Event::Evaluating { .. }
             | Event::Evaluated { .. }
             | Event::Compressed(_) => {}
+        }
+    }
+
+    /// A run is over: the log says how, and a notice says so where it was refused or failed.
+    fn ended(&mut self, run: u64, outcome: &Outcome, summary: &Summary) {
+        let state = &mut *self.state;
+        (state.is_starting, state.is_stopping) = (false, false);
+        // The run that waits begins only where its teacher was trained to the end.
+        let is_due = matches!(outcome, Outcome::Finished);
+        state.taught = state.taught.take().filter(|_| is_due).map(|taught| Taught { is_due, ..taught });
+        self.services.planner.trains(false);
+        // A start that was refused has no run.
+        let name = state.session.get(run).map(|run| state.session.name(run));
+        let name = name.unwrap_or_else(|| "The run".to_owned());
+        let steps = format::counted(summary.steps, "step");
+        let (level, text) = match outcome {
+            Outcome::Finished => (Level::Note, format!("{name} finished after {steps}")),
+            Outcome::Stopped => (Level::Note, format!("{name} was stopped after {steps}")),
+            Outcome::OverBudget(refusal) => (Level::Error, format!("{name} met its budget: {}", refusal.error)),
+            Outcome::Failed(error) => (Level::Error, format!("{name} failed: {error}")),
+        };
+        if level == Level::Error {
+            state.notice = Some(Notice::Run(outcome.clone()));
+        }
+        state.log.add(level, text);
+        if let Some(stripped) = summary.stripped {
+            state.log.add(Level::Note, stripped.to_string());
+        }
+        if let Some(compressed) = summary.compressed {
+            state.log.add(Level::Note, compressed.to_string());
+        }
+        if let Some(factored) = summary.factored {
+            state.log.add(Level::Note, factored.to_string());
         }
     }
 }

@@ -10,6 +10,7 @@ use plimsoll_engine::{
 use super::Dispatcher;
 use crate::{
     command::RunsAction,
+    format,
     librarian::{Change, Compare, Read, Reply},
     panels::pane::Pane,
     runs,
@@ -102,7 +103,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Shows the curves of a run, and picks it in the table of runs; of one of which only the point is there, they are read.
+    /// Shows the curves of a run, and picks it in the table of runs. Curves that are not in memory are read first.
     pub(super) fn show_run(&mut self, key: crate::state::RunKey) {
         self.state.shown = Some(key);
         let Some(run) = self.state.session.get(key) else { return };
@@ -143,8 +144,11 @@ impl Dispatcher<'_> {
         self.state.session.bring_back(&keys);
         self.state.runs.coming_back.clone_from(&keys);
         self.services.librarian.change(Change::Restore(keys));
-        let runs = if count == 1 { "The deleted run is".to_owned() } else { format!("The {count} deleted runs are") };
-        self.toasts.info(format!("{runs} back."));
+        self.toasts.info(format!(
+            "{} {} back.",
+            format::counted(count as u64, "deleted run"),
+            format::are(count as u64)
+        ));
     }
 
     fn compare(&mut self, what: Vec<Compare>) {

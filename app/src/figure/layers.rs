@@ -58,7 +58,11 @@ pub(crate) fn figure(plan: &Plan) -> Figure {
     let mut entries: Vec<_> =
         PARTS.iter().map(|(category, name, _)| (palette.category(*category), Mark::Area, (*name).to_owned())).collect();
     if left_out > 0 {
-        entries.push((palette.paper(), Mark::Area, format!("{left_out} smaller layers are left out")));
+        entries.push((
+            palette.paper(),
+            Mark::Area,
+            format!("without {}", format::counted(left_out as u64, "smaller layer")),
+        ));
     }
     let top = legend(&mut figure, &entries, [print::EDGE, HEAD + print::WORDS], right) - print::WORDS + 4.0;
     let widest = rows.iter().map(|layer| total(layer)).max().unwrap_or_default();

@@ -202,7 +202,7 @@ fn standing(run: &RunRecord, is_stopping: bool, palette: &Palette) -> (String, C
     }
     let text = match &run.status {
         _ if run.is_evaluating => "testing…".to_owned(),
-        Status::Running if let Some((done, of)) = run.asked => format!("asks its teacher: {done} of {of} samples"),
+        Status::Running if let Some((done, of)) = run.asked => format!("asks its teacher: {done} of {of}"),
         Status::Running => {
             let left = run.secs_left().map(|secs| format!("{} left", format::secs(secs.max(1.0).round())));
             left.unwrap_or_else(|| "begins…".to_owned())

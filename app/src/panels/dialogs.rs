@@ -1,11 +1,12 @@
 //! What lies over the window: questions before something is lost, the path field, the list of keys, the drop hint.
 
+mod path;
+
 use eframe::egui::{self, Align2, Grid, Id, Key, KeyboardShortcut, Modal, Modifiers, RichText, ScrollArea, Ui};
 
 use super::{PanelContext, gallery};
 use crate::{
     command::{Action, UiCommand},
-    files::{self, Purpose},
     state::{Dialog, Then},
     theme,
 };
@@ -20,7 +21,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     let modal = Modal::new(Id::unique("dialog")).show(ui.ctx(), |ui| {
         ui.set_width(460.0);
         match dialog {
-            Dialog::Path { purpose, suggestion, number } => path(ui, context, *purpose, suggestion, *number),
+            Dialog::Path { purpose, suggestion, number } => path::ui(ui, context, *purpose, suggestion, *number),
             Dialog::Replace(path) => replace(ui, context, &format!("{} exists.", path.display()), "this preset"),
             Dialog::ReplaceTaken(path) => {
                 replace(ui, context, &format!("{} exists.", path.display()), "what the pane shows");
@@ -52,86 +53,6 @@ fn primary(ui: &mut Ui, text: &str, enabled: bool) -> bool {
     let is_free = ui.memory(|memory| memory.focused().is_none());
     let entered = enabled && is_free && ui.input(|input| input.key_pressed(Key::Enter));
     ui.add_enabled(enabled, button).clicked() || entered
-}
-
-/// A typed path, if no desktop dialog answers.
-fn path(ui: &mut Ui, context: &PanelContext<'_>, purpose: Purpose, suggestion: &str, number: u64) {
-    let (title, about, hint, button) = match purpose {
-        Purpose::Open => (
-            "Open a preset",
-            "Type or paste the path of a preset, or of a model's config.json. Both can also be dropped on the window.",
-            "/path/to/preset.toml",
-            "Open",
-        ),
-        Purpose::Save => {
-            ("Save the preset", "Type or paste the path of the file to write.", "/path/to/preset.toml", "Save")
-        }
-        Purpose::Take(take) => (
-            take.label().trim_end_matches('…'),
-            "Type or paste the path of the file to write.",
-            "/path/to/file",
-            "Save",
-        ),
-        Purpose::DataFile => {
-            ("A file to learn", "Type or paste its path; for JSON lines it may be a folder.", "/path/to/file", "Use")
-        }
-        Purpose::DataFolder => ("The folder of the data", "Type or paste its path.", "/path/to/folder", "Use"),
-        Purpose::Tokenizer => (
-            "The tokenizer",
-            "Type or paste the path of a folder with tokenizer.json, or of that file.",
-            "/path/to/folder",
-            "Use",
-        ),
-        Purpose::Cache => (
-            "A folder to keep samples in",
-            "Type or paste the path of a folder on a disk with room; the file in it has no name and is gone with the run's data.",
-            "/path/to/folder",
-            "Use",
-        ),
-        Purpose::Teacher => (
-            "A model that teaches",
-            "Type or paste the path of a kept run's folder, of a folder with model.safetensors, or of a .safetensors file.",
-            "/path/to/folder",
-            "Use",
-        ),
-        Purpose::Weights => (
-            "Weights to begin with",
-            "Type or paste the path of a folder with model.safetensors, or of a .safetensors file.",
-            "/path/to/folder",
-            "Use",
-        ),
-    };
-    heading(ui, title);
-    ui.label(RichText::new(about).weak());
-    let id = Id::unique(("typed path", number));
-    let known: Option<String> = ui.data(|data| data.get_temp(id));
-    let mut text = known.clone().unwrap_or_else(|| suggestion.to_owned());
-    let edit = egui::TextEdit::singleline(&mut text).hint_text(hint).desired_width(f32::INFINITY).id(id);
-    let field = theme::bordered(ui, |ui| edit.show(ui));
-    let response = field.response.response.accessible_name("Path");
-    if known.is_none() {
-        response.request_focus();
-        // Type on where the suggestion ends.
-        let end = egui::text::CCursor::new(text.chars().count());
-        let mut state = field.state;
-        state.cursor.set_char_range(Some(egui::text::CCursorRange::one(end)));
-        state.store(ui.ctx(), id);
-    }
-    // What is pasted behind the suggested folder and is a whole path takes its place.
-    let whole = files::without_prefix(&text).to_owned();
-    ui.data_mut(|data| data.insert_temp(id, whole.clone()));
-    let text = whole;
-    let entered = response.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
-    ui.add_space(theme::GAP);
-    ui.horizontal(|ui| {
-        let is_path = !text.trim().is_empty();
-        if (primary(ui, button, is_path) || entered) && is_path {
-            context.send.send(Action::UsePath(purpose, files::typed(&text)));
-        }
-        if ui.button("Cancel").clicked() {
-            context.send.send(Action::CloseDialog);
-        }
-    });
 }
 
 fn replace(ui: &mut Ui, context: &PanelContext<'_>, what: &str, by: &str) {

@@ -43,35 +43,10 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
 }
 
 fn contents(ui: &mut Ui, context: &PanelContext<'_>, gallery: &Gallery) {
-    let id = Id::unique(("gallery search", gallery.number));
-    let known: Option<String> = ui.data(|data| data.get_temp(id));
-    let mut search = known.clone().unwrap_or_default();
-    let field = ui.horizontal(|ui| {
-        ui.heading("Presets");
-        ui.add_space(theme::WIDE_GAP);
-        let close = ui.spacing().interact_size.x + 2.0 * theme::WIDE_GAP;
-        let edit = egui::TextEdit::singleline(&mut search).id(id).hint_text("Search titles, models, lessons");
-        let edit = edit.desired_width(ui.available_width() - close);
-        let field = theme::bordered(ui, |ui| ui.add(edit)).accessible_name("Search presets");
-        if ui.button("Close").clicked() {
-            context.send.send(Action::CloseDialog);
-        }
-        field
-    });
-    let field = field.inner;
-    if known.is_none() {
-        field.request_focus();
-    }
-    ui.data_mut(|data| data.insert_temp(id, search.clone()));
+    let (field, search, is_new) = search_field(ui, context, gallery.number);
     ui.add_space(theme::GAP);
     let found: Vec<&Entry> = gallery.entries.iter().filter(|entry| entry.matches(&search)).collect();
-    // What says it in its title comes before what only speaks of it.
-    let mut by_title = found.iter().filter(|entry| entry.is_called(&search)).peekable();
-    let by_title = by_title.peek().copied().map(|first| {
-        // A draft has the title of its preset, which is what was searched for.
-        by_title.find(|entry| !matches!(entry.source, Source::Draft(_))).unwrap_or(first)
-    });
-    if let Some(first) = by_title.or(found.first())
+    if let Some(first) = best(&found, &search)
         && field.lost_focus()
         && ui.input(|input| input.key_pressed(Key::Enter))
     {
@@ -82,7 +57,6 @@ fn contents(ui: &mut Ui, context: &PanelContext<'_>, gallery: &Gallery) {
     let goes_down = field.has_focus() && ui.input(|input| input.key_pressed(Key::ArrowDown));
     let area = ScrollArea::vertical().auto_shrink(false);
     // What is found best stands first: a new search begins there, wherever the one before was scrolled to.
-    let is_new = known.is_some_and(|known| known != search);
     let area = if is_new { area.vertical_scroll_offset(0.0) } else { area };
     area.show(ui, |ui| {
         ui.set_width(ui.available_width() - theme::GAP);
@@ -102,6 +76,40 @@ fn contents(ui: &mut Ui, context: &PanelContext<'_>, gallery: &Gallery) {
             arrows::ui(ui, &rows, &field);
         }
     });
+}
+
+/// The heading, the search and the button that closes: the search's field, its words, and whether they were just changed.
+fn search_field(ui: &mut Ui, context: &PanelContext<'_>, number: u64) -> (Response, String, bool) {
+    let id = Id::unique(("gallery search", number));
+    let known: Option<String> = ui.data(|data| data.get_temp(id));
+    let mut search = known.clone().unwrap_or_default();
+    let field = ui.horizontal(|ui| {
+        ui.heading("Presets");
+        ui.add_space(theme::WIDE_GAP);
+        let close = ui.spacing().interact_size.x + 2.0 * theme::WIDE_GAP;
+        let edit = egui::TextEdit::singleline(&mut search).id(id).hint_text("Search titles, models, lessons");
+        let edit = edit.desired_width(ui.available_width() - close);
+        let field = theme::bordered(ui, |ui| ui.add(edit)).accessible_name("Search presets");
+        if ui.button("Close").clicked() {
+            context.send.send(Action::CloseDialog);
+        }
+        field
+    });
+    let field = field.inner;
+    if known.is_none() {
+        field.request_focus();
+    }
+    ui.data_mut(|data| data.insert_temp(id, search.clone()));
+    let is_new = known.is_some_and(|known| known != search);
+    (field, search, is_new)
+}
+
+/// The preset that Enter opens: what has the words in its title comes before what only speaks of them.
+fn best<'a>(found: &[&'a Entry], search: &str) -> Option<&'a Entry> {
+    let by_title: Vec<&Entry> = found.iter().copied().filter(|entry| entry.is_called(search)).collect();
+    // A draft has the title of its preset, which is what was searched for.
+    let preset = by_title.iter().find(|entry| !matches!(entry.source, Source::Draft(_)));
+    preset.or(by_title.first()).or(found.first()).copied()
 }
 
 fn open(context: &PanelContext<'_>, source: &Source) {

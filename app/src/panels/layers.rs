@@ -100,7 +100,7 @@ fn columns(ui: &Ui, plan: &Plan) -> Vec<(Named, Option<f32>)> {
 fn about(layer: &LayerRow) -> String {
     let bytes = |name, bytes| (bytes > 0).then(|| format!("{name} {}", Bytes(bytes)));
     let parts = [
-        (layer.parameters > 0).then(|| format!("{} parameters", format::count(layer.parameters))),
+        (layer.parameters > 0).then(|| format::counted(layer.parameters, "parameter")),
         bytes("weights", layer.weight_bytes),
         bytes("saved", layer.saved_bytes),
         bytes("gradient", layer.gradient_bytes),

@@ -1,5 +1,5 @@
-//! Lies over the panes, just above the bottom bar: what must be read: a file that could not be used; how the last run ended if
-//! it was refused or failed, and the changes that would fix it.
+//! The notice, which lies over the panes just above the bottom bar: a file that could not be used; or how the last run ended,
+//! if it was refused or failed, with the changes that would fix it.
 //!
 //! Always holds: the panes keep their places, and know which part of them is covered. Escape closes the notice, where it closes
 //! nothing else, and leaves the keyboard's focus where it is.
@@ -46,7 +46,7 @@ fn escape(ui: &Ui, context: &PanelContext<'_>, is_there: bool) {
     ui.data_mut(|data| data.insert_temp(id, Before { is_notice: is_there && !is_over, focused }));
     if before.is_notice && is_there && ui.input(|input| input.key_pressed(Key::Escape)) {
         context.send.send(Action::DismissNotice);
-        // The key takes it away by itself.
+        // egui takes the focus away at this key.
         before.focused.into_iter().for_each(|id| ui.memory_mut(|memory| memory.request_focus(id)));
     }
 }

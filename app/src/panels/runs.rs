@@ -125,11 +125,11 @@ fn head(ui: &mut Ui, context: &mut PanelContext<'_>, found: usize) {
         let words = if picked > 1 { format!("Compare {picked}") } else { "Compare".to_owned() };
         let button = Button::new(words);
         let room = ui.available_width() - theme::COMPARE_WIDTH - ui.spacing().item_spacing.x;
-        let hint = if all == 1 { "Search 1 run".to_owned() } else { format!("Search {} runs", crate::format::count(all as u64)) };
+        let hint = format!("Search {}", crate::format::counted(all as u64, "run"));
         let field = TextEdit::singleline(&mut context.view.run_search).hint_text(hint).desired_width(room);
         let field = theme::bordered(ui, |ui| ui.add(field)).accessible_name("Search runs");
         field.on_hover_text(format!(
-            "Words of a name, a note, a tag, a device or a setting, such as precision=bf16: {found} of {all} runs have them."
+            "Words of a name, a note, a tag, a device or a setting, such as precision=bf16. Runs that have them: {found} of {all}."
         ));
         let compare = button::enabled(ui, may_compare, button).accessible_name("Compare the picked runs");
         let how = format!(

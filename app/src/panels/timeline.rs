@@ -275,8 +275,8 @@ fn draw(ui: &mut Ui, picture: Picture<'_>, signs: Option<bool>) {
         .label_formatter(|_| None);
     let response = plot.show(ui, |plot| drawing(plot, picture, scale, palette));
     let about = format!(
-        "Predicted memory of one step: {} ops, peak {}, budget {}",
-        timeline.points.len(),
+        "Predicted memory of one step: {}, peak {}, budget {}",
+        format::counted(timeline.points.len() as u64, "op"),
         timeline.peak(),
         format::size(Limit::of(plan).bytes)
     );

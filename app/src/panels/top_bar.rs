@@ -247,7 +247,8 @@ fn device_list(ui: &mut Ui, context: &PanelContext<'_>) {
 /// The processor and the graphics cards that are here, or why there are none.
 fn here(ui: &mut Ui, form: &Form<'_>, devices: &Devices, machine: &Machine) {
     let cpu = &devices.cpu;
-    let name = format!("CPU: {}, {} threads", cpu.name.as_deref().unwrap_or("processor"), cpu.cores);
+    let threads = format::counted(cpu.cores as u64, "thread");
+    let name = format!("CPU: {}, {threads}", cpu.name.as_deref().unwrap_or("processor"));
     device_entry(ui, form, "cpu", &name);
     match &devices.gpus {
         Ok(gpus) => {

@@ -1,5 +1,6 @@
-//! Memory against accuracy: every run of this session and every kept run as a point, and for each task the frontier of the
-//! runs that nothing beats. One task is in focus, the others are dimmed. A click on a point looks at its run; a button loads its settings, and the right button has a menu. Keys do the same.
+//! Memory against accuracy: every run of this session and every kept run as a point, and for each task the frontier of the runs
+//! that nothing beats. One task is in focus, the others are dimmed. A click on a point looks at its run; a button loads its
+//! settings, and the right button has a menu. Keys do the same.
 
 mod about;
 mod at_point;
@@ -12,8 +13,8 @@ mod seeds;
 mod smaller;
 mod task;
 
-use eframe::egui::{Color32, ComboBox, Pos2, RichText, ScrollArea, Stroke, Tooltip, Ui, vec2};
-use egui_plot::{Line, LineStyle, MarkerShape, PlotPoint, PlotPoints, PlotTransform, PlotUi, Points, VLine};
+use eframe::egui::{Color32, ComboBox, Pos2, Response, RichText, ScrollArea, Stroke, Tooltip, Ui, vec2};
+use egui_plot::{Line, LineStyle, MarkerShape, Plot, PlotPoint, PlotPoints, PlotTransform, PlotUi, Points, VLine};
 use plimsoll_engine::experiment::ModelKind;
 
 use self::{
@@ -166,28 +167,7 @@ fn plot(
     let smaller = smaller::of(dots);
     let mut points: Vec<[f64; 2]> = dots.iter().filter(|dot| dot.in_focus).map(|dot| dot.at).collect();
     points.extend(smaller.iter().map(|smaller| smaller.at));
-    let widest = widest(&points);
-    let (low, high) = accuracies(&points);
-    // The highest point is whole in a low picture, too, with the ring around it.
-    let ring = theme::POINT_RADIUS + RING + 2.0;
-    let high =
-        high.max(low + (points.iter().fold(low, |most, [_, y]| most.max(*y)) - low) * whole(height - BELOW_PLOT, ring));
-    let is_of_values = tasks[focus].is_of_values();
-    let ticks = format::tick_score(is_of_values);
-    let axis = RichText::new(measure(ui, height, is_of_values)).small().weak();
-    let plot = axes::plot(ui, "tradeoff", Round::Binary, Round::Decimal)
-        .height(height)
-        .y_grid_spacer(axes::at_least_two_up_to(Round::Decimal, 1.0))
-        .set_margin_fraction(vec2(0.06, 0.06))
-        .include_x(0.0)
-        .include_x(widest)
-        .include_y(low)
-        .include_y(high)
-        .custom_x_axes(vec![axes::x_axis(ui, format::mib).label(RichText::new("measured peak").small().weak())])
-        .custom_y_axes(vec![axes::y_axis(ui, ticks).label(axis)])
-        .show_crosshair(false)
-        .label_formatter(|_| None);
-    let response = plot.show(ui, |plot| {
+    let response = plane(ui, &points, tasks[focus].is_of_values(), height).show(ui, |plot| {
         let stairs = steps(&stairs_of(dots, |dot| dot.in_focus));
         let line = Line::new("frontier", PlotPoints::from(stairs)).color(palette.frontier.gamma_multiply(0.7));
         plot.line(line.width(1.4).allow_band(false));
@@ -204,27 +184,60 @@ fn plot(
     labels::draw(ui, &context.state.session, (dots, &smaller), shown, &response.transform, &lines);
     keys::ui(ui, context, &response.response, dots, shown, &response.transform);
     at_point::ui(ui, context);
-    let near = response.response.hover_pos().and_then(|at| nearest(dots, &response.transform, at));
-    let tip = (!at_point::is_open(ui.ctx()))
-        .then(|| Tooltip::for_widget(&response.response).at_pointer().gap(theme::WIDE_GAP));
-    if let Some(dot) = near {
-        let session = &context.state.session;
+    pointed(ui, context, &response.response, (dots, &smaller), &response.transform);
+}
+
+/// The axes, wide and high enough for all `points`.
+fn plane<'a>(ui: &Ui, points: &[[f64; 2]], is_of_values: bool, height: f32) -> Plot<'a> {
+    let widest = widest(points);
+    let (low, high) = accuracies(points);
+    // The highest point is whole in a low picture, too, with the ring around it.
+    let ring = theme::POINT_RADIUS + RING + 2.0;
+    let high =
+        high.max(low + (points.iter().fold(low, |most, [_, y]| most.max(*y)) - low) * whole(height - BELOW_PLOT, ring));
+    let ticks = format::tick_score(is_of_values);
+    let axis = RichText::new(measure(ui, height, is_of_values)).small().weak();
+    axes::plot(ui, "tradeoff", Round::Binary, Round::Decimal)
+        .height(height)
+        .y_grid_spacer(axes::at_least_two_up_to(Round::Decimal, 1.0))
+        .set_margin_fraction(vec2(0.06, 0.06))
+        .include_x(0.0)
+        .include_x(widest)
+        .include_y(low)
+        .include_y(high)
+        .custom_x_axes(vec![axes::x_axis(ui, format::mib).label(RichText::new("measured peak").small().weak())])
+        .custom_y_axes(vec![axes::y_axis(ui, ticks).label(axis)])
+        .show_crosshair(false)
+        .label_formatter(|_| None)
+}
+
+/// What the pointer is on: its words, and what a click on it does.
+fn pointed(
+    ui: &Ui,
+    context: &PanelContext<'_>,
+    response: &Response,
+    (dots, smaller): (&[Dot<'_>], &[smaller::Smaller<'_>]),
+    transform: &PlotTransform,
+) {
+    let session = &context.state.session;
+    let tip = (!at_point::is_open(ui.ctx())).then(|| Tooltip::for_widget(response).at_pointer().gap(theme::WIDE_GAP));
+    let Some(at) = response.hover_pos() else { return };
+    if let Some(dot) = nearest(dots, transform, at) {
         if let Some(tip) = tip {
             tip.show(|ui| about::run(ui, session, dot.run));
         }
-        if response.response.clicked() {
+        if response.clicked() {
             context.send.send(Action::ShowRun(dot.run.key));
         }
-        if response.response.secondary_clicked() {
+        if response.secondary_clicked() {
             context.send.send(Action::ShowRun(dot.run.key));
             at_point::open(ui.ctx(), dot.run.key);
         }
-    } else if let Some(smaller) =
-        response.response.hover_pos().and_then(|at| smaller_near(&smaller, &response.transform, at))
+    } else if let Some(smaller) = smaller_near(smaller, transform, at)
         && let Some(tip) = tip
     {
-        tip.show(|ui| smaller.about(ui, &context.state.session));
-    } else if let Some(seeds) = response.response.hover_pos().and_then(|at| mean_near(dots, &response.transform, at))
+        tip.show(|ui| smaller.about(ui, session));
+    } else if let Some(seeds) = mean_near(dots, transform, at)
         && let Some(tip) = tip
     {
         tip.show(|ui| {

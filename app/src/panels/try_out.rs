@@ -65,21 +65,8 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
         }
         Task::Class | Task::Mask => {}
     }
-    ui.horizontal_wrapped(|ui| {
-        for (part, name, about) in PARTS {
-            // A point of a plane is not a picture that can be drawn.
-            let is_there = part != TryPart::Picture || tried.data().kind.traits().has_pictures;
-            let button = Button::selectable(context.view.try_out.part == part, name);
-            if is_there && ui.add(button).on_hover_text(about).clicked() {
-                context.view.try_out.part = part;
-            }
-        }
-        if let Some(evaluation) = &context.state.trial.evaluation {
-            let words = own_memory(&evaluation.took);
-            text::cut(ui, RichText::new(&words).small().weak(), &format!("{words} {BESIDE}"));
-        }
-    });
     let has_pictures = tried.data().kind.traits().has_pictures;
+    parts(ui, context, has_pictures);
     let part = match context.view.try_out.part {
         TryPart::Picture if !has_pictures => TryPart::Samples,
         part => part,
@@ -96,6 +83,24 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
         }
         (TryPart::Samples, Some(evaluation)) => {
             ScrollArea::vertical().auto_shrink(false).show(ui, |ui| samples::ui(ui, context, evaluation));
+        }
+    });
+}
+
+/// The parts of the pane to choose from, and what the last test took.
+fn parts(ui: &mut Ui, context: &mut PanelContext<'_>, has_pictures: bool) {
+    ui.horizontal_wrapped(|ui| {
+        for (part, name, about) in PARTS {
+            // A point of a plane is not a picture that can be drawn.
+            let is_there = part != TryPart::Picture || has_pictures;
+            let button = Button::selectable(context.view.try_out.part == part, name);
+            if is_there && ui.add(button).on_hover_text(about).clicked() {
+                context.view.try_out.part = part;
+            }
+        }
+        if let Some(evaluation) = &context.state.trial.evaluation {
+            let words = own_memory(&evaluation.took);
+            text::cut(ui, RichText::new(&words).small().weak(), &format!("{words} {BESIDE}"));
         }
     });
 }
@@ -188,7 +193,7 @@ fn figures(evaluation: &Evaluation, task: Task, data: &Data) -> String {
         WeightsFrom::Checkpoint { step, .. } => format!("After step {}: ", format::count(*step)),
         WeightsFrom::Files(_) | WeightsFrom::Initialised => String::new(),
     };
-    format!("{step}{}, of {} samples", words.join(", "), format::count(evaluation.samples as u64))
+    format!("{step}{}, of {}", words.join(", "), format::counted(evaluation.samples as u64, "sample"))
 }
 
 /// What something took, compared with what was predicted.

@@ -16,7 +16,7 @@ use crate::{session::RunKey, theme, view::TryOut};
 
 /// Samples that are held as pictures or rows.
 const HELD: usize = 512;
-/// Models that were tried before, of which what was found is kept.
+/// Models whose findings are kept after another one is tried.
 const KEPT: usize = 12;
 
 /// A picture on the graphics card.

@@ -35,7 +35,7 @@ pub(crate) enum Subject<'a> {
     },
 }
 
-/// What is known of a model is known of this one.
+/// The model that findings belong to.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Of {
     /// A kept run's.
@@ -97,7 +97,7 @@ impl<'a> Subject<'a> {
         (is_stand_in && !is_of_a_run).then_some("generated data replace its own: choose those under Data")
     }
 
-    /// What is known is known of this; `None` of a run that is not kept.
+    /// The model that findings belong to; `None` for a run that is not kept.
     pub(crate) fn of(&self) -> Option<Of> {
         match self {
             Self::Run(run) => run.kept.clone().map(Of::Run),

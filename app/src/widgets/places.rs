@@ -151,7 +151,7 @@ mod tests {
         // At the right it would end at the second point and be read as that one's.
         let (rect, has_line) = places(&[(100.0, 100.0), (160.0, 100.0)]).place(0, size).expect("there is room");
         assert!(rect.right() < 100.0 && has_line.is_none(), "{rect:?}");
-        // Of points that all but cover each other, neither could be told.
+        // Points that nearly cover each other cannot be told apart by a name next to them.
         let (rect, has_line) = places(&[(100.0, 100.0), (102.0, 100.0)]).place(0, size).expect("there is room");
         assert!(has_line.is_some() && !rect.contains(pos2(100.0, 100.0)), "{rect:?}");
     }

@@ -72,7 +72,7 @@ pub(crate) fn shortened(text: &str, fits: impl Fn(&str) -> bool) -> String {
     let first = letters.iter().position(|letter| *letter == '/').unwrap_or(0);
     let without = |left_out: usize| {
         let kept = letters.len() - left_out;
-        // The end says more than the beginning: two thirds are its, but for the first part, which numbers the block.
+        // The end says more than the beginning, so it gets two thirds. The first part numbers the block and stays whole.
         let head = if first + TAIL <= kept { first.max(kept / 3) } else { kept / 3 };
         letters[..head].iter().chain(['…'].iter()).chain(&letters[letters.len() - (kept - head)..]).collect::<String>()
     };

@@ -103,6 +103,15 @@ fn plan_tells_peak_categories_and_timeline() {
 }
 
 #[test]
+fn one_of_something_has_its_singular() {
+    for arguments in [&["plan"][..], &["train"]] {
+        let said = stdout(&[arguments, &["mlp-digits", "--set", "run.steps=1"]].concat());
+        assert!(said.contains(" 1 step"), "{said}");
+        assert!(!said.contains("1 steps"), "{said}");
+    }
+}
+
+#[test]
 fn changes_on_the_command_line_change_the_plan() {
     let live = |arguments: &[&str]| {
         let plan = json(&[&["plan", "cnn-digits", "--json"], arguments].concat());

@@ -2,8 +2,8 @@
 //!
 //! Owns [`AnswerSizes`], what that takes, and [`Answers`], where it lies: in host memory, or in a file without a name, which is
 //! gone with the run or with the program, however it ends. Always holds: the bytes of a sample are those of the teacher's
-//! logits, in the type that they were computed in, so that nothing is rounded on the way. The meter of the data counts what it takes,
-//! on whatever thread it is dropped. Refuses a folder that cannot be written.
+//! logits, in the type that they were computed in, so that nothing is rounded on the way. The meter of the data counts what it
+//! takes, on whatever thread it is dropped. Refuses a folder that cannot be written.
 
 use std::{
     fs::File,

@@ -14,6 +14,7 @@ use std::{
 };
 
 use crate::{
+    bytes::counted,
     data::{
         DatasetInfo, Input, Inspection, Split,
         file::{self, Opened, Reader},
@@ -212,7 +213,8 @@ fn pair(folder: &Path, part: &str, is_held: bool) -> Result<Pair> {
     labels.check_rest(labelled)?;
     if labelled != count {
         let name = images.path().file_name().unwrap_or_default().display();
-        let message = format!("{labelled} labels, but {name} has {count} images; put files of one set into the folder");
+        let [labelled, count] = [(labelled, "label"), (count, "image")].map(|(n, one)| counted(n, one));
+        let message = format!("{labelled}, but {name} has {count}; put files of one set into the folder");
         return Err(Error::file_at(labels.path(), "byte 4", message));
     }
     Ok(Pair { images, labels, count, height, width })

@@ -50,7 +50,7 @@ impl Inspection {
         source::of(data).inspect(data, known)
     }
 
-    /// What is known of data that are not opened, of which only `info` is there.
+    /// What is known of data that are not opened: `info` alone.
     pub(crate) fn known(data: &Data, info: DatasetInfo) -> Self {
         Self::new(data, info, 0)
     }

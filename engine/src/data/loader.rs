@@ -2,8 +2,8 @@
 //!
 //! Owns the thread, its queue and the buffers. Always holds: batches arrive in order; no more of them exist than
 //! [`Feed::batches`], so the thread runs at most that far ahead; what it allocates is counted by the meter of its data and not
-//! as the trainer's memory, on any thread. A fault in it reaches the trainer as an error; dropping the [`Loader`] ends the thread and waits
-//! for it. Refuses: batches larger than the data.
+//! as the trainer's memory, on any thread. A fault in it reaches the trainer as an error; dropping the [`Loader`] ends the
+//! thread and waits for it. Refuses: batches larger than the data.
 
 use std::{
     convert::Infallible,
@@ -197,8 +197,8 @@ impl Loader {
         })
     }
 
-    /// The first sample of the micro-batch of this number, of those that a teacher is asked about; `None` after the last. The last
-    /// one begins earlier where it would have fewer samples than the others: kernels may compute fewer rows otherwise.
+    /// The first sample of the micro-batch of this number, of those that a teacher is asked about; `None` after the last. The
+    /// last one begins earlier where it would have fewer samples than the others: kernels may compute fewer rows otherwise.
     pub fn lesson_from(number: usize, micro: usize, samples: usize) -> Option<usize> {
         let from = number * micro;
         (from < samples).then(|| from.min(samples - micro))
@@ -334,7 +334,7 @@ fn reserve(batch: &mut HostBatch, samples: usize, layout: &BatchLayout) -> Resul
     })
 }
 
-/// Empties the answers of a batch and makes room for exactly so many bytes.
+/// Empties the answers of a batch and makes room for exactly `bytes`.
 fn reserve_answers(batch: &mut HostBatch, bytes: usize) -> Result<()> {
     batch.answers.clear();
     batch

@@ -9,7 +9,7 @@
 mod outline;
 
 use crate::{
-    bytes::Bytes,
+    bytes::{Bytes, counted},
     data::{
         DatasetInfo, Input, Split, divide,
         image_set::{self, Samples, Streamed, split},
@@ -61,7 +61,7 @@ impl Source for ColouredShapes {
 pub(super) fn check(data: &Data, pixel_bytes: usize) -> Result<()> {
     let most = Outline::ALL.len();
     if !(2..=most).contains(&data.classes) {
-        let message = format!("{} classes of shapes are not possible", data.classes);
+        let message = format!("shapes cannot be of {}", counted(data.classes as u64, "class"));
         return Err(Problem::new("data.classes", message, format!("use 2 to {most}")).into());
     }
     if !(2..=MAX_SAMPLES).contains(&data.samples) {

@@ -12,6 +12,7 @@ mod transformer;
 
 pub use self::hints::{Hint, hints};
 use crate::{
+    bytes::{are, counted},
     device::target,
     error::Problem,
     experiment::{
@@ -90,7 +91,8 @@ impl List {
         let blocks = e.model.blocks();
         match e.frozen {
             Frozen::Blocks(count) if !(1..=blocks).contains(&count) => {
-                let message = format!("the model has {blocks} blocks, and {count} of them cannot be frozen");
+                let message =
+                    format!("the model has {}, and {count} cannot be frozen", counted(blocks as u64, "block"));
                 self.add("frozen", message, format!("write blocks:1 to blocks:{blocks}"));
             }
             Frozen::All if e.lora.rank == 0 => {
@@ -116,7 +118,7 @@ impl List {
         let mut chosen = chosen.into_iter().filter_map(|(key, is_chosen)| is_chosen.then_some(key));
         let Some(first) = chosen.next() else { return };
         if let Some(second) = chosen.next() {
-            self.add(second, format!("and {first} both give the ranks"), "take one of the two out");
+            self.add(second, format!("it and {first} both give the ranks"), "take one of the two out");
         }
         if low_rank.is_sought() && e.weights.chosen().is_none() {
             let message = "ranks are found from trained weights, and none are chosen";
@@ -221,11 +223,12 @@ impl List {
             self.add("data.kind", format!("there is no sample to {left} on"), mend);
         } else if micro > info.train && e.data.kind.is_split() && micro <= info.test {
             // So much is held out that less than half is left.
-            let (test_fraction, samples) = (e.data.test_fraction, info.train + info.test);
+            let test_fraction = e.data.test_fraction;
+            let samples = counted((info.train + info.test) as u64, "sample");
             self.add(
                 "data.test_fraction",
                 format!(
-                    "{test_fraction} of {samples} samples leaves {} to train on, and batch.micro = {micro} needs {micro}",
+                    "{test_fraction} of {samples} leaves {} to train on, and batch.micro = {micro} needs {micro}",
                     info.train
                 ),
                 format!("lower it, such as to 0.2, or write batch.micro = {} or less", info.train),
@@ -233,7 +236,11 @@ impl List {
         } else if micro > info.train {
             self.add(
                 "batch.micro",
-                format!("{micro} is more than the {} samples there are to train on", info.train),
+                format!(
+                    "{micro} is more than the {} there {} to train on",
+                    counted(info.train as u64, "sample"),
+                    are(info.train as u64)
+                ),
                 format!("write {} or less", info.train),
             );
         } else if micro.saturating_mul(accumulation) > info.train {
@@ -333,7 +340,7 @@ impl List {
 
     fn run(&mut self, e: &Experiment) {
         if e.run.steps.is_some() && e.run.epochs.is_some() {
-            self.add("run.epochs", "and run.steps both give the length of the run", "take one of the two out");
+            self.add("run.epochs", "it and run.steps both give the length of the run", "take one of the two out");
         }
     }
 }

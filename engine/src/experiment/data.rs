@@ -1,7 +1,7 @@
 //! The data: where samples come from, and how they get to the model.
 //!
-//! Owns the kinds of data, with a row for each, and the settings. A setting of some kinds only is a word of [`DataSetting`], which
-//! the rows of those kinds list.
+//! Owns the kinds of data, with a row for each, and the settings. A setting of some kinds only is a word of [`DataSetting`],
+//! which the rows of those kinds list.
 
 mod consequences;
 

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use self::decoders::{gpt2, llama, mistral, qwen2, qwen3};
 use crate::{
-    bytes::Bytes,
+    bytes::{Bytes, counted},
     error::{Error, Result},
     experiment::{
         Batch, Data, DataKind, Experiment, Model, Precision,
@@ -230,7 +230,10 @@ impl Config<'_> {
             Samples::Images { side, classes } => {
                 let notes = match classes {
                     2..=10 => Vec::new(),
-                    _ => vec![format!("has {classes} classes; data.kind begins at generated shapes of 10")],
+                    _ => {
+                        let classes = counted(classes as u64, "class");
+                        vec![format!("has {classes}; data.kind begins at generated shapes of 10")]
+                    }
                 };
                 let classes = if (2..=10).contains(&classes) { classes } else { 10 };
                 return Ok((Data { kind: DataKind::Shapes, side, classes, ..Data::default() }, notes));

@@ -195,6 +195,21 @@ impl ModelKind {
         }
     }
 
+    /// What the norms of rows of published models add to the variance; any number for a family without such norms.
+    pub(super) fn published_epsilon(self) -> f64 {
+        match self {
+            Self::Llama | Self::Gpt2 => 1e-5,
+            Self::Vit | Self::Mixer => 1e-6,
+            Self::Mlp
+            | Self::Cnn
+            | Self::Sepcnn
+            | Self::Resnet
+            | Self::Mobilenetv1
+            | Self::Mobilenetv2
+            | Self::Unet => 1e-6,
+        }
+    }
+
     /// Whether it has heads of attention.
     pub fn has_attention(self) -> bool {
         self.uses(ModelSetting::Attention)

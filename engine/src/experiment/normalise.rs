@@ -19,7 +19,7 @@ use crate::{
 };
 
 words! {
-    /// What the mean and the deviation are by which pixels are scaled, channel by channel.
+    /// The mean and the deviation that scale the pixels of each channel.
     pub enum Normalise {
         /// The mean and deviation that the weights of `weights.path` were trained with; without weights those of the data set.
         Auto = "auto",

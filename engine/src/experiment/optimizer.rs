@@ -208,7 +208,8 @@ settings! {
         pub momentum: f64 = 0.9, NOTHING.limits(decay("0.9")).when(|e| e.optimizer.kind.has(Hyperparameter::Momentum));
         /// Decay of the first moment (adam, the forms of adamw, muon, apollo-mini); share of the momentum in a step (lion).
         pub beta1: f64 = 0.9, NOTHING.limits(decay("0.9")).when(|e| e.optimizer.kind.has(Hyperparameter::Beta1));
-        /// Decay of the second moment (adam, the forms of adamw, muon, apollo-mini), of the momentum (lion, whose paper has 0.99).
+        /// Decay of the second moment (adam, the forms of adamw, muon, apollo-mini), of the momentum (lion, whose paper has
+        /// 0.99).
         pub beta2: f64 = 0.999, NOTHING.limits(decay("0.999")).when(|e| e.optimizer.kind.has(Hyperparameter::Beta2));
         /// Added to the denominator (rmsprop, adam, the forms of adamw, muon, apollo-mini).
         pub epsilon: f64 = 1e-8, NOTHING.when(|e| e.optimizer.kind.has(Hyperparameter::Epsilon)).limits(Limits::Positive {

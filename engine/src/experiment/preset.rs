@@ -305,7 +305,7 @@ pub fn set_all<'a>(
             continue;
         }
         if let Some(before) = length.filter(|before| *before != key) {
-            let message = format!("and {before} both give the length of the run");
+            let message = format!("it and {before} both give the length of the run");
             return Err((assignment, Problem::new(key, message, "give one of the two")));
         }
         length = Some(key);

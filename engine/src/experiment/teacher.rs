@@ -10,6 +10,7 @@ use std::{
 };
 
 use crate::{
+    bytes::counted,
     error::{Error, Problem, Result},
     experiment::{
         Checkpointing, DatasetInfo, Distil, Experiment, Frozen, LabelKind, Lora, Prune, PruneKind, Quantise, Recompute,
@@ -119,7 +120,8 @@ impl Teacher {
             return Some(Problem::new(KEY, message, mend));
         }
         if let Some(classes) = self.classes.filter(|classes| *classes != info.classes) {
-            let message = format!("the teacher answers with {classes} classes, and the data have {}", info.classes);
+            let classes = counted(classes as u64, "class");
+            let message = format!("the teacher answers with {classes}, and the data have {}", info.classes);
             return Some(Problem::new(KEY, message, "choose a teacher that learned the same classes"));
         }
         let beside = self.beside(student);

@@ -60,8 +60,8 @@ struct Known {
 }
 
 impl Machine {
-    /// A machine of which nothing is measured: nominal rates, a process of no size, memory without limit, no GPU. Reads
-    /// nothing but what the processor is, so it is the same on every call.
+    /// A machine before any measurement: nominal rates, a process of 0 bytes, memory without limit, no GPU. It reads only
+    /// what the processor is, so it is the same on every call.
     pub fn nominal() -> Self {
         let (processor, rates) = (Processor::detect(), Rates::NOMINAL);
         let known = Known {

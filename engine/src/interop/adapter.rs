@@ -1,7 +1,7 @@
 //! Low-rank adapters: merged into the weights that they belong to, or as PEFT has them, in a file of their own.
 //!
-//! Always holds: what one adapter adds to the rows of a layer here is what the layers' adapters there add, because they share
-//! the first matrix, and each has its rows of the second.
+//! Always holds: the adapter of a layer that is several layers elsewhere (queries, keys and values) becomes one adapter for each
+//! of them. They share the first matrix and have their rows of the second, so they add the same to every row.
 
 use std::{ops::Range, path::Path};
 

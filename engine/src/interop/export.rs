@@ -22,7 +22,7 @@ use super::{
     written::{self, Elements, Entry},
 };
 use crate::{
-    bytes::Bytes,
+    bytes::{Bytes, counted},
     error::{Error, Problem, Result},
     experiment::{
         DatasetInfo, Experiment, Normalise, PROCESSOR, PruneKind, QuantiseKind,
@@ -94,9 +94,9 @@ pub fn export(
     let mut exported = Exported { notes: notes(folder, experiment, info, merge), ..Exported::default() };
     if !run.factored.is_empty() {
         let message = format!(
-            "{} factored layers were multiplied out, because the layout has whole layers only: the file is as large as that of \
-             a model that was never factored (--format safetensors keeps the factors)",
-            run.factored.len()
+            "multiplied out {}, because the layout has whole layers only: the file is as large as that of a model that was \
+             never factored (--format safetensors keeps the factors)",
+            counted(run.factored.len() as u64, "factored layer")
         );
         exported.notes.push(message);
     }

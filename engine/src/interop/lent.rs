@@ -201,8 +201,8 @@ impl InplaceOp1 for Exchange {
 /// tensor for stays as it is. What lies on the session's GPU is copied there.
 ///
 /// # Errors
-/// [`Error::Experiment`](crate::Error::Experiment) for a name that the model has no place for, and for other extents: nothing is taken in then. Candle's
-/// errors where a tensor cannot be read, and the failures of the device.
+/// [`Error::Experiment`](crate::Error::Experiment) for a name that the model has no place for, and for other extents: nothing
+/// is taken in then. Candle's errors where a tensor cannot be read, and the failures of the device.
 pub fn take_in<B: Lends>(session: &mut Session<B>, tensors: &CandleTensors) -> Result<()> {
     let weights = session.weights()?;
     for (name, tensor) in tensors {

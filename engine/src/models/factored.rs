@@ -3,7 +3,11 @@
 use std::fmt;
 
 use super::Model;
-use crate::{backend::Backend, bytes::Bytes, tensor::DType};
+use crate::{
+    backend::Backend,
+    bytes::{Bytes, are, counted},
+    tensor::DType,
+};
 
 /// The size of a model whose layers are factored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -19,8 +23,8 @@ pub struct FactoredSize {
 impl fmt::Display for FactoredSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { layers, bytes, whole_bytes } = self;
-        let layers = if *layers == 1 { "1 layer is".to_owned() } else { format!("{layers} layers are") };
-        write!(f, "{layers} factored: the model takes {bytes}, and {whole_bytes} with every layer whole")
+        let (layers, are) = (counted(*layers, "layer"), are(*layers));
+        write!(f, "{layers} {are} factored: the model takes {bytes}, and {whole_bytes} with every layer whole")
     }
 }
 

@@ -125,7 +125,7 @@ impl Resolved {
         Self::checked(experiment, problems, data, teacher, known, machine)
     }
 
-    /// Resolves the same experiment over data of which only `info` is known: nothing is looked for.
+    /// Resolves the same experiment with `info` as all that is known of its data. No file is looked for.
     ///
     /// # Errors
     /// Fails where [`new`](Self::new) does.

@@ -1,7 +1,7 @@
 //! Micro-batches on their way to the device.
 //!
-//! Owns [`OnDevice`]. Always holds: on a GPU the next micro-batch of a run is copied while the device works on the present one, and
-//! there is never a third.
+//! Owns [`OnDevice`]. Always holds: on a GPU the next micro-batch of a run is copied while the device works on the present one,
+//! and there is never a third.
 
 use super::{MicroBatch, Session};
 use crate::{

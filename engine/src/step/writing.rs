@@ -38,8 +38,8 @@ impl<B: Backend> Session<B> {
 }
 
 impl<B: Backend> Writing<'_, B> {
-    /// Shows the logits of the token after `tokens`, of which there is at least one: the tokens of the call before, and what
-    /// follows them.
+    /// Shows the logits of the token after `tokens`, which are the tokens of the call before and what follows them. At least
+    /// one token is needed.
     ///
     /// # Errors
     /// [`crate::Error::Budget`] when an allocation would cross the budget, the failures of the device, and the errors of

@@ -5,6 +5,7 @@ use std::{fs, io, path::Path};
 use rusqlite::{ErrorCode, ffi::SQLITE_IOERR_SHMSIZE};
 
 use crate::{
+    bytes::counted,
     error::Error,
     store::{
         FILES, RunKey,
@@ -180,7 +181,7 @@ pub(super) fn reason(error: &rusqlite::Error) -> String {
 
 /// The words for an empty file, with this many folders of runs' files next to it.
 fn empty(folders: usize) -> String {
-    let lie = if folders == 1 { "1 folder lies".to_owned() } else { format!("{folders} folders lie") };
+    let lie = format!("{} {}", counted(folders as u64, "folder"), if folders == 1 { "lies" } else { "lie" });
     let then = match folders {
         0 => "there is nothing to do, because the next run is kept in this file".to_owned(),
         _ => format!(
@@ -202,7 +203,7 @@ fn files_of(store: &Path) -> usize {
 
 /// The words for a store in which some runs cannot be read; `path` is the path of its database.
 pub(super) fn partly_read(path: &Path, lost: usize, read: usize) -> String {
-    let runs = if lost == 1 { "1 run".to_owned() } else { format!("{lost} runs") };
+    let runs = counted(lost as u64, "run");
     let others = if read == 1 { "The other one is shown".to_owned() } else { format!("The other {read} are shown") };
     let shown = path.display();
     format!(

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use rusqlite::params;
 
 use crate::{
-    bytes::Bytes,
+    bytes::{Bytes, counted},
     error::Error,
     plan::Plan,
     store::{
@@ -138,7 +138,8 @@ impl Writer {
             Some(error) if self.pulse.is_none() => Some(format!("the run was not kept: {error}")),
             Some(error) => Some(format!("the end of the run was not kept: {error}")),
             None if lost > 0 => {
-                Some(format!("{lost} steps of the run were not kept, because the store could not be written"))
+                let steps = counted(lost, "step");
+                Some(format!("the store could not be written, so the run is kept without {steps}"))
             }
             None => None,
         }

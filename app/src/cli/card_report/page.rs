@@ -176,7 +176,7 @@ fn failed(rows: &[Value]) -> String {
     let count = rows.iter().filter(|row| row["ok"].is_boolean()).count();
     let failed = rows.iter().filter(|row| row["ok"] == false);
     let failed: Vec<_> = failed.map(|row| [words(&row["name"]), words(&row["fault"])]).collect();
-    let head = format!("{count} checks, {} failed.\n\n", failed.len());
+    let head = format!("{}, {} failed.\n\n", format::counted(count as u64, "check"), failed.len());
     if failed.is_empty() { head } else { head + &table(["check", "fault"], failed) }
 }
 

@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::{part::Part, summary::Summary};
-use crate::cli::provenance::Provenance;
+use crate::{cli::provenance::Provenance, format};
 
 /// The version of the file's form.
 const FORM: u32 = 1;
@@ -106,8 +106,7 @@ impl PartReport {
 
     /// A few words: how many rows, and how it ended where that was not well.
     pub(super) fn in_short(&self) -> String {
-        let rows = self.rows.len();
-        let rows = format!("{rows} {}", if rows == 1 { "row" } else { "rows" });
+        let rows = format::counted(self.rows.len() as u64, "row");
         if self.ended == Ended::Well { rows } else { format!("{rows}, ended {}", self.ended) }
     }
 }

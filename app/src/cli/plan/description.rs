@@ -20,9 +20,10 @@ const SEARCH_TIME: Duration = Duration::from_secs(10);
 
 fn parameters(plan: &Plan) -> String {
     match plan.trained == plan.parameters {
-        true => format!("{} parameters", format::count(plan.parameters)),
+        true => format::counted(plan.parameters, "parameter"),
         false => {
-            format!("{} parameters, {} of them trained", format::count(plan.parameters), format::count(plan.trained))
+            let parameters = format::counted(plan.parameters, "parameter");
+            format!("{parameters}, {} of them trained", format::count(plan.trained))
         }
     }
 }
@@ -51,14 +52,14 @@ pub(super) fn describe(plan: &Plan) -> anyhow::Result<String> {
     text.push_str(&answer(plan));
     text.push_str(&card(plan));
     text.push_str(&format!(
-        "Live {}, reserved {}, process {}{}. {}, {} steps of about {}, {} in all.\n\
+        "Live {}, reserved {}, process {}{}. {}, {} of about {}, {} in all.\n\
          {}",
         peak.live,
         peak.reserved,
         peak.process,
         if plan.target.is_gpu() { "" } else { " (an estimate)" },
         parameters(plan),
-        plan.total_steps,
+        format::counted(plan.total_steps, "step"),
         format::secs(plan.step_secs),
         format::secs(plan.step_secs * plan.total_steps as f64),
         host(plan)
@@ -153,8 +154,8 @@ fn teacher(plan: &Plan) -> String {
     match plan.timeline(Pass::Teach) {
         asked if asked.points.is_empty() => String::new(),
         asked => format!(
-            "The teacher is asked about {} samples before the first step, in about {}: {} at the most. Then it goes.\n",
-            plan.resolved.info().train,
+            "The teacher is asked about {} before the first step, in about {}: {} at the most. Then it goes.\n",
+            format::counted(plan.resolved.info().train as u64, "sample"),
             format::secs(plan.teach_secs),
             asked.peak()
         ),

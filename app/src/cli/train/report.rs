@@ -17,7 +17,7 @@ use serde_json::json;
 use super::Manner;
 use crate::{
     cli::{events, keeping::Told, out, table::Table, tried},
-    samples,
+    format, samples,
 };
 
 /// Progress on a terminal is written this often at most.
@@ -93,10 +93,10 @@ impl Report {
         match event {
             Event::Started { plan, .. } => {
                 out::line(format!(
-                    "{}: {} parameters, {} steps, {} predicted at the peak, a budget of {}",
+                    "{}: {}, {}, {} predicted at the peak, a budget of {}",
                     plan.experiment.title,
-                    plan.parameters,
-                    plan.total_steps,
+                    format::counted(plan.parameters, "parameter"),
+                    format::counted(plan.total_steps, "step"),
                     plan.load(),
                     plan.budget
                 ))?;
@@ -242,5 +242,6 @@ pub(super) fn result(summary: &Summary, predicted: &Peak, is_gpu: bool) -> Strin
         bytes => format!(", {bytes} read"),
     };
     let made = pruned + &compressed + &factored;
-    format!("{steps} steps in {secs:.1} s, {data_secs:.1} s of it for data{read}{skipped}; {reached}{made}\n\n{table}")
+    let steps = format::counted(steps, "step");
+    format!("{steps} in {secs:.1} s, {data_secs:.1} s of it for data{read}{skipped}; {reached}{made}\n\n{table}")
 }

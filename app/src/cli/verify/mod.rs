@@ -20,12 +20,15 @@ use plimsoll_engine::{
 };
 use serde::Serialize;
 
-use crate::cli::{
-    interrupt::{Interrupt, Stopped},
-    out,
-    provenance::Provenance,
-    run, seed,
-    table::Table,
+use crate::{
+    cli::{
+        interrupt::{Interrupt, Stopped},
+        out,
+        provenance::Provenance,
+        run, seed,
+        table::Table,
+    },
+    format,
 };
 use verdict::Rule;
 
@@ -344,8 +347,10 @@ impl Verify {
             return Some(format!("it takes {} and this machine has {free} free", plan.peak.process));
         }
         let secs = plan.step_secs * plan.total_steps as f64;
-        (self.steps.is_none() && secs > LONGEST_SECS)
-            .then(|| format!("{} steps would take this machine about {:.0} minutes", plan.total_steps, secs / 60.0))
+        (self.steps.is_none() && secs > LONGEST_SECS).then(|| {
+            let steps = format::counted(plan.total_steps, "step");
+            format!("{steps} would take this machine about {:.0} minutes", secs / 60.0)
+        })
     }
 }
 

@@ -86,9 +86,10 @@ fn lengths(plan: &Plan) -> [String; 3] {
     let about = if plan.target.is_gpu() { "at least" } else { "about" };
     let saves = match Saves::of(plan).count {
         0 | 1 => String::new(),
-        count => format!(", plus {} checkpoints", format::count(count)),
+        count => format!(", plus {}", format::counted(count, "checkpoint")),
     };
-    let steps = format!("{} steps in {about} {}", format::count(plan.total_steps), format::secs(plan.steps_secs()));
+    let steps = format::counted(plan.total_steps, "step");
+    let steps = format!("{steps} in {about} {}", format::secs(plan.steps_secs()));
     let rate = if rate.is_finite() { format::count(rate.round() as u64) } else { "…".to_owned() };
     let pace = format!("{} a step, {rate} {unit}", format::secs(plan.step_secs));
     [format!("{steps}{saves}: {pace}"), format!("{steps}: {pace}"), pace]

@@ -96,6 +96,24 @@ fn accuracy(ui: &mut Ui, view: &View, runs: &[One<'_>]) {
     line_plot::plot(ui, "Compared accuracy", live::group(view), &axes, &curves, &[]);
 }
 
+/// The key of the budgets, each once; those in sight of the steps, in MiB. One that is far away would leave nothing to see of
+/// the steps, so only the key tells it.
+fn budgets_in_sight(ui: &mut Ui, compared: &Compared, highest: f64) -> Vec<f64> {
+    let mut budgets: Vec<f64> = compared.comparison.subjects.iter().map(|s| s.experiment.budget.as_mib()).collect();
+    budgets.sort_by(f64::total_cmp);
+    budgets.dedup();
+    let is_in_sight = |budget: &f64| *budget < 2.5 * highest;
+    ui.horizontal_wrapped(|ui| {
+        for budget in &budgets {
+            let place = if is_in_sight(budget) { "" } else { ", above the picture" };
+            let words = format!("budget {}{place}", format::size(Bytes::from_mib(*budget)));
+            chip::stroke(ui, theme::palette(ui).budget, true, RichText::new(words).small());
+        }
+    });
+    budgets.retain(is_in_sight);
+    budgets
+}
+
 /// The predicted memory of the step with the peak, of all on one axis, and each one's budget.
 pub(super) fn step(ui: &mut Ui, compared: &Compared) {
     let known = compared.steps.iter().flatten();
@@ -108,19 +126,7 @@ pub(super) fn step(ui: &mut Ui, compared: &Compared) {
     let peak =
         |i: usize| compared.comparison.subjects[i].plan.as_ref().map(|plan| plan.timeline(plan.peak_pass).peak());
     let highest = (0..compared.steps.len()).filter_map(peak).max().unwrap_or_default().as_mib();
-    let mut budgets: Vec<f64> = compared.comparison.subjects.iter().map(|s| s.experiment.budget.as_mib()).collect();
-    budgets.sort_by(f64::total_cmp);
-    budgets.dedup();
-    // A budget that is far away would leave nothing to see of the steps: it is told in words.
-    let is_in_sight = |budget: &f64| *budget < 2.5 * highest;
-    ui.horizontal_wrapped(|ui| {
-        for budget in &budgets {
-            let place = if is_in_sight(budget) { "" } else { ", above the picture" };
-            let words = format!("budget {}{place}", format::size(Bytes::from_mib(*budget)));
-            chip::stroke(ui, palette.budget, true, RichText::new(words).small());
-        }
-    });
-    budgets.retain(is_in_sight);
+    let budgets = budgets_in_sight(ui, compared, highest);
     let top = budgets.iter().copied().fold(highest, f64::max) * 1.06;
     let plot = axes::plot(ui, "compared steps", Round::Whole, Round::Binary)
         .height(ui.available_height().max(theme::LOWEST_PLOT))

@@ -100,7 +100,7 @@ pub(super) fn kept(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     kept_at(ui, form, context);
 }
 
-/// Draws where a teacher's answers are kept, where they are and the same is not drawn for samples.
+/// Draws where a teacher's answers are kept, if they are. Samples that are kept share the setting and draw it themselves.
 pub(super) fn answers_place(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     let Experiment { data, distil, .. } = form.experiment();
     let are_samples_kept = data.kind.can_keep() && data.placement == Placement::Streamed && !data.cache.is_none();

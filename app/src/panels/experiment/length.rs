@@ -9,8 +9,8 @@ use crate::format;
 /// edited.
 pub(super) fn steps(ui: &mut Ui, context: &PanelContext<'_>) {
     let plan = context.state.newest_plan().filter(|_| context.state.prediction.obstacle.is_none());
-    let [steps, an_epoch] = plan.map_or(["–".to_owned(), "–".to_owned()], |plan| {
-        [plan.total_steps, plan.steps_per_epoch].map(format::count)
+    let [steps, an_epoch] = plan.map_or(["– steps".to_owned(), "–".to_owned()], |plan| {
+        [format::counted(plan.total_steps, "step"), format::count(plan.steps_per_epoch)]
     });
-    fact(ui, &format!("{steps} steps, {an_epoch} an epoch"));
+    fact(ui, &format!("{steps}, {an_epoch} an epoch"));
 }

@@ -43,7 +43,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         let form = Form::new(context.state, context.send);
         let grown = description::shown(ui, context);
         failure(ui, context);
-        // Next to the heading, and after it for the keys.
+        // The card is drawn next to the heading; the Tab key reaches the heading first.
         let (line, is_open) = (ui.cursor(), Cell::new(false));
         group(ui, "Memory", |ui| {
             is_open.set(true);
@@ -147,8 +147,7 @@ fn heading(ui: &Ui, name: &str, set: &[String]) -> String {
     let room = ui.available_width() - ui.spacing().indent - 2.0 * ui.spacing().button_padding.x;
     let naming = |most: usize| match (set.len(), most) {
         (0, _) => name.to_owned(),
-        (1, 0) => format!("{name}: 1 setting"),
-        (count, 0) => format!("{name}: {count} settings"),
+        (count, 0) => format!("{name}: {}", format::counted(count as u64, "setting")),
         _ => format!("{name}: {}", listed(set, most)),
     };
     let fits = |title: &String| text::width(ui, title, &font) <= room;
@@ -176,8 +175,7 @@ fn failure(ui: &mut Ui, context: &PanelContext<'_>) {
 fn samples_an_update(ui: &mut Ui, form: &Form<'_>) {
     let batch = &form.experiment().batch;
     let samples = batch.micro.saturating_mul(batch.accumulation);
-    let unit = if samples == 1 { "sample" } else { "samples" };
-    fact(ui, &format!("{} {unit} an update", format::count(samples as u64)));
+    fact(ui, &format!("{} an update", format::counted(samples as u64, "sample")));
 }
 
 const WEIGHTS: Spec = Spec {

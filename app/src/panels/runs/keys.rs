@@ -3,7 +3,11 @@
 use eframe::egui::{Context, EventFilter, Id, InputState, Key, Modifiers, Rect, Role, Sense, Ui, WidgetInfo, pos2};
 
 use super::{PanelContext, ask, menu, numbered, pick, table::clicked};
-use crate::{command::RunsAction, theme};
+use crate::{
+    command::RunsAction,
+    runs::{Row, Runs},
+    theme,
+};
 
 /// Rows of a page.
 const PAGE: usize = 10;
@@ -37,14 +41,7 @@ pub(super) fn ask_for_focus(ctx: &Context) {
 pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, order: &[usize]) -> Option<usize> {
     let runs = &context.state.runs;
     let response = ui.interact(ui.available_rect_before_wrap(), id(), Sense::focusable_noninteractive());
-    let front = runs.front();
-    let at = front.and_then(|front| order.iter().position(|i| runs.rows()[*i].run.key == front.run.key));
-    let words = match (front, runs.picked().len()) {
-        (None, _) => format!("Kept runs: {}", order.len()),
-        (Some(front), 1) => format!("Kept runs: {}, {}", numbered(front, front.name()), front.differs),
-        (Some(front), picked) => format!("Kept runs: {picked} picked, last {}", numbered(front, front.name())),
-    };
-    response.widget_info(|| WidgetInfo::labeled(Role::ListBox, true, &words));
+    response.widget_info(|| WidgetInfo::labeled(Role::ListBox, true, spoken(runs, order)));
     if ui.data_mut(|data| data.remove_temp::<bool>(id())).is_some() {
         response.request_focus();
     }
@@ -57,6 +54,33 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, order: &[usize]) -> Op
     }
     let filter = EventFilter { vertical_arrows: true, ..EventFilter::default() };
     ui.memory_mut(|memory| memory.set_focus_lock_filter(id(), filter));
+    let to = moves(ui, context, order);
+    if to.is_none() {
+        if ui.input_mut(|input| input.consume_key(Modifiers::COMMAND, Key::A)) {
+            pick(context, order.iter().map(|i| runs.rows()[*i].run.key.clone()).collect());
+        }
+        if let Some(front) = runs.front() {
+            menu_of(ui, context, front, response.rect);
+            deeds(ui, context, front);
+        }
+    }
+    to
+}
+
+/// What a screen reader says of the table.
+fn spoken(runs: &Runs, order: &[usize]) -> String {
+    match (runs.front(), runs.picked().len()) {
+        (None, _) => format!("Kept runs: {}", order.len()),
+        (Some(front), 1) => format!("Kept runs: {}, {}", numbered(front, front.name()), front.differs),
+        (Some(front), picked) => format!("Kept runs: {picked} picked, last {}", numbered(front, front.name())),
+    }
+}
+
+/// The keys that go to another row, which is picked; with Shift all up to it. Answers that row.
+fn moves(ui: &Ui, context: &PanelContext<'_>, order: &[usize]) -> Option<usize> {
+    let runs = &context.state.runs;
+    let front = runs.front();
+    let at = front.and_then(|front| order.iter().position(|i| runs.rows()[*i].run.key == front.run.key));
     let last = order.len().saturating_sub(1);
     let place = at.unwrap_or_default();
     for (key, to) in [
@@ -74,34 +98,37 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, order: &[usize]) -> Op
             }
         }
     }
-    if ui.input_mut(|input| input.consume_key(Modifiers::COMMAND, Key::A)) {
-        pick(context, order.iter().map(|i| runs.rows()[*i].run.key.clone()).collect());
-    }
-    if let Some(front) = front {
-        // Of a row that is not drawn, the place of the table.
-        let drawn = ui.data_mut(|data| {
-            let drawn: Option<Rect> = data.get_temp(row());
-            data.remove::<Rect>(row());
-            drawn
-        });
-        let row = drawn.unwrap_or(response.rect);
-        let is_asked = |input: &mut InputState| {
-            input.consume_key(Modifiers::SHIFT, Key::F10) || input.consume_key(Modifiers::NONE, Key::Menu)
-        };
-        if ui.input_mut(is_asked) {
-            let at = pos2(response.rect.left() + theme::WIDE_GAP, (row.top() + theme::ROW_HEIGHT).min(row.bottom()));
-            let of = (front.run.key.clone(), runs.picked().to_vec());
-            menu::open_by_key(ui.ctx(), menu(), of, at, id());
-        }
-        if ui.input(|input| input.key_pressed(Key::Enter)) {
-            ask(context, RunsAction::Open(front.run.key.clone()));
-        }
-        if ui.input(|input| input.key_pressed(Key::Delete)) {
-            ask(context, RunsAction::Delete(runs.picked().to_vec()));
-        }
-        if ui.input(|input| input.key_pressed(Key::S) && input.modifiers.is_none()) {
-            ask(context, RunsAction::Star(runs.picked().to_vec(), !front.run.is_starred));
-        }
-    }
     None
+}
+
+/// The keys that open the menu of the run that was picked last: at its row, or in the table where its row is not drawn.
+fn menu_of(ui: &Ui, context: &PanelContext<'_>, front: &Row, table: Rect) {
+    let drawn = ui.data_mut(|data| {
+        let drawn: Option<Rect> = data.get_temp(row());
+        data.remove::<Rect>(row());
+        drawn
+    });
+    let row = drawn.unwrap_or(table);
+    let is_asked = |input: &mut InputState| {
+        input.consume_key(Modifiers::SHIFT, Key::F10) || input.consume_key(Modifiers::NONE, Key::Menu)
+    };
+    if ui.input_mut(is_asked) {
+        let at = pos2(table.left() + theme::WIDE_GAP, (row.top() + theme::ROW_HEIGHT).min(row.bottom()));
+        let of = (front.run.key.clone(), context.state.runs.picked().to_vec());
+        menu::open_by_key(ui.ctx(), menu(), of, at, id());
+    }
+}
+
+/// The keys that open, delete and star.
+fn deeds(ui: &Ui, context: &PanelContext<'_>, front: &Row) {
+    let picked = || context.state.runs.picked().to_vec();
+    if ui.input(|input| input.key_pressed(Key::Enter)) {
+        ask(context, RunsAction::Open(front.run.key.clone()));
+    }
+    if ui.input(|input| input.key_pressed(Key::Delete)) {
+        ask(context, RunsAction::Delete(picked()));
+    }
+    if ui.input(|input| input.key_pressed(Key::S) && input.modifiers.is_none()) {
+        ask(context, RunsAction::Star(picked(), !front.run.is_starred));
+    }
 }

@@ -1,14 +1,14 @@
 //! The table: as many columns as the pane has room for, and only the rows in sight.
 
 use eframe::egui::{
-    Align, Id, Label, Layout, Modifiers, RichText, Role, Sense, TextStyle, Tooltip, Ui, UiBuilder, WidgetInfo,
+    Align, Id, Label, Layout, Modifiers, Response, RichText, Role, Sense, TextStyle, Tooltip, Ui, UiBuilder, WidgetInfo,
 };
-use egui_extras::{Column, TableBuilder};
+use egui_extras::{Column, TableBuilder, TableRow};
 use plimsoll_engine::store::{RunKey, RunState};
 
 use super::{
     PanelContext, about, ask,
-    columns::{BETWEEN, Widths, columns},
+    columns::{BETWEEN, Named, Widths, columns},
     front, keys, menu, numbered, pick,
 };
 use crate::{
@@ -64,48 +64,13 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
         }
     });
     let context = &*context;
-    let has_differs = columns.iter().any(|((column, ..), _)| *column == RunColumn::Differs);
     table.body(|body| {
         body.rows(theme::ROW_HEIGHT, order.len(), |mut row| {
             let index = row.index();
             let shown = &runs.rows()[order[index]];
-            let is_picked = runs.picked().contains(&shown.run.key);
-            row.set_selected(is_picked);
-            // Where nothing differs, the name has the room of what would.
-            let flows = has_differs && shown.differs.is_empty();
-            let mut from = 0.0;
-            for ((column, ..), _) in &columns {
-                let (_, cell) = row.col(|ui| {
-                    if is_picked {
-                        // Every colour of text stands out from the pane, and not from what is selected.
-                        ui.visuals_mut().override_text_color = Some(theme::palette(ui).strong());
-                    }
-                    match column {
-                        RunColumn::Name if flows => from = numbered_alone(ui, shown, is_picked),
-                        RunColumn::Differs if flows => flowing(ui, shown, from),
-                        _ => cell(ui, context, shown, *column, (is_picked, has_differs)),
-                    }
-                });
-                if *column == RunColumn::Name {
-                    // For a screen reader the row is the cell with its name.
-                    cell.widget_info(|| WidgetInfo::selected(Role::Button, true, is_picked, spoken(shown)));
-                }
-            }
+            cells(&mut row, context, shown, &columns);
             let response = row.response();
-            if response.double_clicked() {
-                ask(context, RunsAction::Open(shown.run.key.clone()));
-            } else if response.clicked() {
-                let modifiers = response.ctx.input(|input| input.modifiers);
-                clicked(context, order, index, modifiers);
-                keys::ask_for_focus(&response.ctx);
-            }
-            if response.container_secondary_clicked() {
-                let key = &shown.run.key;
-                let picked = if is_picked { runs.picked().to_vec() } else { vec![key.clone()] };
-                pick(context, picked.iter().filter(|one| *one != key).chain([key]).cloned().collect());
-                keys::ask_for_focus(&response.ctx);
-                menu::open(&response.ctx, keys::menu(), (key.clone(), picked));
-            }
+            clicks(&response, context, order, index);
             if runs.front().is_some_and(|front| front.run.key == shown.run.key) {
                 keys::front_is_at(&response.ctx, response.rect);
             }
@@ -119,6 +84,52 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
         // Another program deleted it.
         None => ui.close(),
     });
+}
+
+/// The cells of a run's row.
+fn cells(row: &mut TableRow<'_, '_>, context: &PanelContext<'_>, shown: &Row, columns: &[(Named, f32)]) {
+    let is_picked = context.state.runs.picked().contains(&shown.run.key);
+    row.set_selected(is_picked);
+    let has_differs = columns.iter().any(|((column, ..), _)| *column == RunColumn::Differs);
+    // Where nothing differs, the name has the room of what would.
+    let flows = has_differs && shown.differs.is_empty();
+    let mut from = 0.0;
+    for ((column, ..), _) in columns {
+        let (_, cell) = row.col(|ui| {
+            if is_picked {
+                // Every colour of text stands out from the pane, and not from what is selected.
+                ui.visuals_mut().override_text_color = Some(theme::palette(ui).strong());
+            }
+            match column {
+                RunColumn::Name if flows => from = numbered_alone(ui, shown, is_picked),
+                RunColumn::Differs if flows => flowing(ui, shown, from),
+                _ => cell(ui, context, shown, *column, (is_picked, has_differs)),
+            }
+        });
+        if *column == RunColumn::Name {
+            // For a screen reader the row is the cell with its name.
+            cell.widget_info(|| WidgetInfo::selected(Role::Button, true, is_picked, spoken(shown)));
+        }
+    }
+}
+
+/// What a click on a row does: one picks it, two open the run, the right button opens the menu.
+fn clicks(response: &Response, context: &PanelContext<'_>, order: &[usize], index: usize) {
+    let runs = &context.state.runs;
+    let key = &runs.rows()[order[index]].run.key;
+    if response.double_clicked() {
+        ask(context, RunsAction::Open(key.clone()));
+    } else if response.clicked() {
+        let modifiers = response.ctx.input(|input| input.modifiers);
+        clicked(context, order, index, modifiers);
+        keys::ask_for_focus(&response.ctx);
+    }
+    if response.container_secondary_clicked() {
+        let picked = if runs.picked().contains(key) { runs.picked().to_vec() } else { vec![key.clone()] };
+        pick(context, picked.iter().filter(|one| *one != key).chain([key]).cloned().collect());
+        keys::ask_for_focus(&response.ctx);
+        menu::open(&response.ctx, keys::menu(), (key.clone(), picked));
+    }
 }
 
 /// The row of the run that was picked last, where it is another than before, or the table has another height: it may be out of

@@ -51,16 +51,7 @@ pub(super) fn draw(
         transform.position_from_point(&at) - vec2(0.0, 2.0)
     });
     let tip = tip.filter(|tip| frame.expand(ARROW.y).contains(*tip));
-    let of_peak = tip.map(|tip| {
-        let room = places::room_beside(frame, tip);
-        let whole = at_peak(plan, pass, frame);
-        // A second line would hide a part of a low picture: there the op goes, then the layer.
-        let shorter = [whole.as_str(), before(&whole, 2), before(&whole, 1)];
-        let font = FontId::proportional(theme::SMALL_TEXT);
-        let in_one = shorter.into_iter().find(|words| text::width(ui, words, &font) <= room);
-        let shown = if frame.height() < LOW { in_one.unwrap_or(shorter[2]) } else { shorter[0] };
-        words(ui, shown, room, palette.strong())
-    });
+    let of_peak = tip.map(|tip| peak_words(ui, &at_peak(plan, pass, frame), frame, places::room_beside(frame, tip)));
     let of_budget = budget.map(|_| words(ui, &budget_words(plan), frame.width() - theme::GAP * 2.0, palette.budget));
     let names = phase_names(ui, timeline, transform, palette);
     let wanted = Words {
@@ -73,17 +64,11 @@ pub(super) fn draw(
         hills: hills(timeline, outline.map(|plan| plan.timeline(pass)), transform),
     };
     let found = wanted.places();
-    let painter = ui.painter_at(frame);
-    for ((_, galley), place) in names.into_iter().zip(&found.phases) {
-        let Some(place) = place else { continue };
-        if highest_below(timeline, transform, *place) < place.bottom() {
-            ground(ui, &frame, *place);
-        }
-        painter.galley(place.min, galley, palette.weak());
-    }
+    let names = names.into_iter().map(|(_, galley)| galley);
+    draw_names(ui, timeline, transform, names.zip(found.phases.iter().copied()));
     if let Some(tip) = tip {
         let arrow = vec![tip, tip - ARROW, tip + vec2(ARROW.x, -ARROW.y)];
-        painter.add(egui::Shape::convex_polygon(arrow, palette.strong(), Stroke::NONE));
+        ui.painter_at(frame).add(egui::Shape::convex_polygon(arrow, palette.strong(), Stroke::NONE));
     }
     for (place, galley, color) in [(found.peak, of_peak, palette.strong()), (found.budget, of_budget, palette.budget)] {
         // Where there is no room at the budget, the line alone tells it: the bar above has the figure.
@@ -103,6 +88,33 @@ pub(super) fn draw(
         ground(ui, &frame, place);
     }
     found.signs
+}
+
+/// The words at the peak, in a low picture on one line: a second one would hide a part of it.
+fn peak_words(ui: &Ui, whole: &str, frame: Rect, room: f32) -> Arc<Galley> {
+    // Where all of them have no room, the op goes, then the layer.
+    let shorter = [whole, before(whole, 2), before(whole, 1)];
+    let font = FontId::proportional(theme::SMALL_TEXT);
+    let in_one = shorter.into_iter().find(|words| text::width(ui, words, &font) <= room);
+    let shown = if frame.height() < LOW { in_one.unwrap_or(shorter[2]) } else { shorter[0] };
+    words(ui, shown, room, theme::palette(ui).strong())
+}
+
+/// Draws the name of each phase that has a place.
+fn draw_names(
+    ui: &Ui,
+    timeline: &Timeline,
+    transform: &PlotTransform,
+    names: impl Iterator<Item = (Arc<Galley>, Option<Rect>)>,
+) {
+    let frame = *transform.frame();
+    for (galley, place) in names {
+        let Some(place) = place else { continue };
+        if highest_below(timeline, transform, place) < place.bottom() {
+            ground(ui, &frame, place);
+        }
+        ui.painter_at(frame).galley(place.min, galley, theme::palette(ui).weak());
+    }
 }
 
 /// How high the filled shape and the outline reach on screen, in a few columns.

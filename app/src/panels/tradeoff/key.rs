@@ -27,8 +27,8 @@ pub(super) fn left_out(ui: &mut Ui, runs: &Runs) {
 }
 
 fn of_kept(left_out: usize) -> String {
-    let left_out = format::count(left_out as u64);
-    format!("The {left_out} oldest kept runs have no point; pick one among the kept runs to see its own.")
+    let left_out = format::counted(left_out as u64, "run");
+    format!("Without the oldest kept runs ({left_out}); pick one of them among the kept runs to see its point.")
 }
 
 fn words(picked: usize, left_out: usize) -> String {

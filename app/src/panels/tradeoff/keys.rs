@@ -34,7 +34,7 @@ pub(super) fn ui(
     let session = &context.state.session;
     let place = |dot: &Dot<'_>| transform.position_from_point(&PlotPoint::new(dot.at[0], dot.at[1]));
     let present = dots.iter().find(|dot| Some(dot.run.key) == shown);
-    let about = format!("Memory against accuracy: {} runs", dots.len());
+    let about = format!("Memory against accuracy: {}", format::counted(dots.len() as u64, "run"));
     let about = match present.filter(|_| plot.has_focus()) {
         Some(dot) => format!("{about}, at {}", name(session, dot.run)),
         None => about,

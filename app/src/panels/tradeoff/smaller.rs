@@ -1,5 +1,5 @@
-//! What became of a run's model in the end: as integers, without its zeros or channels, or factored. Its point is joined to that of
-//! its run.
+//! What became of a run's model in the end: as integers, without its zeros or channels, or factored. Its point is joined to
+//! that of its run.
 //!
 //! Always holds: a run's point says what its training took at the most, and the joined one what the weights alone take, so it
 //! is not part of a frontier.

@@ -100,7 +100,7 @@ impl Grid {
             let left = pos2(corner.x - theme::GAP, corner.y + middle);
             self.write(ui, left, Align2::RIGHT_CENTER, name, palette.strong());
             let short = match shortened(ui, name, &self.font, self.side) {
-                // What all begin with tells none from another.
+                // A beginning that all names share distinguishes none of them.
                 short if short != *name && same > 0 => {
                     shortened(ui, &format!("…{}", &name[same..]), &self.font, self.side)
                 }

@@ -22,7 +22,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, evaluation: &Evalu
     let page = context.view.try_out.page.min(pages - 1);
     context.view.try_out.page = ui
         .horizontal(|ui| {
-            let more = format!(", {} samples", format::count(evaluation.samples as u64));
+            let more = format!(", {}", format::counted(evaluation.samples as u64, "sample"));
             let turned = samples::turned(ui, page, pages, &more);
             super::took(ui, &evaluation.took);
             turned

@@ -14,6 +14,7 @@ use super::{
     optimizer::quantised::{SIGNED, ZERO, signed},
     parallel,
     simd::simd,
+    sixteen,
 };
 use crate::{
     backend::ops::{Code, Coded, CodedProduct, SCALE_BLOCK},
@@ -40,14 +41,7 @@ pub(crate) const NF4: [f32; 16] = [
     1.0,
 ];
 /// The middle between each value and the next.
-const MIDDLES: [f32; 15] = {
-    let (mut middles, mut i) = ([0.0; 15], 0);
-    while i < 15 {
-        middles[i] = ((NF4[i] as f64 + NF4[i + 1] as f64) / 2.0) as f32;
-        i += 1;
-    }
-    middles
-};
+const MIDDLES: [f32; 15] = sixteen::middles(&NF4);
 /// The values of 4-bit integers. There is no -8.
 const INT4: [f32; 16] = {
     let (mut values, mut i) = ([0.0; 16], 0);
@@ -245,11 +239,7 @@ fn rounded<T: Float>(x: f32) -> T {
 /// The number of the nearest value. For NaN it is the number of any value.
 #[inline(always)]
 fn nearest(share: f32) -> u8 {
-    let mut at = if share > MIDDLES[7] { 8 } else { 0 };
-    at += if share > MIDDLES[at + 3] { 4 } else { 0 };
-    at += if share > MIDDLES[at + 1] { 2 } else { 0 };
-    at += usize::from(share > MIDDLES[at]);
-    at as u8
+    sixteen::nearest(&MIDDLES, share)
 }
 
 /// The number of the nearest 4-bit integer. For NaN it is the number of zero.

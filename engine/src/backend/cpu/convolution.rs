@@ -65,7 +65,7 @@ pub(in crate::backend) fn is_pointwise(w: &Window) -> bool {
     w.size == 1 && w.stride == 1 && w.padding == 0
 }
 
-/// Tiling of a product of patches of so many channels and weights, and whether the weights are laid out once.
+/// The tiling of a product of patches, of `channels` channels, and weights; and whether the weights are laid out once.
 fn patches_plan(
     [m, n, k]: [usize; 3],
     channels: usize,
@@ -208,8 +208,8 @@ fn is_by_place(plan: &GemmTiling, batch: usize) -> bool {
     plan.product.a == Layout::Runs && batch >= 8
 }
 
-/// Pixels of images, `[pixels, channels]`, in the order of the windows: so many images, lines and pixels across, as far apart as
-/// the strides, from an offset on.
+/// Pixels of images as a matrix `[pixels, channels]` in the order of the windows. The counts are those of images, lines and
+/// pixels across, which lie `strides` apart from `offset` on.
 fn pixels<T>(
     elements: &mut [T],
     [images, down, across]: [usize; 3],

@@ -2,7 +2,8 @@
 //!
 //! The crate packs operands into buffers that it allocates for each call, as large as the call. A call is one tile, so the
 //! buffers are small. Narrow operands are converted a block at a time, and sums are rounded once, on store. Where the processor
-//! has registers of 64 bytes, tiles of f32 are multiplied here, and those of bf16, unconverted, where it multiplies pairs of them.
+//! has registers of 64 bytes, tiles of f32 are multiplied here, and those of bf16, unconverted, where it multiplies pairs of
+//! them.
 
 mod operand;
 mod row;
@@ -41,7 +42,7 @@ use crate::{
 /// How products of a type are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::backend) enum Arithmetic {
-    /// In the type itself, which has so many bytes.
+    /// In the type itself, whose bytes these are.
     Own(usize),
     /// In f32, to which operands are converted a block at a time.
     Converted,
@@ -72,8 +73,8 @@ impl Arithmetic {
         }
     }
 
-    /// The arithmetic of a product of so many columns and terms: word by word only where most of a panel's columns count
-    /// and a word's sums have terms enough to be worth storing.
+    /// The arithmetic of a product with this number of columns and terms. It goes word by word only where most of a panel's
+    /// columns count, and where sums have enough terms to be worth the layout.
     pub(super) fn of_product(self, columns: usize, terms: usize) -> Self {
         let is_worth = terms >= WORD_COLUMNS && columns.next_multiple_of(WORD_COLUMNS) * 8 <= columns * 9;
         if self == Self::Singles && !is_worth { Self::Own(4) } else { self }

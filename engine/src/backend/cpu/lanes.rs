@@ -70,6 +70,20 @@ pub(super) fn largest<T: Float>(row: &[T]) -> T::Acc {
     rest.iter().map(|x| x.up()).chain(lanes).fold(lanes[0], |max, x| if max >= x { max } else { x })
 }
 
+/// The largest magnitude of a block of whole lanes, without NaN; the scale of its codes.
+#[inline(always)]
+pub(super) fn largest_magnitude<const N: usize>(of: &[f32; N]) -> f32 {
+    const { assert!(N.is_multiple_of(LANES), "whole lanes") };
+    let mut lanes = [0.0f32; LANES];
+    for chunk in of.as_chunks::<LANES>().0 {
+        for (lane, x) in lanes.iter_mut().zip(chunk) {
+            let x = x.abs();
+            *lane = if x > *lane { x } else { *lane };
+        }
+    }
+    lanes.into_iter().fold(0.0, f32::max)
+}
+
 #[inline(always)]
 fn together<A: Accumulator>(lanes: &[A; LANES]) -> A {
     lanes.iter().fold(A::ZERO, |sum, lane| sum + *lane)

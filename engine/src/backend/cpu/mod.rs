@@ -5,8 +5,9 @@
 //! [`Error::Kernel`].
 //!
 //! Owns the number of threads it runs on, and the [`Arena`] that the tensors of a run lie in. Elements live in candle's
-//! [`CpuStorage`]; a kernel borrows them as slices. A new buffer holds arbitrary values. The caller that allocates it launches a kernel that writes all of it
-//! before another kernel reads it. [`Cpu::read`](Backend::read) of an unwritten tensor is a bug of the caller.
+//! [`CpuStorage`]; a kernel borrows them as slices. A new buffer holds arbitrary values: the caller that allocates it launches
+//! a kernel that writes all of it before another kernel reads it. [`Cpu::read`](Backend::read) of an unwritten tensor is a bug
+//! of the caller.
 
 mod activation;
 pub(in crate::backend) mod attention;
@@ -37,6 +38,7 @@ mod prune;
 mod rotary;
 mod scratch;
 mod simd;
+mod sixteen;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 

@@ -1,8 +1,8 @@
 //! The update rules, in one pass over a parameter: read the gradient, update the state and the weight, write the copy.
 //!
-//! A gradient may be narrower than the weight, or wider than one that has corrections. The weight's narrower copy, where there is one, is written in the same
-//! pass, so that it never lags behind. The factored rule reads the gradient three times, because it needs sums over rows
-//! and columns before it can step; see its file.
+//! A gradient may be narrower than the weight, or wider than one that has corrections. The weight's narrower copy, where there
+//! is one, is written in the same pass, so that it never lags behind. The factored rule reads the gradient three times, because
+//! it needs sums over rows and columns before it can step; see its file.
 
 mod adafactor;
 mod apollo;
@@ -27,6 +27,12 @@ use crate::{
     },
     error::Result,
 };
+
+/// The divisor of shares of a block's `scale`: any number for a block of zeros.
+#[inline(always)]
+fn unit(scale: f32) -> f32 {
+    if scale > 0.0 { scale } else { 1.0 }
+}
 
 /// Runs a kernel of this family.
 pub(super) fn launch(kernel: &Optimizer, o: &Operands<'_>) -> Result<()> {

@@ -133,7 +133,7 @@ impl Drop for DriverPool {
     }
 }
 
-/// Bytes as the driver counts them; more than there can be are as many as there can be.
+/// Bytes as the driver counts them, cut at the largest number that it takes.
 fn size(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }

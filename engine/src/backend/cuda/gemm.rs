@@ -162,7 +162,8 @@ pub(super) fn product_in(
     let compute = match from {
         DType::F64 => Compute::CUBLAS_COMPUTE_64F,
         DType::F32 if o.backend().options().tf32 => Compute::CUBLAS_COMPUTE_32F_FAST_TF32,
-        _ => Compute::CUBLAS_COMPUTE_32F,
+        DType::F32 | DType::Bf16 | DType::F16 => Compute::CUBLAS_COMPUTE_32F,
+        DType::U32 | DType::U8 => return o.unsupported(),
     };
     let beta = f64::from(u8::from(p.accumulate));
     let (wide, narrow) = ([1.0, beta], [1.0f32, beta as f32]);

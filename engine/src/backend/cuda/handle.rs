@@ -69,7 +69,7 @@ mod tests {
     #[derive(Clone, Copy)]
     struct Number(u32);
 
-    // SAFETY: a number is no memory.
+    // SAFETY: a number stands for no memory that could be used after it was given back.
     unsafe impl Handle for Number {
         type Asked<'a> = u32;
         type Error = &'static str;

@@ -1,9 +1,9 @@
 //! Copies between host and device.
 //!
-//! Data for the device are written to page-locked memory and copied on a stream of their own, while kernels run; the
-//! stream of kernels waits before the first use. Data for the host go to such memory too, and the host reads them when they
-//! are there. Large tensors pass part by part. Always holds: a piece of page-locked memory is written again only when the copy out of it is done. The pieces
-//! are host memory, outside the budget.
+//! Data for the device are written to page-locked memory and copied on a stream of their own, while kernels run; the stream of
+//! kernels waits before the first use. Data for the host go to such memory too, and the host reads them when they are there.
+//! Large tensors pass part by part. Always holds: a piece of page-locked memory is written again only when the copy out of it
+//! is done. The pieces are host memory, outside the budget.
 
 use std::{cell::RefCell, rc::Rc};
 

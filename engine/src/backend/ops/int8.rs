@@ -48,8 +48,8 @@ pub enum Int8 {
     },
     /// in: `x`, `range`; out: what its codes stand for; `x` where the range has seen nothing. NaN stays NaN.
     Fake,
-    /// in: `x`, `range`; out: `dx`, updated: zero where the code of `x` is an end of the range because there is none beyond it, in a range that has
-    /// seen something.
+    /// in: `x`, `range`; out: `dx`, updated: zero where the code of `x` is an end of the range because there is none beyond it,
+    /// in a range that has seen something.
     FakeGrad,
 }
 

@@ -1,8 +1,8 @@
 //! The number of parts of a sum on a card, each summed by a block of threads. The scratch follows from it.
 //!
 //! Always holds: the number follows from the extents alone, never from the card or from addresses. So does the order of a sum
-//! within a part, with one exception: where an address does not let threads take runs of elements, they lie over them
-//! otherwise. Parts are many enough to fill a card and few enough that their sums stay small compared to the operands.
+//! within a part, with one exception: threads that cannot take runs of elements, because of an address, take them in another
+//! order. Parts are many enough to fill a card and few enough that their sums stay small compared to the operands.
 
 use crate::backend::ops::{Rows, Window};
 

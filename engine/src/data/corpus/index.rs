@@ -18,7 +18,7 @@ use super::{
     lines::Lines,
 };
 use crate::{
-    bytes::Bytes,
+    bytes::{Bytes, counted},
     data::file::unreadable,
     error::{Error, Result},
 };
@@ -100,7 +100,9 @@ impl Index {
         }
         if index.starts.is_empty() {
             let message = match &index.left_out {
-                Some(LeftOut { count, first }) => format!("all of its {count} lines are broken; the first: {first}"),
+                Some(LeftOut { count, first }) => {
+                    format!("it has nothing but {}; the first: {first}", counted(*count as u64, "broken line"))
+                }
                 None => "it is empty; choose a file with something to learn in it".to_owned(),
             };
             return Err(Error::file(chosen, message));

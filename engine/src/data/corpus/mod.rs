@@ -31,7 +31,7 @@ use self::{
     survey::Survey,
 };
 use crate::{
-    bytes::Bytes,
+    bytes::{Bytes, counted},
     data::{
         DatasetInfo, Inspection, divide,
         sequences::{self, within},
@@ -177,9 +177,11 @@ impl Found {
             for (rows, part) in [(train, "train"), (test, "test")] {
                 if rows == 0 {
                     let message = format!(
-                        "{count} samples of {tokens:.0} tokens are too few to {part} on in sequences of {} with {} held \
-                         out; lower data.length, or choose more text",
-                        data.length, data.test_fraction
+                        "{} of {tokens:.0} tokens: too few to {part} on in sequences of {} with {} held out; lower \
+                         data.length, or choose more text",
+                        counted(count as u64, "sample"),
+                        data.length,
+                        data.test_fraction
                     );
                     return Err(Error::file(path, message));
                 }

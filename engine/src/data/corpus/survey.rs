@@ -13,7 +13,11 @@ use super::{
     samples::Samples,
     words::Words,
 };
-use crate::{backend::IGNORE_INDEX, bytes::Bytes, error::Result};
+use crate::{
+    backend::IGNORE_INDEX,
+    bytes::{Bytes, are, counted},
+    error::Result,
+};
 
 /// About how many bytes are cut into tokens.
 const LOOK: u64 = 512 << 10;
@@ -61,8 +65,9 @@ impl TextFacts {
     /// A note that lines were left out, if some were.
     pub fn left_out(&self) -> Option<String> {
         let first = self.first_left_out.as_ref()?;
-        let lines = if self.left_out_count == 1 { "line is" } else { "lines are" };
-        Some(format!("{} broken {lines} left out; the first: {first}", self.left_out_count))
+        let count = self.left_out_count as u64;
+        let (lines, are) = (counted(count, "broken line"), are(count));
+        Some(format!("{lines} {are} left out; the first: {first}"))
     }
 }
 

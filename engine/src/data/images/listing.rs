@@ -15,6 +15,7 @@ use std::{
 };
 
 use crate::{
+    bytes::{are, counted},
     data::file::unreadable,
     error::{Error, Result},
     memory::probe::uncounted,
@@ -189,8 +190,10 @@ impl Listing {
             |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         match (&self.parts[..], self.train) {
             ([train, test], Some(count)) => Some(format!(
-                "{count} images of {} are trained on, and {} of {} tested; data.test_fraction is not used",
+                "{} of {} {} trained on, and {} of {} tested; data.test_fraction is not used",
+                counted(count as u64, "image"),
                 name(train),
+                are(count as u64),
                 self.files.len() - count,
                 name(test)
             )),

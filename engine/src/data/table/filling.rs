@@ -15,7 +15,7 @@ use super::{
     records::Rows,
 };
 use crate::{
-    bytes::Bytes,
+    bytes::{Bytes, counted},
     error::{Error, MemoryRefused, Result},
 };
 
@@ -66,7 +66,7 @@ impl<'a> Filling<'a> {
         Self { path, dialect, skips, plan, cells: Vec::new(), rows: 0, left_out: None }
     }
 
-    /// Makes room for about as many rows as the `bytes` of the file have, `at` of which were read.
+    /// Makes room for about as many rows as the file has, by its `bytes` and the rows in the `at` bytes that were read.
     pub(super) fn expect(&mut self, at: u64, bytes: u64) -> Result<()> {
         let rows = (self.rows as f64 * bytes as f64 / at.max(1) as f64 * 1.02) as usize;
         let more = rows.saturating_sub(self.rows).saturating_mul(self.plan.columns.len());
@@ -125,8 +125,9 @@ impl<'a> Filling<'a> {
     fn fields(&mut self, record: &ByteRecord, line: u64) -> Result<(), Wrong> {
         let Columns { names, columns, label_at, label, .. } = &mut self.plan;
         if record.len() != names.len() {
-            let (count, fields) = (record.len(), if record.len() == 1 { "field" } else { "fields" });
-            let message = format!("{count} {fields}, and the first line names {} columns; fix the row", names.len());
+            let [fields, columns] =
+                [(record.len(), "field"), (names.len(), "column")].map(|(n, one)| counted(n as u64, one));
+            let message = format!("{fields}, and the first line names {columns}; fix the row");
             return Err(Wrong { column: None, line: None, message });
         }
         let comma_free = self.dialect.separator != b',';
@@ -186,8 +187,9 @@ impl<'a> Filling<'a> {
             };
             if column.missing == self.rows {
                 let message = format!(
-                    "is empty in all {} rows; remove it, or write data.leave_out = \"{}\"",
-                    self.rows, column.name
+                    "is empty in all {}; remove it, or write data.leave_out = \"{}\"",
+                    counted(self.rows as u64, "row"),
+                    column.name
                 );
                 return Err(Error::file_at(self.path, format!("column `{}`", column.name), message));
             }
@@ -214,7 +216,9 @@ impl<'a> Filling<'a> {
     ) -> Result<Table> {
         if self.rows == 0 {
             let message = match &self.left_out {
-                Some((count, first)) => format!("all of its {count} rows are broken; the first: {first}"),
+                Some((count, first)) => {
+                    format!("it has nothing but {}; the first: {first}", counted(*count as u64, "broken row"))
+                }
                 None => "it has a line of names and no row below it; add rows".to_owned(),
             };
             return Err(Error::file(self.path, message));

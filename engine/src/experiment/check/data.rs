@@ -1,7 +1,10 @@
 //! What a choice of data rules out, for any files.
 
 use super::List;
-use crate::experiment::{Data, DataCache, DataKind, Experiment, ModelKind, Placement};
+use crate::{
+    bytes::counted,
+    experiment::{Data, DataCache, DataKind, Experiment, ModelKind, Placement},
+};
 
 impl List {
     /// A model that does not learn what the data teach.
@@ -135,7 +138,7 @@ impl List {
     /// A crop that could cut an image away. `side` is the shorter one.
     pub(super) fn crop(&mut self, data: &Data, side: usize) {
         if data.crop_padding > side / 2 {
-            let message = format!("{} pixels are more than half of an image of {side}", data.crop_padding);
+            let message = format!("{} is more than half of an image of {side}", data.crop_padding);
             self.add("data.crop_padding", message, format!("write {} or less, or 0 for none", side / 2));
         }
     }
@@ -157,9 +160,10 @@ impl List {
             let train = data.samples as f64 - test;
             if test < 1.0 || train < 1.0 {
                 let left = if test < 1.0 { "test" } else { "train" };
+                let samples = counted(data.samples as u64, "sample");
                 self.add(
                     "data.test_fraction",
-                    format!("{} of {} samples leaves none to {left} on", data.test_fraction, data.samples),
+                    format!("{} of {samples} leaves none to {left} on", data.test_fraction),
                     "move it towards 0.5, or raise data.samples",
                 );
             }

@@ -1,9 +1,12 @@
 //! What a choice of architecture rules out, by itself and with the data's images.
 
 use super::List;
-use crate::experiment::{
-    DataKind, DatasetInfo, Experiment, Input, Model, ModelKind, Stem, Task,
-    limits::{MAX_DEPTH, MAX_WIDTH},
+use crate::{
+    bytes::counted,
+    experiment::{
+        DataKind, DatasetInfo, Experiment, Input, Model, ModelKind, Stem, Task,
+        limits::{MAX_DEPTH, MAX_WIDTH},
+    },
 };
 
 /// Blocks with a pool each that an image of `side` allows: a pool halves it, and needs two pixels.
@@ -109,7 +112,11 @@ impl List {
         if model.depth > most {
             self.add(
                 "model.depth",
-                format!("each pool halves the image, and {height} x {width} allows {most} blocks, not {}", model.depth),
+                format!(
+                    "each pool halves the image, and {height} x {width} allows {}, not {}",
+                    counted(most as u64, "block"),
+                    model.depth
+                ),
                 match most {
                     0 => "choose larger images".to_owned(),
                     _ => format!("write {most} or less, or choose larger images"),

@@ -1,17 +1,21 @@
 //! What a choice of heads, patches and levels rules out, by itself and with the data.
 
 use super::List;
-use crate::experiment::{
-    Model, ModelKind, ModelSetting,
-    limits::{MAX_HEADS, MAX_WIDTH},
+use crate::{
+    bytes::counted,
+    experiment::{
+        Model, ModelKind, ModelSetting,
+        limits::{MAX_HEADS, MAX_WIDTH},
+    },
 };
 
-/// The divisors of `n` up to `most`, as a list in words; all but the first and the last few are left out.
+/// Asks for a divisor of `n` up to `most`: a list in words, of which all but the first and the last few are left out.
 fn divisors(n: usize, most: usize) -> String {
     let all: Vec<String> = (1..=n.min(most)).filter(|d| n.is_multiple_of(*d)).map(|d| d.to_string()).collect();
     match all.len() {
-        ..=8 => all.join(", "),
-        count => format!("{}, ..., {}", all[..5].join(", "), all[count - 2..].join(", ")),
+        1 => format!("write {}", all[0]),
+        ..=8 => format!("write one of {}", all.join(", ")),
+        count => format!("write one of {}, ..., {}", all[..5].join(", "), all[count - 2..].join(", ")),
     }
 }
 
@@ -41,14 +45,15 @@ impl List {
             self.add(
                 "model.heads",
                 format!("{heads} heads do not divide a width of {width}"),
-                format!("write one of {}, or another model.width", divisors(width, MAX_HEADS)),
+                format!("{}, or another model.width", divisors(width, MAX_HEADS)),
             );
         } else if model.kind == ModelKind::Llama && !model.head_width().is_multiple_of(2) {
             let numbers = model.head_width();
             self.add(
                 if is_given { "model.head_dim" } else { "model.heads" },
                 format!(
-                    "{heads} heads of a width of {width} have {numbers} numbers each, and rotary positions turn pairs"
+                    "{} of a width of {width}: {numbers} numbers a head, and rotary positions turn pairs",
+                    counted(heads as u64, "head")
                 ),
                 "write a number that leaves each head an even one",
             );
@@ -59,8 +64,8 @@ impl List {
         if kv_heads > 0 && kv_heads <= MAX_HEADS && !heads.is_multiple_of(kv_heads) {
             self.add(
                 "model.kv_heads",
-                format!("{kv_heads} heads of keys cannot be shared by {heads} heads"),
-                format!("write one of {}", divisors(heads, heads)),
+                format!("{kv_heads} heads of keys cannot be shared by {}", counted(heads as u64, "head")),
+                divisors(heads, heads),
             );
         }
     }
@@ -72,7 +77,7 @@ impl List {
             self.add(
                 "model.patch",
                 format!("patches of {} do not fill images of {height} x {width}", model.patch),
-                format!("write one of {}", divisors(both, both)),
+                divisors(both, both),
             );
         }
     }
@@ -93,7 +98,8 @@ impl List {
                 model.depth, model.width
             )
         } else {
-            format!("halves the image, and {height} x {width} cannot be halved {} times", model.depth)
+            let times = counted(model.depth as u64, "time");
+            format!("halves the image, and {height} x {width} cannot be halved {times}")
         };
         let half = MAX_WIDTH / 2;
         let mend = match (of_images, of_width) {
@@ -160,6 +166,8 @@ mod tests {
         }
         let answer = said(ModelKind::Llama, |e| e.model.kv_heads = 3);
         assert!(answer.starts_with("model.kv_heads: ") && answer.ends_with("write one of 1, 2, 4"), "{answer}");
+        let answer = said(ModelKind::Llama, |e| (e.model.heads, e.model.kv_heads) = (1, 2));
+        assert!(answer.ends_with("2 heads of keys cannot be shared by 1 head; write 1"), "{answer}");
         let answer = said(ModelKind::Llama, |e| (e.model.heads, e.model.kv_heads) = (64, 64));
         assert!(answer.starts_with("model.heads: ") && answer.contains("turn pairs"), "{answer}");
         for (kind, patch) in [(ModelKind::Vit, 5), (ModelKind::Mixer, 3), (ModelKind::Vit, 64)] {

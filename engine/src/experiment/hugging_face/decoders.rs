@@ -133,7 +133,7 @@ impl Config<'_> {
         let Some(given) = self.given(FIELD) else { return Ok(None) };
         let types: Vec<&str> = given.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         if types.len() != depth {
-            return Err(self.wrong(FIELD, format!("does not have a word for each of {depth} layers")));
+            return Err(self.wrong(FIELD, format!("does not have as many words as there are layers: {depth}")));
         }
         match types.iter().find(|word| !["full_attention", "sliding_attention"].contains(word)) {
             Some(other) => Err(self.wrong(FIELD, format!("{} has no place here; {OTHER}", plain(&(*other).into())))),

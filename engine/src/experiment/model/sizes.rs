@@ -1,6 +1,6 @@
 //! Sizes that follow from the chosen ones.
 
-use crate::experiment::{Model, ModelKind, ModelSetting};
+use crate::experiment::{Model, ModelSetting};
 
 impl Model {
     /// Residual blocks in each stage of a resnet.
@@ -14,19 +14,8 @@ impl Model {
 
     /// What the norms of rows add to the variance.
     pub fn epsilon(&self) -> f64 {
-        match self.kind {
-            kind if self.norm_epsilon > 0.0 && kind.uses(ModelSetting::NormEpsilon) => self.norm_epsilon,
-            ModelKind::Llama | ModelKind::Gpt2 => 1e-5,
-            ModelKind::Vit | ModelKind::Mixer => 1e-6,
-            // They have no norms of rows.
-            ModelKind::Mlp
-            | ModelKind::Cnn
-            | ModelKind::Sepcnn
-            | ModelKind::Resnet
-            | ModelKind::Mobilenetv1
-            | ModelKind::Mobilenetv2
-            | ModelKind::Unet => 1e-6,
-        }
+        let is_chosen = self.norm_epsilon > 0.0 && self.kind.uses(ModelSetting::NormEpsilon);
+        if is_chosen { self.norm_epsilon } else { self.kind.published_epsilon() }
     }
 
     /// What the norms of queries and keys add to the variance.

@@ -5,6 +5,7 @@ use super::{
     Fitted, Now,
 };
 use crate::{
+    bytes::{are, counted},
     error::{Error, Result},
     experiment::LowRank,
     interop::Mapped,
@@ -34,7 +35,8 @@ impl Fitted {
     /// The same weights for a model with some factored layers.
     pub(super) fn factored(self, factors: Factors) -> Self {
         let mut notes = self.notes;
-        notes.push(format!("{} layers are factored as they are loaded", factors.layers()));
+        let layers = factors.layers() as u64;
+        notes.push(format!("{} {} factored during loading", counted(layers, "layer"), are(layers)));
         Self { notes, factors: Some(factors), ..self }
     }
 

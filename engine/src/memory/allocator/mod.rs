@@ -21,8 +21,8 @@ use crate::{
 pub use places::{Places, Requests, Search};
 pub use pool::Place;
 
-/// What a process grows by in a run on the processor whose allocator comes to hold `reserved` bytes, with its tensors in a range or
-/// on the heap.
+/// What a process grows by in a run on the processor whose allocator comes to hold `reserved` bytes, with its tensors in a
+/// range or on the heap.
 pub fn process_grows(reserved: Bytes, is_in_range: bool) -> Bytes {
     // Other systems than Linux have no range.
     Bytes(if cfg!(target_os = "linux") && is_in_range { range::grows(reserved.0) } else { heap::grows(reserved.0) })

@@ -2,7 +2,7 @@
 //!
 //! Always holds: a run puts its tensors where the model has put them (`memory/arena.rs`), so the range is as long in a run as
 //! in the dry run before it. What is booked without a place, such as the scratch that kernels allocate, is the heap's. The
-//! model's own lists are part of the allocator, as the heap's are of the C library: they count as nobody's bookkeeping.
+//! model's own lists are part of the allocator, as the heap's are of the C library: they are not counted as bookkeeping.
 
 use crate::{
     bytes::Bytes,

@@ -2,7 +2,7 @@
 
 use std::ptr::NonNull;
 
-/// A part, of which there is none.
+/// A part of the range; no value of it exists.
 #[derive(Debug)]
 pub(super) enum Part {}
 

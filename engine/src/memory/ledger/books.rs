@@ -45,8 +45,8 @@ impl Ledger {
         }
     }
 
-    /// The recordings of a [`Ledger::logging`], with its blocks in a range, at `places` if there are some, or on the heap, and with
-    /// the bookkeeping counted; empty for another account.
+    /// The recordings of a [`Ledger::logging`], with its blocks in a range, at `places` if there are some, or on the heap, and
+    /// with the bookkeeping counted; empty for another account.
     pub fn replayed(&self, is_in_range: bool, places: Option<&Arc<Places>>) -> Vec<Recording> {
         match (&*self.0.record.borrow(), self.0.books.get()) {
             (Record::Log(log), Books::Gathering(books)) => {

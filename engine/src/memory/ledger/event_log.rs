@@ -182,8 +182,8 @@ impl EventLog {
         Places::of(&requests, &range::PROFILE, Search::Quick)
     }
 
-    /// The recordings that were taken, of a run whose bookkeeping was `books` and whose blocks an allocator placed, at `places` if these
-    /// were found; `layers` are the paths of all layers.
+    /// The recordings that were taken, of a run whose bookkeeping was `books` and whose blocks an allocator placed, at `places`
+    /// if these were found; `layers` are the paths of all layers.
     pub(super) fn replayed(
         &self,
         layers: &Arc<[String]>,

@@ -1,4 +1,4 @@
-//! An account's side of planned places: what a run says of where it stands, and what its pool makes of it.
+//! Planned places in an account: the run says which part of it begins, and the pool puts blocks where that part has them.
 
 use std::sync::Arc;
 

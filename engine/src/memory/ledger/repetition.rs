@@ -13,8 +13,8 @@ pub(super) enum Repetition {
     Run,
     /// Micro-batches that would repeat the ones before are left out.
     LeaveOut {
-        /// What the account was when each of the last two micro-batches began, the later one first. The batch after the one
-        /// in hand may lie in two places by turns, so that every other micro-batch is the same.
+        /// The account at the beginning of each of the last two micro-batches, the later one first. The next batch may lie in
+        /// two places by turns; then every second micro-batch is the same.
         before: [Option<Moment>; 2],
         /// How many were left out since that was last asked for.
         count: usize,

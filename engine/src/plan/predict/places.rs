@@ -20,8 +20,8 @@ use crate::{
 /// are: with 5,000 layers it took 1.4 s.
 const DEEPEST: usize = 200;
 
-/// Whether the tensors of a run on the processor lie in a range of addresses, at places that the dry run finds; otherwise they lie
-/// on the heap, as those of a model that loses channels, whose range would stay as long as it was before.
+/// Whether the tensors of a run on the processor lie in a range of addresses, at places that the dry run finds; otherwise they
+/// lie on the heap, as those of a model that loses channels, whose range would stay as long as it was before.
 pub(crate) fn are_in_range(experiment: &Experiment) -> bool {
     experiment.model.depth <= DEEPEST && experiment.prune.kind != PruneKind::Channels
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Resolved;
 use crate::{
-    bytes::Bytes,
+    bytes::{Bytes, counted},
     error::{Error, Problem},
     experiment::{DatasetInfo, Experiment, Teacher},
     hardware::Machine,
@@ -46,8 +46,8 @@ impl First {
         };
         let taught = first.info;
         if (taught.label, taught.classes) != (info.label, info.classes) {
-            let message =
-                format!("the teacher would learn {} classes, and the data have {}", taught.classes, info.classes);
+            let classes = counted(taught.classes as u64, "class");
+            let message = format!("the teacher would learn {classes}, and the data have {}", info.classes);
             return Err(Problem::new(KEY, message, OTHER));
         }
         let beside = teacher.beside(student);

@@ -26,8 +26,8 @@ impl Resolved {
             .collect()
     }
 
-    /// A warning if published weights of a language model meet another tokenizer than theirs: one of far fewer tokens, or none, so
-    /// that bytes are the tokens. Weights of a run of this program that learned by bytes are as they should be.
+    /// A warning if published weights of a language model meet another tokenizer than theirs: one of far fewer tokens, or none,
+    /// so that bytes are the tokens. Weights of a run of this program that learned by bytes are as they should be.
     pub fn caution(&self) -> Option<String> {
         let is_text = matches!(self.experiment.data.kind, DataKind::Text | DataKind::Jsonl);
         let weights =

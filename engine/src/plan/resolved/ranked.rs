@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::{
-    bytes::count,
+    bytes::{are, count, counted},
     error::{Error, Problem},
     experiment::{DatasetInfo, Experiment},
     interop::Spectra,
@@ -52,7 +52,8 @@ pub(super) fn in_words(experiment: &Experiment, factored: &[Factorable]) -> Opti
     let of = |weights: fn(&Factorable) -> usize| factored.iter().map(weights).sum::<usize>();
     let (whole, own) = (of(|layer| layer.whole.weights()), of(Factorable::weights));
     let range = if low == high { format!("rank {low}") } else { format!("ranks from {low} to {high}") };
-    let layers = if factored.len() == 1 { "1 layer is" } else { &format!("{} layers are", factored.len()) };
+    let layers = factored.len() as u64;
+    let layers = format!("{} {}", counted(layers, "layer"), are(layers));
     let share = own as f64 / whole.max(1) as f64 * 100.0;
     let [own, whole] = [own, whole].map(|weights| count(weights as u64));
     Some(format!("{layers} factored, of {range}: {own} weights in place of {whole} ({share:.0}%)"))

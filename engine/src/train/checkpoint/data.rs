@@ -2,6 +2,7 @@
 
 use super::{Checkpoint, Progress};
 use crate::{
+    bytes::counted,
     data::Dataset,
     error::{Error, Problem, Result},
     experiment::{
@@ -28,7 +29,8 @@ pub(in crate::train) fn about(experiment: &Experiment, dataset: &Dataset) -> Vec
 }
 
 impl Checkpoint {
-    /// What its model must know of the data that it learned from, as it keeps that; `None` in the checkpoints of earlier versions.
+    /// What its model must know of the data that it learned from, as it keeps that; `None` in the checkpoints of earlier
+    /// versions.
     pub fn info(&self) -> Option<DatasetInfo> {
         Known::of_facts(&self.header.facts).map(|known| known.info)
     }
@@ -75,7 +77,8 @@ impl Checkpoint {
             )
         };
         if found as u64 != *samples {
-            let what = format!("the checkpoint's run had {samples} training samples, and there are {found} now");
+            let samples = counted(*samples, "training sample");
+            let what = format!("the checkpoint's run had {samples}, and there are {found} now");
             return Err(changed(&what).into());
         }
         if self.is_of_other(dataset) {
@@ -133,7 +136,7 @@ impl Checkpoint {
             return Some(caution);
         }
         let what = if found as u64 != *samples && is_same_choice() {
-            format!("the run learned from {samples} training samples, and there are {found} now")
+            format!("the run learned from {}, and there are {found} now", counted(*samples, "training sample"))
         } else if self.is_of_other(dataset) {
             "what is at data.path is not what the run learned from".to_owned()
         } else {

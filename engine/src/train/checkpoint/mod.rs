@@ -26,7 +26,7 @@ pub(super) use self::{
 use self::{progress::HeaderTexts, write::checksum_text};
 use crate::{
     backend::{Backend, DType, DryRun, Executor, Rates, Shape},
-    bytes::Bytes,
+    bytes::{Bytes, counted},
     error::{Error, Problem, Result},
     experiment::{Data, Experiment, preset},
     header::{self, Element, Header, Place, Words, unreadable},
@@ -225,7 +225,7 @@ impl Checkpoint {
         };
         let decides = |change: &&String| DECIDES.iter().any(|key| change.starts_with(key)) && !is_fed(change);
         let mut differs: Vec<&str> = changes.iter().filter(decides).map(String::as_str).collect();
-        let batch = format!("{} samples in a step", experiment.batch.effective());
+        let batch = format!("{} in a step", counted(experiment.batch.effective() as u64, "sample"));
         if own.batch.effective() != experiment.batch.effective() {
             differs.push(&batch);
         }
@@ -282,7 +282,8 @@ impl Checkpoint {
         if step < total_steps || (step == total_steps && (lacks_end || tested < step)) {
             return Ok(());
         }
-        let message = format!("the run has {total_steps} steps, and the checkpoint was written after {step}");
+        let steps = counted(total_steps, "step");
+        let message = format!("the run has {steps}, and the checkpoint was written after {step}");
         Err(Problem::new("run.steps", message, format!("write more than {step} (--steps)")).into())
     }
 
@@ -344,11 +345,13 @@ impl Source for Reader<'_> {
     fn is_all(&self, tensors: usize, passes: usize) -> Result<()> {
         let Checkpoint { header, counters, .. } = self.checkpoint;
         if header.tensors.len() != tensors {
-            let message = format!("has {} tensors, and the experiment {tensors}", header.tensors.len());
+            let own = counted(header.tensors.len() as u64, "tensor");
+            let message = format!("has {own}, and the experiment {tensors}");
             return Err(self.checkpoint.of_another("header".to_owned(), message));
         }
         if counters.passes.len() != passes {
-            let message = format!("has {} layers of dropout, and the experiment {passes}", counters.passes.len());
+            let own = counted(counters.passes.len() as u64, "dropout layer");
+            let message = format!("has {own}, and the experiment {passes}");
             return Err(self.checkpoint.of_another("header, dropout_passes".to_owned(), message));
         }
         Ok(())

@@ -17,8 +17,8 @@ use crate::{
 const TOLD: usize = 100;
 
 impl RunLoop<'_, '_> {
-    /// Asks the teacher about every training sample, frees it, and feeds the run with its answers. Does nothing without a teacher,
-    /// or if it is asked in every step. Commands are obeyed between micro-batches.
+    /// Asks the teacher about every training sample, frees it, and feeds the run with its answers. Does nothing without a
+    /// teacher, or if it is asked in every step. Commands are obeyed between micro-batches.
     pub(super) fn ask<B: Backend>(&mut self, executor: &Executor<B>, inbox: &mut Inbox<'_>) -> Result<()> {
         let (spec, dataset, resolved) = (self.spec, &self.spec.dataset, &self.spec.plan.resolved);
         let Some((sizes, teacher)) = resolved.answers().zip(resolved.teacher()) else { return Ok(()) };

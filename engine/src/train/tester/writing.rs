@@ -9,6 +9,7 @@ use std::{cell::RefCell, ops::ControlFlow};
 use super::{Tester, Took, Tried, Trying, WeightsFrom, With, answers, rows::Rows, tried::Weights};
 use crate::{
     backend::Backend,
+    bytes::counted,
     data::Alphabet,
     error::{Error, Problem, Result},
     memory::probe::uncounted,
@@ -156,7 +157,8 @@ impl Tester {
         let (info, weights) = (*ready.resolved.info(), ready.weights.source(tried));
         // A tokenizer that its data did not ask for was not held against the model.
         if let Some(unknown) = tokens.iter().find(|token| **token as usize >= info.classes) {
-            let message = format!("has the token {unknown}, and the model's embedding has {} rows", info.classes);
+            let rows = counted(info.classes as u64, "row");
+            let message = format!("has the token {unknown}, and the model's embedding has {rows}");
             let mend = "choose in data.tokenizer the one that was published with the model";
             return Err(Problem::new("prompt", message, mend).into());
         }

@@ -323,13 +323,13 @@ pub(in crate::panels::experiment) fn source_row(setting: DataSetting, data: &Dat
 pub(in crate::panels) fn source_words(setting: DataSetting, data: &Data) -> Option<String> {
     match setting {
         DataSetting::Side => Some(format!("{0} x {0}", data.side)),
-        DataSetting::Classes => Some(format!("{} classes", data.classes)),
-        DataSetting::Samples => Some(format!("{} samples", format::count(data.samples as u64))),
+        DataSetting::Classes => Some(format::counted(data.classes as u64, "class")),
+        DataSetting::Samples => Some(format::counted(data.samples as u64, "sample")),
         DataSetting::Length => Some(format!("length {}", data.length)),
         DataSetting::Vocabulary if data.kind.is_on_disk() => {
-            data.chosen_vocabulary().map(|count| format!("{} tokens", format::count(count as u64)))
+            data.chosen_vocabulary().map(|count| format::counted(count as u64, "token"))
         }
-        DataSetting::Vocabulary => Some(format!("{} tokens", format::count(data.vocabulary as u64))),
+        DataSetting::Vocabulary => Some(format::counted(data.vocabulary as u64, "token")),
         DataSetting::Modulus => Some(format!("modulo {}", data.modulus)),
         DataSetting::Tokenizer => data.chosen_tokenizer().map(|path| format!("tokenizer {}", path.display())),
         DataSetting::Packing => data.packing.then(|| "packed".to_owned()),

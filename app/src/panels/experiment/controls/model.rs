@@ -6,7 +6,10 @@ use super::{
     ATTENTION, DROPOUT, HEAD_DIM, HEADS, HIDDEN, KV_HEADS, LEVEL_FILTERS, LEVELS, NORM_EPSILON, Numeric, PATCH,
     QK_NORM, QKV_BIAS, ROTARY_BASE, Row, SAME_BLOCKS, TIED, TOKEN_WIDTH, WINDOW, hint,
 };
-use crate::widgets::control::{Choice, Number, Place, Spec};
+use crate::{
+    format,
+    widgets::control::{Choice, Number, Place, Spec},
+};
 
 pub(in crate::panels::experiment) const MODEL: (Spec, Choice<ModelKind>) = (
     Spec {
@@ -199,10 +202,10 @@ pub(in crate::panels) fn model_words(setting: ModelSetting, model: &Model) -> Op
     match setting {
         ModelSetting::Width(_) => Some(format!("width {}", model.width)),
         ModelSetting::Depth(_) => Some(format!("depth {}", model.depth)),
-        ModelSetting::Layers => Some(format!("{} layers", model.layers)),
+        ModelSetting::Layers => Some(format::counted(model.layers as u64, "layer")),
         ModelSetting::Multiplier => Some(format!("multiplier {}", model.multiplier)),
         ModelSetting::Patch => Some(format!("patch {}", model.patch)),
-        ModelSetting::Heads => Some(format!("{} heads", model.heads)),
+        ModelSetting::Heads => Some(format::counted(model.heads as u64, "head")),
         ModelSetting::Activation => {
             (model.activation != ActivationKind::Relu).then(|| model.activation.key().to_owned())
         }

@@ -195,7 +195,7 @@ impl<E: Term> Operand<E> for PatchRuns<'_, E> {
         let mut places = [(0, 0, 0); WORD_ROWS];
         let places = &mut places[..pixels.len()];
         self.0.geometry.places(pixels.start, places);
-        // Neighbouring images, of which each sees what the first one does.
+        // Where all windows are at one place, the taps that lie inside the first image lie inside every image.
         let [first, last] = [places[0], places[places.len() - 1]];
         let is_one_place = self.0.geometry.by_place && (first.1, first.2) == (last.1, last.2);
         let inside = |(_, top, left): (usize, isize, isize), [down, right]: [usize; 2]| {
@@ -250,8 +250,8 @@ impl<E: Term> Operand<E> for PatchRuns<'_, E> {
     }
 }
 
-/// The layout of what has so many channels and is multiplied word by word: read where it lies, if they are whole chunks, so
-/// that a word never has terms of two taps.
+/// The layout of an operand with `channels` channels that is multiplied word by word. Whole chunks of channels are read where
+/// they lie, because then no word has terms of two taps.
 pub(super) fn runs_or_copies(channels: usize) -> Layout {
     if channels.is_multiple_of(CHUNK) { Layout::Runs } else { Layout::CopiedRows }
 }

@@ -34,7 +34,7 @@ use crate::backend::cpu::{
 /// The most runs of terms in one step of a tile: each has a whole chunk.
 const RUNS: usize = MOST_TERMS / CHUNK;
 
-/// A number of which a word has one or two.
+/// A type of numbers that fill a word alone or in pairs.
 pub(in crate::backend::cpu) trait Term: Float<Acc = f32> + Pod {
     /// Terms of a sum in a word.
     const IN_WORD: usize;

@@ -9,10 +9,11 @@
 //! thousandth, which 16 bits round away, and small gradients are below the smallest number of f16. And a second moment that is
 //! not zero is never coded as zero, because the update divides by its root.
 
-use super::{Adam, write_copy};
+use super::{Adam, unit, write_copy};
 use crate::backend::{
     cpu::{
         float::{Accumulator, Float},
+        lanes::largest_magnitude,
         parallel,
         simd::simd,
     },
@@ -101,26 +102,6 @@ fn root_code(share: f32) -> u8 {
     ((share * STEPS[1] + 0.5) as u8).max(u8::from(share > 0.0))
 }
 
-/// The scale of a group: its largest magnitude, without NaN.
-#[inline(always)]
-fn scale(of: &[f32; GROUP]) -> f32 {
-    const LANES: usize = 16;
-    let mut lanes = [0.0f32; LANES];
-    for chunk in of.as_chunks::<LANES>().0 {
-        for (lane, x) in lanes.iter_mut().zip(chunk) {
-            let x = x.abs();
-            *lane = if x > *lane { x } else { *lane };
-        }
-    }
-    lanes.into_iter().fold(0.0, f32::max)
-}
-
-/// The divisor of a share: any number for a group of zeros.
-#[inline(always)]
-fn unit(scale: f32) -> f32 {
-    if scale > 0.0 { scale } else { 1.0 }
-}
-
 /// Steps the weights of a group and codes its moments again.
 #[inline(always)]
 fn step<A: Accumulator, G: Float<Acc = A>>(
@@ -146,7 +127,7 @@ fn step<A: Accumulator, G: Float<Acc = A>>(
         *root = deviation.to_f64() as f32;
         *w = decay * *w - rate * m / (deviation + epsilon);
     }
-    (*first.1, *second.1) = (scale(&means), scale(&roots));
+    (*first.1, *second.1) = (largest_magnitude(&means), largest_magnitude(&roots));
     let units = [unit(*first.1), unit(*second.1)];
     for ((mean, root), (m, r)) in means.iter().zip(&roots).zip(first.0.iter_mut().zip(second.0)) {
         *m = compand(*mean / units[0]);
@@ -228,8 +209,8 @@ mod tests {
     #[test]
     fn a_scale_is_the_largest_magnitude_of_those_that_are_numbers() {
         let mut group = [0.0; GROUP];
-        assert_eq!((scale(&group), unit(scale(&group))), (0.0, 1.0));
+        assert_eq!((largest_magnitude(&group), unit(largest_magnitude(&group))), (0.0, 1.0));
         (group[3], group[9], group[10]) = (0.25, -0.75, f32::NAN);
-        assert_eq!((scale(&group), unit(scale(&group))), (0.75, 0.75));
+        assert_eq!((largest_magnitude(&group), unit(largest_magnitude(&group))), (0.75, 0.75));
     }
 }

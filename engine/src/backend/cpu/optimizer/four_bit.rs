@@ -7,21 +7,21 @@
 //! column. Those are known only when all of the matrix has been seen, so its second moments are made twice: once for the
 //! scales, once for the step.
 
-use super::{Adam, write_copy};
+use super::{Adam, unit, write_copy};
 use crate::backend::{
     cpu::{
         float::{Accumulator, Float},
+        lanes::largest_magnitude,
         parallel,
         scratch::Scratch,
         simd::simd,
+        sixteen,
     },
     ops::{Moments, Rows, Update, UpdateRule},
     scratch::on_cpu::row_parts,
 };
 
 const BLOCK: usize = UpdateRule::BLOCK_OF_4_BITS;
-/// Lanes of the search for the largest magnitude.
-const LANES: usize = 16;
 
 /// The values of first moments, as shares of the block's largest.
 const SIGNED: [f32; 16] = [
@@ -29,14 +29,7 @@ const SIGNED: [f32; 16] = [
     0.8875, 1.0,
 ];
 /// The middle between a value of [`SIGNED`] and the next.
-const MIDDLES: [f32; 15] = {
-    let (mut middles, mut i) = ([0.0; 15], 0);
-    while i < 15 {
-        middles[i] = ((SIGNED[i] as f64 + SIGNED[i + 1] as f64) / 2.0) as f32;
-        i += 1;
-    }
-    middles
-};
+const MIDDLES: [f32; 15] = sixteen::middles(&SIGNED);
 /// The values of second moments, as shares of their scale.
 const EVEN: [f32; 16] = {
     let (mut values, mut i) = ([0.0; 16], 0);
@@ -179,33 +172,10 @@ fn pass<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
     });
 }
 
-/// The largest magnitude, without NaN.
-#[inline(always)]
-fn largest(of: &[f32; BLOCK]) -> f32 {
-    let mut lanes = [0.0f32; LANES];
-    for chunk in of.as_chunks::<LANES>().0 {
-        for (lane, x) in lanes.iter_mut().zip(chunk) {
-            let x = x.abs();
-            *lane = if x > *lane { x } else { *lane };
-        }
-    }
-    lanes.into_iter().fold(0.0, f32::max)
-}
-
-/// The divisor of a share: any number for a block of zeros.
-#[inline(always)]
-fn unit(top: f32) -> f32 {
-    if top > 0.0 { top } else { 1.0 }
-}
-
 /// The code of a first moment.
 #[inline(always)]
 fn nearest(share: f32) -> u8 {
-    let mut at = if share > MIDDLES[7] { 8 } else { 0 };
-    at += if share > MIDDLES[at + 3] { 4 } else { 0 };
-    at += if share > MIDDLES[at + 1] { 2 } else { 0 };
-    at += usize::from(share > MIDDLES[at]);
-    at as u8
+    sixteen::nearest(&MIDDLES, share)
 }
 
 /// The code of a second moment; for NaN, the lowest code.
@@ -275,10 +245,10 @@ simd! {
             *square = v.to_f64() as f32;
             *w = W::down(decay * w.up() - rate * m / (v.sqrt() + epsilon));
         }
-        *first.1 = largest(&means);
+        *first.1 = largest_magnitude(&means);
         let top = unit(*first.1);
         encode(first.0, count, |i| nearest(means[i] / top));
-        let most = largest(&squares);
+        let most = largest_magnitude(&squares);
         match new {
             Some(new) => encode(second, count, |i| nearest_even(squares[i] / unit(new[i]))),
             None => encode(second, count, |i| nearest_even(squares[i] / unit(most))),

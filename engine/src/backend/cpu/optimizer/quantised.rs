@@ -9,6 +9,7 @@ use super::{Adam, write_copy};
 use crate::backend::{
     cpu::{
         float::{Accumulator, Float},
+        lanes::largest_magnitude,
         parallel,
         simd::simd,
     },
@@ -18,8 +19,6 @@ use crate::backend::{
 const BLOCK: usize = UpdateRule::BLOCK;
 /// Powers of ten that the code reaches down to.
 const DECADES: usize = 7;
-/// Lanes of the search for the largest magnitude.
-const LANES: usize = 16;
 
 /// Bits of an f32 that a bucket stands for: sign, exponent and the highest bits of the fraction.
 const BUCKET_SHIFT: u32 = 16;
@@ -120,19 +119,6 @@ pub(super) fn adamw<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
     });
 }
 
-/// The largest magnitude.
-#[inline(always)]
-fn largest(of: &[f32; BLOCK]) -> f32 {
-    let mut lanes = [0.0f32; LANES];
-    for chunk in of.as_chunks::<LANES>().0 {
-        for (lane, x) in lanes.iter_mut().zip(chunk) {
-            let x = x.abs();
-            *lane = if x > *lane { x } else { *lane };
-        }
-    }
-    lanes.into_iter().fold(0.0, f32::max)
-}
-
 simd! {
     /// Updates one block, of at most [`BLOCK`] elements.
     fn block [W: Float, G: Float<Acc = W::Acc>] (
@@ -155,7 +141,7 @@ simd! {
             *square = v.to_f64() as f32;
             *w = W::down(decay * w.up() - rate * m / (v.sqrt() + epsilon));
         }
-        let [top, root] = [largest(&means), largest(&squares)];
+        let [top, root] = [largest_magnitude(&means), largest_magnitude(&squares)];
         (*first.1, *second.1) = (top, root);
         // In a block of zeros, every share is zero.
         let [top, root] = [top, root].map(|x| if x > 0.0 { x } else { 1.0 });

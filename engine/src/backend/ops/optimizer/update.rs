@@ -336,8 +336,8 @@ fn four_bit_on_gpu(extents: &Rows) -> usize {
     if extents.rows == 1 { 0 } else { (extents.rows + extents.columns) * size_of::<f32>() }
 }
 
-/// Scratch of APOLLO-Mini's update on a GPU: a factor, the direction, the parts of a sum, and the parts of the sums over the shorter
-/// side.
+/// Scratch of APOLLO-Mini's update on a GPU: a factor, the direction, the parts of a sum, and the parts of the sums over the
+/// shorter side.
 fn apollo_on_gpu(extents: &Rows) -> usize {
     let Rows { rows, columns } = *extents;
     let sums = if rows > columns { rows } else { update_row_splits(extents) * columns };

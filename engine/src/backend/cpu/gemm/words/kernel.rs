@@ -15,7 +15,7 @@ use crate::backend::cpu::float::Float;
 /// Numbers in a register.
 const LANES: usize = 16;
 
-/// Writes rows of words, given as their bytes, as columns, whose rows are so many words apart.
+/// Writes rows of words, given as their bytes, as columns; their rows are `stride` words apart.
 pub(in crate::backend::cpu) fn transpose(rows: [&[u8]; LANES], to: &mut [u32], stride: usize) {
     // SAFETY: words are laid out only where the processor was found to have the instructions.
     unsafe { transpose_words(rows, to, stride) }

@@ -100,7 +100,8 @@ fn turn<E: Term>(lines: &[E], stride: usize, [columns, terms]: [usize; 2], to: &
 }
 
 simd! {
-    /// Writes the words of rows of terms, `stride` apart, to all panels of so many words, from a word on.
+    /// Writes the words of rows of terms, `stride` apart, to all panels. `place` is the first word in a panel, and the words that
+    /// a panel has.
     fn lay [E: Term] (rows: &[E], stride: usize, extents: [usize; 2], place: [usize; 2], to: &mut [u32]) {
         let ([terms, columns], [first, words]) = (extents, place);
         for (word, term) in (0..terms).step_by(E::IN_WORD).enumerate() {
@@ -124,7 +125,7 @@ simd! {
         }
     }
 
-    /// Writes the words of terms whose columns lie in chunks to all panels of so many words.
+    /// Writes the words of terms whose columns lie in chunks to all panels, which have `words` words each.
     fn lay_chunks [E: Term, O: Operand<E>] (
         b: &O, terms: Range<usize>, columns: Range<usize>, words: usize, to: &mut [u32],
     ) {

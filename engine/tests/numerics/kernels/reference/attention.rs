@@ -1,71 +1,15 @@
-//! The kernels of sequence models.
+//! Attention, and the rotary positions of its queries and keys.
 
-use plimsoll_engine::backend::ops::{
-    Activation, Attention, CachedAttention, CopyColumns, Elementwise, Embedding, Layout, Rotary,
-};
-use plimsoll_engine::{
-    backend::{AttentionShape, Kernel},
-    rng::Rng,
+use plimsoll_engine::backend::{
+    AttentionShape,
+    ops::{Attention, CachedAttention, Rotary},
 };
 
-use super::start;
-
-pub(super) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
+pub(super) fn run(kernel: &Attention, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
     match *kernel {
-        Kernel::Elementwise(Elementwise::Normal { std, key }) => {
-            let rng = Rng::from_key(key);
-            (0..).zip(&mut outs[0]).for_each(|(i, y)| *y = std * rng.normal(i));
-        }
-        Kernel::Layout(Layout::CopyColumns(CopyColumns {
-            rows,
-            columns,
-            from_stride,
-            from_offset,
-            to_stride,
-            to_offset,
-        })) => {
-            for (row, j) in (0..rows).flat_map(|row| (0..columns).map(move |j| (row, j))) {
-                outs[0][row * to_stride + to_offset + j] = ins[0][row * from_stride + from_offset + j];
-            }
-        }
-        Kernel::Layout(Layout::Transpose { rows, columns, .. }) => {
-            for (i, x) in ins[0].iter().enumerate() {
-                let (matrix, row, column) = (i / (rows * columns), i / columns % rows, i % columns);
-                outs[0][(matrix * columns + column) * rows + row] = *x;
-            }
-        }
-        Kernel::Embedding(Embedding::Forward) => {
-            let width = outs[0].len() / ins[0].len();
-            for (i, y) in outs[0].iter_mut().enumerate() {
-                *y = ins[1][ins[0][i / width] as usize * width + i % width];
-            }
-        }
-        Kernel::Embedding(Embedding::Grad { rows, accumulate }) => {
-            let width = ins[1].len() / rows;
-            start(&mut outs[0], accumulate);
-            for (i, dy) in ins[1].iter().enumerate() {
-                outs[0][ins[0][i / width] as usize * width + i % width] += dy;
-            }
-        }
-        Kernel::Rotary(rotary) => turn(&rotary, &mut outs[0]),
-        Kernel::Activation(Activation::SwiGlu { extents }) => {
-            for (i, y) in outs[0].iter_mut().enumerate() {
-                let (gate, value) = gated(&ins[0], extents.columns, i);
-                *y = gate / (1.0 + (-gate).exp()) * value;
-            }
-        }
-        Kernel::Activation(Activation::SwiGluGrad { extents }) => {
-            for (i, dy) in ins[1].iter().enumerate() {
-                let (gate, value) = gated(&ins[0], extents.columns, i);
-                let at = i / extents.columns * 2 * extents.columns + i % extents.columns;
-                let sigmoid = 1.0 / (1.0 + (-gate).exp());
-                outs[0][at] = dy * value * sigmoid * (1.0 + gate * (1.0 - sigmoid));
-                outs[0][at + extents.columns] = dy * gate * sigmoid;
-            }
-        }
-        Kernel::Attention(Attention::Efficient(s)) => attention(&s, &ins[0], outs, false),
-        Kernel::Attention(Attention::Plain(s)) => attention(&s, &ins[0], outs, true),
-        Kernel::Attention(Attention::EfficientGrad(s)) => {
+        Attention::Efficient(s) => attend(&s, &ins[0], outs, false),
+        Attention::Plain(s) => attend(&s, &ins[0], outs, true),
+        Attention::EfficientGrad(s) => {
             let probability = |head: &Head, i: usize, j: usize| {
                 (head.logit(&ins[0], i, j) - ins[2][(head.sequence * s.heads + head.head) * s.length + i]).exp()
             };
@@ -75,7 +19,7 @@ pub(super) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
             };
             gradient(&s, &ins[0], &ins[3], probability, mean, &mut outs[0]);
         }
-        Kernel::Attention(Attention::PlainGrad(s)) => {
+        Attention::PlainGrad(s) => {
             let probability = |head: &Head, i: usize, j: usize| {
                 ins[1][((head.sequence * s.heads + head.head) * s.length + i) * s.length + j]
             };
@@ -85,17 +29,11 @@ pub(super) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
             };
             gradient(&s, &ins[0], &ins[2], probability, mean, &mut outs[0]);
         }
-        Kernel::Attention(Attention::Cached(cached)) => attention_cached(&cached, ins, &mut outs[0]),
-        _ => unreachable!("a sequence model's kernel"),
+        Attention::Cached(shape) => cached(&shape, ins, &mut outs[0]),
     }
 }
 
-fn gated(gu: &[f64], columns: usize, i: usize) -> (f64, f64) {
-    let at = i / columns * 2 * columns + i % columns;
-    (gu[at], gu[at + columns])
-}
-
-fn turn(Rotary { shape: s, first, base, is_inverse }: &Rotary, qkv: &mut [f64]) {
+pub(super) fn turn(Rotary { shape: s, first, base, is_inverse }: &Rotary, qkv: &mut [f64]) {
     let half = s.head_dim / 2;
     for (row, qkv) in qkv.chunks_mut(s.packed()).enumerate() {
         for head in qkv[..(s.heads + s.kv_heads) * s.head_dim].chunks_mut(s.head_dim) {
@@ -145,7 +83,7 @@ impl Head<'_> {
     }
 }
 
-fn attention(s: &AttentionShape, qkv: &[f64], outs: &mut [Vec<f64>], keeps: bool) {
+fn attend(s: &AttentionShape, qkv: &[f64], outs: &mut [Vec<f64>], keeps: bool) {
     outs[0].fill(0.0);
     for head in Head::all(s) {
         for i in 0..s.length {
@@ -171,7 +109,7 @@ fn attention(s: &AttentionShape, qkv: &[f64], outs: &mut [Vec<f64>], keeps: bool
 }
 
 /// The last rows of attention over packed rows; the rows before them have no queries.
-fn attention_cached(cached: &CachedAttention, ins: &[Vec<f64>], y: &mut [f64]) {
+fn cached(cached: &CachedAttention, ins: &[Vec<f64>], y: &mut [f64]) {
     let (s, queries, row) = (cached.whole(), cached.shape.width(), cached.row());
     let mut qkv = vec![0.0; s.rows() * s.packed()];
     for (position, packed) in qkv.chunks_mut(s.packed()).enumerate() {
@@ -181,7 +119,7 @@ fn attention_cached(cached: &CachedAttention, ins: &[Vec<f64>], y: &mut [f64]) {
         }
     }
     let mut outs = [vec![0.0; s.rows() * s.width()], vec![0.0; s.heads * s.length]];
-    attention(&s, &qkv, &mut outs, false);
+    attend(&s, &qkv, &mut outs, false);
     y.copy_from_slice(&outs[0][cached.seen * s.width()..]);
 }
 
