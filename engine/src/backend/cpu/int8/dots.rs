@@ -97,14 +97,15 @@ pub(super) fn multiply(way: Way, block: &Block<'_>, filters: Range<usize>, room:
         #[cfg(target_arch = "x86_64")]
         Way::Vnni => vnni,
     };
-    #[cfg(target_arch = "x86_64")]
-    if way == Way::Vnni && panels::has_room(block, room) {
-        // SAFETY: as below.
-        return unsafe { panels::multiply(block, filters, room, sums, columns) };
-    }
-    for (pixel, sums) in (0..block.rows).step_by(PIXELS).zip(sums.chunks_exact_mut(PIXELS * columns)) {
-        // SAFETY: the way says that this processor has the instructions.
-        unsafe { of_pixels(block, pixel, &filters, sums) };
+    // SAFETY: the way says that this processor has the instructions.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        if way == Way::Vnni && panels::has_room(block, room) {
+            return panels::multiply(block, filters, room, sums, columns);
+        }
+        for (pixel, sums) in (0..block.rows).step_by(PIXELS).zip(sums.chunks_exact_mut(PIXELS * columns)) {
+            of_pixels(block, pixel, &filters, sums);
+        }
     }
 }
 
