@@ -227,28 +227,33 @@ simd! {
         let (columns, [weight, bias]) = (mean.len(), parameters);
         for start in (0..columns).step_by(BLOCK) {
             let count = BLOCK.min(columns - start);
-            let (mut center, mut scale, mut offset) = ([T::Acc::ZERO; BLOCK], [T::Acc::ZERO; BLOCK], [T::Acc::ZERO; BLOCK]);
+            let mut constants = [[T::Acc::ZERO; BLOCK]; 3];
             for j in 0..count {
-                center[j] = mean[start + j];
-                scale[j] = inverse[start + j] * weight[start + j].up();
-                offset[j] = bias[start + j].up();
+                constants[0][j] = mean[start + j];
+                constants[1][j] = inverse[start + j] * weight[start + j].up();
+                constants[2][j] = bias[start + j].up();
             }
-            let normal = |x: T, j: usize| T::down((x.up() - center[j]) * scale[j] + offset[j]);
+            let [center, scale, offset] = &constants;
+            let normal =
+                |x: T, center: &T::Acc, scale: &T::Acc, offset: &T::Acc| T::down((x.up() - *center) * *scale + *offset);
+            // Not by the index of a channel, whose check would leave the last of each block to be computed one by one.
             match x {
                 None => for y in y.chunks_exact_mut(columns) {
-                    for (j, y) in y[start..start + count].iter_mut().enumerate() {
-                        *y = normal(*y, j);
+                    let y = &mut y[start..start + count];
+                    for (((y, center), scale), offset) in y.iter_mut().zip(center).zip(scale).zip(offset) {
+                        *y = normal(*y, center, scale, offset);
                     }
                 }
                 Some(x) => for (x, y) in x.chunks_exact(columns).zip(y.chunks_exact_mut(columns)) {
                     let (x, y) = (&x[start..start + count], &mut y[start..start + count]);
+                    let each = x.iter().zip(y).zip(center).zip(scale).zip(offset);
                     if adds {
-                        for (j, (x, y)) in x.iter().zip(y).enumerate() {
-                            *y = T::down(y.up() + normal(*x, j).up());
+                        for ((((x, y), center), scale), offset) in each {
+                            *y = T::down(y.up() + normal(*x, center, scale, offset).up());
                         }
                     } else {
-                        for (j, (x, y)) in x.iter().zip(y).enumerate() {
-                            *y = normal(*x, j);
+                        for ((((x, y), center), scale), offset) in each {
+                            *y = normal(*x, center, scale, offset);
                         }
                     }
                 }
