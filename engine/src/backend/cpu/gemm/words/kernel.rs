@@ -97,7 +97,11 @@ macro_rules! kernel {
             };
             let mut found = [[_mm512_setzero_ps(); COLUMNS / LANES]; N];
             for run in runs {
-                let starts: [_; N] = std::array::from_fn(|i| run.starts[i].as_ptr());
+                // Not by `from_fn`, which would be a call here.
+                let mut starts = [std::ptr::null(); N];
+                for (to, start) in starts.iter_mut().zip(run.starts) {
+                    *to = start.as_ptr();
+                }
                 let words = run.terms / <$term>::IN_WORD;
                 for word in 0..words {
                     let b = of_word(run.before + word);
