@@ -105,7 +105,7 @@ fn theme_button(ui: &mut Ui, context: &PanelContext<'_>) {
 
 fn title(ui: &mut Ui, context: &PanelContext<'_>) -> Response {
     let document = &context.state.document;
-    let changed = if document.is_changed() { " •" } else { "" };
+    let changed = if document.is_unkept() { " •" } else { "" };
     let hover = match &document.path {
         Some(path) => path.display().to_string(),
         None if document.shipped.is_some() => {
