@@ -155,6 +155,11 @@ impl Document {
         self.experiment != self.saved
     }
 
+    /// Whether the settings in hand are those of no file and of no kept run.
+    pub(crate) fn is_unkept(&self) -> bool {
+        self.is_changed() && self.loaded.as_deref() != Some(&self.experiment)
+    }
+
     /// The card that an experiment opened after this one is offered.
     pub(crate) fn planned_for(&self) -> Option<String> {
         if self.experiment.is_on_cpu() { self.offered.clone() } else { Some(self.experiment.device.clone()) }
@@ -168,5 +173,22 @@ impl Document {
         } else {
             self.experiment.title.clone()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_a_kept_run_are_not_marked_as_those_of_no_file() {
+        let mut document = Document::new(Experiment::default(), None);
+        let mut run = Experiment::default();
+        run.batch.micro += 1;
+        document.loads(&run);
+        document.experiment = run;
+        assert!(document.is_changed() && !document.is_unkept());
+        document.experiment.batch.micro += 1;
+        assert!(document.is_unkept());
     }
 }

@@ -88,7 +88,7 @@ pub(crate) fn tick_count(value: f64) -> String {
     if value < 0.0 { String::new() } else { count(value.round() as u64) }
 }
 
-/// `870 µs`, `1.84 ms`, `12.4 s`, `3:07`, `1:02:09`, `4 days 10 h`.
+/// `870 µs`, `1.84 ms`, `12.4 s`, `3 min 7 s`, `1 h 2 min`, `4 days 10 h`: the units are said, and two of them are enough.
 pub(crate) fn secs(secs: f64) -> String {
     match secs {
         s if !s.is_finite() || s < 0.0 => "…".to_owned(),
@@ -98,10 +98,12 @@ pub(crate) fn secs(secs: f64) -> String {
         s => {
             let whole = s.round() as u64;
             match (whole / 3600, whole / 60 % 60, whole % 60) {
-                (0, m, s) => format!("{m}:{s:02}"),
+                (0, m, 0) => format!("{m} min"),
+                (0, m, s) => format!("{m} min {s} s"),
                 (24..48, ..) => format!("1 day {} h", whole / 3600 - 24),
                 (h @ 48.., ..) => format!("{} days {} h", h / 24, h % 24),
-                (h, m, s) => format!("{h}:{m:02}:{s:02}"),
+                (h, 0, _) => format!("{h} h"),
+                (h, m, _) => format!("{h} h {m} min"),
             }
         }
     }
@@ -302,8 +304,8 @@ mod tests {
         assert_eq!(count(7), "7");
         assert_eq!(count(1_234_567), "1\u{a0}234\u{a0}567");
         assert_eq!(
-            [secs(0.00087), secs(0.00184), secs(12.44), secs(187.0), secs(3729.4)],
-            ["870 µs", "1.84 ms", "12.4 s", "3:07", "1:02:09"]
+            [0.00087, 0.00184, 12.44, 187.0, 120.0, 3729.4, 7200.0, 160_020.0].map(secs),
+            ["870 µs", "1.84 ms", "12.4 s", "3 min 7 s", "2 min", "1 h 2 min", "2 h", "1 day 20 h"]
         );
         assert_eq!(secs(f64::NAN), "…");
         assert_eq!([three(0.0), three(0.002), three(2e-5), three(123.4)], ["0.00", "0.0020", "2.0e-5", "123"]);
@@ -319,7 +321,7 @@ mod tests {
         );
         assert_eq!([0.25, 8.0, -1.0].map(mib), ["256 KiB", "8 MiB", ""]);
         assert_eq!([0.5, 20.0, 0.0, 2e-4].map(plain), ["0.5", "20", "0", "2e-4"]);
-        assert_eq!([0.5, 90.0, -1.0].map(tick_secs), ["0.5 s", "1:30", ""]);
+        assert_eq!([0.5, 90.0, -1.0].map(tick_secs), ["0.5 s", "1 min 30 s", ""]);
     }
 
     #[test]

@@ -17,6 +17,9 @@ use crate::{
 const COLUMNS: usize = 96;
 /// Pictures that are remembered.
 const CACHE: usize = 128;
+/// Headings of what was searched for.
+const IN_TITLE: &str = "By title";
+const ELSEWHERE: &str = "By what they teach and hold";
 
 /// Where an entry comes from.
 #[derive(Debug, Clone, PartialEq)]
@@ -136,6 +139,24 @@ impl Gallery {
             entries.push(entry(Source::Shipped(at), group, &shipped.name, Some(&shipped.experiment)));
         }
         Self { number, entries }
+    }
+
+    /// What has all words of `search`, under headings, in the order in which it is shown: without words each under its
+    /// group, else what has them in its title before what only speaks of them. There, a draft comes after the presets, of
+    /// which one has its title and is what was searched for.
+    pub(crate) fn found(&self, search: &str) -> Vec<(&'static str, Vec<&Entry>)> {
+        let that = |is_one: &dyn Fn(&Entry) -> bool| self.entries.iter().filter(|entry| is_one(entry)).collect();
+        let mut found: Vec<(&str, Vec<&Entry>)> = if search.trim().is_empty() {
+            Group::ALL.iter().map(|group| (group.title(), that(&|entry| entry.group == *group))).collect()
+        } else {
+            let is_other = |entry: &Entry| entry.matches(search) && !entry.is_called(search);
+            vec![(IN_TITLE, that(&|entry| entry.is_called(search))), (ELSEWHERE, that(&is_other))]
+        };
+        for (_, entries) in &mut found {
+            entries.sort_by_key(|entry| !search.trim().is_empty() && matches!(entry.source, Source::Draft(_)));
+        }
+        found.retain(|(_, entries)| !entries.is_empty());
+        found
     }
 
     /// Takes in what was found of an entry.
@@ -267,6 +288,22 @@ mod tests {
         assert_eq!(called("checkpointing instead"), 1);
         assert!((1..shipped.len() / 2).contains(&found("checkpointing instead")));
         assert!(found("GPT") >= 3, "{}", found("GPT"));
+    }
+
+    #[test]
+    fn titles_with_the_words_come_before_descriptions_with_them() {
+        let shipped = presets::shipped();
+        let gallery = Gallery::new(1, &shipped, &Drafts::default(), &[]);
+        let all = gallery.found(" ");
+        assert_eq!(all.iter().map(|(_, entries)| entries.len()).sum::<usize>(), shipped.len());
+        assert!(all.iter().all(|(heading, _)| Group::ALL.iter().any(|group| group.title() == *heading)));
+        let words = "digits";
+        let [(first, titled), (second, others)] = gallery.found(words).try_into().expect("under both headings");
+        assert_eq!([first, second], [IN_TITLE, ELSEWHERE]);
+        assert!(
+            titled.iter().all(|entry| entry.is_called(words)) && others.iter().all(|entry| !entry.is_called(words))
+        );
+        assert_eq!(titled.len() + others.len(), gallery.entries.iter().filter(|entry| entry.matches(words)).count());
     }
 
     #[test]

@@ -271,13 +271,13 @@ impl Session {
                 record.is_evaluating = false;
                 record.evaluated(*step, *at_secs, *loss, *accuracy);
             }
+            Event::Saved { .. } => record.has_checkpoint = true,
             Event::Paused(paused) => record.status = if *paused { Status::Paused } else { Status::Running },
             // A start that was refused has no run.
             Event::Ended { run, outcome, summary } if record.key == *run => record.ended(outcome, **summary),
             Event::Machine(_)
             | Event::Started { .. }
             | Event::Thinned { .. }
-            | Event::Saved { .. }
             | Event::Compressed(_)
             | Event::Warning(_)
             | Event::Ended { .. } => {}

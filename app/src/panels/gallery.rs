@@ -45,8 +45,8 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
 fn contents(ui: &mut Ui, context: &PanelContext<'_>, gallery: &Gallery) {
     let (field, search, is_new) = search_field(ui, context, gallery.number);
     ui.add_space(theme::GAP);
-    let found: Vec<&Entry> = gallery.entries.iter().filter(|entry| entry.matches(&search)).collect();
-    if let Some(first) = best(&found, &search)
+    let found = gallery.found(&search);
+    if let Some(first) = found.first().and_then(|(_, entries)| entries.first())
         && field.lost_focus()
         && ui.input(|input| input.key_pressed(Key::Enter))
     {
@@ -64,11 +64,8 @@ fn contents(ui: &mut Ui, context: &PanelContext<'_>, gallery: &Gallery) {
             ui.label(RichText::new("No preset has all these words.").weak());
         }
         let mut rows = Vec::new();
-        for group in Group::ALL {
-            let entries: Vec<&Entry> = found.iter().copied().filter(|entry| entry.group == *group).collect();
-            if !entries.is_empty() {
-                cards(ui, context, *group, &entries, &mut rows);
-            }
+        for (heading, entries) in &found {
+            cards(ui, context, heading, entries, &mut rows);
         }
         if let Some(first) = rows.first().and_then(|row| row.first()).filter(|_| goes_down) {
             first.request_focus();
@@ -104,14 +101,6 @@ fn search_field(ui: &mut Ui, context: &PanelContext<'_>, number: u64) -> (Respon
     (field, search, is_new)
 }
 
-/// The preset that Enter opens: what has the words in its title comes before what only speaks of them.
-fn best<'a>(found: &[&'a Entry], search: &str) -> Option<&'a Entry> {
-    let by_title: Vec<&Entry> = found.iter().copied().filter(|entry| entry.is_called(search)).collect();
-    // A draft has the title of its preset, which is what was searched for.
-    let preset = by_title.iter().find(|entry| !matches!(entry.source, Source::Draft(_)));
-    preset.or(by_title.first()).or(found.first()).copied()
-}
-
 fn open(context: &PanelContext<'_>, source: &Source) {
     context.send.send(Action::CloseDialog);
     context.send.send(match source {
@@ -122,8 +111,8 @@ fn open(context: &PanelContext<'_>, source: &Source) {
 }
 
 /// The cards under a heading, as many side by side as there is room for: row by row.
-fn cards(ui: &mut Ui, context: &PanelContext<'_>, group: Group, entries: &[&Entry], rows: &mut Vec<Vec<Response>>) {
-    ui.label(RichText::new(group.title()).strong());
+fn cards(ui: &mut Ui, context: &PanelContext<'_>, heading: &str, entries: &[&Entry], rows: &mut Vec<Vec<Response>>) {
+    ui.label(RichText::new(heading).strong());
     let (room, gap) = (ui.available_width(), theme::CARD_GAP);
     let columns = (((room + gap) / (theme::CARD_SIZE.x + gap)) as usize).max(1);
     let size = vec2((room - gap * (columns as f32 - 1.0)) / columns as f32, theme::CARD_SIZE.y);

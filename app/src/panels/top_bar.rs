@@ -105,7 +105,7 @@ fn theme_button(ui: &mut Ui, context: &PanelContext<'_>) {
 
 fn title(ui: &mut Ui, context: &PanelContext<'_>) -> Response {
     let document = &context.state.document;
-    let changed = if document.is_changed() { " •" } else { "" };
+    let changed = if document.is_unkept() { " •" } else { "" };
     let hover = match &document.path {
         Some(path) => path.display().to_string(),
         None if document.shipped.is_some() => {
@@ -160,6 +160,8 @@ fn file_menu(ui: &mut Ui, context: &PanelContext<'_>) {
 /// A part of a menu that scrolls where the window ends before it.
 fn within_the_window(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
     let room = ui.ctx().content_rect().bottom() - ui.cursor().top() - theme::WIDE_GAP;
+    // That there is more below is seen wherever the pointer is.
+    ui.spacing_mut().scroll.dormant_handle_opacity = theme::SCROLL_SEEN;
     egui::ScrollArea::vertical().max_height(room).min_scrolled_height(room).show(ui, contents);
 }
 
@@ -169,12 +171,18 @@ fn view_menu(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layout) {
 }
 
 fn view_entries(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layout) {
-    for pane in Pane::ALL.iter().copied() {
-        let mut shown = layout.shows(pane);
-        if ui.checkbox(&mut shown, pane.title()).changed() {
-            layout.set_shown(pane, shown);
+    // Side by side: the whole menu has room in a window of 960 x 600.
+    egui::Grid::new("panes").num_columns(2).show(ui, |ui| {
+        for pair in Pane::ALL.chunks(2) {
+            for pane in pair.iter().copied() {
+                let mut shown = layout.shows(pane);
+                if ui.checkbox(&mut shown, pane.title()).changed() {
+                    layout.set_shown(pane, shown);
+                }
+            }
+            ui.end_row();
         }
-    }
+    });
     ui.separator();
     for command in [UiCommand::NextRegion, UiCommand::PreviousRegion, UiCommand::ResetLayout] {
         if command.menu_entry(ui, true) {
@@ -182,13 +190,15 @@ fn view_entries(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layout
         }
     }
     ui.separator();
-    for (preference, name) in [
-        (egui::ThemePreference::Dark, "Dark"),
-        (egui::ThemePreference::Light, "Light"),
-        (egui::ThemePreference::System, "As the system"),
-    ] {
-        ui.radio_value(&mut context.view.theme, preference, name);
-    }
+    ui.horizontal(|ui| {
+        for (preference, name) in [
+            (egui::ThemePreference::Dark, "Dark"),
+            (egui::ThemePreference::Light, "Light"),
+            (egui::ThemePreference::System, "As the system"),
+        ] {
+            ui.radio_value(&mut context.view.theme, preference, name);
+        }
+    });
     ui.separator();
     egui::gui_zoom::zoom_menu_buttons(ui);
     ui.separator();

@@ -13,7 +13,7 @@ mod seeds;
 mod smaller;
 mod task;
 
-use eframe::egui::{Color32, ComboBox, Pos2, Response, RichText, ScrollArea, Stroke, Tooltip, Ui, vec2};
+use eframe::egui::{Color32, ComboBox, Pos2, Response, RichText, ScrollArea, Stroke, Ui, vec2};
 use egui_plot::{Line, LineStyle, MarkerShape, Plot, PlotPoint, PlotPoints, PlotTransform, PlotUi, Points, VLine};
 use plimsoll_engine::experiment::ModelKind;
 
@@ -220,7 +220,7 @@ fn pointed(
     transform: &PlotTransform,
 ) {
     let session = &context.state.session;
-    let tip = (!at_point::is_open(ui.ctx())).then(|| Tooltip::for_widget(response).at_pointer().gap(theme::WIDE_GAP));
+    let tip = (!at_point::is_open(ui.ctx())).then(|| about::tip(response));
     let Some(at) = response.hover_pos() else { return };
     if let Some(dot) = nearest(dots, transform, at) {
         if let Some(tip) = tip {

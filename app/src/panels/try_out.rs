@@ -21,9 +21,9 @@ use super::PanelContext;
 use crate::{
     command::Action,
     format, theme,
-    trials::{Subject, TryWith},
+    trials::{self, Subject, TryWith},
     view::TryPart,
-    widgets::{chip, text},
+    widgets::{button, chip, text},
 };
 
 const PARTS: [(TryPart, &str, &str); 3] = [
@@ -58,7 +58,8 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
         Task::Value => {
             let trial = &context.state.trial;
             let Some(evaluation) = &trial.evaluation else {
-                return chip::empty(ui, "Press Test to see how far off its answers to the test set are, row by row.");
+                let press = "Press Test to see how far off its answers to the test set are, row by row.";
+                return chip::empty(ui, trials::without_checkpoint(context.state, tried).unwrap_or(press));
             };
             ScrollArea::both().auto_shrink(false).show(ui, |ui| rows::ui(ui, context, evaluation));
             return;
@@ -76,7 +77,10 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
             let height = ui.available_height();
             ScrollArea::vertical().auto_shrink(false).show(ui, |ui| picture::ui(ui, context, tried, height));
         }
-        (_, None) => chip::empty(ui, "Press Test to see what the model answers to its test set."),
+        (_, None) => {
+            let press = "Press Test to see what the model answers to its test set.";
+            chip::empty(ui, trials::without_checkpoint(context.state, tried).unwrap_or(press));
+        }
         (TryPart::Classes, Some(evaluation)) => {
             let height = ui.available_height();
             ScrollArea::both().auto_shrink(false).show(ui, |ui| classes::ui(ui, context.view, evaluation, height));
@@ -169,8 +173,10 @@ fn test(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>) {
         Subject::Run(_) => "Evaluate the run's best checkpoint, or its last where it has no best, on the test set.",
         Subject::Weights { .. } => "Evaluate these weights on the test set, as they are: nothing is trained.",
     };
-    let button = Button::new(word).min_size(least);
-    if ui.add_enabled(!trial.is_testing, button).on_hover_text(what).clicked() {
+    let missing = trials::without_checkpoint(context.state, tried);
+    let button = button::enabled(ui, !trial.is_testing && missing.is_none(), Button::new(word).min_size(least));
+    let why = missing.unwrap_or("The test is under way.");
+    if button.on_hover_text(what).on_disabled_hover_text(why).clicked() {
         context.send.send(Action::Try(TryWith::TestSet));
     }
 }

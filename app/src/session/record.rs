@@ -157,6 +157,8 @@ pub(crate) struct RunRecord {
     pub(crate) peak_load: Bytes,
     /// Best test accuracy so far.
     pub(crate) best_accuracy: Option<f64>,
+    /// Whether it has a checkpoint, as far as this session saw it.
+    pub(crate) has_checkpoint: bool,
     /// What its model became in the end, where that is smaller than what was trained.
     pub(crate) smaller: Option<SmallerModel>,
     /// Its summary.
@@ -204,6 +206,7 @@ impl RunRecord {
             fed: None,
             peak_load: Bytes::ZERO,
             best_accuracy: None,
+            has_checkpoint: false,
             smaller: None,
             summary: None,
         }
@@ -240,6 +243,7 @@ impl RunRecord {
             fed: None,
             peak_load: run.load(&run.measured),
             best_accuracy: run.best_test_accuracy,
+            has_checkpoint: false,
             smaller: run.smaller,
             summary: None,
         }

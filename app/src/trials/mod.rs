@@ -24,6 +24,7 @@ use plimsoll_engine::{
     data::Picture,
     experiment::{DataKind, Task},
     hardware::Machine,
+    store::RunState,
     train::{Checkpoint, Evaluation, Reply, Sampling, Shown, Tester, Took, Tried},
 };
 
@@ -32,9 +33,30 @@ pub(crate) use self::{
     found::{Drawn, Trial},
     subject::{Of, Subject},
 };
+use crate::state::State;
 
 /// The device that everything is tried on: a run may hold the other.
 const DEVICE: &str = "cpu";
+
+/// Why the model of a run that trains cannot be tried.
+const NOT_YET: &str = "The run has no checkpoint yet: its model can be tried once it is saved. \"Save (steps)\" of the \
+    experiment saves it sooner, and Stop does at once.";
+/// Why that of a run that is over cannot be.
+const NONE_LEFT: &str = "The run left no checkpoint to try: train it again, and it is saved at its end.";
+
+/// Why a model cannot be tried, if its run is known to have no checkpoint.
+pub(crate) fn without_checkpoint(state: &State, tried: Subject<'_>) -> Option<&'static str> {
+    let Subject::Run(run) = tried else { return None };
+    if run.has_checkpoint {
+        return None;
+    }
+    if run.status.is_active() {
+        return Some(NOT_YET);
+    }
+    let row = run.kept.as_ref().and_then(|kept| state.runs.get(kept))?;
+    // Of a run that another program trains the checkpoints are not looked for.
+    (row.saved.is_none() && row.run.state != RunState::Running).then_some(NONE_LEFT)
+}
 
 /// A model that is tried.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,15 +95,11 @@ impl Left {
         if !self.trains && best.is_file() {
             return Ok(best);
         }
-        self.folder.is_dir().then(|| Checkpoint::at(&self.folder).ok()).flatten().ok_or_else(|| {
-            if self.trains {
-                "The run has no checkpoint yet: its model can be tried once it is saved. \"Save (steps)\" of the \
-                 experiment saves it sooner, and Stop does at once."
-                    .to_owned()
-            } else {
-                "The run left no checkpoint to try: train it again, and it is saved at its end.".to_owned()
-            }
-        })
+        self.folder
+            .is_dir()
+            .then(|| Checkpoint::at(&self.folder).ok())
+            .flatten()
+            .ok_or_else(|| if self.trains { NOT_YET } else { NONE_LEFT }.to_owned())
     }
 }
 

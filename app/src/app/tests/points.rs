@@ -85,6 +85,25 @@ fn each_point_has_a_name_and_is_pressed_by_it() {
 }
 
 #[test]
+fn the_words_about_a_point_leave_the_field_of_its_name_free() {
+    let mut window = with_points();
+    for size in [[1280.0, 800.0], [960.0, 600.0]] {
+        window.set_size(size.into());
+        window.run_steps(3);
+        for micro in [64, 96] {
+            let name = name(&window, micro);
+            let point = window.get_by_role_and_label(Role::ListItem, &name);
+            point.click_accesskit();
+            point.hover();
+            window.run_steps(60);
+            let words = window.get_by_label_contains("Click to look at it: its curves").rect();
+            let field = window.get_by_role_and_label(Role::TextInput, "Name of the run").rect();
+            assert!(!words.intersects(field) && words.bottom() < field.top(), "{size:?}: {words:?}, {field:?}");
+        }
+    }
+}
+
+#[test]
 fn kept_runs_of_other_data_are_points_that_are_said_to_be_of_those() {
     let (store, _) = two_runs();
     let has_list = |window: &Window| window.query_by_role_and_label(Role::ComboBox, "Runs compared").is_some();

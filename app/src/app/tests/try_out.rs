@@ -4,7 +4,7 @@
 mod weights;
 
 use eframe::egui::{Event, PointerButton, pos2};
-use egui_kittest::kittest::By;
+use egui_kittest::kittest::{By, NodeT};
 use plimsoll_engine::experiment::{DataKind, ModelKind};
 
 use super::{
@@ -100,10 +100,9 @@ fn beside_a_run_its_last_checkpoint_is_tried_and_the_run_keeps_its_line() {
     show(&mut window, Pane::TryOut);
     press(&mut window, "Train");
     until(&mut window, |app| app.state.shown_run().is_some_and(|run| run.kept.is_some() && run.last.is_some()));
-    press(&mut window, "Test");
-    until(&mut window, |app| app.state.trial.trouble.is_some());
-    let why = app(&window).state.trial.trouble.clone().unwrap_or_default();
-    assert!(why.contains("has no checkpoint yet"), "{why}");
+    let is_disabled =
+        |window: &Window| window.get_by_role_and_label(Role::Button, "Test").accesskit_node().is_disabled();
+    assert!(is_disabled(&window) && window.query_by_label_contains("The run has no checkpoint yet").is_some());
     press(&mut window, "Stop");
     until(&mut window, |app| app.state.session.active().is_none());
     tested(&mut window);
@@ -188,10 +187,16 @@ fn rows_of_a_table_are_leafed_through_with_what_was_answered() {
 fn the_weights_of_a_kept_run_are_one_choice_away() {
     let store = folder();
     let mut window = on(&store, digits());
-    assert!(window.query_by_label("Runs to take the weights of").is_none(), "there is none yet");
+    let list = |window: &Window| {
+        let node = window.get_by_label("Runs to take the weights of");
+        (node.rect(), node.accesskit_node().is_disabled())
+    };
+    let (place, is_disabled) = list(&window);
+    assert!(is_disabled, "there is none yet");
     train(&mut window);
     until(&mut window, |app| app.state.runs.rows().iter().any(|row| row.saved.is_some()));
     window.run_steps(3);
+    assert_eq!(list(&window), (place, false), "nothing moves for it");
     window.get_by_label("Runs to take the weights of").click_accesskit();
     window.run_steps(3);
     let name = app(&window).state.runs.rows()[0].called();

@@ -1,7 +1,7 @@
 //! The settings that differ with what came of them, and what is alive at one peak and not at another: a column for each that
 //! is compared.
 
-use eframe::egui::{Align, Color32, Label, Layout, RichText, Sense, TextStyle, Ui, text::LayoutJob};
+use eframe::egui::{Align, Color32, Label, Layout, RichText, Role, Sense, TextStyle, Ui, WidgetInfo, text::LayoutJob};
 use egui_extras::{Column, TableBuilder};
 use plimsoll_engine::{
     Bytes,
@@ -138,13 +138,19 @@ fn grid(ui: &mut Ui, called: &[String], id: &str, rows: &[Row], strong: usize) {
     });
 }
 
-/// Who a column belongs to, in two lines: what sets a run apart stands first, and is not all that has room in one.
+/// Who a column belongs to, in two lines; a name that has no room in them loses its middle, and is whole on hover.
 fn head(ui: &mut Ui, name: &str, color: Color32) {
     let font = TextStyle::Small.resolve(ui.style());
-    let mut job = LayoutJob::simple(name.to_owned(), font, color, ui.available_width());
-    job.wrap.max_rows = 2;
-    let label = Label::new(job).show_tooltip_when_elided(false).sense(Sense::hover());
-    ui.add(label).on_hover_text(name);
+    let in_two = |words: &str| {
+        let mut job = LayoutJob::simple(words.to_owned(), font.clone(), color, ui.available_width());
+        job.wrap.max_rows = 2;
+        job
+    };
+    let fits = |words: &str| !ui.painter().layout_job(in_two(words)).elided;
+    let label = Label::new(in_two(&text::shortened(name, fits))).show_tooltip_when_elided(false).sense(Sense::hover());
+    let head = ui.add(label);
+    head.widget_info(|| WidgetInfo::labeled(Role::Label, true, name));
+    head.on_hover_text(name);
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
             (true, _) => (FILE, "/path/to/file"),
             (false, _) => (FOLDER, "/path/to/folder"),
         };
-        let row = PathRow { spec, hint, browse: Action::BrowseData, offered: ("", Vec::new()) };
+        let row = PathRow { spec, hint, browse: Action::BrowseData, offered: None };
         path::ui(ui, form, context, row, |experiment| &mut experiment.data.path);
         fact(ui, holds);
     }
@@ -112,15 +112,13 @@ pub(super) fn answers_place(ui: &mut Ui, form: &Form<'_>, context: &PanelContext
 fn kept_at(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     form.choice(ui, controls::CACHE_PLACE.0, &controls::CACHE_PLACE.1);
     if form.experiment().keeps_on_disk() {
-        let row =
-            PathRow { spec: CACHE_FOLDER, hint: "default", browse: Action::BrowseCache, offered: ("", Vec::new()) };
+        let row = PathRow { spec: CACHE_FOLDER, hint: "default", browse: Action::BrowseCache, offered: None };
         path::ui(ui, form, context, row, |experiment| &mut experiment.data.cache_folder);
     }
 }
 
 /// Draws the tokenizer's row.
 pub(super) fn tokenizer(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
-    let row =
-        PathRow { spec: TOKENIZER, hint: "as weights", browse: Action::BrowseTokenizer, offered: ("", Vec::new()) };
+    let row = PathRow { spec: TOKENIZER, hint: "as weights", browse: Action::BrowseTokenizer, offered: None };
     path::ui(ui, form, context, row, |experiment| &mut experiment.data.tokenizer);
 }

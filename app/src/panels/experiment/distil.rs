@@ -34,7 +34,7 @@ pub(super) fn chosen(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
         spec: TEACHER,
         hint: "none",
         browse: Action::BrowseTeacher,
-        offered: ("Runs that may teach", runs_that(context, teaches)),
+        offered: Some(("Runs that may teach", runs_that(context, teaches))),
     };
     path::ui(ui, form, context, row, |experiment| &mut experiment.distil.teacher);
 }

@@ -60,7 +60,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         group(ui, "Model", |ui| {
             model(ui, &form, context);
             let kind = form.experiment().model.kind;
-            let offered = ("Runs to take the weights of", runs_that(context, |row| row.is_of(kind)));
+            let offered = Some(("Runs to take the weights of", runs_that(context, |row| row.is_of(kind))));
             let row = PathRow { spec: WEIGHTS, hint: "random", browse: Action::BrowseWeights, offered };
             path::ui(ui, &form, context, row, |experiment| &mut experiment.weights.path);
         });

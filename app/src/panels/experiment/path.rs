@@ -16,6 +16,9 @@ use crate::{
     },
 };
 
+/// Why there is nothing to choose from.
+const NONE_OFFERED: &str = "No kept run has weights that suit: train one, and it stands here.";
+
 /// A row for a path.
 pub(super) struct PathRow<'a> {
     /// The setting.
@@ -24,8 +27,9 @@ pub(super) struct PathRow<'a> {
     pub(super) hint: &'a str,
     /// What the button asks for.
     pub(super) browse: Action,
-    /// Paths to choose from, by what they are called, and what the list of them is.
-    pub(super) offered: (&'static str, Vec<(String, PathBuf)>),
+    /// Paths to choose from, by what they are called, and what the list of them is. It has its place while it is empty, so
+    /// that the field keeps its own when the first comes.
+    pub(super) offered: Option<(&'static str, Vec<(String, PathBuf)>)>,
 }
 
 /// Draws the row of the path that `field` finds. What is typed is taken once the field is left: folders on the way are not what
@@ -37,7 +41,7 @@ pub(super) fn ui(
     row: PathRow<'_>,
     field: fn(&mut Experiment) -> &mut Option<PathBuf>,
 ) {
-    let PathRow { spec, hint, browse, offered: (list, offered) } = row;
+    let PathRow { spec, hint, browse, offered } = row;
     let path = field(&mut form.experiment().clone()).clone().unwrap_or_default();
     let known = path.to_string_lossy().into_owned();
     let (mut taken, mut is_below) = (None, false);
@@ -47,9 +51,8 @@ pub(super) fn ui(
         if button.clicked() {
             context.send.send(browse.clone());
         }
-        if !offered.is_empty() {
-            let menu = ui.menu_button("⏷", |ui| offers(ui, &offered, &mut taken));
-            follow(&menu.response.accessible_name(list));
+        if let Some((list, offered)) = &offered {
+            list_of(ui, list, offered, &mut taken);
         }
         is_below = text::width(ui, &known, &TextStyle::Body.resolve(ui.style())) > room(ui);
         if !is_below {
@@ -68,6 +71,13 @@ pub(super) fn ui(
             *field(experiment) = Some(text.trim().into()).filter(|_| !text.trim().is_empty())
         });
     }
+}
+
+/// The button of the list of paths to choose from; of no use while there is none.
+fn list_of(ui: &mut Ui, list: &str, offered: &[(String, PathBuf)], taken: &mut Option<String>) {
+    let is_there = !offered.is_empty();
+    let menu = ui.add_enabled_ui(is_there, |ui| ui.menu_button("⏷", |ui| offers(ui, offered, taken)).response).inner;
+    follow(&menu.on_disabled_hover_text(NONE_OFFERED).accessible_name(list));
 }
 
 /// How much of a path a field has room for.

@@ -1,13 +1,25 @@
 //! What a point shows of its run on hover.
 
-use eframe::egui::{RichText, Ui};
+use eframe::egui::{RectAlign, Response, RichText, Tooltip, Ui};
 use plimsoll_engine::experiment::Model;
 
 use super::super::experiment::model_words;
 use crate::{
     format,
     session::{RunRecord, Session},
+    theme,
 };
+
+/// A tooltip beside the pointer and upwards: below the picture is the field of the run's name.
+pub(super) fn tip(picture: &Response) -> Tooltip<'_> {
+    let mut tip = Tooltip::for_widget(picture).at_pointer().gap(theme::WIDE_GAP);
+    tip.popup = tip.popup.align(RectAlign::RIGHT_END).align_alternatives(&[
+        RectAlign::LEFT_END,
+        RectAlign::TOP_START,
+        RectAlign::TOP_END,
+    ]);
+    tip
+}
 
 /// What a run was.
 pub(super) fn run(ui: &mut Ui, session: &Session, run: &RunRecord) {

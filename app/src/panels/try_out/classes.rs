@@ -3,9 +3,11 @@
 //! Always holds: a row is a class of the labels, a column one of the answers; a cell is a button that leafs through its
 //! samples.
 
+use std::f32::consts::FRAC_PI_2;
+
 use eframe::egui::{
-    Align2, Button, Color32, CornerRadius, FontId, Label, Pos2, Rect, RichText, Role, Sense, Ui, WidgetInfo, lerp,
-    pos2, vec2,
+    Align2, Button, Color32, CornerRadius, FontId, Label, Pos2, Rect, RichText, Role, Sense, Ui, WidgetInfo,
+    epaint::TextShape, lerp, pos2, vec2,
 };
 use plimsoll_engine::{
     experiment::Task,
@@ -26,6 +28,8 @@ const LISTED: usize = 40;
 const ABOUT: &str = "Rows: the class. Columns: the answer. At the end: how much of the class is right.";
 /// The least side of a cell.
 const LEAST_CELL: f32 = 18.0;
+/// The highest head of a column, where it is turned.
+const MOST_HEAD: f32 = 90.0;
 
 /// Draws the part; this much of it is in sight.
 pub(super) fn ui(ui: &mut Ui, view: &mut View, evaluation: &Evaluation, height: f32) {
@@ -71,6 +75,8 @@ struct Grid {
     side: f32,
     /// Where the column of the shares ends.
     right: f32,
+    /// Whether the heads of the columns are turned, and read upwards: one of them is wider than its column.
+    is_turned: bool,
     font: FontId,
 }
 
@@ -82,10 +88,16 @@ impl Grid {
         let figure = text::width(ui, "100.0%", &font) + theme::GAP;
         let (beside, classes) = (widest + theme::GAP, names.len() as f32);
         let room = (ui.available_width() - beside - figure - theme::WIDE_GAP) / classes;
-        let side = room.min(height / (classes + 1.0)).clamp(LEAST_CELL, theme::CONFUSION_CELL);
-        let size = vec2(beside + side * classes + figure, side * (classes + 1.0));
+        let side = |head: f32| room.min((height - head) / classes).clamp(LEAST_CELL, theme::CONFUSION_CELL);
+        let level = side(height / (classes + 1.0));
+        let same = same_beginning(names);
+        let is_turned =
+            names.iter().any(|name| head(name, same, |text| text::width(ui, text, &font) <= level).is_none());
+        let above = if is_turned { widest.min(MOST_HEAD) + theme::GAP } else { level };
+        let side = if is_turned { side(above) } else { level };
+        let size = vec2(beside + side * classes + figure, above + side * classes);
         let (rect, _) = ui.allocate_exact_size(size, Sense::hover());
-        Self { corner: rect.min + vec2(beside, side), side, right: rect.right(), font }
+        Self { corner: rect.min + vec2(beside, above), side, right: rect.right(), is_turned, font }
     }
 
     fn write(&self, ui: &Ui, at: Pos2, align: Align2, words: &str, color: Color32) {
@@ -94,29 +106,49 @@ impl Grid {
 
     /// The names of the classes, and the share of each that is right.
     fn names(&self, ui: &Ui, names: &[String], answers: &Answers) {
-        let (palette, corner, same) = (theme::palette(ui), self.corner, same_beginning(names));
+        let (palette, corner) = (theme::palette(ui), self.corner);
         for (at, name) in names.iter().enumerate() {
             let middle = (at as f32 + 0.5) * self.side;
             let left = pos2(corner.x - theme::GAP, corner.y + middle);
             self.write(ui, left, Align2::RIGHT_CENTER, name, palette.strong());
-            let short = match shortened(ui, name, &self.font, self.side) {
-                // A beginning that all names share distinguishes none of them.
-                short if short != *name && same > 0 => {
-                    shortened(ui, &format!("…{}", &name[same..]), &self.font, self.side)
-                }
-                short => short,
-            };
-            let above = pos2(corner.x + middle, corner.y - theme::GAP / 2.0);
-            self.write(ui, above, Align2::CENTER_BOTTOM, &short, palette.strong());
-            if short != *name {
-                let head = Rect::from_center_size(above - vec2(0.0, self.side / 2.0), vec2(self.side, self.side));
-                ui.interact(head, ui.scope_id().with(("head", at)), Sense::hover()).on_hover_text(name);
-            }
+            self.head(ui, names, at);
             let recall = answers.classes[at].recall().map_or("-".to_owned(), format::share);
             let right = pos2(self.right, corner.y + middle);
             self.write(ui, right, Align2::RIGHT_CENTER, &recall, palette.strong());
         }
     }
+}
+
+impl Grid {
+    /// The head of a column; what is left out of a name is shown on hover.
+    fn head(&self, ui: &Ui, names: &[String], at: usize) {
+        let (name, color) = (&names[at], theme::palette(ui).strong());
+        let foot = self.corner + vec2((at as f32 + 0.5) * self.side, -theme::GAP / 2.0);
+        let width = |words: &str| text::width(ui, words, &self.font);
+        let (short, place) = if self.is_turned {
+            let short = text::shortened(name, |words| width(words) <= MOST_HEAD);
+            let galley = ui.painter().layout_no_wrap(short.clone(), self.font.clone(), color);
+            let (left, size) = (pos2(foot.x - galley.size().y / 2.0, foot.y), galley.size());
+            ui.painter().add(TextShape::new(left, galley, color).with_angle(-FRAC_PI_2));
+            (short, vec2(size.y, size.x))
+        } else {
+            let short = head(name, same_beginning(names), |words| width(words) <= self.side);
+            let short = short.unwrap_or_else(|| name.clone());
+            self.write(ui, foot, Align2::CENTER_BOTTOM, &short, color);
+            (short, vec2(self.side, self.side))
+        };
+        if short != *name {
+            let head = Rect::from_center_size(foot - vec2(0.0, place.y / 2.0), place);
+            ui.interact(head, ui.scope_id().with(("head", at)), Sense::hover()).on_hover_text(name);
+        }
+    }
+}
+
+/// The name of a class as it stands level over its column: whole, or without the `same` bytes that all names begin with, which
+/// distinguish none of them; `None` where neither fits.
+fn head(name: &str, same: usize, fits: impl Fn(&str) -> bool) -> Option<String> {
+    let rest = (same > 0).then(|| format!("…{}", &name[same..]));
+    std::iter::once(name.to_owned()).chain(rest).find(|words| fits(words))
 }
 
 fn table(ui: &mut Ui, view: &mut View, evaluation: &Evaluation, answers: &Answers, height: f32) {
@@ -186,22 +218,17 @@ fn same_beginning(names: &[String]) -> usize {
     first.char_indices().nth(count).filter(|_| count < shortest).map_or(0, |(at, _)| at)
 }
 
-/// A name, or as much of its beginning as has room before a mark that it goes on.
-fn shortened(ui: &Ui, name: &str, font: &FontId, room: f32) -> String {
-    let fits = |text: &str| text::width(ui, text, font) <= room;
-    if fits(name) {
-        return name.to_owned();
-    }
-    let mut start = name.to_owned();
-    while start.chars().count() > 1 && !fits(&format!("{start}…")) {
-        start.pop();
-    }
-    format!("{start}…")
-}
-
 #[cfg(test)]
 mod tests {
-    use super::same_beginning;
+    use super::{head, same_beginning};
+
+    #[test]
+    fn a_head_that_has_no_room_is_not_cut_but_turned() {
+        let level = |name: &str, same, most: usize| head(name, same, |words| words.chars().count() <= most);
+        assert_eq!(level("ring", 0, 4).as_deref(), Some("ring"));
+        assert_eq!(level("thing 12", 6, 4).as_deref(), Some("…12"));
+        assert_eq!([level("triangle", 0, 4), level("thing 12345", 6, 4)], [None, None]);
+    }
 
     #[test]
     fn what_all_names_begin_with_is_left_out_where_each_goes_on() {

@@ -18,7 +18,7 @@ impl RunRecord {
             // As it is kept: the best of the tests that are done again counts once it is reached again.
             self.best_of_tests(self.test.steps.partition_point(|known| *known <= resumed.step as f64));
         }
-        self.is_behind = true;
+        (self.is_behind, self.has_checkpoint) = (true, true);
     }
 
     /// Gives it the name of that run of this session.

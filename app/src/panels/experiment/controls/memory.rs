@@ -76,12 +76,12 @@ pub(in crate::panels::experiment) const CHECKPOINTING: (Spec, Choice<CheckpointM
     },
     Choice {
         options: &[
+            (CheckpointMode::None, "none"),
             (CheckpointMode::EveryBlock, "every block"),
             (CheckpointMode::EveryK, "every few blocks"),
             (CheckpointMode::Sqrt, "square root of blocks"),
             (CheckpointMode::Percent, "keep a percentage"),
             (CheckpointMode::Pick, "chosen blocks"),
-            (CheckpointMode::None, "none"),
         ],
         place: Place::Own {
             get: |e| match e.checkpointing {
