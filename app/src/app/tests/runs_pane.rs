@@ -25,7 +25,7 @@ fn in_a_short_pane_every_control_of_a_run_is_reached_by_the_tab_key_and_seen() {
         let both = keys(&window);
         ask(&mut window, RunsAction::Pick(vec![both[0].clone()]));
         window.run_steps(5);
-        window.get_by_role_and_label(Role::ListBox, "Kept runs: Run 2: Tiny, batch 96").focus();
+        window.get_by_role_and_label(Role::ListBox, "Kept runs: Run 2: batch 96, Tiny").focus();
         window.run_steps(3);
         // The words are shorter where the pane is narrow.
         let load =
@@ -81,7 +81,7 @@ fn with_several_picked_the_lines_below_say_whose_they_are() {
     ask(&mut window, RunsAction::Name(both[1].clone(), "small".to_owned()));
     until(&mut window, |app| app.state.runs.front().is_some_and(|row| row.run.name.is_some()));
     window.run_steps(2);
-    assert!(window.query_by_label("The last of 2 picked: Run 1: small").is_some());
+    assert!(window.query_by_label("The last of 2 picked: Run 1: small, batch 64, Tiny").is_some());
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_run_that_is_picked_elsewhere_is_brought_into_sight() {
     let last = rows[59].run.key.clone();
     window.state_mut().as_mut().expect("drawn").state.runs.read(rows);
     window.run_steps(5);
-    let is_seen = |window: &Window| window.query_all_by_label_contains("Tiny, seed 59").next().is_some();
+    let is_seen = |window: &Window| window.query_all_by_label_contains("seed 59, Tiny").next().is_some();
     assert!(!is_seen(&window));
     ask(&mut window, RunsAction::Pick(vec![last]));
     window.run_steps(30);

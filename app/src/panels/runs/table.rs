@@ -9,7 +9,7 @@ use plimsoll_engine::store::{RunKey, RunState};
 use super::{
     PanelContext, about, ask,
     columns::{BETWEEN, Named, Widths, columns},
-    front, keys, menu, numbered, pick,
+    front, keys, menu, pick,
 };
 use crate::{
     command::RunsAction,
@@ -55,7 +55,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
         for ((column, name, about), _) in &columns {
             header.col(|ui| {
                 let has_words =
-                    matches!(column, RunColumn::Name | RunColumn::Differs | RunColumn::State | RunColumn::Device);
+                    matches!(column, RunColumn::Name | RunColumn::Details | RunColumn::State | RunColumn::Device);
                 let layout = if has_words { Layout::left_to_right(Align::Center) } else { *ui.layout() };
                 ui.with_layout(layout, |ui| {
                     table::heading(ui, (sort, view::RUNS), *column, (name, about), has_words);
@@ -90,9 +90,9 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
 fn cells(row: &mut TableRow<'_, '_>, context: &PanelContext<'_>, shown: &Row, columns: &[(Named, f32)]) {
     let is_picked = context.state.runs.picked().contains(&shown.run.key);
     row.set_selected(is_picked);
-    let has_differs = columns.iter().any(|((column, ..), _)| *column == RunColumn::Differs);
-    // Where nothing differs, the name has the room of what would.
-    let flows = has_differs && shown.differs.is_empty();
+    let has_details = columns.iter().any(|((column, ..), _)| *column == RunColumn::Details);
+    // Where its name leaves nothing out, it has the room of both.
+    let flows = has_details && shown.details.is_empty();
     let mut from = 0.0;
     for ((column, ..), _) in columns {
         let (_, cell) = row.col(|ui| {
@@ -102,8 +102,8 @@ fn cells(row: &mut TableRow<'_, '_>, context: &PanelContext<'_>, shown: &Row, co
             }
             match column {
                 RunColumn::Name if flows => from = numbered_alone(ui, shown, is_picked),
-                RunColumn::Differs if flows => flowing(ui, shown, from),
-                _ => cell(ui, context, shown, *column, (is_picked, has_differs)),
+                RunColumn::Details if flows => flowing(ui, shown, from),
+                _ => cell(ui, context, shown, *column, is_picked),
             }
         });
         if *column == RunColumn::Name {
@@ -180,19 +180,19 @@ pub(super) fn clicked(context: &PanelContext<'_>, order: &[usize], index: usize,
     pick(context, picked);
 }
 
-fn cell(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, column: RunColumn, (is_picked, has_differs): (bool, bool)) {
+fn cell(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, column: RunColumn, is_picked: bool) {
     let run = &row.run;
     let palette = theme::palette(ui);
     let colored = |text: &str, color| RichText::new(text).color(if is_picked { palette.strong() } else { color });
     match column {
         RunColumn::Star => star(ui, context, row, is_picked),
-        RunColumn::Name => named(ui, row, is_picked, has_differs),
-        RunColumn::Differs if row.differs.is_empty() => {}
-        RunColumn::Differs => {
+        RunColumn::Name => named(ui, row, is_picked),
+        RunColumn::Details if row.details.is_empty() => {}
+        RunColumn::Details => {
             let color = if is_picked { palette.strong() } else { palette.weak() };
             ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-                // What sets it apart most stands first.
-                let label = Label::new(RichText::new(&row.differs).color(color)).truncate();
+                // Its title comes last: it is what others have as well.
+                let label = Label::new(RichText::new(&row.details).color(color)).truncate();
                 ui.add(label.show_tooltip_when_elided(false).sense(Sense::hover()));
             });
         }
@@ -221,13 +221,10 @@ pub(super) fn color(ui: &Ui, state: RunState) -> eframe::egui::Color32 {
     }
 }
 
-/// What a screen reader says of a row: its number and name, what sets it apart, and its state where that is another than
-/// finished.
+/// What a screen reader says of a row: its name with what that leaves out, and its state where that is another than finished.
 fn spoken(row: &Row) -> String {
     let state = Some(row.run.state).filter(|state| *state != RunState::Finished).map(RunState::key);
-    let name = numbered(row, row.name());
-    let parts = [Some(name.as_str()), Some(row.differs.as_str()).filter(|words| !words.is_empty()), state];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    std::iter::once(row.whole_name().as_str()).chain(state).collect::<Vec<_>>().join(", ")
 }
 
 /// The sign of a state other than finished.
@@ -257,7 +254,7 @@ fn flowing(ui: &mut Ui, row: &Row, from: f32) {
     let mut ui = ui.new_child(builder);
     // Both cells are one here.
     ui.set_clip_rect(ui.clip_rect().with_min_x(from));
-    shortened(&mut ui, row.name());
+    shortened(&mut ui, row.short_name());
 }
 
 /// The sign of the state, and the number.
@@ -272,17 +269,11 @@ fn signed(ui: &mut Ui, row: &Row, is_picked: bool) {
     ui.add(Label::new(number).truncate().show_tooltip_when_elided(false).sense(Sense::hover()));
 }
 
-/// The number and the name, after the sign of its state: the row says on hover what that is. Where there is no
-/// column for it, what sets a run apart stands before its title.
-fn named(ui: &mut Ui, row: &Row, is_picked: bool, has_differs: bool) {
+/// The number and the name, after the sign of its state: the row says on hover what that is.
+fn named(ui: &mut Ui, row: &Row, is_picked: bool) {
     ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
         signed(ui, row, is_picked);
-        if has_differs || row.run.name.is_some() {
-            shortened(ui, row.name());
-        } else {
-            let told = Label::new(row.told()).truncate().show_tooltip_when_elided(false).sense(Sense::hover());
-            ui.add(told);
-        }
+        shortened(ui, row.short_name());
     });
 }
 

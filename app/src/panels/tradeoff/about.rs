@@ -4,15 +4,12 @@ use eframe::egui::{RichText, Ui};
 use plimsoll_engine::experiment::Model;
 
 use super::super::experiment::model_words;
-use crate::{
-    format,
-    session::{RunRecord, Session},
-};
+use crate::{format, session::RunRecord};
 
 /// What a run was.
-pub(super) fn run(ui: &mut Ui, session: &Session, run: &RunRecord) {
+pub(super) fn run(ui: &mut Ui, run: &RunRecord) {
     let experiment = run.experiment();
-    ui.strong(session.name(run));
+    ui.strong(run.name());
     if !experiment.title.is_empty() {
         ui.label(&experiment.title);
     }
