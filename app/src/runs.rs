@@ -49,6 +49,11 @@ impl Row {
         self.run.name.as_deref().unwrap_or_else(|| self.told())
     }
 
+    /// Whether its name is what sets it apart.
+    pub(crate) fn is_called_by_settings(&self) -> bool {
+        self.run.name.is_none() && !self.by_settings.is_empty()
+    }
+
     /// What it is called, in every pane: `Run 4: batch 32, every block`.
     pub(crate) fn name(&self) -> String {
         naming::of_run(self.run.number, self.short_name())

@@ -203,7 +203,7 @@ fn a_deleted_run_leaves_the_screen_under_its_name_and_comes_back_to_it() {
     ask(&mut window, RunsAction::Delete(vec![key]));
     until(&mut window, |app| app.state.runs.rows().is_empty());
     window.run_steps(3);
-    assert!(window.query_by_label("Deleted: thin").is_some());
+    assert!(window.query_by_label("Deleted: Run 1: thin").is_some());
     assert!(app(&window).state.shown_run().is_none() && app(&window).state.session.all().next().is_none());
     assert!(window.query_by_label("Press Train to begin a run.").is_some());
     ask(&mut window, RunsAction::Restore);

@@ -254,7 +254,17 @@ fn flowing(ui: &mut Ui, row: &Row, from: f32) {
     let mut ui = ui.new_child(builder);
     // Both cells are one here.
     ui.set_clip_rect(ui.clip_rect().with_min_x(from));
-    shortened(&mut ui, row.short_name());
+    worded(&mut ui, row);
+}
+
+/// The name after the number. Where it has no room, one of settings loses its end, for what most others have as well stands
+/// there; any other loses its middle.
+fn worded(ui: &mut Ui, row: &Row) {
+    if row.is_called_by_settings() {
+        ui.add(Label::new(row.short_name()).truncate().show_tooltip_when_elided(false).sense(Sense::hover()));
+    } else {
+        shortened(ui, row.short_name());
+    }
 }
 
 /// The sign of the state, and the number.
@@ -273,7 +283,7 @@ fn signed(ui: &mut Ui, row: &Row, is_picked: bool) {
 fn named(ui: &mut Ui, row: &Row, is_picked: bool) {
     ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
         signed(ui, row, is_picked);
-        shortened(ui, row.short_name());
+        worded(ui, row);
     });
 }
 
