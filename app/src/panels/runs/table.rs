@@ -1,7 +1,8 @@
 //! The table: as many columns as the pane has room for, and only the rows in sight.
 
 use eframe::egui::{
-    Align, Id, Label, Layout, Modifiers, Response, RichText, Role, Sense, TextStyle, Tooltip, Ui, UiBuilder, WidgetInfo,
+    Align, Context, Id, Label, Layout, Modifiers, Response, RichText, Role, Sense, TextStyle, Tooltip, Ui, UiBuilder,
+    WidgetInfo,
 };
 use egui_extras::{Column, TableBuilder, TableRow};
 use plimsoll_engine::store::{RunKey, RunState};
@@ -117,6 +118,9 @@ fn cells(row: &mut TableRow<'_, '_>, context: &PanelContext<'_>, shown: &Row, co
 fn clicks(response: &Response, context: &PanelContext<'_>, order: &[usize], index: usize) {
     let runs = &context.state.runs;
     let key = &runs.rows()[order[index]].run.key;
+    if response.clicked() || response.container_secondary_clicked() {
+        stays(&response.ctx);
+    }
     if response.double_clicked() {
         ask(context, RunsAction::Open(key.clone()));
     } else if response.clicked() {
@@ -132,6 +136,17 @@ fn clicks(response: &Response, context: &PanelContext<'_>, order: &[usize], inde
     }
 }
 
+/// Notes that the pointer picks a row: it is in sight, and nothing moves under the pointer.
+fn stays(ctx: &Context) {
+    ctx.data_mut(|data| data.insert_temp(Id::unique("kept run picked by the pointer"), ctx.cumulative_frame_nr()));
+}
+
+/// Whether the pointer picked a row a moment ago.
+fn is_pointed(ui: &Ui, frame: u64) -> bool {
+    let picked: Option<u64> = ui.data(|data| data.get_temp(Id::unique("kept run picked by the pointer")));
+    picked.is_some_and(|picked| frame <= picked + SEEKING)
+}
+
 /// The row of the run that was picked last, where it is another than before, or the table has another height: it may be out of
 /// sight.
 fn lost(ui: &Ui, runs: &Runs, order: &[usize]) -> Option<usize> {
@@ -139,10 +154,12 @@ fn lost(ui: &Ui, runs: &Runs, order: &[usize]) -> Option<usize> {
     let (id, frame) = (Id::unique("kept run in sight"), ui.ctx().cumulative_frame_nr());
     let now = (ui.available_height().round(), front.map(|row| row.run.key.clone()));
     let before: Option<(Sought, u64)> = ui.data(|data| data.get_temp(id));
-    let since = before.filter(|(sought, _)| *sought == now).map_or(frame, |(_, since)| since);
+    // Long ago, where nothing is to be sought.
+    let begun = if is_pointed(ui, frame) { 0 } else { frame };
+    let since = before.filter(|(sought, _)| *sought == now).map_or(begun, |(_, since)| since);
     ui.data_mut(|data| data.insert_temp(id, (now, since)));
     // The rows may be laid out anew in the frames after it, with what is read of the run.
-    let front = front.filter(|_| frame < since + SEEKING)?;
+    let front = front.filter(|_| since > 0 && frame < since + SEEKING)?;
     ui.ctx().request_repaint();
     order.iter().position(|i| runs.rows()[*i].run.key == front.run.key)
 }
