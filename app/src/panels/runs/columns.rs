@@ -51,9 +51,9 @@ const LEFT_OUT: [RunColumn; 7] = [
     RunColumn::Accuracy,
 ];
 /// This many of them are dropped before a text is narrower than [`ROOMY`].
-const FOR_TEXTS: usize = 5;
+const FOR_TEXTS: usize = 6;
 /// Names and details of these widths tell most runs apart.
-const ROOMY: [f32; 2] = [150.0, 180.0];
+const ROOMY: [f32; 2] = [220.0, 96.0];
 /// They are not narrower than this, except for texts that need less.
 const TIGHT: [f32; 2] = [84.0, 96.0];
 /// The widest name of a device.
@@ -213,7 +213,8 @@ fn shared_out(mut columns: Vec<(Named, f32)>, needs: [f32; 2], spread: &[Spread;
         columns.iter_mut().filter_map(|((column, ..), width)| Some((place(*column)?, width))).collect();
     if let [(0, name), (1, details)] = &mut texts[..] {
         let both = **name + **details + left;
-        let least = [**name, **details];
+        // The name tells a run from the others: it comes before what else is known of it.
+        let least = [needs[0].min(ROOMY[0]).min(both - **details).max(**name), **details];
         let given = share(both, least, needs, spread);
         (**name, **details) = (given[0], given[1]);
         left = (both - given[0] - given[1]).max(0.0);
@@ -304,6 +305,9 @@ mod tests {
         assert_eq!(of(&alike, RunColumn::Details), None, "nothing is left out");
         assert!(of(&alike, RunColumn::Name).expect("there") >= 165.0, "{alike:?}");
         assert!(of(&widths([165.0, 0.0], ROOM), RunColumn::Details).is_some(), "there is room for all");
+        let name_alone = widths([240.0, 240.0], 420.0);
+        assert_eq!(of(&name_alone, RunColumn::Details), None, "a name is not cut for a title");
+        assert!(of(&name_alone, RunColumn::Name).expect("there") >= 240.0, "{name_alone:?}");
         let narrow = widths([300.0, 300.0], 330.0);
         assert!(of(&narrow, RunColumn::Name).expect("there") >= TIGHT[0], "{narrow:?}");
         assert!(of(&narrow, RunColumn::Measured).is_some() && of(&narrow, RunColumn::Accuracy).is_some(), "{narrow:?}");
