@@ -3,6 +3,8 @@
 //! Owns the words for a setting's value, such as `batch 32` or `every block`. Always holds: the words come from the
 //! settings of the preset format, so that no setting can differ without a word. Titles and descriptions are not settings.
 
+mod run;
+
 use std::{collections::HashMap, path::Path};
 
 use jiff::{Timestamp, Zoned, tz::TimeZone};
@@ -12,6 +14,7 @@ use plimsoll_engine::{
     train::Checkpoint,
 };
 
+pub(crate) use self::run::{NAMED, of_run, told};
 use crate::format;
 
 /// Settings that people name first, in this order.

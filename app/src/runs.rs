@@ -17,9 +17,6 @@ use crate::{
     view::{RunColumn, Sort},
 };
 
-/// The most settings that distinguish a row from others of its title.
-const NAMED: usize = 4;
-
 /// A kept run.
 #[derive(Debug)]
 pub(crate) struct Row {
@@ -32,6 +29,9 @@ pub(crate) struct Row {
     pub(crate) when: String,
     /// The settings alone that set it apart.
     by_settings: String,
+    /// What its name leaves out: when it began where others have its settings, what sets it apart where it has a name of its
+    /// own, and its title.
+    pub(crate) details: String,
     /// The checkpoint that it left.
     pub(crate) saved: Option<PathBuf>,
     /// What a search looks through.
@@ -39,20 +39,29 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// What sets it apart, then its title: the difference is seen where not all of it has room.
-    pub(crate) fn told(&self) -> String {
-        let title = if self.run.title.is_empty() { "Untitled" } else { &self.run.title };
-        if self.by_settings.is_empty() { title.to_owned() } else { format!("{}, {title}", self.by_settings) }
+    /// What sets it apart, or its title where nothing does: its name as long as its user gave it none.
+    pub(crate) fn told(&self) -> &str {
+        naming::told(&self.by_settings, &self.run.title)
     }
 
-    /// What it is called where it stands alone: the name that it was given, else what sets it apart.
-    pub(crate) fn called(&self) -> String {
-        self.run.name.clone().unwrap_or_else(|| self.told())
+    /// What it is called after its number: the name that it was given, else what sets it apart.
+    pub(crate) fn short_name(&self) -> &str {
+        self.run.name.as_deref().unwrap_or_else(|| self.told())
     }
 
-    /// What it is called: the name that it was given, else its title.
-    pub(crate) fn name(&self) -> &str {
-        self.run.label()
+    /// Whether its name is what sets it apart.
+    pub(crate) fn is_called_by_settings(&self) -> bool {
+        self.run.name.is_none() && !self.by_settings.is_empty()
+    }
+
+    /// What it is called, in every pane: `Run 4: batch 32, every block`.
+    pub(crate) fn name(&self) -> String {
+        naming::of_run(self.run.number, self.short_name())
+    }
+
+    /// The name with what it leaves out.
+    pub(crate) fn whole_name(&self) -> String {
+        if self.details.is_empty() { self.name() } else { format!("{}, {}", self.name(), self.details) }
     }
 
     /// The checkpoint that it can go on from.
@@ -90,7 +99,7 @@ impl Row {
     fn compare(&self, other: &Self, column: RunColumn) -> Ordering {
         let (a, b) = (&self.run, &other.run);
         match column {
-            RunColumn::Name => self.name().to_lowercase().cmp(&other.name().to_lowercase()),
+            RunColumn::Name => self.short_name().to_lowercase().cmp(&other.short_name().to_lowercase()),
             RunColumn::Star => a.is_starred.cmp(&b.is_starred),
             RunColumn::Started => a.started.cmp(&b.started),
             RunColumn::State => (a.state as usize).cmp(&(b.state as usize)),
@@ -99,7 +108,7 @@ impl Row {
             RunColumn::Predicted => self.predicted().cmp(&other.predicted()),
             RunColumn::Accuracy => known(a.best_test_accuracy).total_cmp(&known(b.best_test_accuracy)),
             RunColumn::Step => known(a.step_secs).total_cmp(&known(b.step_secs)),
-            RunColumn::Differs => self.differs.cmp(&other.differs),
+            RunColumn::Details => self.details.cmp(&other.details),
         }
     }
 
@@ -109,7 +118,7 @@ impl Row {
             RunColumn::Measured => self.measured().is_some(),
             RunColumn::Accuracy => self.run.best_test_accuracy.is_some(),
             RunColumn::Step => self.run.step_secs.is_some(),
-            RunColumn::Differs => !self.differs.is_empty(),
+            RunColumn::Details => !self.details.is_empty(),
             RunColumn::Name
             | RunColumn::Star
             | RunColumn::Started
@@ -135,7 +144,7 @@ pub(crate) fn rows(runs: Vec<StoredRun>, saved: impl Fn(&StoredRun) -> Option<Pa
         let preset = presets::titled(title).filter(|_| group.len() == 1).map(settings);
         let settings = group.iter().map(|i| runs[*i].settings.as_slice()).chain(preset.as_deref());
         for (i, words) in group.iter().zip(naming::apart(&settings.collect::<Vec<_>>())) {
-            differs[*i] = naming::listed(&words, NAMED);
+            differs[*i] = naming::listed(&words, naming::NAMED);
         }
     }
     let moments = moments(&runs, &differs);
@@ -143,13 +152,17 @@ pub(crate) fn rows(runs: Vec<StoredRun>, saved: impl Fn(&StoredRun) -> Option<Pa
         let when = moment.clone().unwrap_or_else(|| when(run.started));
         let began = moment.map(|moment| format!("began {moment}"));
         // What others have as well comes last: it is what is cut where there is no room.
-        let parts = began.into_iter().chain(Some(by_settings.clone()).filter(|words| !words.is_empty()));
+        let parts = began.clone().into_iter().chain(Some(by_settings.clone()).filter(|words| !words.is_empty()));
         let differs = parts.collect::<Vec<_>>().join(", ");
+        let settings = run.name.as_ref().map(|_| by_settings.clone());
+        let title = Some(run.title.clone()).filter(|_| run.name.is_some() || !by_settings.is_empty());
+        let parts = began.into_iter().chain(settings).chain(title).filter(|words| !words.is_empty());
+        let details = parts.collect::<Vec<_>>().join(", ");
         let parts =
             [run.key.as_str(), run.label(), &run.title, &run.note, &run.device, &run.device_name, run.state.key()];
         let parts = parts.into_iter().chain(run.tags.iter().chain(&run.settings).map(String::as_str));
         let text = parts.chain([differs.as_str()]).collect::<Vec<_>>().join("\n").to_lowercase();
-        Row { saved: saved(&run), run, differs, when, by_settings, text }
+        Row { saved: saved(&run), run, differs, when, by_settings, details, text }
     };
     runs.into_iter().zip(differs).zip(moments).map(row).collect()
 }
@@ -177,25 +190,6 @@ fn moments(runs: &[StoredRun], differs: &[String]) -> Vec<Option<String>> {
         is_alike[i].then(|| if is_enough { short } else { at_the_second(runs[i].started) })
     };
     (0..runs.len()).map(moment).collect()
-}
-
-/// What each of some runs is called next to the others: its name, or its title where they have several, and what sets it apart;
-/// where that is the same, when it began.
-pub(crate) fn names(runs: &[&StoredRun]) -> Vec<String> {
-    let has_one_title = runs.iter().all(|run| run.title == runs[0].title);
-    let settings: Vec<&[String]> = runs.iter().map(|run| run.settings.as_slice()).collect();
-    let name = |(run, words): (&&StoredRun, Vec<String>)| {
-        let differs = naming::listed(&words, NAMED);
-        match &run.name {
-            Some(name) => name.clone(),
-            None if differs.is_empty() => run.label().to_owned(),
-            None if has_one_title => differs,
-            None => format!("{differs}, {}", run.label()),
-        }
-    };
-    let names = runs.iter().zip(naming::apart(&settings)).map(name).collect();
-    let began: Vec<_> = runs.iter().map(|run| Some(run.started)).collect();
-    naming::with_moments(names, &began, &TimeZone::system())
 }
 
 /// The rows that a search finds, sorted: indices into `rows`. What is equal stands newest first.

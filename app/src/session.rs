@@ -16,18 +16,11 @@ use plimsoll_engine::{
 };
 
 pub(crate) use self::record::{RunRecord, Status, numbered, tested_on};
-use crate::{
-    librarian::Points,
-    naming::{self, Differing},
-    presets,
-    runs::Runs,
-};
+use crate::{librarian::Points, naming, presets, runs::Runs};
 
 /// Numbers the runs of this session.
 pub(crate) type RunKey = u64;
 
-/// Settings that a run's name lists at most.
-const NAMED: usize = 3;
 /// Kept runs of other sessions are numbered from here on.
 const OTHERS: RunKey = 1 << 32;
 
@@ -159,29 +152,6 @@ impl Session {
         self.latest().filter(|run| run.status.is_active())
     }
 
-    /// What a run is called: its number with the name it was given, else with what sets it apart from the other runs and from
-    /// the shipped preset of its title.
-    pub(crate) fn name(&self, run: &RunRecord) -> String {
-        format!("{}: {}", run.label(), self.short_name(run))
-    }
-
-    /// The name without the number.
-    pub(crate) fn short_name(&self, run: &RunRecord) -> String {
-        if let Some(name) = run.own_name.as_ref().or(run.told.as_ref()) {
-            return name.clone();
-        }
-        let title = &run.experiment().title;
-        let title = if title.is_empty() { "Untitled" } else { title };
-        let words: Vec<String> = run.differing.iter().map(Differing::words).collect();
-        let words = naming::listed(&words, NAMED);
-        let is_only_title = self.runs.iter().all(|other| other.experiment().title == run.experiment().title);
-        match (words.is_empty(), is_only_title) {
-            (true, _) => title.to_owned(),
-            (false, true) => words,
-            (false, false) => format!("{words}, {title}"),
-        }
-    }
-
     /// Gives a run a name, as the store keeps it: in one line; an empty one takes its name away.
     pub(crate) fn rename(&mut self, key: RunKey, name: &str) {
         let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -205,8 +175,9 @@ impl Session {
         for run in self.every_mut() {
             let Some(row) = run.kept.as_ref().and_then(|key| kept.get(key)) else { continue };
             run.own_name.clone_from(&row.run.name);
+            run.told = Some(row.told().to_owned());
             if run.when.is_some() {
-                (run.told, run.when) = (Some(row.told()), Some(row.when.clone()));
+                run.when = Some(row.when.clone());
             }
         }
     }

@@ -58,8 +58,9 @@ pub(crate) enum RunColumn {
     Name,
     /// Whether it is starred.
     Star,
-    /// What sets it apart.
-    Differs,
+    /// What its name leaves out.
+    #[serde(alias = "Differs")]
+    Details,
     /// When it began.
     Started,
     /// How far it came.

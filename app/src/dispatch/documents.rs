@@ -250,9 +250,15 @@ impl Dispatcher<'_> {
         if let Some(name) = self.leave() {
             self.toasts.info(format!("Your changes to {name} are kept as a draft: the gallery has it."));
         }
+        self.unpin();
         self.state.document.open(document);
         self.state.opened += 1;
         self.changed();
+    }
+
+    /// Takes the pin out, which is of the document that is left: its scale would make another experiment's picture small.
+    fn unpin(&mut self) {
+        (self.state.pin, self.state.pin_asked, self.view.show_before) = (None, None, false);
     }
 
     /// One step back from an opened document to the one that it replaced, or forward again.
@@ -262,6 +268,7 @@ impl Dispatcher<'_> {
             return;
         }
         self.leave();
+        self.unpin();
         let State { document, drafts, opened, .. } = &mut *self.state;
         if back {
             document.go_back()

@@ -305,7 +305,7 @@ impl Dispatcher<'_> {
             }
             Event::Started { run, .. } => {
                 (state.is_starting, state.is_stopping, state.shown) = (false, false, None);
-                let name = state.session.get(*run).map(|run| state.session.name(run)).unwrap_or_default();
+                let name = state.session.get(*run).map(|run| run.name()).unwrap_or_default();
                 state.log.add(Level::Note, format!("{name} begins"));
                 if let Some(kept) = state.session.get(*run).and_then(|run| run.kept.clone()) {
                     state.runs.begins(kept);
@@ -340,7 +340,7 @@ impl Dispatcher<'_> {
         state.taught = state.taught.take().filter(|_| is_due).map(|taught| Taught { is_due, ..taught });
         self.services.planner.trains(false);
         // A start that was refused has no run.
-        let name = state.session.get(run).map(|run| state.session.name(run));
+        let name = state.session.get(run).map(|run| run.name());
         let name = name.unwrap_or_else(|| "The run".to_owned());
         let steps = format::counted(summary.steps, "step");
         let (level, text) = match outcome {

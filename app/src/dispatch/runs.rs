@@ -38,11 +38,7 @@ impl Dispatcher<'_> {
             RunsAction::Restore => self.restore_runs(),
             RunsAction::Compare(keys) => self.compare(self.kept(&keys)),
             RunsAction::CompareWithPresent(key) => {
-                // Alone among runs, it is called as it is everywhere else.
-                let own = self.state.session.own(&key).map(|run| self.state.session.short_name(run));
-                let name = own.or_else(|| Some(self.state.runs.get(&key)?.called()));
-                let run = name.map(|name| Compare::Run(key, name));
-                self.compare(run.into_iter().chain([self.present()]).collect());
+                self.compare(self.kept(&[key]).into_iter().chain([self.present()]).collect());
             }
             RunsAction::ComparePin => {
                 let pin = self.state.pin.as_ref().map(|pin| Experiment::clone(&pin.experiment));
@@ -54,11 +50,10 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Kept runs, each with what distinguishes it from the others.
+    /// Kept runs, each called as it is everywhere.
     fn kept(&self, keys: &[RunKey]) -> Vec<Compare> {
-        let rows: Vec<_> = keys.iter().filter_map(|key| self.state.runs.get(key)).map(|row| &row.run).collect();
-        let names = runs::names(&rows);
-        rows.iter().zip(names).map(|(run, name)| Compare::Run(run.key.clone(), name)).collect()
+        let rows = keys.iter().filter_map(|key| self.state.runs.get(key));
+        rows.map(|row| Compare::Run(row.run.key.clone(), row.name())).collect()
     }
 
     fn present(&self) -> Compare {
@@ -127,7 +122,7 @@ impl Dispatcher<'_> {
             self.toasts.warning("A run that trains cannot be deleted: stop it first.");
             return;
         }
-        self.state.runs.deleted_name = self.state.runs.get(&keys[0]).map(runs::Row::called).unwrap_or_default();
+        self.state.runs.deleted_name = self.state.runs.get(&keys[0]).map(runs::Row::name).unwrap_or_default();
         self.state.runs.put_away.extend(keys.iter().cloned());
         self.state.runs.hide(&keys);
         self.state.session.put_away(&keys);
@@ -294,7 +289,7 @@ impl Dispatcher<'_> {
     fn look(&mut self, mut records: Vec<RunRecord>) -> Option<crate::state::RunKey> {
         for record in &mut records {
             let row = record.kept.as_ref().and_then(|key| self.state.runs.get(key));
-            record.told = row.map(runs::Row::told);
+            record.told = row.map(|row| row.told().to_owned());
             record.when = row.map(|row| row.when.clone()).or(record.when.take());
         }
         self.state.session.look(records)

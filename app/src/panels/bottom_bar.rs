@@ -168,7 +168,7 @@ fn may_go_on(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
     let [done, all] = [run.steps, run.total_steps].map(format::count);
     let state = format::capital(run.state.key());
     let unsaved = if can_go_on { "" } else { ", before its first checkpoint" };
-    let words = format!("{state} at step {done} of {all}{unsaved}: {}", row.called());
+    let words = format!("{state} at step {done} of {all}{unsaved}: {}", row.name());
     text::cut(ui, RichText::new(&words).weak(), &words);
 }
 
@@ -240,7 +240,7 @@ fn progress(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
     let most = widest_figures(ui, run, is_wide);
     let given = if is_active { Room::Most(most) } else { Room::Soon(most) };
     let left = |ui: &mut Ui| {
-        called(ui, context, run, room * NAME_SHARE);
+        called(ui, run, room * NAME_SHARE);
         steps(ui, run);
     };
     let is_stopping = is_active && context.state.is_stopping;
@@ -248,8 +248,8 @@ fn progress(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
 }
 
 /// The name of a run in at most `most` of the line, and in no more than its steps leave; where that is little, its number.
-fn called(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord, most: f32) {
-    let (name, label) = (context.state.session.name(run), run.label());
+fn called(ui: &mut Ui, run: &RunRecord, most: f32) {
+    let (name, label) = (run.name(), run.label());
     let font = egui::TextStyle::Body.resolve(ui.style());
     let least = text::width(ui, &label, &font).ceil();
     let room = ui.available_width() - widest_step(ui, run) - ui.spacing().item_spacing.x;

@@ -8,13 +8,9 @@ mod tables;
 
 use eframe::egui::{Button, Color32, RichText, Ui, vec2};
 
-use plimsoll_engine::report::Subject;
-
 use super::PanelContext;
 use crate::{
     command::{Action, RunsAction},
-    librarian::Compared,
-    session::RunRecord,
     theme,
     view::ComparePart,
     widgets::chip,
@@ -43,7 +39,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
             }
         }
     });
-    let called = called(compared);
+    let called: Vec<String> = compared.comparison.subjects.iter().map(|subject| subject.name.clone()).collect();
     // A table has them at the heads of its columns.
     if matches!(context.view.compare, ComparePart::Curves | ComparePart::Step) {
         names(ui, &called);
@@ -67,16 +63,6 @@ fn empty(ui: &mut Ui, context: &PanelContext<'_>) {
         }
     }
     chip::empty(ui, "Pick one run in Runs, or up to six, and press Compare there: they are shown side by side here.");
-}
-
-/// What each is called, a run by its number first: the other panes call it so.
-fn called(compared: &Compared) -> Vec<String> {
-    let each = compared.comparison.subjects.iter().zip(&compared.runs);
-    let name = |(subject, run): (&Subject, &Option<RunRecord>)| match run {
-        Some(run) => format!("{}: {}", run.label(), subject.name),
-        None => subject.name.clone(),
-    };
-    each.map(name).collect()
 }
 
 /// Who is compared, each with its colour.

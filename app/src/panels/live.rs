@@ -129,7 +129,7 @@ fn choices(ui: &mut Ui, view: &mut View, in_words: bool) {
 
 /// The list of runs, in what room there is.
 pub(super) fn which(ui: &mut Ui, state: &State, send: &Sender, run: &RunRecord) {
-    let name = |run: &RunRecord| state.session.name(run);
+    let name = |run: &RunRecord| run.name();
     let width = (ui.available_width() - theme::GAP).clamp(60.0, 280.0);
     let list = ComboBox::from_id_salt("run").width(width).truncate().selected_text(name(run));
     let list = list.show_ui(ui, |ui| {

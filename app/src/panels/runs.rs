@@ -21,7 +21,7 @@ use super::PanelContext;
 use crate::{
     command::{Action, RunsAction},
     runs::{self, Row},
-    session, theme,
+    theme,
     view::{RunColumn, Sort, View},
     widgets::{button, chip},
 };
@@ -151,11 +151,6 @@ fn head(ui: &mut Ui, context: &mut PanelContext<'_>, found: usize) {
     });
 }
 
-/// Words of a run after its number.
-fn numbered(row: &Row, words: &str) -> String {
-    format!("{}: {words}", session::numbered(row.run.number))
-}
-
 /// Asks for something to be done with runs.
 fn ask(context: &PanelContext<'_>, action: RunsAction) {
     context.send.send(Action::Runs(action));
@@ -170,9 +165,9 @@ fn pick(context: &PanelContext<'_>, keys: Vec<RunKey>) {
 fn about(ui: &mut Ui, row: &Row) {
     let run = &row.run;
     ui.set_max_width(theme::TOOLTIP_WIDTH);
-    ui.strong(numbered(row, &row.called()));
+    ui.strong(row.name());
     let line = |ui: &mut Ui, text: String| drop(ui.label(text));
-    if run.name.is_some() && !run.title.is_empty() {
+    if !run.title.is_empty() {
         line(ui, run.title.clone());
     }
     ui.label(RichText::new(format!("{}, {}", runs::when_exactly(run.started), run.state.key())).weak());

@@ -46,7 +46,7 @@ const BETWEEN: f32 = 5.0;
 const WITH_SIGNS: f32 = 136.0;
 /// The picture is not drawn lower.
 const LOWEST: f32 = 72.0;
-/// In a lower picture the words at the peak need the place of all others.
+/// In a lower picture the words at the peak stand in one line.
 const LOW: f32 = 110.0;
 const PASSES: [(Pass, &str, &str); 8] = [
     (Pass::Teach, "Teaching", "A teacher is asked about a micro-batch of training samples, before the model is made."),

@@ -181,7 +181,7 @@ fn plot(
     });
     dimmed(ui, tasks, dots, &response.transform);
     let lines = drawn_lines(dots, &smaller, budget, &response.transform);
-    labels::draw(ui, &context.state.session, (dots, &smaller), shown, &response.transform, &lines);
+    labels::draw(ui, (dots, &smaller), shown, &response.transform, &lines);
     keys::ui(ui, context, &response.response, dots, shown, &response.transform);
     at_point::ui(ui, context);
     pointed(ui, context, &response.response, (dots, &smaller), &response.transform);
@@ -219,12 +219,11 @@ fn pointed(
     (dots, smaller): (&[Dot<'_>], &[smaller::Smaller<'_>]),
     transform: &PlotTransform,
 ) {
-    let session = &context.state.session;
     let tip = (!at_point::is_open(ui.ctx())).then(|| about::tip(response));
     let Some(at) = response.hover_pos() else { return };
     if let Some(dot) = nearest(dots, transform, at) {
         if let Some(tip) = tip {
-            tip.show(|ui| about::run(ui, session, dot.run));
+            tip.show(|ui| about::run(ui, dot.run));
         }
         if response.clicked() {
             context.send.send(Action::ShowRun(dot.run.key));
@@ -236,7 +235,7 @@ fn pointed(
     } else if let Some(smaller) = smaller_near(smaller, transform, at)
         && let Some(tip) = tip
     {
-        tip.show(|ui| smaller.about(ui, session));
+        tip.show(|ui| smaller.about(ui));
     } else if let Some(seeds) = mean_near(dots, transform, at)
         && let Some(tip) = tip
     {

@@ -114,7 +114,7 @@ fn parts(ui: &mut Ui, context: &mut PanelContext<'_>, has_pictures: bool) {
 /// are models to choose from.
 fn head(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>, task: Task) {
     let trial = &context.state.trial;
-    let name = tried.name(&context.state.session);
+    let name = tried.name();
     let palette = theme::palette(ui);
     let (words, color) = match (&trial.trouble, &trial.evaluation) {
         (Some(why), _) => (why.clone(), palette.warn),

@@ -22,7 +22,7 @@ pub(crate) use self::alike::tested_on;
 use super::RunKey;
 use crate::{
     format,
-    naming::Differing,
+    naming::{self, Differing},
     runs,
     widgets::series::{Series, Smoothed},
 };
@@ -109,7 +109,7 @@ pub(crate) struct RunRecord {
     pub(super) shown_as: u64,
     /// When it began, of a run of another session.
     pub(crate) when: Option<String>,
-    /// What sets it apart from the other kept runs, of a run of another session.
+    /// What it is called where it is kept, as long as it has no name of its own: what sets it apart from all kept runs.
     pub(crate) told: Option<String>,
     /// The name that its user gave it.
     pub(crate) own_name: Option<String>,
@@ -263,7 +263,22 @@ impl RunRecord {
         numbered(self.shown_as)
     }
 
-    /// The name in a letter or two, next to its point.
+    /// What it is called, in every pane: `Run 4: batch 32, every block`.
+    pub(crate) fn name(&self) -> String {
+        naming::of_run(self.shown_as, &self.short_name())
+    }
+
+    /// The name without the number: the one that it was given, else what sets it apart from the other runs of its title and
+    /// from the shipped preset of it, else the title.
+    pub(crate) fn short_name(&self) -> String {
+        if let Some(name) = self.own_name.as_ref().or(self.told.as_ref()) {
+            return name.clone();
+        }
+        let words: Vec<String> = self.differing.iter().map(Differing::words).collect();
+        naming::told(&naming::listed(&words, naming::NAMED), &self.experiment.title).to_owned()
+    }
+
+    /// The number in a letter or two, next to its point.
     pub(crate) fn short_label(&self) -> String {
         self.shown_as.to_string()
     }

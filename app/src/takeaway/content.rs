@@ -40,7 +40,7 @@ pub(crate) fn content(pane: Pane, take: Take, state: &State, view: &View) -> Opt
         Content::Text(table(pane, state, view)?)
     };
     let of_run = matches!(pane, Pane::Live | Pane::Gradients);
-    let run = state.shown_run().filter(|_| of_run).map(|run| state.session.name(run));
+    let run = state.shown_run().filter(|_| of_run).map(|run| run.name());
     let name = run.unwrap_or_else(|| state.document.name());
     Some((content, format!("{} {}", file_name(&name), file_name(pane.title())).replace(' ', "-")))
 }
@@ -64,11 +64,8 @@ fn figure(pane: Pane, state: &State, view: &View) -> Option<Figure> {
         Pane::Tradeoff => {
             let (task, dots) = panels::tradeoff::in_focus(state)?;
             let is_of_values = dots.first()?.0.experiment().data.labelled() == Labelled::Value;
-            let dot = |(run, at): panels::tradeoff::Placed<'_>| Dot {
-                number: run.short_label(),
-                name: state.session.short_name(run),
-                at,
-            };
+            let dot =
+                |(run, at): panels::tradeoff::Placed<'_>| Dot { number: run.short_label(), name: run.short_name(), at };
             let dots: Vec<Dot> = dots.into_iter().map(dot).collect();
             let budget = state.document.experiment.budget.as_mib();
             let budget = (panels::tradeoff::BUDGET_OF, budget);
@@ -95,13 +92,7 @@ fn table(pane: Pane, state: &State, view: &View) -> Option<String> {
             let mut table = Table::new(["run", "title", "measured_bytes", "predicted_bytes", "best_test_accuracy"]);
             table.rows.extend(dots.into_iter().map(|(run, [_, accuracy])| {
                 let title = json!(run.experiment().title);
-                vec![
-                    json!(state.session.name(run)),
-                    title,
-                    run.peak_load.0.into(),
-                    run.predicted.0.into(),
-                    accuracy.into(),
-                ]
+                vec![json!(run.name()), title, run.peak_load.0.into(), run.predicted.0.into(), accuracy.into()]
             }));
             Some(table.csv())
         }
@@ -142,7 +133,7 @@ fn with_curves(state: &State, view: &View, draw: fn(&curves::Run<'_>) -> Figure)
     let run = state.shown_run().filter(|run| run.last.is_some())?;
     let (curves, experiment) = (run.curves(), run.experiment());
     Some(draw(&curves::Run {
-        title: state.session.name(run),
+        title: run.name(),
         curves: &curves,
         predicted: Some(run.predicted),
         budget: run.budget,

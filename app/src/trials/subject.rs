@@ -13,11 +13,7 @@ use plimsoll_engine::{
     train::Checkpoint,
 };
 
-use crate::{
-    naming,
-    session::{RunRecord, Session},
-    state::State,
-};
+use crate::{naming, session::RunRecord, state::State};
 
 /// Whose model is tried.
 #[derive(Clone, Copy)]
@@ -77,9 +73,9 @@ impl<'a> Subject<'a> {
     }
 
     /// What it is called.
-    pub(crate) fn name(&self, session: &Session) -> String {
+    pub(crate) fn name(&self) -> String {
         match self {
-            Self::Run(run) => session.name(run),
+            Self::Run(run) => run.name(),
             Self::Weights { path, .. } => format!("Weights of {}", naming::place(path)),
         }
     }

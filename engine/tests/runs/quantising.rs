@@ -16,10 +16,7 @@ use plimsoll_engine::{
     train::{Command, Compressed, Event, Keep, Outcome, Start, Summary, Trainer},
 };
 
-/// The same model without how long its tests took, which differs each time.
-pub(crate) fn untimed(compressed: Compressed) -> Compressed {
-    Compressed { test_secs: 0.0, trained_test_secs: None, ..compressed }
-}
+use super::resume::going_on::untimed;
 
 /// What a run came to.
 struct Run {

@@ -1,6 +1,7 @@
 //! The gallery: presets are found, opened and kept.
 
 use super::*;
+use crate::command::UiCommand;
 
 const FIRST: &str = "MLP on hand-written digits";
 const SECOND: &str = "CNN on hand-written digits";
@@ -191,4 +192,23 @@ fn a_search_shows_the_best_that_it_finds_wherever_the_gallery_was_scrolled_to() 
     assert!(top(&window) < at.bottom(), "it is scrolled");
     search(&mut window, "e");
     assert!(top(&window) > at.bottom(), "the first card is in sight");
+}
+
+#[test]
+fn a_pin_goes_with_the_experiment_that_it_is_of() {
+    let mut window = fresh();
+    window.state_mut().as_mut().expect("drawn").sender.ui(UiCommand::Pin);
+    window.run_steps(3);
+    assert!(app(&window).state.pin.is_some());
+    touch(&mut window);
+    assert!(app(&window).state.pin.is_some(), "an edit is what it is compared with");
+    open(&mut window, SECOND);
+    assert!(app(&window).state.pin.is_none(), "its scale would make the picture of another small");
+    until(&mut window, |app| app.state.plan().is_some());
+    window.state_mut().as_mut().expect("drawn").sender.ui(UiCommand::Pin);
+    window.run_steps(3);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+    window.run_steps(3);
+    assert_eq!(app(&window).state.document.experiment.title, FIRST);
+    assert!(app(&window).state.pin.is_none(), "back in the document before");
 }

@@ -3,7 +3,7 @@
 use egui_kittest::kittest::NodeT;
 
 use super::{
-    runs::{ask, close, folder, keys, on, show, train},
+    runs::{ask, close, folder, keys, on, show, train, two_runs},
     *,
 };
 use crate::{
@@ -43,6 +43,28 @@ fn what_was_found_of_a_model_is_there_again_when_its_run_is_looked_at_again() {
     assert!(app(&window).state.trial.evaluation.is_some(), "it was tested");
     assert_eq!(app(&window).view.try_out.part, TryPart::Picture);
     assert!(window.query_by_label_contains("Not tested").is_none());
+}
+
+#[test]
+fn a_run_has_one_name_in_every_pane() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    for pane in [Pane::Runs, Pane::Compare] {
+        show(&mut window, pane);
+    }
+    let all = keys(&window);
+    ask(&mut window, RunsAction::Pick(all.clone()));
+    until(&mut window, |app| app.state.session.all().count() == 2);
+    ask(&mut window, RunsAction::Compare(all));
+    until(&mut window, |app| app.state.compared.is_some());
+    let state = &app(&window).state;
+    let mut rows: Vec<String> = state.runs.rows().iter().map(crate::runs::Row::name).collect();
+    let mut looked: Vec<String> = state.session.all().map(crate::session::RunRecord::name).collect();
+    let compared = &state.compared.as_ref().expect("there").comparison.subjects;
+    let mut compared: Vec<String> = compared.iter().map(|subject| subject.name.clone()).collect();
+    [&mut rows, &mut looked, &mut compared].into_iter().for_each(|names| names.sort());
+    assert_eq!(rows, ["Run 1: batch 64", "Run 2: batch 96"]);
+    assert_eq!((&looked, &compared), (&rows, &rows));
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn press(window: &mut Window, key: Key) {
 fn name(window: &Window, micro: usize) -> String {
     let run = app(window).state.session.every().find(|run| run.experiment().batch.micro == micro).expect("a run");
     let best = run.best_accuracy.expect("tested");
-    let own = app(window).state.session.name(run);
+    let own = run.name();
     format!("{own}, {}, {}", run.peak_load, crate::format::share(best))
 }
 

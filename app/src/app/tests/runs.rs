@@ -97,7 +97,7 @@ fn a_run_of_another_sitting_is_looked_at_loaded_and_opened_as_it_was() {
     window.run_steps(3);
     assert_eq!(app(&window).state.document.experiment, Experiment::default());
     // A click looks at a run and changes nothing; Enter opens it as it was, and undo takes that back.
-    window.get_by_role_and_label(Role::Button, "Run 2: Tiny, batch 96").click();
+    window.get_by_role_and_label(Role::Button, "Run 2: batch 96, Tiny").click();
     let is_looked_at = |app: &App| app.state.shown_run().is_some_and(|run| run.experiment().batch.micro == 96);
     until(&mut window, is_looked_at);
     window.run_steps(5);
@@ -120,7 +120,7 @@ fn runs_are_searched_sorted_starred_named_noted_and_tagged() {
     window.run_steps(2);
     window.get_by_role_and_label(Role::TextInput, "Search runs").type_text("96 tiny");
     window.run_steps(3);
-    assert!(shown(&window, "Run 2: Tiny, batch 96") && !shown(&window, "Run 1: Tiny, batch 64"));
+    assert!(shown(&window, "Run 2: batch 96, Tiny") && !shown(&window, "Run 1: batch 64, Tiny"));
     window.state_mut().as_mut().expect("drawn").view.run_search.clear();
     let top = |window: &Window, a: &str, b: &str| {
         let place = |name| window.get_by_role_and_label(Role::Button, name).rect().top();
@@ -128,11 +128,11 @@ fn runs_are_searched_sorted_starred_named_noted_and_tagged() {
     };
     window.get_by_label("Sort by peak").click();
     window.run_steps(3);
-    assert!(top(&window, "Run 2: Tiny, batch 96", "Run 1: Tiny, batch 64"), "the largest first");
+    assert!(top(&window, "Run 2: batch 96, Tiny", "Run 1: batch 64, Tiny"), "the largest first");
     window.get_by_label("Sort by peak").click();
     window.run_steps(3);
-    assert!(top(&window, "Run 1: Tiny, batch 64", "Run 2: Tiny, batch 96"));
-    window.get_by_role_and_label(Role::Button, "Run 1: Tiny, batch 64").click();
+    assert!(top(&window, "Run 1: batch 64, Tiny", "Run 2: batch 96, Tiny"));
+    window.get_by_role_and_label(Role::Button, "Run 1: batch 64, Tiny").click();
     window.run_steps(3);
     for (field, text) in [("Name of the kept run", "small"), ("Note", "the good one"), ("Tags", "b, a, b")] {
         window.get_by_role_and_label(Role::TextInput, field).focus();
@@ -161,7 +161,7 @@ fn a_name_given_in_either_pane_is_the_name_in_all() {
     ask(&mut window, RunsAction::Name(key, "thin".to_owned()));
     assert!(window.query_by_label("Run 1: thin").is_some(), "in the bottom bar");
     let session = &app(&window).state.session;
-    assert_eq!(session.name(session.latest().expect("a run")), "Run 1: thin");
+    assert_eq!(session.latest().expect("a run").name(), "Run 1: thin");
     window.state_mut().as_mut().expect("drawn").sender.send(Action::NameRun(1, "thinner".to_owned()));
     until(&mut window, |app| app.state.runs.rows()[0].run.name.as_deref() == Some("thinner"));
     // A run of another session follows as well.
@@ -180,7 +180,7 @@ fn a_deleted_run_is_gone_and_undo_brings_it_back() {
     let (store, _) = two_runs();
     let mut window = on(&store, digits());
     show(&mut window, Pane::Runs);
-    window.get_by_role_and_label(Role::Button, "Run 1: Tiny, batch 64").click();
+    window.get_by_role_and_label(Role::Button, "Run 1: batch 64, Tiny").click();
     window.run_steps(3);
     window.key_press(Key::Delete);
     until(&mut window, |app| app.state.runs.rows().len() == 1);
@@ -203,7 +203,7 @@ fn a_deleted_run_leaves_the_screen_under_its_name_and_comes_back_to_it() {
     ask(&mut window, RunsAction::Delete(vec![key]));
     until(&mut window, |app| app.state.runs.rows().is_empty());
     window.run_steps(3);
-    assert!(window.query_by_label("Deleted: thin").is_some());
+    assert!(window.query_by_label("Deleted: Run 1: thin").is_some());
     assert!(app(&window).state.shown_run().is_none() && app(&window).state.session.all().next().is_none());
     assert!(window.query_by_label("Press Train to begin a run.").is_some());
     ask(&mut window, RunsAction::Restore);
@@ -367,7 +367,7 @@ fn of_ten_thousand_runs_those_in_sight_are_drawn() {
     let start = Instant::now();
     window.step();
     let drawn = start.elapsed();
-    let rows = || window.query_all_by_label_contains("Tiny, ").count();
+    let rows = || window.query_all_by_label_contains(", Tiny").count();
     assert!((3..60).contains(&rows()), "{} rows", rows());
     println!("10,000 rows: made in {made:?}, first frame in {drawn:?}");
     // The least accurate is the one that began first.

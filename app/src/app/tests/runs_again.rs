@@ -21,7 +21,7 @@ fn a_double_click_opens_a_run_as_it_was() {
     let (store, losses) = two_runs();
     let mut window = on(&store, Experiment::default());
     show(&mut window, Pane::Runs);
-    double_click(&mut window, "Run 1: Tiny, batch 64");
+    double_click(&mut window, "Run 1: batch 64, Tiny");
     until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.experiment.title == "Tiny"));
     until(&mut window, |app| app.state.shown_run().is_some_and(|run| run.last.is_some()));
     let shown = app(&window);
@@ -181,7 +181,7 @@ fn a_run_that_the_end_of_the_window_stopped_is_offered_at_the_next_start() {
     let mut window = on(&store, digits());
     until(&mut window, |app| app.state.runs.rows().iter().any(|row| row.checkpoint().is_some()));
     window.run_steps(2);
-    assert!(window.query_by_label("Stopped at step 4 of 40: Tiny").is_some());
+    assert!(window.query_by_label("Stopped at step 4 of 40: Run 1: Tiny").is_some());
     window.get_by_role_and_label(Role::Button, "Continue the interrupted run").click();
     until(&mut window, |app| app.state.session.latest().is_some_and(|run| run.summary.is_some()));
     let run = app(&window).state.session.latest().expect("a run");
@@ -202,7 +202,7 @@ fn a_run_that_was_interrupted_before_it_saved_anything_is_named_at_the_next_star
     until(&mut window, |app| !app.state.runs.rows().is_empty());
     window.run_steps(2);
     let steps = app(&window).state.runs.rows()[0].run.total_steps;
-    let words = format!("Interrupted at step 0 of {steps}, before its first checkpoint: Tiny");
+    let words = format!("Interrupted at step 0 of {steps}, before its first checkpoint: Run 1: Tiny");
     assert!(window.query_by_label(&words).is_some());
     assert!(window.query_by_label("Continue the interrupted run").is_none(), "there is nothing to go on from");
 }
@@ -245,9 +245,7 @@ fn runs_of_the_same_settings_are_told_apart_by_when_they_began() {
     std::thread::sleep(std::time::Duration::from_secs(1));
     train(&mut window);
     show(&mut window, Pane::Runs);
-    let told = |app: &App| -> BTreeSet<String> {
-        app.state.runs.rows().iter().map(|row| format!("{}, {}", row.name(), row.differs)).collect()
-    };
+    let told = |app: &App| -> BTreeSet<String> { app.state.runs.rows().iter().map(|row| row.whole_name()).collect() };
     assert_eq!(told(app(&window)).len(), 2, "{:?}", told(app(&window)));
     assert!(app(&window).state.runs.rows().iter().all(|row| row.differs.starts_with("began ")));
     let all = keys(&window);
@@ -261,7 +259,7 @@ fn runs_of_the_same_settings_are_told_apart_by_when_they_began() {
     ask(&mut window, RunsAction::Pick(all));
     until(&mut window, |app| app.state.session.all().count() == 2);
     let session = &app(&window).state.session;
-    let names: BTreeSet<String> = session.all().map(|run| session.name(run)).collect();
+    let names: BTreeSet<String> = session.all().map(|run| run.name()).collect();
     assert_eq!(names.len(), 2, "{names:?}");
 }
 

@@ -1,5 +1,6 @@
 //! The pane of kept runs where it is short, and what it says of the state of a run and of the one that is picked.
 
+use egui_kittest::kittest::NodeT;
 use plimsoll_engine::store::{RunKey, RunState, StoredRun};
 
 use super::{
@@ -25,7 +26,7 @@ fn in_a_short_pane_every_control_of_a_run_is_reached_by_the_tab_key_and_seen() {
         let both = keys(&window);
         ask(&mut window, RunsAction::Pick(vec![both[0].clone()]));
         window.run_steps(5);
-        window.get_by_role_and_label(Role::ListBox, "Kept runs: Run 2: Tiny, batch 96").focus();
+        window.get_by_role_and_label(Role::ListBox, "Kept runs: Run 2: batch 96, Tiny").focus();
         window.run_steps(3);
         // The words are shorter where the pane is narrow.
         let load =
@@ -81,7 +82,17 @@ fn with_several_picked_the_lines_below_say_whose_they_are() {
     ask(&mut window, RunsAction::Name(both[1].clone(), "small".to_owned()));
     until(&mut window, |app| app.state.runs.front().is_some_and(|row| row.run.name.is_some()));
     window.run_steps(2);
-    assert!(window.query_by_label("The last of 2 picked: Run 1: small").is_some());
+    assert!(window.query_by_label("The last of 2 picked: Run 1: small, batch 64, Tiny").is_some());
+}
+
+/// Sixty rows, which differ by their seed.
+fn sixty(window: &Window) -> Vec<crate::runs::Row> {
+    let known = app(window).state.runs.rows()[0].run.clone();
+    let one = |i: u64| {
+        let started = known.started - jiff::SignedDuration::from_secs(i as i64);
+        StoredRun { key: RunKey::new(started), started, settings: vec![format!("run.seed={i}")], ..known.clone() }
+    };
+    crate::runs::rows((0..60).map(one).collect(), |_| None)
 }
 
 #[test]
@@ -89,18 +100,52 @@ fn a_run_that_is_picked_elsewhere_is_brought_into_sight() {
     let (store, _) = two_runs();
     let mut window = on(&store, digits());
     show(&mut window, Pane::Runs);
-    let known = app(&window).state.runs.rows()[0].run.clone();
-    let one = |i: u64| {
-        let started = known.started - jiff::SignedDuration::from_secs(i as i64);
-        StoredRun { key: RunKey::new(started), started, settings: vec![format!("run.seed={i}")], ..known.clone() }
-    };
-    let rows = crate::runs::rows((0..60).map(one).collect(), |_| None);
+    let rows = sixty(&window);
     let last = rows[59].run.key.clone();
     window.state_mut().as_mut().expect("drawn").state.runs.read(rows);
     window.run_steps(5);
-    let is_seen = |window: &Window| window.query_all_by_label_contains("Tiny, seed 59").next().is_some();
+    let is_seen = |window: &Window| window.query_all_by_label_contains("seed 59, Tiny").next().is_some();
     assert!(!is_seen(&window));
     ask(&mut window, RunsAction::Pick(vec![last]));
     window.run_steps(30);
     assert!(is_seen(&window));
+}
+
+#[test]
+fn a_click_on_a_row_that_is_seen_in_part_moves_nothing() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    show(&mut window, Pane::Runs);
+    let rows = sixty(&window);
+    window.state_mut().as_mut().expect("drawn").state.runs.read(rows);
+    window.run_steps(5);
+    let of_seed = |window: &Window, seed: u64| {
+        let words = format!(": seed {seed}, Tiny");
+        let row = window.query_all_by_label_contains(&words).find(|node| node.accesskit_node().role() == Role::Button);
+        row.map(|node| node.rect())
+    };
+    let second = of_seed(&window, 1).expect("drawn");
+    window.hover_at(second.center());
+    window.event(egui::Event::MouseWheel {
+        unit: egui::MouseWheelUnit::Point,
+        source: egui::MouseWheelSource::Wheel,
+        delta: vec2(0.0, -second.height() * 0.4),
+        modifiers: Modifiers::NONE,
+        phase: egui::TouchPhase::Move,
+    });
+    window.run_steps(30);
+    let before = of_seed(&window, 1).expect("drawn");
+    assert!(before.top() < second.top(), "scrolled by a part of a row");
+    let last = (1..60).rev().find(|seed| of_seed(&window, *seed).is_some()).expect("the last that is drawn");
+    let at = of_seed(&window, last).expect("drawn").left_top() + vec2(60.0, 3.0);
+    for pressed in [true, false] {
+        let (button, modifiers) = (egui::PointerButton::Primary, Modifiers::NONE);
+        window.hover_at(at);
+        window.event(egui::Event::PointerButton { pos: at, button, pressed, modifiers });
+        window.step();
+    }
+    window.run_steps(30);
+    let picked = app(&window).state.runs.front().map(|row| row.differs.clone());
+    assert_eq!(picked, Some(format!("seed {last}")));
+    assert_eq!(of_seed(&window, 1), Some(before));
 }

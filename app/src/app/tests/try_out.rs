@@ -199,7 +199,7 @@ fn the_weights_of_a_kept_run_are_one_choice_away() {
     assert_eq!(list(&window), (place, false), "nothing moves for it");
     window.get_by_label("Runs to take the weights of").click_accesskit();
     window.run_steps(3);
-    let name = app(&window).state.runs.rows()[0].called();
+    let name = app(&window).state.runs.rows()[0].name();
     // The point of the run is named as well, and is not a button.
     window.get(By::new().role(Role::Button).label_contains(&format!("{name}, "))).click_accesskit();
     window.run_steps(3);
@@ -220,7 +220,7 @@ fn a_kept_run_teaches_another_model_by_two_clicks() {
     assert!(window.query_by_label("Temperature").is_none(), "nothing teaches yet");
     window.get_by_label("Runs that may teach").click_accesskit();
     window.run_steps(3);
-    let name = app(&window).state.runs.rows()[0].called();
+    let name = app(&window).state.runs.rows()[0].name();
     window.get(By::new().role(Role::Button).label_contains(&format!("{name}, "))).click_accesskit();
     window.run_steps(3);
     let chosen = app(&window).state.document.experiment.distil.teacher.clone().expect("chosen");

@@ -1,6 +1,6 @@
 //! What the present configuration would take, and what keeps it from training, in one line.
 //!
-//! Always holds: where there is less room fewer words are shown, and the pace and the reason are the last to go; the
+//! Always holds: steps, duration, time of a step and rate are shown in any room; words go, and the reason becomes a sign. The
 //! whole of both is shown on hover and to a screen reader.
 
 use eframe::egui::{self, Response, RichText, Role, Ui, WidgetInfo};
@@ -8,8 +8,8 @@ use plimsoll_engine::plan::Plan;
 
 use crate::{format, panels::PanelContext, saves::Saves, theme, widgets::text};
 
-/// Share of the line that is kept for what a run would take, next to the reason why none can begin.
-const SHARE: f32 = 0.5;
+/// The reason why no run can begin, where the figures leave no room for its words.
+const SIGN: &str = "⚠";
 
 /// What the present configuration would take, and what keeps it from training.
 pub(super) fn planned(ui: &mut Ui, context: &PanelContext<'_>, reason: Option<&str>) {
@@ -27,7 +27,7 @@ pub(super) fn planned(ui: &mut Ui, context: &PanelContext<'_>, reason: Option<&s
         let beside = told.map_or(0.0, |told| width(told) + theme::WIDE_GAP * 2.0);
         ui.scope(|ui| {
             if reason.is_some() {
-                ui.set_max_width((room - beside).max(room * SHARE));
+                ui.set_max_width((room - beside).max(0.0));
             }
             let cut = text::cut(ui, text::estimate(words).color(color), &about_length(plan));
             spoken(&cut, &length(plan));
@@ -40,21 +40,22 @@ pub(super) fn planned(ui: &mut Ui, context: &PanelContext<'_>, reason: Option<&s
     }
 }
 
-/// Chooses how long the length and the reason are, so that both have room in one line: the reason is shortened before the
-/// steps and their time are left out.
+/// Chooses how long the length and the reason are, so that both have room in one line: the words of either are shortened, and
+/// no figure is left out.
 fn chosen<'l, 'r>(
-    lengths: &'l [String; 3],
+    lengths: &'l [String; 4],
     reason: Option<&'r str>,
     room: f32,
     width: impl Fn(&str) -> f32,
 ) -> (&'l str, Option<&'r str>) {
-    let [_, steps, least] = lengths;
+    let [_, shorter_lengths @ ..] = lengths;
+    let least = &lengths[3];
     let beside = |reason: &str| width(reason) + theme::WIDE_GAP * 2.0;
     let fits = |words: &str, beside: f32| width(words) + beside <= room;
     let told = reason.map(|reason| {
         let shorter = shorter(reason);
         let beside_it = |length: &String| shorter.into_iter().find(|reason| fits(length, beside(reason)));
-        [steps, least].into_iter().find_map(beside_it).unwrap_or(shorter[2])
+        shorter_lengths.iter().find_map(beside_it).unwrap_or(SIGN)
     });
     let beside = told.map_or(0.0, beside);
     (lengths.iter().find(|words| fits(words, beside)).unwrap_or(least), told)
@@ -78,8 +79,8 @@ pub(crate) fn length(plan: &Plan) -> String {
     whole
 }
 
-/// The text, then shorter and shorter versions of it: the pace stays longest.
-fn lengths(plan: &Plan) -> [String; 3] {
+/// The text, then shorter and shorter versions of it, each with all four figures.
+fn lengths(plan: &Plan) -> [String; 4] {
     let experiment = &plan.experiment;
     let (unit, each) = format::throughput(&experiment.data);
     let rate = (experiment.batch.effective() * each) as f64 / plan.step_secs;
@@ -89,10 +90,15 @@ fn lengths(plan: &Plan) -> [String; 3] {
         count => format!(", plus {}", format::counted(count, "checkpoint")),
     };
     let steps = format::counted(plan.total_steps, "step");
-    let steps = format!("{steps} in {about} {}", format::secs(plan.steps_secs()));
+    let [whole, step] = [plan.steps_secs(), plan.step_secs].map(format::secs);
     let rate = if rate.is_finite() { format::count(rate.round() as u64) } else { "…".to_owned() };
-    let pace = format!("{} a step, {rate} {unit}", format::secs(plan.step_secs));
-    [format!("{steps}{saves}: {pace}"), format!("{steps}: {pace}"), pace]
+    let pace = format!("{step} a step, {rate} {unit}");
+    [
+        format!("{steps} in {about} {whole}{saves}: {pace}"),
+        format!("{steps} in {about} {whole}: {pace}"),
+        format!("{steps}, {whole}: {pace}"),
+        format!("{steps}, {whole}: {step}, {rate} {unit}"),
+    ]
 }
 
 fn about_length(plan: &Plan) -> String {
@@ -134,10 +140,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_shorter_keeps_the_pace_and_what_stands_in_the_way() {
+    fn what_is_said_shorter_keeps_every_figure_and_what_stands_in_the_way() {
         let plan = Plan::of(&Experiment::default(), &Machine::nominal()).expect("the default experiment");
         let plan = Plan { total_steps: 1438, step_secs: 0.0086, ..plan };
-        assert_eq!(lengths(&plan)[2], "8.60 ms a step, 7\u{a0}442 samples/s");
+        assert_eq!(lengths(&plan)[2], "1\u{a0}438 steps, 12.4 s: 8.60 ms a step, 7\u{a0}442 samples/s");
         let reason = "The run does not fit: 1 MiB over the budget. Change something.";
         let said = ["The run does not fit: 1 MiB over the budget", "The run does not fit"];
         assert_eq!(shorter(reason), [reason, said[0], said[1]]);
@@ -147,6 +153,11 @@ mod tests {
         let chosen = |room| chosen(&lengths, Some(reason), room, letters);
         assert_eq!(chosen(200.0), (lengths[0].as_str(), Some(reason)));
         assert_eq!(chosen(140.0), (lengths[0].as_str(), Some(said[0])), "the steps stay as long as they can");
-        assert_eq!(chosen(85.0), (lengths[2].as_str(), Some(said[1])));
+        let least = lengths[3].as_str();
+        assert_eq!(chosen(95.0), (least, Some(said[1])));
+        assert_eq!(chosen(80.0), (least, Some(SIGN)), "a sign has the reason on hover");
+        for figure in ["1\u{a0}438 steps", "12.4 s", "8.60 ms", "7\u{a0}442 samples/s"] {
+            assert!(lengths.iter().all(|words| words.contains(figure)), "{figure}: {lengths:?}");
+        }
     }
 }

@@ -79,7 +79,7 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
         let table = data.table_facts().into_iter().flat_map(samples::table_lines);
         let texts = data.text_facts().into_iter().flat_map(samples::lines);
         facts(ui, plan.resolved.notes().into_iter().chain(table).chain(texts));
-        host::ui(ui, plan, context.state.shown_run(), &context.state.session);
+        host::ui(ui, plan, context.state.shown_run());
     }
 }
 

@@ -11,21 +11,21 @@ use plimsoll_engine::{
 
 use super::facts;
 use crate::{
-    session::{RunRecord, Session},
+    session::RunRecord,
     theme::{self, Palette},
     widgets::{control, text},
 };
 
 /// Draws the bar of `plan`, and what `run` took where it was planned to take the same. The settings in hand may be others
 /// than its own: what is told of it names it.
-pub(super) fn ui(ui: &mut Ui, plan: &Plan, run: Option<&RunRecord>, session: &Session) {
+pub(super) fn ui(ui: &mut Ui, plan: &Plan, run: Option<&RunRecord>) {
     let host = plan.host;
     let measured = run.and_then(|run| run.summary).map(|summary| summary.host);
     let measured = measured.filter(|seen| seen.predicted == host.total() && seen.measured > Bytes::ZERO);
     let budget = plan.experiment.data.host_line();
     let in_run = run.map(RunRecord::label).unwrap_or_default();
     let words = words(&host, budget, measured.map(|seen| (seen.measured, in_run.as_str())));
-    let feeding = run.and_then(|run| feeding(run, &session.name(run)));
+    let feeding = run.and_then(|run| feeding(run, &run.name()));
     let hover = format!(
         "{words}. It lies in the memory of the machine (RAM), outside the budget. It has the batches that are made ahead and \
          the one that is learned from, for training and for a test."

@@ -106,7 +106,7 @@ fn runs_that(context: &PanelContext<'_>, suit: impl Fn(&runs::Row) -> bool) -> V
     let mut found: Vec<&runs::Row> = context.state.runs.rows().iter().filter(is_one).collect();
     found.sort_by_key(|row| std::cmp::Reverse(row.run.started));
     found.truncate(OFFERED);
-    let named = |row: &runs::Row| format!("{}, {}", row.called(), runs::when(row.run.started));
+    let named = |row: &runs::Row| format!("{}, {}", row.name(), runs::when(row.run.started));
     found.into_iter().filter_map(|row| Some((named(row), row.saved.clone()?))).collect()
 }
 

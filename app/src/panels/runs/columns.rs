@@ -22,8 +22,16 @@ pub(super) type Named = (RunColumn, &'static str, &'static str);
 
 const COLUMNS: [Named; 10] = [
     (RunColumn::Star, "★", "Whether you starred it."),
-    (RunColumn::Name, "run", "Its name, or its title."),
-    (RunColumn::Differs, "what differs", "What sets it apart from the other runs of its title, or from its preset."),
+    (
+        RunColumn::Name,
+        "run",
+        "Its number with the name that you gave it, or with what sets it apart from the other runs of its title.",
+    ),
+    (
+        RunColumn::Details,
+        "details",
+        "What its name leaves out: what sets it apart, when it began where another is the same, and its title.",
+    ),
     (RunColumn::Started, "when", "When it began."),
     (RunColumn::State, "state", "How far it came."),
     (RunColumn::Device, "device", "What it ran on."),
@@ -39,13 +47,13 @@ const LEFT_OUT: [RunColumn; 7] = [
     RunColumn::State,
     RunColumn::Step,
     RunColumn::Started,
-    RunColumn::Differs,
+    RunColumn::Details,
     RunColumn::Accuracy,
 ];
 /// This many of them are dropped before a text is narrower than [`ROOMY`].
-const FOR_TEXTS: usize = 5;
-/// Names and differences of these widths tell most runs apart.
-const ROOMY: [f32; 2] = [150.0, 180.0];
+const FOR_TEXTS: usize = 6;
+/// Names and details of these widths tell most runs apart.
+const ROOMY: [f32; 2] = [220.0, 96.0];
 /// They are not narrower than this, except for texts that need less.
 const TIGHT: [f32; 2] = [84.0, 96.0];
 /// The widest name of a device.
@@ -61,11 +69,11 @@ const LONGEST: usize = 6;
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Widths {
     name: f32,
-    differs: f32,
+    details: f32,
     state: f32,
     device: f32,
     started: f32,
-    /// How many names, and how many differences, have which width.
+    /// How many names, and how many details, have which width.
     spread: [Spread; 2],
 }
 
@@ -129,14 +137,15 @@ impl Widths {
         let letter = width(SOME_LETTERS) / SOME_LETTERS.len() as f32;
         let about = |text: &str| text.chars().count() as f32 * letter;
         let mut spread = [Spread::default(); 2];
-        for row in rows().filter(|row| !row.differs.is_empty()) {
-            spread[0].add(numbers + sign(row) + about(row.name()));
-            spread[1].add(about(&row.differs));
+        for row in rows().filter(|row| !row.details.is_empty()) {
+            spread[0].add(numbers + sign(row) + about(row.short_name()));
+            spread[1].add(about(&row.details));
         }
         Self {
             spread,
-            name: numbers + most(&mut longest(Row::name).into_iter().map(|row| width(row.name()) + sign(row))),
-            differs: most(&mut longest(|row| &row.differs).into_iter().map(|row| width(&row.differs))),
+            name: numbers
+                + most(&mut longest(Row::short_name).into_iter().map(|row| width(row.short_name()) + sign(row))),
+            details: most(&mut longest(|row| &row.details).into_iter().map(|row| width(&row.details))),
             state: most(&mut states.into_iter().map(|state| width(state.key()))),
             // Digits are of one width, and so are the names of months, nearly.
             started: width(&began) + STEP / 2.0,
@@ -144,9 +153,9 @@ impl Widths {
         }
     }
 
-    /// What name and differences need.
+    /// What name and details need.
     fn texts(self) -> [f32; 2] {
-        [self.name, self.differs]
+        [self.name, self.details]
     }
 }
 
@@ -156,7 +165,7 @@ pub(super) fn columns(ui: &Ui, widths: Widths) -> Vec<(Named, f32)> {
         let content = match column {
             RunColumn::Star => table::text_width(ui, "★"),
             // Their room is shared out below.
-            RunColumn::Name | RunColumn::Differs => 0.0,
+            RunColumn::Name | RunColumn::Details => 0.0,
             RunColumn::Started => widths.started,
             RunColumn::State => widths.state,
             RunColumn::Device => widths.device,
@@ -176,7 +185,7 @@ pub(super) fn columns(ui: &Ui, widths: Widths) -> Vec<(Named, f32)> {
 fn shared_out(mut columns: Vec<(Named, f32)>, needs: [f32; 2], spread: &[Spread; 2], room: f32) -> Vec<(Named, f32)> {
     let place = |column: RunColumn| match column {
         RunColumn::Name => Some(0),
-        RunColumn::Differs => Some(1),
+        RunColumn::Details => Some(1),
         _ => None,
     };
     let least = |(column, _, _): &Named, width: f32, most: [f32; 2]| match place(*column) {
@@ -188,7 +197,7 @@ fn shared_out(mut columns: Vec<(Named, f32)>, needs: [f32; 2], spread: &[Spread;
     };
     // A column in which nothing stands takes no room that another needs.
     if needs[1] <= 0.0 && taken(&columns, [f32::INFINITY, 0.0]) > room {
-        columns.retain(|((own, ..), _)| *own != RunColumn::Differs);
+        columns.retain(|((own, ..), _)| *own != RunColumn::Details);
     }
     for (count, column) in LEFT_OUT.into_iter().enumerate() {
         // A single text is what the table is read by.
@@ -202,11 +211,12 @@ fn shared_out(mut columns: Vec<(Named, f32)>, needs: [f32; 2], spread: &[Spread;
     columns.iter_mut().for_each(|(named, width)| *width = least(named, *width, TIGHT));
     let mut texts: Vec<(usize, &mut f32)> =
         columns.iter_mut().filter_map(|((column, ..), width)| Some((place(*column)?, width))).collect();
-    if let [(0, name), (1, differs)] = &mut texts[..] {
-        let both = **name + **differs + left;
-        let least = [**name, **differs];
+    if let [(0, name), (1, details)] = &mut texts[..] {
+        let both = **name + **details + left;
+        // The name tells a run from the others: it comes before what else is known of it.
+        let least = [needs[0].min(ROOMY[0]).min(both - **details).max(**name), **details];
         let given = share(both, least, needs, spread);
-        (**name, **differs) = (given[0], given[1]);
+        (**name, **details) = (given[0], given[1]);
         left = (both - given[0] - given[1]).max(0.0);
     } else if let [(text, width)] = &mut texts[..] {
         let given = (needs[*text] - **width).clamp(0.0, left);
@@ -220,7 +230,7 @@ fn shared_out(mut columns: Vec<(Named, f32)>, needs: [f32; 2], spread: &[Spread;
     columns
 }
 
-/// What the names and the differences get of `both`: as much as they need where there is room, else so that the least of all
+/// What the names and the details get of `both`: as much as they need where there is room, else so that the least of all
 /// texts together is cut, and neither has more than it needs.
 fn share(both: f32, least: [f32; 2], needs: [f32; 2], spread: &[Spread; 2]) -> [f32; 2] {
     let most = [needs[0].max(least[0]), needs[1].max(least[1])];
@@ -259,7 +269,7 @@ mod tests {
     fn texts_are_whole_where_there_is_room_and_share_it_where_there_is_not() {
         let whole = widths([100.0, 120.0], ROOM);
         assert_eq!((of(&whole, RunColumn::Name), whole.len()), (Some(100.0), 10));
-        assert!(of(&whole, RunColumn::Differs).expect("there") >= 120.0, "{whole:?}");
+        assert!(of(&whole, RunColumn::Details).expect("there") >= 120.0, "{whole:?}");
         let total =
             |widths: &[(RunColumn, f32)]| widths.iter().map(|(_, width)| width + BETWEEN).sum::<f32>() - BETWEEN;
         for (needs, room) in
@@ -267,23 +277,23 @@ mod tests {
         {
             let widths = widths(needs, room);
             assert!((total(&widths) - room).abs() < 0.5, "{widths:?}: all of the room is used");
-            let [name, differs] =
-                [RunColumn::Name, RunColumn::Differs].map(|column| of(&widths, column).expect("there"));
-            let is_cut = [name < needs[0] - 0.5, differs < needs[1] - 0.5];
-            let has_more = [name > needs[0].max(50.0) + 0.5, differs > needs[1].max(50.0) + 0.5];
+            let [name, details] =
+                [RunColumn::Name, RunColumn::Details].map(|column| of(&widths, column).expect("there"));
+            let is_cut = [name < needs[0] - 0.5, details < needs[1] - 0.5];
+            let has_more = [name > needs[0].max(50.0) + 0.5, details > needs[1].max(50.0) + 0.5];
             assert!(!(is_cut[0] && has_more[1] || is_cut[1] && has_more[0]), "{needs:?}: {widths:?}");
         }
     }
 
     #[test]
-    fn one_long_difference_does_not_take_the_room_of_all_names() {
+    fn one_long_detail_does_not_take_the_room_of_all_names() {
         let mut spread = [Spread::default(); 2];
         (0..20).for_each(|_| spread[0].add(240.0));
         (0..20).for_each(|_| spread[1].add(80.0));
         spread[1].add(400.0);
-        let [name, differs] = share(330.0, [84.0, 84.0], [240.0, 400.0], &spread);
-        assert!(name >= 239.0 && differs >= 80.0, "{name} {differs}");
-        assert_eq!(name + differs, 330.0);
+        let [name, details] = share(330.0, [84.0, 84.0], [240.0, 400.0], &spread);
+        assert!(name >= 239.0 && details >= 80.0, "{name} {details}");
+        assert_eq!(name + details, 330.0);
     }
 
     #[test]
@@ -292,9 +302,12 @@ mod tests {
         assert_eq!(of(&long, RunColumn::Device), None);
         assert!(of(&long, RunColumn::Name).expect("there") >= ROOMY[0] - 0.5, "{long:?}");
         let alike = widths([165.0, 0.0], 400.0);
-        assert_eq!(of(&alike, RunColumn::Differs), None, "nothing differs");
+        assert_eq!(of(&alike, RunColumn::Details), None, "nothing is left out");
         assert!(of(&alike, RunColumn::Name).expect("there") >= 165.0, "{alike:?}");
-        assert!(of(&widths([165.0, 0.0], ROOM), RunColumn::Differs).is_some(), "there is room for all");
+        assert!(of(&widths([165.0, 0.0], ROOM), RunColumn::Details).is_some(), "there is room for all");
+        let name_alone = widths([240.0, 240.0], 420.0);
+        assert_eq!(of(&name_alone, RunColumn::Details), None, "a name is not cut for a title");
+        assert!(of(&name_alone, RunColumn::Name).expect("there") >= 240.0, "{name_alone:?}");
         let narrow = widths([300.0, 300.0], 330.0);
         assert!(of(&narrow, RunColumn::Name).expect("there") >= TIGHT[0], "{narrow:?}");
         assert!(of(&narrow, RunColumn::Measured).is_some() && of(&narrow, RunColumn::Accuracy).is_some(), "{narrow:?}");

@@ -6,7 +6,7 @@
 use eframe::egui::{Align, Button, Id, Layout, RichText, Ui, UiBuilder, vec2};
 use plimsoll_engine::store::RunKey;
 
-use super::{PanelContext, ask, deeds, numbered};
+use super::{PanelContext, ask, deeds};
 use crate::{
     command::RunsAction,
     runs::{Row, Runs},
@@ -72,7 +72,7 @@ fn deleted(ui: &mut Ui, context: &PanelContext<'_>, runs: &Runs) {
 
 /// Which run the lines below belong to.
 fn heading(ui: &mut Ui, context: &PanelContext<'_>, front: &Row) {
-    let name = numbered(front, &front.called());
+    let name = front.whole_name();
     let words = match context.state.runs.picked().len() {
         1 => name,
         count => format!("The last of {count} picked: {name}"),
@@ -91,7 +91,7 @@ fn named(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
     if star.on_hover_text(format!("{name}: click the heading ★ to find starred runs.")).clicked() {
         ask(context, RunsAction::Star(picked.to_vec(), !is_starred));
     }
-    let hint = if row.run.title.is_empty() { "Untitled" } else { &row.run.title };
+    let hint = row.told();
     let known = row.run.name.as_deref().unwrap_or_default();
     let of = (&context.state.runs, Some(&row.run.key));
     let width = width(ui, 1.0);

@@ -2,7 +2,7 @@
 
 use eframe::egui::{Context, EventFilter, Id, InputState, Key, Modifiers, Rect, Role, Sense, Ui, WidgetInfo, pos2};
 
-use super::{PanelContext, ask, menu, numbered, pick, table::clicked};
+use super::{PanelContext, ask, menu, pick, table::clicked};
 use crate::{
     command::RunsAction,
     runs::{Row, Runs},
@@ -71,8 +71,8 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, order: &[usize]) -> Op
 fn spoken(runs: &Runs, order: &[usize]) -> String {
     match (runs.front(), runs.picked().len()) {
         (None, _) => format!("Kept runs: {}", order.len()),
-        (Some(front), 1) => format!("Kept runs: {}, {}", numbered(front, front.name()), front.differs),
-        (Some(front), picked) => format!("Kept runs: {picked} picked, last {}", numbered(front, front.name())),
+        (Some(front), 1) => format!("Kept runs: {}", front.whole_name()),
+        (Some(front), picked) => format!("Kept runs: {picked} picked, last {}", front.name()),
     }
 }
 

@@ -1,7 +1,8 @@
 //! The table: as many columns as the pane has room for, and only the rows in sight.
 
 use eframe::egui::{
-    Align, Id, Label, Layout, Modifiers, Response, RichText, Role, Sense, TextStyle, Tooltip, Ui, UiBuilder, WidgetInfo,
+    Align, Context, Id, Label, Layout, Modifiers, Response, RichText, Role, Sense, TextStyle, Tooltip, Ui, UiBuilder,
+    WidgetInfo,
 };
 use egui_extras::{Column, TableBuilder, TableRow};
 use plimsoll_engine::store::{RunKey, RunState};
@@ -9,7 +10,7 @@ use plimsoll_engine::store::{RunKey, RunState};
 use super::{
     PanelContext, about, ask,
     columns::{BETWEEN, Named, Widths, columns},
-    front, keys, menu, numbered, pick,
+    front, keys, menu, pick,
 };
 use crate::{
     command::RunsAction,
@@ -55,7 +56,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
         for ((column, name, about), _) in &columns {
             header.col(|ui| {
                 let has_words =
-                    matches!(column, RunColumn::Name | RunColumn::Differs | RunColumn::State | RunColumn::Device);
+                    matches!(column, RunColumn::Name | RunColumn::Details | RunColumn::State | RunColumn::Device);
                 let layout = if has_words { Layout::left_to_right(Align::Center) } else { *ui.layout() };
                 ui.with_layout(layout, |ui| {
                     table::heading(ui, (sort, view::RUNS), *column, (name, about), has_words);
@@ -90,9 +91,9 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
 fn cells(row: &mut TableRow<'_, '_>, context: &PanelContext<'_>, shown: &Row, columns: &[(Named, f32)]) {
     let is_picked = context.state.runs.picked().contains(&shown.run.key);
     row.set_selected(is_picked);
-    let has_differs = columns.iter().any(|((column, ..), _)| *column == RunColumn::Differs);
-    // Where nothing differs, the name has the room of what would.
-    let flows = has_differs && shown.differs.is_empty();
+    let has_details = columns.iter().any(|((column, ..), _)| *column == RunColumn::Details);
+    // Where its name leaves nothing out, it has the room of both.
+    let flows = has_details && shown.details.is_empty();
     let mut from = 0.0;
     for ((column, ..), _) in columns {
         let (_, cell) = row.col(|ui| {
@@ -102,8 +103,8 @@ fn cells(row: &mut TableRow<'_, '_>, context: &PanelContext<'_>, shown: &Row, co
             }
             match column {
                 RunColumn::Name if flows => from = numbered_alone(ui, shown, is_picked),
-                RunColumn::Differs if flows => flowing(ui, shown, from),
-                _ => cell(ui, context, shown, *column, (is_picked, has_differs)),
+                RunColumn::Details if flows => flowing(ui, shown, from),
+                _ => cell(ui, context, shown, *column, is_picked),
             }
         });
         if *column == RunColumn::Name {
@@ -117,6 +118,9 @@ fn cells(row: &mut TableRow<'_, '_>, context: &PanelContext<'_>, shown: &Row, co
 fn clicks(response: &Response, context: &PanelContext<'_>, order: &[usize], index: usize) {
     let runs = &context.state.runs;
     let key = &runs.rows()[order[index]].run.key;
+    if response.clicked() || response.container_secondary_clicked() {
+        stays(&response.ctx);
+    }
     if response.double_clicked() {
         ask(context, RunsAction::Open(key.clone()));
     } else if response.clicked() {
@@ -132,6 +136,17 @@ fn clicks(response: &Response, context: &PanelContext<'_>, order: &[usize], inde
     }
 }
 
+/// Notes that the pointer picks a row: it is in sight, and nothing moves under the pointer.
+fn stays(ctx: &Context) {
+    ctx.data_mut(|data| data.insert_temp(Id::unique("kept run picked by the pointer"), ctx.cumulative_frame_nr()));
+}
+
+/// Whether the pointer picked a row a moment ago.
+fn is_pointed(ui: &Ui, frame: u64) -> bool {
+    let picked: Option<u64> = ui.data(|data| data.get_temp(Id::unique("kept run picked by the pointer")));
+    picked.is_some_and(|picked| frame <= picked + SEEKING)
+}
+
 /// The row of the run that was picked last, where it is another than before, or the table has another height: it may be out of
 /// sight.
 fn lost(ui: &Ui, runs: &Runs, order: &[usize]) -> Option<usize> {
@@ -139,10 +154,12 @@ fn lost(ui: &Ui, runs: &Runs, order: &[usize]) -> Option<usize> {
     let (id, frame) = (Id::unique("kept run in sight"), ui.ctx().cumulative_frame_nr());
     let now = (ui.available_height().round(), front.map(|row| row.run.key.clone()));
     let before: Option<(Sought, u64)> = ui.data(|data| data.get_temp(id));
-    let since = before.filter(|(sought, _)| *sought == now).map_or(frame, |(_, since)| since);
+    // Long ago, where nothing is to be sought.
+    let begun = if is_pointed(ui, frame) { 0 } else { frame };
+    let since = before.filter(|(sought, _)| *sought == now).map_or(begun, |(_, since)| since);
     ui.data_mut(|data| data.insert_temp(id, (now, since)));
     // The rows may be laid out anew in the frames after it, with what is read of the run.
-    let front = front.filter(|_| frame < since + SEEKING)?;
+    let front = front.filter(|_| since > 0 && frame < since + SEEKING)?;
     ui.ctx().request_repaint();
     order.iter().position(|i| runs.rows()[*i].run.key == front.run.key)
 }
@@ -180,19 +197,19 @@ pub(super) fn clicked(context: &PanelContext<'_>, order: &[usize], index: usize,
     pick(context, picked);
 }
 
-fn cell(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, column: RunColumn, (is_picked, has_differs): (bool, bool)) {
+fn cell(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, column: RunColumn, is_picked: bool) {
     let run = &row.run;
     let palette = theme::palette(ui);
     let colored = |text: &str, color| RichText::new(text).color(if is_picked { palette.strong() } else { color });
     match column {
         RunColumn::Star => star(ui, context, row, is_picked),
-        RunColumn::Name => named(ui, row, is_picked, has_differs),
-        RunColumn::Differs if row.differs.is_empty() => {}
-        RunColumn::Differs => {
+        RunColumn::Name => named(ui, row, is_picked),
+        RunColumn::Details if row.details.is_empty() => {}
+        RunColumn::Details => {
             let color = if is_picked { palette.strong() } else { palette.weak() };
             ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-                // What sets it apart most stands first.
-                let label = Label::new(RichText::new(&row.differs).color(color)).truncate();
+                // Its title comes last: it is what others have as well.
+                let label = Label::new(RichText::new(&row.details).color(color)).truncate();
                 ui.add(label.show_tooltip_when_elided(false).sense(Sense::hover()));
             });
         }
@@ -221,13 +238,10 @@ pub(super) fn color(ui: &Ui, state: RunState) -> eframe::egui::Color32 {
     }
 }
 
-/// What a screen reader says of a row: its number and name, what sets it apart, and its state where that is another than
-/// finished.
+/// What a screen reader says of a row: its name with what that leaves out, and its state where that is another than finished.
 fn spoken(row: &Row) -> String {
     let state = Some(row.run.state).filter(|state| *state != RunState::Finished).map(RunState::key);
-    let name = numbered(row, row.name());
-    let parts = [Some(name.as_str()), Some(row.differs.as_str()).filter(|words| !words.is_empty()), state];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    std::iter::once(row.whole_name().as_str()).chain(state).collect::<Vec<_>>().join(", ")
 }
 
 /// The sign of a state other than finished.
@@ -257,7 +271,17 @@ fn flowing(ui: &mut Ui, row: &Row, from: f32) {
     let mut ui = ui.new_child(builder);
     // Both cells are one here.
     ui.set_clip_rect(ui.clip_rect().with_min_x(from));
-    shortened(&mut ui, row.name());
+    worded(&mut ui, row);
+}
+
+/// The name after the number. Where it has no room, one of settings loses its end, for what most others have as well stands
+/// there; any other loses its middle.
+fn worded(ui: &mut Ui, row: &Row) {
+    if row.is_called_by_settings() {
+        ui.add(Label::new(row.short_name()).truncate().show_tooltip_when_elided(false).sense(Sense::hover()));
+    } else {
+        shortened(ui, row.short_name());
+    }
 }
 
 /// The sign of the state, and the number.
@@ -272,17 +296,11 @@ fn signed(ui: &mut Ui, row: &Row, is_picked: bool) {
     ui.add(Label::new(number).truncate().show_tooltip_when_elided(false).sense(Sense::hover()));
 }
 
-/// The number and the name, after the sign of its state: the row says on hover what that is. Where there is no
-/// column for it, what sets a run apart stands before its title.
-fn named(ui: &mut Ui, row: &Row, is_picked: bool, has_differs: bool) {
+/// The number and the name, after the sign of its state: the row says on hover what that is.
+fn named(ui: &mut Ui, row: &Row, is_picked: bool) {
     ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
         signed(ui, row, is_picked);
-        if has_differs || row.run.name.is_some() {
-            shortened(ui, row.name());
-        } else {
-            let told = Label::new(row.told()).truncate().show_tooltip_when_elided(false).sense(Sense::hover());
-            ui.add(told);
-        }
+        worded(ui, row);
     });
 }
 

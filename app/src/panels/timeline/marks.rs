@@ -12,7 +12,7 @@ use plimsoll_engine::{
 
 use super::{
     LOW, Picture,
-    places::{self, ARROW, Words},
+    places::{self, ARROW, Places, Words},
     scale::Scale,
     shape::bands,
 };
@@ -52,18 +52,19 @@ pub(super) fn draw(
     });
     let tip = tip.filter(|tip| frame.expand(ARROW.y).contains(*tip));
     let of_peak = tip.map(|tip| peak_words(ui, &at_peak(plan, pass, frame), frame, places::room_beside(frame, tip)));
-    let of_budget = budget.map(|_| words(ui, &budget_words(plan), frame.width() - theme::GAP * 2.0, palette.budget));
+    let of_budget = |text: &String| words(ui, text, frame.width() - theme::GAP * 2.0, palette.budget);
+    let of_budget = budget.map(|_| budget_words(plan).each_ref().map(of_budget));
     let names = phase_names(ui, timeline, transform, palette);
-    let wanted = Words {
+    let mut wanted = Words {
         frame,
         lines: budget.into_iter().chain(broken).collect(),
         peak: tip.zip(of_peak.as_ref().map(|galley| galley.size())),
-        budget: of_budget.as_ref().map(|galley| galley.size()),
+        budget: None,
         signs,
         phases: names.iter().map(|(middle, galley)| (*middle, galley.size())).collect(),
         hills: hills(timeline, outline.map(|plan| plan.timeline(pass)), transform),
     };
-    let found = wanted.places();
+    let (found, of_budget) = with_budget(&mut wanted, of_budget);
     let names = names.into_iter().map(|(_, galley)| galley);
     draw_names(ui, timeline, transform, names.zip(found.phases.iter().copied()));
     if let Some(tip) = tip {
@@ -88,6 +89,19 @@ pub(super) fn draw(
         ground(ui, &frame, place);
     }
     found.signs
+}
+
+/// Where the words are, and those at the budget: all of them, or the few where all would hide a part of a hill.
+fn with_budget(wanted: &mut Words, of_budget: Option<[Arc<Galley>; 2]>) -> (Places, Option<Arc<Galley>>) {
+    let mut found = Vec::new();
+    for galley in of_budget.into_iter().flatten() {
+        wanted.budget = Some(galley.size());
+        let places = wanted.places();
+        let hidden = places.budget.map_or(f32::INFINITY, |place| wanted.hidden(place));
+        found.push((hidden, places, galley));
+    }
+    let least = found.into_iter().min_by(|(a, ..), (b, ..)| a.total_cmp(b));
+    least.map_or_else(|| (wanted.places(), None), |(_, places, galley)| (places, Some(galley)))
 }
 
 /// The words at the peak, in a low picture on one line: a second one would hide a part of it.
@@ -148,9 +162,6 @@ fn highest_below(timeline: &Timeline, transform: &PlotTransform, words: Rect) ->
 /// The names of the phases that have room between their ends: where the middle of each is.
 fn phase_names(ui: &Ui, timeline: &Timeline, transform: &PlotTransform, palette: &Palette) -> Vec<(f32, Arc<Galley>)> {
     let frame = *transform.frame();
-    if frame.height() < LOW {
-        return Vec::new();
-    }
     let named = bands(&timeline.points).into_iter().map(|band| {
         let left = transform.position_from_point_x(band.from as f64).max(frame.left());
         let right = transform.position_from_point_x(band.to as f64).min(frame.right());
@@ -189,13 +200,13 @@ fn counted_besides(plan: &Plan, pass: Pass) -> Option<String> {
     Some(format!("{parts}= {} of the budget", plan.load()))
 }
 
-/// The budget in words; on a GPU what it leaves to tensors.
-fn budget_words(plan: &Plan) -> String {
+/// The budget in words, on a GPU with what it leaves to tensors; and in few words.
+fn budget_words(plan: &Plan) -> [String; 2] {
     let limit = Limit::of(plan);
     let words = format!("{} {}", limit.whose, format::size(limit.bytes));
     match plan.target.profile() {
-        None => words,
-        Some(card) => format!("{words} less {} context: {}", card.context, limit.room(plan)),
+        None => [words.clone(), words],
+        Some(card) => [format!("{words} less {} context: {}", card.context, limit.room(plan)), words],
     }
 }
 
@@ -255,6 +266,6 @@ mod tests {
         let [context, slack] = [Category::Context, Category::Slack].map(|part| gpu.categories_at_peak.get(part));
         assert_eq!(gpu.timeline(gpu.peak_pass).peak() + context + slack, gpu.load());
         assert_eq!(said, format!("+ {context} context + {slack} slack = {} of the budget", gpu.load()));
-        assert!(budget_words(&gpu).contains("less"));
+        assert!(budget_words(&gpu)[0].contains("less"));
     }
 }

@@ -111,7 +111,7 @@ impl Words {
     }
 
     /// How far a place reaches into the hills below it.
-    fn hidden(&self, place: Rect) -> f32 {
+    pub(super) fn hidden(&self, place: Rect) -> f32 {
         let mut from = self.frame.left();
         let mut depth = 0.0f32;
         for (end, top) in &self.hills {
@@ -140,7 +140,8 @@ impl Words {
         clear.or_else(least)
     }
 
-    /// The names of the phases in one row: the first in which the most of them have room.
+    /// The names of the phases in one row: the first in which the most of them have room. One that has none there stands in
+    /// the row in which it hides the least of a hill.
     fn along_the_top(&self, taken: &[Rect]) -> Vec<Option<Rect>> {
         let height = self.phases.iter().map(|(_, size)| size.y).fold(0.0, f32::max);
         let top = self.frame.top();
@@ -149,17 +150,21 @@ impl Words {
         let above = tops.map(|top| top - CLEAR - height).chain([top + CLEAR]);
         let mut rows: Vec<f32> = beside.chain(above).filter(|row| *row < self.frame.center().y).collect();
         rows.sort_by(f32::total_cmp);
-        let at = |row: f32| -> Vec<Option<Rect>> {
-            let place = |(middle, size): &(f32, Vec2)| Rect::from_min_size(pos2(middle - size.x / 2.0, row), *size);
-            self.phases.iter().map(|name| Some(place(name)).filter(|place| self.is_free(*place, taken))).collect()
-        };
+        let place =
+            |(middle, size): &(f32, Vec2), row: f32| Rect::from_min_size(pos2(middle - size.x / 2.0, row), *size);
+        let free = |name, row| Some(place(name, row)).filter(|place| self.is_free(*place, taken));
+        let at = |row: f32| -> Vec<Option<Rect>> { self.phases.iter().map(|name| free(name, row)).collect() };
         let named = |places: &Vec<Option<Rect>>| places.iter().flatten().count();
         let mut best = at(top + NAMES);
-        for row in rows {
-            let places = at(row);
+        for row in &rows {
+            let places = at(*row);
             if named(&places) > named(&best) {
                 best = places;
             }
+        }
+        for (name, found) in self.phases.iter().zip(&mut best).filter(|(_, found)| found.is_none()) {
+            let others = rows.iter().filter_map(|row| free(name, *row));
+            *found = others.min_by(|a, b| self.hidden(*a).total_cmp(&self.hidden(*b)));
         }
         best
     }
@@ -256,6 +261,16 @@ mod tests {
         let budget = places.budget.expect("room");
         assert!(budget.bottom() <= 180.0 && budget.left() > 500.0, "{budget:?}");
         assert_eq!(places.phases.iter().flatten().count(), 3, "{places:?}");
+    }
+
+    #[test]
+    fn a_name_that_has_no_room_in_the_row_of_the_others_stands_in_another() {
+        let words = words(vec2(600.0, 300.0), &[], pos2(300.0, 290.0));
+        let over_the_first = Rect::from_min_max(pos2(130.0, 100.0), pos2(190.0, 160.0));
+        let over_the_last = Rect::from_min_max(pos2(550.0, 163.0), pos2(610.0, 260.0));
+        let places = words.along_the_top(&[over_the_first, over_the_last]);
+        let tops: Vec<_> = places.iter().map(|place| place.map(|place| place.top())).collect();
+        assert_eq!(tops, [Some(163.0), Some(100.0 + NAMES), Some(100.0 + NAMES)]);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 const BUDGET_IN_VIEW: f64 = 1.6;
 /// Room above the highest value, in points: the budget, the names of the phases, the words at the peak.
 const HEAD: f32 = 62.0;
-/// The head of a low picture, which names no phases.
+/// The head of a low picture, where the words at the peak stand in one line.
 const LOW_HEAD: f32 = 40.0;
 /// Where a budget past the break is drawn, in points from the top.
 const LINE: f32 = 17.0;

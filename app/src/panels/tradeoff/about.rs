@@ -4,11 +4,7 @@ use eframe::egui::{RectAlign, Response, RichText, Tooltip, Ui};
 use plimsoll_engine::experiment::Model;
 
 use super::super::experiment::model_words;
-use crate::{
-    format,
-    session::{RunRecord, Session},
-    theme,
-};
+use crate::{format, session::RunRecord, theme};
 
 /// A tooltip beside the pointer and upwards: below the picture is the field of the run's name.
 pub(super) fn tip(picture: &Response) -> Tooltip<'_> {
@@ -22,9 +18,9 @@ pub(super) fn tip(picture: &Response) -> Tooltip<'_> {
 }
 
 /// What a run was.
-pub(super) fn run(ui: &mut Ui, session: &Session, run: &RunRecord) {
+pub(super) fn run(ui: &mut Ui, run: &RunRecord) {
     let experiment = run.experiment();
-    ui.strong(session.name(run));
+    ui.strong(run.name());
     if !experiment.title.is_empty() {
         ui.label(&experiment.title);
     }

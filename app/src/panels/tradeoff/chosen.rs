@@ -98,7 +98,7 @@ pub(super) fn name_field(run: RunKey) -> Id {
 /// A field with the name that the run was given; while it is empty, it shows what sets the run apart.
 fn own_name(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
     let known = run.own_name.as_deref().unwrap_or_default();
-    let hint = context.state.session.short_name(run);
+    let hint = run.short_name();
     let width = (ui.available_width() - theme::GAP).max(1.0);
     let about = |text: &str| {
         let text = if text.is_empty() { &hint } else { text };

@@ -13,13 +13,13 @@ use super::{Dot, PanelContext, REACH, at_point};
 use crate::{
     command::Action,
     format,
-    session::{RunKey, RunRecord, Session},
+    session::{RunKey, RunRecord},
 };
 
 /// What a point is called: `Run 4: batch 32, 1.23 MiB, 96.1%`.
-pub(super) fn name(session: &Session, run: &RunRecord) -> String {
+pub(super) fn name(run: &RunRecord) -> String {
     let best = run.best_accuracy.map_or_else(|| "–".to_owned(), |best| format::score(&run.experiment().data, best));
-    format!("{}, {}, {best}", session.name(run), run.peak_load)
+    format!("{}, {}, {best}", run.name(), run.peak_load)
 }
 
 /// Takes the keys where the picture has the focus, and names it and its points.
@@ -31,12 +31,11 @@ pub(super) fn ui(
     shown: Option<RunKey>,
     transform: &PlotTransform,
 ) {
-    let session = &context.state.session;
     let place = |dot: &Dot<'_>| transform.position_from_point(&PlotPoint::new(dot.at[0], dot.at[1]));
     let present = dots.iter().find(|dot| Some(dot.run.key) == shown);
     let about = format!("Memory against accuracy: {}", format::counted(dots.len() as u64, "run"));
     let about = match present.filter(|_| plot.has_focus()) {
-        Some(dot) => format!("{about}, at {}", name(session, dot.run)),
+        Some(dot) => format!("{about}, at {}", name(dot.run)),
         None => about,
     };
     plot.widget_info(|| WidgetInfo::labeled(Role::Figure, true, &about));
@@ -102,7 +101,7 @@ fn spoken(ui: &Ui, context: &PanelContext<'_>, plot: &Response, dot: &Dot<'_>, a
     let id = plot.id.with(("point", dot.run.key));
     let around = Rect::from_center_size(at, Vec2::splat(REACH));
     let response = ui.interact(around, id, Sense::hover());
-    response.widget_info(|| WidgetInfo::labeled(Role::ListItem, true, name(&context.state.session, dot.run)));
+    response.widget_info(|| WidgetInfo::labeled(Role::ListItem, true, name(dot.run)));
     ui.ctx().accesskit_node_builder(id, |node| node.add_action(accesskit::Action::Click));
     if ui.input(|input| input.has_accesskit_action_request(id, accesskit::Action::Click)) {
         context.send.send(Action::ShowRun(dot.run.key));
@@ -116,6 +115,7 @@ mod tests {
     use plimsoll_engine::{Experiment, hardware::Machine, plan::Plan, train::Event};
 
     use super::*;
+    use crate::session::Session;
 
     #[test]
     fn arrows_go_along_the_axes_and_stop_at_the_ends() {

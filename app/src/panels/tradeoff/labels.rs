@@ -5,11 +5,7 @@ use eframe::egui::{FontId, Pos2, Rect, Stroke, Ui, Vec2, pos2};
 use egui_plot::{PlotPoint, PlotTransform};
 
 use super::{ACTIVE, Dot, RING, smaller::Smaller};
-use crate::{
-    session::{RunKey, Session},
-    theme,
-    widgets::places::Places,
-};
+use crate::{session::RunKey, theme, widgets::places::Places};
 
 /// Among more points only those that nothing beats, and the one that is looked at, have names: others would hide them.
 const NAMES: usize = 24;
@@ -20,7 +16,6 @@ const LETTERS: [usize; 2] = [64, 26];
 /// the picture that no name may touch.
 pub(super) fn draw(
     ui: &Ui,
-    session: &Session,
     (dots, smaller): (&[Dot<'_>], &[Smaller<'_>]),
     shown: Option<RunKey>,
     transform: &PlotTransform,
@@ -47,7 +42,7 @@ pub(super) fn draw(
         let color = if Some(dot.run.key) == shown { palette.strong() } else { palette.weak() };
         let number = dot.run.short_label();
         let is_one = dots.iter().filter(|other| other.run.short_label() == number).count() == 1;
-        for text in texts(&number, &session.short_name(dot.run), is_one) {
+        for text in texts(&number, &dot.run.short_name(), is_one) {
             let galley = painter.layout_no_wrap(text, FontId::proportional(theme::SMALL_TEXT), color);
             let Some((rect, leader)) = places.place(index, galley.size()) else { continue };
             if let Some(leader) = leader {

@@ -11,7 +11,7 @@ use plimsoll_engine::store::{Became, SmallerModel};
 use super::{Dot, MARKERS, place};
 use crate::{
     format,
-    session::{RunRecord, Session},
+    session::RunRecord,
     theme::{self, Palette},
 };
 
@@ -83,8 +83,8 @@ impl Smaller<'_> {
     }
 
     /// What it tells on hover.
-    pub(super) fn about(&self, ui: &mut Ui, session: &Session) {
-        ui.strong(format!("{}, {}", session.name(self.run), words(self.model.became)));
+    pub(super) fn about(&self, ui: &mut Ui) {
+        ui.strong(format!("{}, {}", self.run.name(), words(self.model.became)));
         self.lines().into_iter().for_each(|line| drop(ui.label(line)));
     }
 
@@ -116,6 +116,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::session::Session;
 
     fn trained(change: impl FnOnce(&mut Experiment)) -> Session {
         let mut experiment = Experiment::default();

@@ -24,21 +24,20 @@ pub(super) fn list(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>) 
     if !is_choice(context, tried) {
         return;
     }
-    let session = &context.state.session;
-    let name = tried.name(session);
+    let name = tried.name();
     // A list is as long as it needs to be; the window bounds it.
     let room = ui.ctx().content_rect().height() * theme::LIST_SHARE;
     let list = ComboBox::from_id_salt("model").width(ui.available_width()).height(room).truncate();
     let list = list.selected_text(&name).show_ui(ui, |ui| {
         let weights = Subject::weights(context.state);
         if let Some(weights) = weights
-            && ui.selectable_label(tried.is_weights(), weights.name(session)).clicked()
+            && ui.selectable_label(tried.is_weights(), weights.name()).clicked()
         {
             context.send.send(Action::TryWeights(true));
         }
         for run in runs(context) {
             let is_it = matches!(tried, Subject::Run(tried) if tried.key == run.key);
-            if ui.selectable_label(is_it, session.name(run)).clicked() {
+            if ui.selectable_label(is_it, run.name()).clicked() {
                 context.send.send(Action::ShowRun(run.key));
                 context.send.send(Action::TryWeights(false));
             }

@@ -10,16 +10,19 @@ use plimsoll_engine::{
     memory::Category,
     plan::{Pass, Plan},
     selftest::experiments::{Drawn, Experiments},
-    train::{Command, Event, Keep, Outcome, SaveReason, Start, Summary, Trainer},
+    train::{Command, Compressed, Event, Keep, Outcome, SaveReason, Start, Summary, Trainer},
 };
-
-use crate::quantising::untimed;
 
 const STEPS: u64 = 5;
 const LONGEST: Duration = Duration::from_secs(300);
 /// What the threads of runs that ended in other tests leave, which any thread frees later, a metered one too: 4.4 KiB a thread
 /// (`Local` and `Bag` of crossbeam-epoch).
 pub(crate) const OF_ENDED_THREADS: Bytes = Bytes::kib(64);
+
+/// The same model without how long its tests took, which differs each time.
+pub(crate) fn untimed(compressed: Compressed) -> Compressed {
+    Compressed { test_secs: 0.0, trained_test_secs: None, ..compressed }
+}
 
 /// What came of a run.
 pub(crate) struct Run {

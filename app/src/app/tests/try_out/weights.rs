@@ -97,7 +97,7 @@ fn loaded_weights_answer_without_training_and_stay_a_choice_beside_the_run() {
     choose(&mut window, &name);
     // What was found of them is there again.
     assert_eq!(app(&window).state.trial.evaluation.as_ref().map(|found| found.accuracy), accuracy);
-    let run = app(&window).state.session.name(app(&window).state.session.latest().expect("a run"));
+    let run = app(&window).state.session.latest().expect("a run").name();
     // A choice that no pointer made leaves the list open.
     window.key_press(Key::Escape);
     window.run_steps(3);
