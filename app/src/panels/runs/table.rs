@@ -138,7 +138,9 @@ fn clicks(response: &Response, context: &PanelContext<'_>, order: &[usize], inde
 
 /// Notes that the pointer picks a row: it is in sight, and nothing moves under the pointer.
 fn stays(ctx: &Context) {
-    ctx.data_mut(|data| data.insert_temp(Id::unique("kept run picked by the pointer"), ctx.cumulative_frame_nr()));
+    // Before the data are locked: they and the frame have one lock.
+    let frame = ctx.cumulative_frame_nr();
+    ctx.data_mut(|data| data.insert_temp(Id::unique("kept run picked by the pointer"), frame));
 }
 
 /// Whether the pointer picked a row a moment ago.
