@@ -85,6 +85,8 @@ impl Block<'_> {
 /// Adds the sums of `filters` to `sums`, whose rows are as long as `sums` has room for `block.rows` of them. Where there is room
 /// for them, codes are laid out before they are multiplied.
 pub(super) fn multiply(way: Way, block: &Block<'_>, filters: Range<usize>, room: &mut [u32], sums: &mut [i32]) {
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = room;
     let columns = sums.len() / block.rows.max(1);
     if columns == 0 {
         return;
