@@ -4,7 +4,9 @@
 //! below the hands of who types. It is the new one once the field is left; what is in sight then stays where it is as far as
 //! the pane has room to scroll.
 
-use eframe::egui::{Id, Label, RichText, TextEdit, Ui};
+use std::sync::Arc;
+
+use eframe::egui::{Align, Id, Label, RichText, TextEdit, TextStyle, TextWrapMode, Ui, WidgetText};
 
 use crate::{
     panels::PanelContext,
@@ -44,7 +46,7 @@ pub(super) fn shown(ui: &mut Ui, context: &PanelContext<'_>) -> f32 {
     let text = held.as_ref().filter(|_| is_edited).map_or(now, |held| &held.text).clone();
     let top = ui.cursor().top();
     if !text.is_empty() {
-        ui.add(Label::new(RichText::new(&text).color(theme::palette(ui).weak())).wrap());
+        lines(ui, id.with(&text), &text);
         ui.add_space(theme::GAP);
     }
     let height = ui.cursor().top() - top;
@@ -55,6 +57,42 @@ pub(super) fn shown(ui: &mut Ui, context: &PanelContext<'_>) -> f32 {
     }
     ui.data_mut(|data| data.remove::<Held>(id));
     held.map_or(0.0, |held| height - held.height)
+}
+
+/// The part of a pane that a description may fill unasked, and the lines that it has in any case.
+const SHARE: f32 = 0.3;
+const FEWEST_LINES: usize = 3;
+
+/// A text, of which only the first lines are shown where it would fill the pane, until more is asked for.
+fn lines(ui: &mut Ui, id: Id, text: &str) {
+    let words = RichText::new(text).color(theme::palette(ui).weak());
+    let whole = WidgetText::from(words.clone()).into_galley(
+        ui,
+        Some(TextWrapMode::Wrap),
+        ui.available_width(),
+        TextStyle::Body,
+    );
+    let most = (SHARE * ui.clip_rect().height() / ui.text_style_height(&TextStyle::Body)) as usize;
+    let most = most.max(FEWEST_LINES);
+    // A line for the link is worth at least two of the text.
+    if whole.rows.len() <= most + 1 {
+        ui.add(Label::new(whole));
+        return;
+    }
+    let is_whole: bool = ui.data(|data| data.get_temp(id)).unwrap_or(false);
+    if is_whole {
+        ui.add(Label::new(whole));
+    } else {
+        let job = WidgetText::from(words).into_layout_job(ui.style(), TextStyle::Body.into(), Align::Min);
+        let mut job = Arc::unwrap_or_clone(job);
+        job.wrap.max_rows = most;
+        ui.add(Label::new(job).wrap());
+    }
+    let link = ui.link(if is_whole { "Show less of the description" } else { "Show the whole description" });
+    follow(&link);
+    if link.clicked() {
+        ui.data_mut(|data| data.insert_temp(id, !is_whole));
+    }
 }
 
 /// The fields of the title and the description.
