@@ -111,7 +111,7 @@ mod tests {
         let (rows, left_out) = drawn(&many);
         assert_eq!(rows.len() + left_out, many.layers.iter().filter(|layer| total(layer) > 0).count());
         assert!(
-            figure(&many).svg().contains("are left out")
+            figure(&many).svg().contains("smaller layers")
                 && rows.windows(2).all(|w| w[0].weight_bytes < w[1].weight_bytes)
         );
     }

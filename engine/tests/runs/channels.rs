@@ -2,6 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
+    sync::mpsc::sync_channel,
     time::Duration,
 };
 
@@ -176,26 +177,26 @@ fn a_residual_chain_loses_the_same_channels_everywhere() {
     assert!(seen.losses.iter().all(|loss| loss.is_finite()));
 }
 
-/// A checkpoint of a run that was stopped once it had saved after `stop` steps: a run that came to its end before it read the
-/// command is begun again.
+/// A checkpoint of a run that was stopped once it had saved after `stop` steps. The run waits after each event until it was
+/// dealt with, so that it is never past the command.
 fn stopped(experiment: &Experiment, stop: u64, folder: &Path) -> PathBuf {
-    let steps = experiment.run.steps.expect("a run of some steps");
-    for attempt in 0..20 {
-        let folder = folder.join(attempt.to_string());
-        std::fs::create_dir(&folder).expect("a folder");
-        let trainer = Trainer::new(|| {});
-        let start = Start { keep: Keep::in_folder(&folder), ..Start::new(experiment.clone()) };
-        trainer.send(Command::Start(Box::new(start)));
-        loop {
-            match trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on") {
-                Event::Saved { step, .. } if step == stop => trainer.send(Command::Stop),
-                Event::Ended { summary, .. } if summary.steps < steps => return folder.join("last.safetensors"),
-                Event::Ended { .. } => break,
-                _ => {}
+    let (go_on, waiting) = sync_channel(0);
+    let trainer = Trainer::new(move || _ = go_on.send(()));
+    // Dropped before the trainer, whose thread would wait for its turn.
+    let turns = waiting;
+    let start = Start { keep: Keep::in_folder(folder), ..Start::new(experiment.clone()) };
+    trainer.send(Command::Start(Box::new(start)));
+    loop {
+        match trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on") {
+            Event::Saved { step, .. } if step == stop => trainer.send(Command::Stop),
+            Event::Ended { summary, .. } => {
+                assert!(summary.steps < experiment.run.steps.expect("a run of some steps"), "it was stopped");
+                return folder.join("last.safetensors");
             }
+            _ => {}
         }
+        turns.recv().expect("the trainer goes on");
     }
-    panic!("it always came to its end before it stopped");
 }
 
 #[test]

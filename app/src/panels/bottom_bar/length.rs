@@ -29,7 +29,7 @@ pub(super) fn planned(ui: &mut Ui, context: &PanelContext<'_>, reason: Option<&s
             if reason.is_some() {
                 ui.set_max_width((room - beside).max(0.0));
             }
-            let cut = text::cut(ui, text::estimate(words).color(color), &about_length(plan));
+            let cut = text::cut(ui, text::estimate(words).color(color), &about(words, plan));
             spoken(&cut, &length(plan));
         });
         shown = told;
@@ -43,13 +43,13 @@ pub(super) fn planned(ui: &mut Ui, context: &PanelContext<'_>, reason: Option<&s
 /// Chooses how long the length and the reason are, so that both have room in one line: the words of either are shortened, and
 /// no figure is left out.
 fn chosen<'l, 'r>(
-    lengths: &'l [String; 4],
+    lengths: &'l [String; 5],
     reason: Option<&'r str>,
     room: f32,
     width: impl Fn(&str) -> f32,
 ) -> (&'l str, Option<&'r str>) {
     let [_, shorter_lengths @ ..] = lengths;
-    let least = &lengths[3];
+    let least = &lengths[4];
     let beside = |reason: &str| width(reason) + theme::WIDE_GAP * 2.0;
     let fits = |words: &str, beside: f32| width(words) + beside <= room;
     let told = reason.map(|reason| {
@@ -59,6 +59,12 @@ fn chosen<'l, 'r>(
     });
     let beside = told.map_or(0.0, beside);
     (lengths.iter().find(|words| fits(words, beside)).unwrap_or(least), told)
+}
+
+/// What is told of the words on hover, which begins with them where they are short: the room may be too little even for those.
+fn about(words: &str, plan: &Plan) -> String {
+    let whole = about_length(plan);
+    if whole.contains(words) { whole } else { format!("{words}. {whole}") }
 }
 
 /// Gives a screen reader the whole words, also where the line has room for fewer.
@@ -80,7 +86,7 @@ pub(crate) fn length(plan: &Plan) -> String {
 }
 
 /// The text, then shorter and shorter versions of it, each with all four figures.
-fn lengths(plan: &Plan) -> [String; 4] {
+fn lengths(plan: &Plan) -> [String; 5] {
     let experiment = &plan.experiment;
     let (unit, each) = format::throughput(&experiment.data);
     let rate = (experiment.batch.effective() * each) as f64 / plan.step_secs;
@@ -98,6 +104,7 @@ fn lengths(plan: &Plan) -> [String; 4] {
         format!("{steps} in {about} {whole}: {pace}"),
         format!("{steps}, {whole}: {pace}"),
         format!("{steps}, {whole}: {step}, {rate} {unit}"),
+        format!("{steps}, {whole}: {step}, {rate}/s"),
     ]
 }
 
@@ -153,10 +160,13 @@ mod tests {
         let chosen = |room| chosen(&lengths, Some(reason), room, letters);
         assert_eq!(chosen(200.0), (lengths[0].as_str(), Some(reason)));
         assert_eq!(chosen(140.0), (lengths[0].as_str(), Some(said[0])), "the steps stay as long as they can");
-        let least = lengths[3].as_str();
-        assert_eq!(chosen(95.0), (least, Some(said[1])));
-        assert_eq!(chosen(80.0), (least, Some(SIGN)), "a sign has the reason on hover");
-        for figure in ["1\u{a0}438 steps", "12.4 s", "8.60 ms", "7\u{a0}442 samples/s"] {
+        let least = lengths[4].as_str();
+        assert_eq!(chosen(95.0), (lengths[3].as_str(), Some(said[1])));
+        assert_eq!(chosen(30.0), (least, Some(SIGN)), "a sign has the reason on hover");
+        for words in &lengths {
+            assert!(about(words, &plan).contains(words), "{words}");
+        }
+        for figure in ["1\u{a0}438 steps", "12.4 s", "8.60 ms", "7\u{a0}442"] {
             assert!(lengths.iter().all(|words| words.contains(figure)), "{figure}: {lengths:?}");
         }
     }

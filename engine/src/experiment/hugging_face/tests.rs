@@ -163,8 +163,8 @@ fn a_window_is_what_the_file_says_of_its_layers() {
     for (field, part) in [
         (mixed, "some layers have a window and others have none"),
         (layers("chunked_attention", 24), "chunked_attention"),
-        (layers("full_attention", 3), "for each of 24 layers"),
-        (r#""layer_types": 7"#.to_owned(), "for each of 24 layers"),
+        (layers("full_attention", 3), "as there are layers: 24"),
+        (r#""layer_types": 7"#.to_owned(), "as there are layers: 24"),
     ] {
         let said = parse(&with(&qwen, &field), "config.json").expect_err(&field).to_string();
         assert!(said.contains("(layer_types)") && said.contains(part), "{said}");
