@@ -13,10 +13,13 @@ use plimsoll_engine::{
     train::{Checkpoint, Keep, Start, Trainer},
 };
 
-use crate::cli::{
-    complete, in_store,
-    keeping::{KeepChoice, Keeping},
-    out, train,
+use crate::{
+    cli::{
+        complete, in_store,
+        keeping::{KeepChoice, Keeping},
+        out, train,
+    },
+    format,
 };
 
 /// Go on with a run that was saved
@@ -146,8 +149,9 @@ fn other_schedule(experiment: &Experiment, steps: u64) -> Option<String> {
     match schedule {
         Schedule::Cosine | Schedule::Linear if experiment.run.steps != Some(steps) => Some(format!(
             "the learning rate falls over the whole run (optimizer.schedule={}), so from the checkpoint on it is that of a run \
-             of {steps} steps",
-            schedule.key()
+             of {}",
+            schedule.key(),
+            format::counted(steps, "step")
         )),
         Schedule::Constant | Schedule::Cosine | Schedule::Linear => None,
     }
