@@ -60,7 +60,7 @@ pub(super) fn shown(ui: &mut Ui, context: &PanelContext<'_>) -> f32 {
 }
 
 /// The part of a pane that a description may fill unasked, and the lines that it has in any case.
-const SHARE: f32 = 0.3;
+const SHARE: f32 = 0.4;
 const FEWEST_LINES: usize = 3;
 
 /// A text, of which only the first lines are shown where it would fill the pane, until more is asked for.
