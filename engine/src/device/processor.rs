@@ -43,22 +43,56 @@ pub enum Instructions {
     Avx512,
     /// AVX-512, and instructions that multiply pairs of bf16 (AVX-512 BF16).
     Avx512Bf16,
+    /// Those, and instructions that multiply blocks of bf16 (AMX).
+    Amx,
 }
 
 impl Instructions {
-    /// The instructions of this machine. A few loads: the standard library remembers what it detected.
+    /// The instructions of this machine. A few loads: what was detected is remembered.
     pub fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
             if is_x86_feature_detected!("avx512f") {
-                let pairs = is_x86_feature_detected!("avx512bf16");
-                return if pairs { Self::Avx512Bf16 } else { Self::Avx512 };
+                return match is_x86_feature_detected!("avx512bf16") {
+                    true if amx::is_allowed() => Self::Amx,
+                    true => Self::Avx512Bf16,
+                    false => Self::Avx512,
+                };
             }
             if is_x86_feature_detected!("fma") {
                 return Self::Fma;
             }
         }
         Self::Basic
+    }
+}
+
+/// Whether the processor multiplies blocks of bf16 (AMX), and the system lets this process.
+#[cfg(target_arch = "x86_64")]
+mod amx {
+    use std::{arch::x86_64::__cpuid_count, sync::LazyLock};
+
+    /// Registers of blocks, and products of bf16 in them: bits of `edx` in leaf 7 (Intel's manual, volume 2, CPUID).
+    const NEEDED: u32 = 1 << 24 | 1 << 22;
+
+    pub(super) fn is_allowed() -> bool {
+        static IS_ALLOWED: LazyLock<bool> = LazyLock::new(|| __cpuid_count(7, 0).edx & NEEDED == NEEDED && ask());
+        *IS_ALLOWED
+    }
+
+    /// Asks Linux for the registers, which it saves only for a process that asked ("Using XSTATE features in user space
+    /// applications", its documentation). All threads have them then. Other systems are not asked.
+    fn ask() -> bool {
+        #[cfg(all(target_os = "linux", not(miri)))]
+        {
+            const ARCH_REQ_XCOMP_PERM: libc::c_long = 0x1023;
+            const XFEATURE_XTILEDATA: libc::c_long = 18;
+            // SAFETY: the call takes two numbers, and reads and writes no memory of this process.
+            let answer = unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) };
+            return answer == 0;
+        }
+        #[cfg(not(all(target_os = "linux", not(miri))))]
+        false
     }
 }
 

@@ -196,7 +196,10 @@ fn updating_in_the_backward_pass_changes_no_number_and_holds_fewer_gradients() {
         trainer.send(start(experiment));
         let events = events(&trainer);
         let records: Vec<_> = steps(&events).iter().map(|s| (s.loss, s.accuracy)).collect();
-        (records, end(&events).1.measured.live)
+        let (predicted, measured) = (end(&events).1.predicted.live, end(&events).1.measured.live);
+        // Measured below it where two threads never had their scratch at once.
+        assert!(measured <= predicted, "{measured} is at most {predicted}");
+        (records, predicted)
     };
     for checkpointing in [Checkpointing::None, Checkpointing::Every(2)] {
         wanted.checkpointing = checkpointing;

@@ -92,6 +92,7 @@ fn patches_plan(
         Multiplier::Singles => TileLimits { rows: 96, columns: 256, depth: 256 },
         Multiplier::Pairs if a == Layout::Runs => TileLimits { rows: 288, columns: 128, depth: 512 },
         Multiplier::Pairs => TileLimits { rows: 144, columns: 256, depth: 256 },
+        Multiplier::Blocks => TileLimits { rows: 384, columns: 128, depth: 512 },
     };
     (GemmTiling::new(Product { m, n, k, width, a, b, staged, by }, limits), shared)
 }
@@ -120,7 +121,7 @@ pub(in crate::backend) fn weight_gradient_plan(w: &Window, arithmetic: Arithmeti
     let b = match by {
         _ if is_pointwise(w) => arithmetic.layout(false),
         Multiplier::Crate => Layout::CopiedRows,
-        Multiplier::Singles | Multiplier::Pairs => runs_or_copies(w.channels),
+        Multiplier::Singles | Multiplier::Pairs | Multiplier::Blocks => runs_or_copies(w.channels),
     };
     let (m, n, k) = (w.filters, w.taps(), w.out_pixels());
     let product = Product { m, n, k, width, a: arithmetic.layout(true), b, staged, by };
@@ -128,6 +129,7 @@ pub(in crate::backend) fn weight_gradient_plan(w: &Window, arithmetic: Arithmeti
         Multiplier::Crate => TileLimits { rows: 252, columns: 96, depth: 512 / width },
         Multiplier::Singles => TileLimits { rows: 516, columns: 192, depth: 256 },
         Multiplier::Pairs => TileLimits { rows: 144, columns: 192, depth: 256 },
+        Multiplier::Blocks => TileLimits { rows: 256, columns: 192, depth: 512 },
     };
     GemmTiling::new(product, limits)
 }

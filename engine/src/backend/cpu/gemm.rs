@@ -21,7 +21,7 @@ use self::{
     operand::TransposedOperand,
     row::row_product,
     tiling::{GemmTiling, Layout, Multiplier, NEAR_BYTES, Product, TileLimits, WORD_COLUMNS},
-    words::ByWords,
+    words::{ByBlocks, ByWords},
 };
 pub(super) use self::{
     operand::{Matrix, Operand, Unconverted, copied},
@@ -50,6 +50,8 @@ pub(in crate::backend) enum Arithmetic {
     Singles,
     /// In f32, by an instruction that takes pairs of bf16.
     Pairs,
+    /// In f32, by an instruction that takes blocks of bf16.
+    Blocks,
 }
 
 impl Arithmetic {
@@ -57,6 +59,7 @@ impl Arithmetic {
     pub(in crate::backend) fn of(dtype: DType, instructions: Instructions) -> Self {
         match dtype {
             DType::F32 if instructions >= Instructions::Avx512 => Self::Singles,
+            DType::Bf16 if instructions >= Instructions::Amx => Self::Blocks,
             DType::Bf16 if instructions >= Instructions::Avx512Bf16 => Self::Pairs,
             DType::F16 | DType::Bf16 => Self::Converted,
             DType::F32 | DType::F64 | DType::U32 | DType::U8 => Self::Own(dtype.size()),
@@ -67,7 +70,7 @@ impl Arithmetic {
     pub(super) fn of_type<T: Float>() -> Self {
         match Words::possible::<T>(&[], &[]) {
             Some(Words::Singles(_)) => Self::Singles,
-            Some(Words::Pairs(_)) => Self::Pairs,
+            Some(Words::Pairs(_)) => Self::of(DType::Bf16, Instructions::detect()),
             None if T::DIRECT => Self::Own(size_of::<T>()),
             None => Self::Converted,
         }
@@ -84,7 +87,7 @@ impl Arithmetic {
     pub(super) fn width(self) -> usize {
         match self {
             Self::Own(bytes) => bytes,
-            Self::Converted | Self::Singles | Self::Pairs => 4,
+            Self::Converted | Self::Singles | Self::Pairs | Self::Blocks => 4,
         }
     }
 
@@ -92,7 +95,7 @@ impl Arithmetic {
     pub(super) fn is_narrow(self) -> bool {
         match self {
             Self::Own(_) | Self::Singles => false,
-            Self::Converted | Self::Pairs => true,
+            Self::Converted | Self::Pairs | Self::Blocks => true,
         }
     }
 
@@ -102,6 +105,7 @@ impl Arithmetic {
             Self::Own(_) | Self::Converted => Multiplier::Crate,
             Self::Singles => Multiplier::Singles,
             Self::Pairs => Multiplier::Pairs,
+            Self::Blocks => Multiplier::Blocks,
         }
     }
 
@@ -177,6 +181,7 @@ pub(in crate::backend) fn matmul_plan(p: &MatMul, arithmetic: Arithmetic, staged
         (Arithmetic::Converted, _) => TileLimits { rows: 96, columns: 128, depth },
         (Arithmetic::Pairs, true) => TileLimits { rows: 144, columns: 256, depth },
         (Arithmetic::Pairs, false) => TileLimits { rows: 192, columns: 256, depth },
+        (Arithmetic::Blocks, _) => TileLimits { rows: 384, columns: 128, depth: 512 },
         (Arithmetic::Singles, _) => {
             let is_near = !p.transpose_b && depth * p.n * product.width <= NEAR_BYTES;
             // What is not multiplied where it lies is laid out, a few columns at a time.
@@ -254,15 +259,20 @@ pub(super) fn run_words<E: Term, W: Float>(
     b: &impl Operand<E>,
     target: Target<'_, W>,
 ) {
-    let (by, wanted) = match E::IN_WORD {
-        1 => (Multiplier::Singles, Instructions::Avx512),
-        _ => (Multiplier::Pairs, Instructions::Avx512Bf16),
+    let (in_word, wanted) = match plan.product.by {
+        Multiplier::Crate => unreachable!("the crate multiplies no words"),
+        Multiplier::Singles => (1, Instructions::Avx512),
+        Multiplier::Pairs => (2, Instructions::Avx512Bf16),
+        Multiplier::Blocks => (2, Instructions::Amx),
     };
     assert!(
-        plan.product.by == by && Instructions::detect() >= wanted,
+        E::IN_WORD == in_word && Instructions::detect() >= wanted,
         "the plan is this product's and this processor's"
     );
-    tiled(plan, &ByWords::new(a, b), target);
+    match plan.product.by {
+        Multiplier::Blocks => tiled(plan, &ByBlocks::new(a, b), target),
+        _ => tiled(plan, &ByWords::new(a, b), target),
+    }
 }
 
 fn tiled<A: Accumulator, W: Float<Acc = A>>(plan: &GemmTiling, tile: &impl Tile<A>, target: Target<'_, W>) {

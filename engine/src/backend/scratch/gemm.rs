@@ -137,7 +137,7 @@ fn micro_kernel_bytes(by: Instructions) -> usize {
         // Three registers.
         Instructions::Fma => 3 * 32,
         // Four.
-        Instructions::Avx512 | Instructions::Avx512Bf16 => 4 * 64,
+        Instructions::Avx512 | Instructions::Avx512Bf16 | Instructions::Amx => 4 * 64,
     }
 }
 

@@ -11,7 +11,7 @@ use crate::backend::{
         float::Float,
         gemm::{
             self, Operand, Runs, Term, Unconverted,
-            tiling::{CHUNK, Layout, MOST_TERMS, WORD_ROWS},
+            tiling::{CHUNK, Layout, MOST_TERMS, RUN_ROWS},
         },
         matrix::MatRef,
     },
@@ -192,7 +192,7 @@ impl<E: Term> Operand<E> for PatchRuns<'_, E> {
     fn runs<'s>(&'s self, pixels: Range<usize>, terms: Range<usize>, to: &mut Runs<'s, E>) {
         let PatchGeometry { height, width, channels, taps, .. } = self.0.geometry;
         let zeros: &[E] = cast_slice(&ZEROS);
-        let mut places = [(0, 0, 0); WORD_ROWS];
+        let mut places = [(0, 0, 0); RUN_ROWS];
         let places = &mut places[..pixels.len()];
         self.0.geometry.places(pixels.start, places);
         // Where all windows are at one place, the taps that lie inside the first image lie inside every image.

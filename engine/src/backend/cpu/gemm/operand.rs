@@ -18,7 +18,7 @@ pub(in crate::backend::cpu) trait Operand<A>: Sync {
     fn layout(&self) -> Layout;
     /// The block of some rows and columns.
     fn block<'s>(&'s self, rows: Range<usize>, columns: Range<usize>, room: &'s mut [A]) -> MatRef<'s, A>;
-    /// Where some rows, no more than a word's kernel takes, have some terms: only left operands with [`Layout::Runs`].
+    /// Where some rows, no more than a run has, have some terms: only left operands with [`Layout::Runs`].
     fn runs<'s>(&'s self, _rows: Range<usize>, _terms: Range<usize>, _to: &mut Runs<'s, A>) {
         unreachable!("a left operand in {:?}", self.layout())
     }

@@ -69,12 +69,29 @@ pub(in crate::backend) enum Multiplier {
     Singles,
     /// This program, in words of two bf16.
     Pairs,
+    /// This program, in blocks of rows of such words.
+    Blocks,
+}
+
+impl Multiplier {
+    /// Rows and columns of a tile, and terms of its steps, come in multiples of these.
+    fn multiples(self) -> [usize; 3] {
+        match self {
+            Self::Crate => [6, 16, 16],
+            Self::Singles | Self::Pairs => [WORD_ROWS, WORD_COLUMNS, CHUNK],
+            Self::Blocks => [BLOCK, WORD_COLUMNS, BLOCK],
+        }
+    }
 }
 
 /// Rows whose sums are in registers at once, where words are multiplied.
 pub(in crate::backend::cpu) const WORD_ROWS: usize = 12;
 /// Columns whose sums are.
 pub(in crate::backend::cpu) const WORD_COLUMNS: usize = 32;
+/// Rows whose sums are in registers at once, where blocks are multiplied, and terms of a block.
+pub(in crate::backend::cpu) const BLOCK: usize = 32;
+/// The most rows whose terms are found at once.
+pub(in crate::backend::cpu) const RUN_ROWS: usize = 16;
 /// Neighbouring elements of an operand in runs. Steps and segments of a product begin at whole ones.
 pub(in crate::backend::cpu) const CHUNK: usize = 16;
 /// The most terms of a step whose left operand is in runs.
@@ -120,16 +137,16 @@ impl GemmTiling {
     /// Cuts a product into tiles of at most `limits`.
     pub(in crate::backend) fn new(product: Product, limits: TileLimits) -> Self {
         let Product { m, n, k, width, .. } = product;
+        let [group, panel, terms] = product.by.multiples();
         // Where words are multiplied, many pieces are a multiple of most numbers of threads.
-        let (group, panel, evenly) =
-            if product.by == Multiplier::Crate { (6, 16, 1) } else { (WORD_ROWS, WORD_COLUMNS, 4) };
+        let evenly = if product.by == Multiplier::Crate { 1 } else { 4 };
         let parts = m.div_ceil(limits.rows).max(1);
         let parts = if parts > 2 { parts.next_multiple_of(evenly) } else { parts };
         let mut plan = Self {
             product,
             rows: m.div_ceil(parts).next_multiple_of(group).min(limits.rows).max(1),
             columns: balanced(n, limits.columns, panel),
-            depth: balanced(k, limits.depth, 16),
+            depth: balanced(k, limits.depth, terms),
             segments: 1,
             parallel: 2 * m * n * k >= PARALLEL_FLOPS,
         };
@@ -165,10 +182,8 @@ impl GemmTiling {
     /// more terms than two steps, so the last one is not empty.
     pub(in crate::backend) fn segment(&self) -> usize {
         let even = self.product.k.div_ceil(self.segments);
-        match self.product.by {
-            Multiplier::Crate => even,
-            Multiplier::Singles | Multiplier::Pairs => even.next_multiple_of(CHUNK),
-        }
+        let [_, _, terms] = self.product.by.multiples();
+        if self.product.by == Multiplier::Crate { even } else { even.next_multiple_of(terms) }
     }
 
     /// Whether a piece computes its tile in scratch. Sums of segments are regular and have the type of arithmetic.
@@ -191,6 +206,7 @@ impl GemmTiling {
         let (a, b) = (self.product.a, self.product.b);
         let c = if self.staged() { self.rows * self.columns } else { 0 };
         let of_pairs = self.depth.div_ceil(2);
+        let of_blocks = self.depth.next_multiple_of(BLOCK) / 2;
         // Elements of a row of the left operand, and of a column of the right one, each as large as a sum; and rows of the right
         // one that are copied before they are laid out in panels.
         let (row, column, ahead) = match self.product.by {
@@ -198,15 +214,18 @@ impl GemmTiling {
             Multiplier::Singles if self.is_right_in_place() => (self.depth, 0, 0),
             Multiplier::Singles => (self.depth, self.depth, SINGLES_AHEAD),
             Multiplier::Pairs => (of_pairs, of_pairs, 1),
+            Multiplier::Blocks => (of_pairs, of_blocks, 1),
         };
         let a = match (a, self.product.by) {
+            // One group of rows at a time; what is copied is laid out after it.
+            (_, Multiplier::Blocks) => BLOCK * (of_blocks + if a == Layout::CopiedRows { row } else { 0 }),
             (Layout::Rows | Layout::Runs, _) | (Layout::Columns, Multiplier::Crate | Multiplier::Singles) => 0,
             (Layout::CopiedRows, _) | (Layout::CopiedColumns, Multiplier::Crate) => self.rows * row,
             (Layout::Columns | Layout::CopiedColumns, _) => self.rows.next_multiple_of(WORD_ROWS) * row,
         };
         let columns = match self.product.by {
             Multiplier::Crate => self.columns,
-            Multiplier::Singles | Multiplier::Pairs => self.columns.next_multiple_of(WORD_COLUMNS),
+            _ => self.columns.next_multiple_of(WORD_COLUMNS),
         };
         let aside = if b == Layout::CopiedRows { ahead * self.columns } else { 0 };
         [a, columns * column + aside, c]

@@ -5,6 +5,7 @@
 //! whose terms are apart are laid out. The right operand is laid out in panels of 32 columns, unless its rows lie near each
 //! other. The sums of 12 rows with a panel stay in registers. Products of pairs are exact, and their subnormal numbers count as zero.
 
+mod blocks;
 #[cfg(target_arch = "x86_64")]
 mod kernel;
 #[cfg(not(target_arch = "x86_64"))]
@@ -17,12 +18,13 @@ use std::ops::Range;
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use half::bf16;
 
+pub(super) use self::blocks::ByBlocks;
 #[cfg(target_arch = "x86_64")]
 pub(in crate::backend::cpu) use self::kernel::transpose;
 use self::panels::{Panel, Panels};
 use super::{
     Operand, Target, Tile, store,
-    tiling::{CHUNK, GemmTiling, Layout, MOST_TERMS, WORD_COLUMNS as COLUMNS, WORD_ROWS as ROWS},
+    tiling::{BLOCK, CHUNK, GemmTiling, Layout, MOST_TERMS, RUN_ROWS, WORD_COLUMNS as COLUMNS, WORD_ROWS as ROWS},
 };
 use crate::backend::cpu::{
     float::{Accumulator, Float},
@@ -56,7 +58,7 @@ pub(in crate::backend::cpu) struct Run<'a, E> {
     /// Words of the panel before them.
     before: usize,
     /// Where each row's lie.
-    pub(in crate::backend::cpu) starts: [&'a [E]; ROWS],
+    pub(in crate::backend::cpu) starts: [&'a [E]; RUN_ROWS],
 }
 
 /// The terms of some rows, run after run.
@@ -67,12 +69,12 @@ pub(in crate::backend::cpu) struct Runs<'a, E> {
 
 impl<'a, E> Runs<'a, E> {
     fn new() -> Self {
-        Self { runs: [const { Run { terms: 0, before: 0, starts: [&[]; ROWS] } }; RUNS], count: 0 }
+        Self { runs: [const { Run { terms: 0, before: 0, starts: [&[]; RUN_ROWS] } }; RUNS], count: 0 }
     }
 
     /// Adds a run, and returns the starts of its rows to be written. So many terms of the step come before its own; those that no
     /// run has are left out of the sums.
-    pub(in crate::backend::cpu) fn add(&mut self, before: usize, terms: usize) -> &mut [&'a [E]; ROWS]
+    pub(in crate::backend::cpu) fn add(&mut self, before: usize, terms: usize) -> &mut [&'a [E]; RUN_ROWS]
     where
         E: Term,
     {
@@ -126,7 +128,10 @@ impl<A: Accumulator, E: Term, L: Operand<E>, R: Operand<E>> Tile<A> for ByWords<
             let of_tile = column..column + columns;
             let panels = match plan.is_right_in_place() {
                 true => Panels::in_place(self.b, step.clone(), of_tile),
-                false => Panels::laid_out(self.b, step.clone(), of_tile, cast_slice_mut(in_b)),
+                false => {
+                    let words = words_of::<E>(step.len());
+                    Panels::laid_out(self.b, step.clone(), of_tile, words, cast_slice_mut(in_b))
+                }
             };
             let left = Left::of(self.a, row..row + rows, step.clone(), cast_slice_mut(in_a));
             let is_later = from > depth.start;
@@ -322,9 +327,32 @@ impl Term for bf16 {
 mod tests {
     use super::*;
     use crate::{
-        backend::{cpu::gemm::matmul, ops::MatMul},
+        backend::{
+            cpu::gemm::{Arithmetic, is_row, matmul, matmul_of_words, matmul_plan},
+            ops::MatMul,
+        },
+        device::Instructions,
         rng::Rng,
     };
+
+    /// The product by each instruction that this processor has for bf16.
+    fn products(p: &MatMul, a: &[bf16], b: &[bf16], before: f32) -> Vec<Vec<f32>> {
+        let mut found = vec![vec![before; p.m * p.n]];
+        matmul(p, a, b, &mut found[0]);
+        for (arithmetic, needed) in
+            [(Arithmetic::Pairs, Instructions::Avx512Bf16), (Arithmetic::Blocks, Instructions::Amx)]
+        {
+            if Instructions::detect() >= needed && !is_row(p) {
+                let mut c = vec![before; p.m * p.n];
+                let sides = [if p.transpose_a { p.m } else { p.k }, if p.transpose_b { p.k } else { p.n }];
+                let sides = [(sides[0], p.transpose_a), (sides[1], p.transpose_b)];
+                let target = Target::new(&mut c, [p.m, p.n], p.accumulate);
+                matmul_of_words(&matmul_plan(p, arithmetic, false), [a, b], sides, target);
+                found.push(c);
+            }
+        }
+        found
+    }
 
     #[test]
     fn products_of_any_layout_and_extent_are_the_sums_of_products() {
@@ -341,9 +369,9 @@ mod tests {
             };
             let (a, b) = (filled(1, m * k), filled(2, n * k));
             let narrow = |x: &[f32]| x.iter().map(|x| bf16::from_f32(*x)).collect::<Vec<_>>();
-            let (mut of_singles, mut of_pairs) = (vec![3.0_f32; m * n], vec![3.0_f32; m * n]);
+            let mut of_singles = vec![3.0_f32; m * n];
             matmul(&p, &a, &b, &mut of_singles);
-            matmul(&p, &narrow(&a), &narrow(&b), &mut of_pairs);
+            let narrow = products(&p, &narrow(&a), &narrow(&b), 3.0);
             for (at, found) in of_singles.iter().enumerate() {
                 let (i, j) = (at / n, at % n);
                 let term = |t: usize| {
@@ -351,7 +379,8 @@ mod tests {
                     left * if transpose_b { b[j * k + t] } else { b[t * n + j] }
                 };
                 let wanted = (0..k).map(term).sum::<f32>() + if accumulate { 3.0 } else { 0.0 };
-                assert_eq!([*found, of_pairs[at]], [wanted; 2], "{p:?} at {i}, {j}");
+                assert_eq!(*found, wanted, "{p:?} at {i}, {j}");
+                assert!(narrow.iter().all(|found| found[at] == wanted), "{p:?} at {i}, {j}");
             }
         }
     }

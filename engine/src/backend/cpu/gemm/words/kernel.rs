@@ -1,4 +1,6 @@
-//! The kernels of AVX-512, one for each kind of word. No other processor multiplies word by word.
+//! The kernels of AVX-512, one for each kind of word, and that of AMX. No other processor multiplies word by word.
+
+use std::{arch::asm, marker::PhantomData};
 
 use std::arch::x86_64::{
     __m512, __m512i, _mm512_add_ps, _mm512_dpbf16_ps, _mm512_fmadd_ps, _mm512_set1_ps, _mm512_setzero_ps,
@@ -9,7 +11,10 @@ use std::arch::x86_64::{
 use bytemuck::cast;
 use half::bf16;
 
-use super::{COLUMNS, Group, Panel, ROWS, Term};
+use super::{
+    COLUMNS, Group, Panel, ROWS, Term,
+    blocks::{EXTENT, LINE, Step, Sums},
+};
 use crate::backend::cpu::float::Float;
 
 /// Numbers in a register.
@@ -147,3 +152,96 @@ macro_rules! kernel {
 
 kernel!(singles, add_singles, f32, "avx512f", |sum, a, b| _mm512_fmadd_ps(a, b, *sum));
 kernel!(pairs, add_pairs, bf16, "avx512f,avx512bf16", |sum, a, b| _mm512_dpbf16_ps(*sum, cast(a), cast(b)));
+
+/// How the registers of AMX are set up: a palette, and of each register the bytes of a row and the rows (Intel's manual, volume 1,
+/// chapter 18).
+#[repr(align(64))]
+struct Setup([u8; 64]);
+
+const ALL_WHOLE: Setup = {
+    let mut setup = [0; 64];
+    setup[0] = 1;
+    let mut register = 0;
+    while register < 8 {
+        setup[16 + 2 * register] = LINE as u8;
+        setup[48 + register] = EXTENT as u8;
+        register += 1;
+    }
+    Setup(setup)
+};
+
+/// The palette of registers that hold nothing, which a thread has at first.
+const NONE: Setup = Setup([0; 64]);
+
+/// The registers of AMX on this thread, each of 16 rows of 16 words, until this is dropped.
+pub(super) struct Registers {
+    of_this_thread: PhantomData<*const ()>,
+}
+
+impl Registers {
+    /// Only a processor that has them may come here.
+    pub(super) fn set_up() -> Self {
+        load(&ALL_WHOLE);
+        Self { of_this_thread: PhantomData }
+    }
+
+    /// The sums of the products of the blocks of a group of rows and a panel, which has 16 words from that of each step on.
+    pub(super) fn multiply(&self, steps: &[Step<'_>], panel: &[u32], sums: &mut Sums) {
+        let last = steps.iter().map(|step| step.word + EXTENT).max().unwrap_or(0);
+        assert!(last * COLUMNS <= panel.len(), "words of the panel");
+        // SAFETY: the registers are set up on this thread, and nothing but this function names them. Blocks have their rows in
+        // memory, the panel has the words, and the sums have as many rows and columns as four registers.
+        unsafe {
+            asm!(
+                "tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3",
+                "test {count}, {count}",
+                "jz 3f",
+                "2:",
+                "mov {block}, [{step}]",
+                "mov {stride}, [{step} + 8]",
+                "tileloadd tmm4, [{block} + {stride}*1]",
+                "mov {word}, [{step} + 32]",
+                "shl {word}, 7",
+                "add {word}, {panel}",
+                "tileloadd tmm6, [{word} + {line}*1]",
+                "tileloadd tmm7, [{word} + {line}*1 + 64]",
+                "mov {block}, [{step} + 16]",
+                "mov {stride}, [{step} + 24]",
+                "tileloadd tmm5, [{block} + {stride}*1]",
+                "tdpbf16ps tmm0, tmm4, tmm6",
+                "tdpbf16ps tmm1, tmm4, tmm7",
+                "tdpbf16ps tmm2, tmm5, tmm6",
+                "tdpbf16ps tmm3, tmm5, tmm7",
+                "add {step}, 40",
+                "dec {count}",
+                "jnz 2b",
+                "3:",
+                "tilestored [{sums} + {line}*1], tmm0",
+                "tilestored [{sums} + {line}*1 + 64], tmm1",
+                "tilestored [{sums} + {line}*1 + 2048], tmm2",
+                "tilestored [{sums} + {line}*1 + 2112], tmm3",
+                count = inout(reg) steps.len() => _,
+                step = inout(reg) steps.as_ptr() => _,
+                panel = in(reg) panel.as_ptr(),
+                line = in(reg) 4 * COLUMNS,
+                sums = in(reg) sums.0.as_mut_ptr(),
+                block = out(reg) _, stride = out(reg) _, word = out(reg) _,
+                out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+                options(nostack),
+            );
+        }
+    }
+}
+
+impl Drop for Registers {
+    fn drop(&mut self) {
+        load(&NONE);
+    }
+}
+
+/// Sets up the registers of this thread, with zeros.
+fn load(setup: &Setup) {
+    // SAFETY: `run_words` asserts that the processor has the instruction, and each setup is one that it takes.
+    unsafe { asm!("ldtilecfg [{0}]", in(reg) setup.0.as_ptr(), options(nostack, readonly)) }
+}

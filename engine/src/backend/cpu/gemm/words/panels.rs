@@ -21,7 +21,7 @@ pub(super) struct Panels<'a> {
     strides: [usize; 2],
 }
 
-/// One of them, or what is left of it.
+/// One of them, or what is left of it, from its first word on.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only kernels read it"))]
 pub(in crate::backend::cpu) struct Panel<'a> {
@@ -44,15 +44,18 @@ impl<'a> Panels<'a> {
         Self { words: cast_slice(elements), strides: [COLUMNS, stride] }
     }
 
-    /// The block laid out: in each panel the words of all columns, one after another; zeros where there are no more columns.
+    /// The block laid out: in each panel so many words of all columns, one after another; zeros where there are no more columns
+    /// or no more terms.
     pub(super) fn laid_out<E: Term>(
         b: &impl Operand<E>,
         terms: Range<usize>,
         columns: Range<usize>,
+        words: usize,
         room: &'a mut [u32],
     ) -> Self {
-        let words = words_of::<E>(terms.len());
         let (to, aside) = room.split_at_mut(columns.len().next_multiple_of(COLUMNS) * words);
+        let of_terms = words_of::<E>(terms.len());
+        to.chunks_exact_mut((COLUMNS * words).max(1)).for_each(|panel| panel[COLUMNS * of_terms..].fill(0));
         match b.layout() {
             Layout::Runs => lay_chunks(b, terms, columns, words, to),
             Layout::Rows | Layout::CopiedRows => {
@@ -67,7 +70,7 @@ impl<'a> Panels<'a> {
             }
             Layout::Columns | Layout::CopiedColumns => {
                 let (elements, [_, stride]) = b.block(terms.clone(), columns.clone(), &mut []).parts();
-                turn(elements, stride, [columns.len(), terms.len()], to);
+                turn(elements, stride, [columns.len(), terms.len()], words, to);
             }
         }
         Self { words: to, strides: [COLUMNS * words, COLUMNS] }
@@ -75,13 +78,12 @@ impl<'a> Panels<'a> {
 }
 
 /// Writes the words of a block whose columns lie in lines, `stride` apart, to all panels.
-fn turn<E: Term>(lines: &[E], stride: usize, [columns, terms]: [usize; 2], to: &mut [u32]) {
-    let words = words_of::<E>(terms);
+fn turn<E: Term>(lines: &[E], stride: usize, [columns, terms]: [usize; 2], words: usize, to: &mut [u32]) {
     for column in (0..columns.next_multiple_of(COLUMNS)).step_by(CHUNK) {
         let (panel, within) = (column / COLUMNS, column % COLUMNS);
         let panel = &mut to[panel * COLUMNS * words..][..COLUMNS * words];
         let count = CHUNK.min(columns.saturating_sub(column));
-        for word in (0..words).step_by(CHUNK) {
+        for word in (0..words_of::<E>(terms)).step_by(CHUNK) {
             let some = E::IN_WORD * word..terms.min(E::IN_WORD * (word + CHUNK));
             let to = &mut panel[word * COLUMNS..];
             let line = |i: usize| &lines[(column + i) * stride..][some.clone()];
@@ -132,7 +134,7 @@ simd! {
         let zeros = [E::ZERO; CHUNK];
         let (mut low, mut high) = ([&zeros; CHUNKS], [&zeros; CHUNKS]);
         let (count, all) = (columns.len() / CHUNK, columns.len().next_multiple_of(COLUMNS) / CHUNK);
-        for word in 0..words {
+        for word in 0..words_of::<E>(terms.len()) {
             let term = terms.start + E::IN_WORD * word;
             b.chunks(term, columns.clone(), &mut low[..count]);
             if E::IN_WORD > 1 && term + 1 < terms.end {
