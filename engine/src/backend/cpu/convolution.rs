@@ -92,7 +92,8 @@ fn patches_plan(
         Multiplier::Singles => TileLimits { rows: 96, columns: 256, depth: 256 },
         Multiplier::Pairs if a == Layout::Runs => TileLimits { rows: 288, columns: 128, depth: 512 },
         Multiplier::Pairs => TileLimits { rows: 144, columns: 256, depth: 256 },
-        Multiplier::Blocks => TileLimits { rows: 384, columns: 128, depth: 512 },
+        Multiplier::Blocks if a == Layout::Runs => TileLimits { rows: 256, columns: 128, depth: 384 },
+        Multiplier::Blocks => TileLimits { rows: 256, columns: 128, depth: 512 },
     };
     (GemmTiling::new(Product { m, n, k, width, a, b, staged, by }, limits), shared)
 }
@@ -129,7 +130,8 @@ pub(in crate::backend) fn weight_gradient_plan(w: &Window, arithmetic: Arithmeti
         Multiplier::Crate => TileLimits { rows: 252, columns: 96, depth: 512 / width },
         Multiplier::Singles => TileLimits { rows: 516, columns: 192, depth: 256 },
         Multiplier::Pairs => TileLimits { rows: 144, columns: 192, depth: 256 },
-        Multiplier::Blocks => TileLimits { rows: 256, columns: 192, depth: 512 },
+        // The more rows, the less often the patches are laid out.
+        Multiplier::Blocks => TileLimits { rows: if staged { 128 } else { 256 }, columns: 192, depth: 384 },
     };
     GemmTiling::new(product, limits)
 }

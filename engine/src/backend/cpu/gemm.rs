@@ -2,8 +2,8 @@
 //!
 //! The crate packs operands into buffers that it allocates for each call, as large as the call. A call is one tile, so the
 //! buffers are small. Narrow operands are converted a block at a time, and sums are rounded once, on store. Where the processor
-//! has registers of 64 bytes, tiles of f32 are multiplied here, and those of bf16, unconverted, where it multiplies pairs of
-//! them.
+//! has registers of 64 bytes, tiles of f32 are multiplied here, and those of bf16, unconverted, where it multiplies pairs or
+//! blocks of them.
 
 mod operand;
 mod row;
@@ -181,7 +181,7 @@ pub(in crate::backend) fn matmul_plan(p: &MatMul, arithmetic: Arithmetic, staged
         (Arithmetic::Converted, _) => TileLimits { rows: 96, columns: 128, depth },
         (Arithmetic::Pairs, true) => TileLimits { rows: 144, columns: 256, depth },
         (Arithmetic::Pairs, false) => TileLimits { rows: 192, columns: 256, depth },
-        (Arithmetic::Blocks, _) => TileLimits { rows: 384, columns: 128, depth: 512 },
+        (Arithmetic::Blocks, _) => TileLimits { rows: 320, columns: 128, depth: 512 },
         (Arithmetic::Singles, _) => {
             let is_near = !p.transpose_b && depth * p.n * product.width <= NEAR_BYTES;
             // What is not multiplied where it lies is laid out, a few columns at a time.

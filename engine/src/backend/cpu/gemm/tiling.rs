@@ -217,8 +217,8 @@ impl GemmTiling {
             Multiplier::Blocks => (of_pairs, of_blocks, 1),
         };
         let a = match (a, self.product.by) {
-            // One group of rows at a time; what is copied is laid out after it.
-            (_, Multiplier::Blocks) => BLOCK * (of_blocks + if a == Layout::CopiedRows { row } else { 0 }),
+            // One group of rows at a time; what is copied, half a group at a time, is laid out after it.
+            (_, Multiplier::Blocks) => BLOCK * of_blocks + if a == Layout::CopiedRows { RUN_ROWS * row } else { 0 },
             (Layout::Rows | Layout::Runs, _) | (Layout::Columns, Multiplier::Crate | Multiplier::Singles) => 0,
             (Layout::CopiedRows, _) | (Layout::CopiedColumns, Multiplier::Crate) => self.rows * row,
             (Layout::Columns | Layout::CopiedColumns, _) => self.rows.next_multiple_of(WORD_ROWS) * row,
