@@ -191,7 +191,8 @@ fn dropout_and_long_skips_compute_the_same_numbers_again() {
 fn updating_in_the_backward_pass_changes_no_number_and_holds_fewer_gradients() {
     let trainer = Trainer::new(|| {});
     let mut wanted = experiment(8);
-    wanted.model.depth = 6;
+    // Wide enough for gradients to be more than the scratch of a product.
+    (wanted.model.depth, wanted.model.width) = (6, 128);
     let run = |experiment: &Experiment| {
         trainer.send(start(experiment));
         let events = events(&trainer);
