@@ -142,8 +142,8 @@ fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T]) {
         return gemm::matmul(&pointwise(w, true), x, weights, y);
     }
     let (plan, shared) = forward_plan(w, Arithmetic::of_type::<T>());
-    let by_place = is_by_place(&plan, w.batch);
     let (down, across) = (w.out_height(), w.out_width());
+    let by_place = is_by_place(&plan, w.batch, down * across);
     let strides = [down * across * w.filters, across * w.filters, w.filters];
     let matrix = pixels(y, [w.batch, down, across], strides, 0, w.filters, by_place);
     let target = Target { matrix, accumulate: false };
@@ -196,7 +196,7 @@ fn input_gradient<T: Float>(w: &Window, dy: &[T], weights: &[T], dx: &mut [T]) {
     }
     for residue in residues(w) {
         let (plan, shared) = input_gradient_plan(w, &residue, Arithmetic::of_type::<T>());
-        let by_place = is_by_place(&plan, w.batch);
+        let by_place = is_by_place(&plan, w.batch, residue.pixels[0] * residue.pixels[1]);
         let mut matrix = residue_pixels(w, &residue, dx, by_place);
         if residue.taps.contains(&0) {
             let [pixels, _] = matrix.extents();
@@ -207,9 +207,13 @@ fn input_gradient<T: Float>(w: &Window, dy: &[T], weights: &[T], dx: &mut [T]) {
     }
 }
 
+/// The most places of an image whose windows are numbered place by place. Most windows of larger images see nothing outside, and
+/// rows that are whole images apart push each other out of the cache.
+const FEW_PLACES: usize = 64;
+
 /// Whether a product's windows are numbered place by place.
-fn is_by_place(plan: &GemmTiling, batch: usize) -> bool {
-    plan.product.a == Layout::Runs && batch >= 8
+fn is_by_place(plan: &GemmTiling, batch: usize, places: usize) -> bool {
+    plan.product.a == Layout::Runs && batch >= 8 && places <= FEW_PLACES
 }
 
 /// Pixels of images as a matrix `[pixels, channels]` in the order of the windows. The counts are those of images, lines and
