@@ -9,6 +9,7 @@ mod host;
 mod length;
 mod low_rank;
 mod offered;
+mod order;
 mod path;
 mod rows;
 mod table;
@@ -20,6 +21,7 @@ use plimsoll_engine::Experiment;
 use plimsoll_engine::experiment::{BlockSet, Checkpointing, check, preset};
 
 pub(super) use self::controls::{model_words, source_words};
+pub(crate) use self::order::settings_in_order;
 use self::{path::PathRow, rows::Row};
 use super::PanelContext;
 use crate::{
