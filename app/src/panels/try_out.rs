@@ -58,8 +58,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
         Task::Value => {
             let trial = &context.state.trial;
             let Some(evaluation) = &trial.evaluation else {
-                let press = "Press Test to see how far off its answers to the test set are, row by row.";
-                return chip::empty(ui, trials::without_checkpoint(context.state, tried).unwrap_or(press));
+                return untested(ui, context, tried, "how far off its answers to the test set are, row by row");
             };
             ScrollArea::both().auto_shrink(false).show(ui, |ui| rows::ui(ui, context, evaluation));
             return;
@@ -77,10 +76,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
             let height = ui.available_height();
             ScrollArea::vertical().auto_shrink(false).show(ui, |ui| picture::ui(ui, context, tried, height));
         }
-        (_, None) => {
-            let press = "Press Test to see what the model answers to its test set.";
-            chip::empty(ui, trials::without_checkpoint(context.state, tried).unwrap_or(press));
-        }
+        (_, None) => untested(ui, context, tried, "what the model answers to its test set"),
         (TryPart::Classes, Some(evaluation)) => {
             let height = ui.available_height();
             ScrollArea::both().auto_shrink(false).show(ui, |ui| classes::ui(ui, context.view, evaluation, height));
@@ -89,6 +85,16 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
             ScrollArea::vertical().auto_shrink(false).show(ui, |ui| samples::ui(ui, context, evaluation));
         }
     });
+}
+
+/// What stands where the answers will be: that they come, why there are none, or what to press to see `what`.
+fn untested(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>, what: &str) {
+    let words = match (context.state.trial.is_testing, trials::without_checkpoint(context.state, tried)) {
+        (true, _) => format!("The test is under way. Here you will see {what}."),
+        (false, Some(missing)) => missing.to_owned(),
+        (false, None) => format!("Press Test to see {what}."),
+    };
+    chip::empty(ui, &words);
 }
 
 /// The parts of the pane to choose from, and what the last test took.
@@ -116,10 +122,11 @@ fn head(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>, task: Task)
     let trial = &context.state.trial;
     let name = tried.name();
     let palette = theme::palette(ui);
-    let (words, color) = match (&trial.trouble, &trial.evaluation) {
-        (Some(why), _) => (why.clone(), palette.warn),
-        (None, Some(evaluation)) => (figures(evaluation, task, tried.data()), palette.strong()),
-        (None, None) => ("Not tested in this session.".to_owned(), palette.weak()),
+    let (words, color) = match (&trial.trouble, trial.under_way(), &trial.evaluation) {
+        (Some(why), ..) => (why.clone(), palette.warn),
+        (None, Some(far), _) => (far, palette.weak()),
+        (None, None, Some(evaluation)) => (figures(evaluation, task, tried.data()), palette.strong()),
+        (None, None, None) => ("Not tested in this session".to_owned(), palette.weak()),
     };
     let took = trial.evaluation.as_ref().map(|evaluation| format!(" {}", own_memory(&evaluation.took)));
     let about = format!("{words}.{}", took.unwrap_or_default());
@@ -138,7 +145,8 @@ fn head(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>, task: Task)
         }
         if is_low {
             // Untested, whose model it is says more.
-            let is_named = trial.trouble.is_none() && trial.evaluation.is_none() && !model::is_choice(context, tried);
+            let is_silent = trial.trouble.is_none() && trial.evaluation.is_none() && !trial.is_testing;
+            let is_named = is_silent && !model::is_choice(context, tried);
             let shown = if is_named { &name } else { &words };
             text::cut(ui, RichText::new(shown).color(color), &format!("{name}\n{about}"));
         }

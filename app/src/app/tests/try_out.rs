@@ -56,6 +56,33 @@ fn the_test_set_is_leafed_through_by_what_was_answered() {
 }
 
 #[test]
+fn a_test_under_way_says_so_and_how_far_it_is() {
+    let store = folder();
+    let mut window = on(&store, digits());
+    show(&mut window, Pane::TryOut);
+    train(&mut window);
+    until(&mut window, |app| app.state.shown_run().is_some_and(|run| run.kept.is_some()));
+    window.run_steps(2);
+    assert!(window.query_by_label_contains("Press Test to see what").is_some());
+    // As it is while a long test goes on.
+    let mut under_way = |tested| {
+        let trial = &mut window.state_mut().as_mut().expect("drawn").state.trial;
+        (trial.is_testing, trial.tested) = (true, tested);
+        window.run_steps(2);
+        assert!(window.query_by_label_contains("Press Test").is_none());
+        assert!(window.query_by_label_contains("The test is under way. Here you will see what").is_some());
+        window.query_by_label("Testing: 128 of 359 samples answered").is_some()
+    };
+    assert!(!under_way(None) && under_way(Some((128, 359))));
+    let trial = &mut window.state_mut().as_mut().expect("drawn").state.trial;
+    (trial.is_testing, trial.tested) = (false, None);
+    window.run_steps(2);
+    tested(&mut window);
+    let trial = &app(&window).state.trial;
+    assert!(!trial.is_testing && trial.tested.is_none());
+}
+
+#[test]
 fn a_drawing_is_answered_and_cleared() {
     let store = folder();
     let mut window = on(&store, digits());
