@@ -51,8 +51,8 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
         }
         Subject::Run(_) | Subject::Weights { .. } => {}
     }
-    let task = tried.data().task();
-    head(ui, context, tried, task);
+    let (task, is_low) = (tried.data().task(), ui.available_height() < theme::LOW_PANE);
+    head(ui, context, tried, (task, is_low));
     match task {
         Task::Next => return prompt::ui(ui, context, tried),
         Task::Value => {
@@ -66,7 +66,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
         Task::Class | Task::Mask => {}
     }
     let has_pictures = tried.data().kind.traits().has_pictures;
-    parts(ui, context, has_pictures);
+    parts(ui, context, has_pictures, is_low);
     let part = match context.view.try_out.part {
         TryPart::Picture if !has_pictures => TryPart::Samples,
         part => part,
@@ -97,18 +97,19 @@ fn untested(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>, what: &
     chip::empty(ui, &words);
 }
 
-/// The parts of the pane to choose from, and what the last test took.
-fn parts(ui: &mut Ui, context: &mut PanelContext<'_>, has_pictures: bool) {
+/// The parts of the pane to choose from, and what the last test took; in a low pane that is shown with its figures on hover.
+fn parts(ui: &mut Ui, context: &mut PanelContext<'_>, has_pictures: bool, is_low: bool) {
     ui.horizontal_wrapped(|ui| {
         for (part, name, about) in PARTS {
             // A point of a plane is not a picture that can be drawn.
             let is_there = part != TryPart::Picture || has_pictures;
             let button = Button::selectable(context.view.try_out.part == part, name);
+            let about = if part == TryPart::Classes { format!("{about} {}", classes::ABOUT) } else { about.to_owned() };
             if is_there && ui.add(button).on_hover_text(about).clicked() {
                 context.view.try_out.part = part;
             }
         }
-        if let Some(evaluation) = &context.state.trial.evaluation {
+        if let Some(evaluation) = context.state.trial.evaluation.as_ref().filter(|_| !is_low) {
             let words = own_memory(&evaluation.took);
             text::cut(ui, RichText::new(&words).small().weak(), &format!("{words} {BESIDE}"));
         }
@@ -118,7 +119,7 @@ fn parts(ui: &mut Ui, context: &mut PanelContext<'_>, has_pictures: bool) {
 /// The button that asks for figures, whose model it is, and a line of figures, or of why there are none: what is below stays
 /// where it is. In a low pane the figures are in the line of the button, and the name is shown with them on hover, unless there
 /// are models to choose from.
-fn head(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>, task: Task) {
+fn head(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>, (task, is_low): (Task, bool)) {
     let trial = &context.state.trial;
     let name = tried.name();
     let palette = theme::palette(ui);
@@ -130,7 +131,6 @@ fn head(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>, task: Task)
     };
     let took = trial.evaluation.as_ref().map(|evaluation| format!(" {}", own_memory(&evaluation.took)));
     let about = format!("{words}.{}", took.unwrap_or_default());
-    let is_low = ui.available_height() < theme::LOW_PANE;
     ui.horizontal(|ui| {
         test(ui, context, tried);
         if model::is_choice(context, tried) {

@@ -83,6 +83,32 @@ fn a_test_under_way_says_so_and_how_far_it_is() {
 }
 
 #[test]
+fn the_heads_of_the_classes_are_in_sight_in_the_least_window() {
+    let store = folder();
+    let mut experiment = digits();
+    experiment.data.kind = DataKind::Shapes;
+    (experiment.data.side, experiment.data.samples, experiment.data.classes) = (16, 400, 8);
+    let mut window = on(&store, experiment);
+    window.set_size(vec2(960.0, 600.0));
+    show(&mut window, Pane::TryOut);
+    train(&mut window);
+    until(&mut window, |app| app.state.shown_run().is_some_and(|run| run.kept.is_some()));
+    tested(&mut window);
+    window.run_steps(2);
+    let (_, pane) = app(&window).layout.rects().into_iter().find(|(pane, _)| *pane == Pane::TryOut).expect("there");
+    let pane = pane.expect("drawn");
+    let names = app(&window).state.trial.evaluation.as_ref().expect("tested").class_names.clone();
+    assert_eq!(names.len(), 8);
+    for name in &names {
+        let head = window.get_by_label(&format!("Answered as {name}")).rect();
+        assert!(pane.contains_rect(head), "{name}: {head:?} in {pane:?}");
+        assert!(head.height() > head.width() || name.len() < 6, "{name} is turned");
+    }
+    let first = window.get_by_label_contains(&format!("{0} answered as {0}:", names[0])).rect();
+    assert!(pane.contains_rect(first), "a row of figures is in sight below them: {first:?}");
+}
+
+#[test]
 fn a_drawing_is_answered_and_cleared() {
     let store = folder();
     let mut window = on(&store, digits());
