@@ -68,6 +68,36 @@ fn a_run_has_one_name_in_every_pane() {
 }
 
 #[test]
+fn the_heads_of_what_is_compared_take_a_second_line_only_for_a_long_name() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    show(&mut window, Pane::Compare);
+    let all = keys(&window);
+    let compare = |window: &mut Window, name: &str| {
+        ask(window, RunsAction::Compare(all.clone()));
+        until(window, |app| {
+            let subjects = app.state.compared.iter().flat_map(|compared| &compared.comparison.subjects);
+            subjects.into_iter().any(|subject| subject.name.contains(name))
+        });
+        window.run_steps(3);
+        window.get_by_label("micro-batch").rect().top()
+    };
+    let short = compare(&mut window, "batch 96");
+    let head = window.get_all_by_label("Run 1: batch 64").map(|node| node.rect()).find(|rect| rect.bottom() <= short);
+    let line = head.expect("over its column").height();
+    let long = "everything as before and a learning rate that falls more slowly towards the end";
+    ask(&mut window, RunsAction::Name(all[0].clone(), long.to_owned()));
+    until(&mut window, |app| app.state.runs.rows().iter().any(|row| row.run.name.as_deref() == Some(long)));
+    let below = compare(&mut window, long) - short;
+    assert!((below - line).abs() < line / 2.0, "a line more: {below} of {line}");
+    let (_, pane) = app(&window).layout.rects().into_iter().find(|(pane, _)| *pane == Pane::Compare).expect("there");
+    let heads = window.get_all_by_label_contains(long).map(|node| node.rect());
+    let mut heads = heads.filter(|rect| pane.is_some_and(|pane| pane.contains_rect(*rect)));
+    let head = heads.next().expect("over its column");
+    assert!(head.height() > 1.5 * line, "and it is written in both: {head:?}");
+}
+
+#[test]
 fn settings_are_named_in_the_order_of_the_experiments_pane_whatever_sets_a_run_apart() {
     let store = folder();
     let mut window = on(&store, digits());
