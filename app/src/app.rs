@@ -21,6 +21,7 @@ use crate::{
     dispatch::{Dispatcher, Recorders, Services},
     drafts::Drafts,
     files::FileDialogs,
+    focus::Opener,
     frames::{Frames, Pace},
     gallery::Painter,
     kept::Keeper,
@@ -69,6 +70,7 @@ pub(crate) struct App {
     toasts: Toasts,
     frames: Frames,
     zoom: Zoom,
+    opener: Opener,
     pace: Pace,
     title: String,
     /// `None` in tests, which keep nothing.
@@ -127,6 +129,7 @@ impl App {
             toasts: Toasts::default(),
             frames: Frames::default(),
             zoom: Zoom::default(),
+            opener: Opener::default(),
             pace,
             title: String::new(),
             keeper: None,
@@ -339,6 +342,7 @@ impl App {
         panels::below(ui, &context, room);
         panels::over(ui, &mut context);
         regions::end(ui.ctx());
+        self.opener.follow(ui.ctx(), self.state.dialog.is_some());
         panels::focus_ring(ui);
         if self.view.frame_times {
             self.frames.ui(ui);

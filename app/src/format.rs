@@ -46,10 +46,11 @@ pub(crate) fn device(name: &str) -> String {
 
 /// A number without needless zeros: `0.5`, `20`, `1500`.
 pub(crate) fn plain(value: f64) -> String {
-    if value != 0.0 && value.abs() < 1e-3 {
-        return format!("{value:.0e}");
-    }
-    let text = format!("{value:.4}");
+    let text = match value.abs() {
+        v if v > 0.0 && v < 1e-4 => return format!("{value:.1e}").replace(".0e", "e"),
+        v if v < 1e-2 => format!("{value:.6}"),
+        _ => format!("{value:.4}"),
+    };
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
@@ -320,7 +321,12 @@ mod tests {
             ["64 MiB", "1.50 MiB", "80 GiB", "100 B", "0 B"]
         );
         assert_eq!([0.25, 8.0, -1.0].map(mib), ["256 KiB", "8 MiB", ""]);
-        assert_eq!([0.5, 20.0, 0.0, 2e-4].map(plain), ["0.5", "20", "0", "2e-4"]);
+        assert_eq!([0.5, 20.0, 0.0, 2e-5].map(plain), ["0.5", "20", "0", "2e-5"]);
+        // The marks of one axis are written in the same way, each as it is.
+        assert_eq!(
+            [0.0015, 0.001, 5e-4, 1.5e-4, 1.5e-5].map(plain),
+            ["0.0015", "0.001", "0.0005", "0.00015", "1.5e-5"]
+        );
         assert_eq!([0.5, 90.0, -1.0].map(tick_secs), ["0.5 s", "1 min 30 s", ""]);
     }
 

@@ -13,6 +13,7 @@ mod document;
 mod drafts;
 mod figure;
 mod files;
+mod focus;
 mod format;
 mod frames;
 mod gallery;

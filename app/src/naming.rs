@@ -3,6 +3,7 @@
 //! Owns the words for a setting's value, such as `batch 32` or `every block`. Always holds: the words come from the
 //! settings of the preset format, so that no setting can differ without a word. Titles and descriptions are not settings.
 
+mod order;
 mod run;
 
 use std::{collections::HashMap, path::Path};
@@ -17,18 +18,6 @@ use plimsoll_engine::{
 pub(crate) use self::run::{NAMED, of_run, told};
 use crate::format;
 
-/// Settings that people name first, in this order.
-const FIRST: [&str; 9] = [
-    "model.kind",
-    "data.kind",
-    "batch.micro",
-    "batch.accumulation",
-    "precision",
-    "checkpointing",
-    "recompute",
-    "optimizer.kind",
-    "optimizer.learning_rate",
-];
 /// Settings that are not a property of a run.
 const UNNAMED: [&str; 4] = ["version", "title", "description", "low_rank.ranks"];
 
@@ -50,10 +39,6 @@ impl Differing {
         };
         let differing = Self { key: key.to_owned(), value };
         (!UNNAMED.contains(&key)).then_some(differing)
-    }
-
-    fn rank(&self) -> usize {
-        FIRST.iter().position(|first| *first == self.key).unwrap_or(FIRST.len())
     }
 
     /// The value with the name of its setting, as short as it can be understood: `batch 32`, `every block`, `seed 2`.
@@ -140,22 +125,22 @@ fn checkpointing(value: &str) -> String {
     }
 }
 
-/// The settings of `to` that are others in `from`, those that people name first at the head.
+/// The settings of `to` that are others in `from`, in the order of the experiment's pane.
 pub(crate) fn differing(from: &Experiment, to: &Experiment) -> Vec<Differing> {
     let mut found: Vec<Differing> = preset::changes(from, to).iter().filter_map(|a| Differing::read(a)).collect();
-    found.sort_by_key(Differing::rank);
+    order::sort(&mut found);
     found
 }
 
 /// Adds what is not there yet, in order.
 pub(crate) fn merge(known: &mut Vec<Differing>, new: Vec<Differing>) {
     known.extend(new.into_iter().filter(|new| !known.contains(new)).collect::<Vec<_>>());
-    known.sort_by_key(Differing::rank);
+    order::sort(known);
 }
 
-/// What distinguishes each of some runs from the others, in words: for each, the settings that are not the same in all, out of
-/// the settings that are not at their defaults (`key=value`).
-pub(crate) fn apart(runs: &[&[String]]) -> Vec<Vec<String>> {
+/// What distinguishes each of some runs from the others: for each, the settings that are not the same in all, out of the
+/// settings that are not at their defaults (`key=value`). What few have comes first, as [`named`] wants it.
+pub(crate) fn apart(runs: &[&[String]]) -> Vec<Vec<Differing>> {
     let mut values: HashMap<&str, HashMap<&str, usize>> = HashMap::new();
     for assignment in runs.iter().flat_map(|settings| settings.iter()) {
         if let Some((key, value)) = assignment.split_once('=') {
@@ -173,15 +158,25 @@ pub(crate) fn apart(runs: &[&[String]]) -> Vec<Vec<String>> {
             None => default.clone(),
         };
         let mut differing: Vec<Differing> = at_default.iter().filter_map(value).collect();
-        differing.sort_by(|a, b| a.rank().cmp(&b.rank()).then_with(|| a.key.cmp(&b.key)));
+        order::sort(&mut differing);
         differing
     };
     let mut differing: Vec<Vec<Differing>> = runs.iter().map(words).collect();
     rare_first(&mut differing.iter_mut().collect::<Vec<_>>());
-    differing.iter().map(|words| words.iter().map(Differing::words).collect()).collect()
+    differing
 }
 
-/// Puts what most of some runs share behind what distinguishes each of them: if there is not enough room, the end is cut.
+/// Settings in words, in the order of the experiment's pane: of more than `most` the first of `differing`, and the rest as a
+/// number.
+pub(crate) fn named(differing: &[Differing], most: usize) -> String {
+    let (shown, left) = differing.split_at(most.min(differing.len()));
+    let mut shown = shown.to_vec();
+    order::sort(&mut shown);
+    let words: Vec<String> = shown.iter().map(Differing::words).collect();
+    and_more(words.join(", "), left.len())
+}
+
+/// Puts what most of some runs share behind what distinguishes each of them: of too many, [`named`] leaves the last out.
 pub(crate) fn rare_first(runs: &mut [&mut Vec<Differing>]) {
     let mut counts: HashMap<Differing, usize> = HashMap::new();
     for differing in runs.iter().flat_map(|differing| differing.iter()) {
@@ -284,7 +279,10 @@ pub(crate) fn changes(from: &Experiment, to: &Experiment) -> Vec<String> {
 /// The first few in one line; the rest as a number.
 pub(crate) fn listed(words: &[String], most: usize) -> String {
     let left = words.len().saturating_sub(most);
-    let listed = words[..words.len() - left].join(", ");
+    and_more(words[..words.len() - left].join(", "), left)
+}
+
+fn and_more(listed: String, left: usize) -> String {
     if left > 0 { format!("{listed} and {left} more") } else { listed }
 }
 
@@ -371,21 +369,23 @@ mod tests {
             settings(&["budget=8MiB", "checkpointing=blocks", "batch.micro=32", "run.seed=7"]),
         ];
         let runs: Vec<&[String]> = runs.iter().map(Vec::as_slice).collect();
-        let words = apart(&runs);
-        assert_eq!(words[0], ["batch 64", "no checkpointing", "seed 1"]);
-        assert_eq!(words[1], ["batch 32", "no checkpointing", "seed 1"]);
-        assert_eq!(words[2], ["every block", "seed 7", "batch 32"], "what two of three share comes last");
+        let apart_of = apart(&runs);
+        let words: Vec<String> = apart_of.iter().map(|differing| named(differing, 3)).collect();
+        assert_eq!(words[0], "batch 64, no checkpointing, seed 1");
+        assert_eq!(words[1], "batch 32, no checkpointing, seed 1");
+        assert_eq!(words[2], "batch 32, every block, seed 7", "in the same order");
+        assert_eq!(named(&apart_of[2], 2), "every block, seed 7 and 1 more", "what two of three share is left out");
         assert!(apart(&runs[..1]).iter().all(Vec::is_empty));
     }
 
     #[test]
-    fn what_nearly_all_runs_share_comes_behind_what_differs() {
+    fn what_nearly_all_runs_share_is_left_out_before_what_differs() {
         let settings = |changes: &[&str]| preset::changes(&Experiment::default(), &with(changes));
         let mut runs: Vec<Vec<String>> = [32, 48, 96, 128].map(|w| settings(&[&format!("model.width={w}")])).to_vec();
         runs.push(settings(&["batch.micro=32", "precision=bf16"]));
-        let words = apart(&runs.iter().map(Vec::as_slice).collect::<Vec<_>>());
-        assert_eq!(words[0], ["width 32", "batch 64", "f32"]);
-        assert_eq!(words[4][..2], ["batch 32", "bf16"]);
+        let apart = apart(&runs.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        assert_eq!([named(&apart[0], 3), named(&apart[0], 1)], ["batch 64, f32, width 32", "width 32 and 2 more"]);
+        assert_eq!(named(&apart[4], 2), "batch 32, bf16 and 1 more");
     }
 
     #[test]

@@ -143,8 +143,8 @@ pub(crate) fn rows(runs: Vec<StoredRun>, saved: impl Fn(&StoredRun) -> Option<Pa
     for (title, group) in titles {
         let preset = presets::titled(title).filter(|_| group.len() == 1).map(settings);
         let settings = group.iter().map(|i| runs[*i].settings.as_slice()).chain(preset.as_deref());
-        for (i, words) in group.iter().zip(naming::apart(&settings.collect::<Vec<_>>())) {
-            differs[*i] = naming::listed(&words, naming::NAMED);
+        for (i, differing) in group.iter().zip(naming::apart(&settings.collect::<Vec<_>>())) {
+            differs[*i] = naming::named(&differing, naming::NAMED);
         }
     }
     let moments = moments(&runs, &differs);

@@ -2,10 +2,18 @@
 //!
 //! Always holds: what was asked for comes back as soon as the window is large enough for it.
 
-use eframe::egui::{Context, Vec2, vec2};
+use eframe::egui::{
+    Button, Context, KeyboardShortcut, Ui, Vec2,
+    gui_zoom::{self, kb_shortcuts},
+    vec2,
+};
 
 /// The least room, in points.
 const LEAST: Vec2 = vec2(640.0, 400.0);
+
+/// What the toolkit's keys change the zoom by, and the smallest to which they do.
+const STEP: f32 = 0.1;
+const SMALLEST: f32 = 0.2;
 
 /// The zoom that was asked for, and the one that is.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +39,23 @@ impl Zoom {
         self.set = allowed(native, self.asked);
         if self.set != now {
             ctx.set_zoom_factor(self.set);
+        }
+    }
+}
+
+/// Draws the entries of a menu that zoom, with their keys, which the toolkit listens to.
+pub(crate) fn menu(ui: &mut Ui) {
+    let zoom = ui.ctx().zoom_factor();
+    let native = ui.ctx().content_rect().size() * zoom;
+    let entries: [(&str, KeyboardShortcut, bool, fn(&Context)); 3] = [
+        ("Zoom in", kb_shortcuts::ZOOM_IN, allowed(native, zoom + STEP) > zoom, gui_zoom::zoom_in),
+        ("Zoom out", kb_shortcuts::ZOOM_OUT, zoom > SMALLEST, gui_zoom::zoom_out),
+        ("Reset zoom", kb_shortcuts::ZOOM_RESET, zoom != 1.0, |ctx| ctx.set_zoom_factor(1.0)),
+    ];
+    for (name, shortcut, is_possible, act) in entries {
+        let button = Button::new(name).shortcut_text(ui.ctx().format_shortcut(&shortcut));
+        if ui.add_enabled(is_possible, button).clicked() {
+            act(ui.ctx());
         }
     }
 }

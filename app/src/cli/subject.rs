@@ -135,7 +135,7 @@ fn told_apart(subjects: &[Own<'_>], zone: &TimeZone) -> Vec<String> {
         let settings: Vec<Vec<String>> =
             group.iter().map(|i| preset::changes(&Experiment::default(), subjects[*i].experiment)).collect();
         let settings: Vec<&[String]> = settings.iter().map(Vec::as_slice).collect();
-        naming::apart(&settings).iter().map(|words| naming::listed(words, NAMED)).collect()
+        naming::apart(&settings).iter().map(|differing| naming::named(differing, NAMED)).collect()
     });
     let began: Vec<_> = subjects.iter().map(|subject| subject.began).collect();
     naming::with_moments(by_settings, &began, zone)

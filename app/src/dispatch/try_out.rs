@@ -21,7 +21,7 @@ impl Dispatcher<'_> {
         let Some(model) = self.model() else { return };
         let trial = &mut self.state.trial;
         match &with {
-            TryWith::TestSet => (trial.is_testing, trial.trouble) = (true, None),
+            TryWith::TestSet => (trial.is_testing, trial.tested, trial.trouble) = (true, None, None),
             TryWith::Samples(indices) => trial.asked.extend(indices),
             TryWith::Prompt(prompt, _) => {
                 (trial.is_writing, trial.trouble, trial.wrote) = (true, None, None);

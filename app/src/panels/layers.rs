@@ -1,7 +1,7 @@
 //! The layers: a sortable table of what each holds.
 
 use eframe::egui::{Align, Layout, Ui};
-use egui_extras::{Column, TableBuilder};
+use egui_extras::TableBuilder;
 use plimsoll_engine::{
     Bytes,
     plan::{LayerRow, Plan},
@@ -52,7 +52,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     let rest = (room - taken - theme::GAP).max(1.0);
     let table = columns.iter().fold(table, |table, (_, width)| match width {
         Some(width) => table.column(table::fitting(*width)),
-        None => table.column(Column::exact(rest).clip(true)),
+        None => table.column(table::fitting(rest)),
     });
     let table = table.header(theme::ROW_HEIGHT, |mut header| {
         for ((column, name, about), _) in &columns {

@@ -21,6 +21,7 @@ use crate::{
         ends::{Room, ends},
         toasts::{self, Place},
     },
+    zoom,
 };
 
 /// Budgets worth a click: small ones for teaching, then the memory of common cards.
@@ -200,7 +201,7 @@ fn view_entries(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layout
         }
     });
     ui.separator();
-    egui::gui_zoom::zoom_menu_buttons(ui);
+    zoom::menu(ui);
     ui.separator();
     for command in [UiCommand::Shortcuts, UiCommand::FrameTimes] {
         if command.menu_entry(ui, true) {

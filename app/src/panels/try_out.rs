@@ -51,15 +51,14 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
         }
         Subject::Run(_) | Subject::Weights { .. } => {}
     }
-    let task = tried.data().task();
-    head(ui, context, tried, task);
+    let (task, is_low) = (tried.data().task(), ui.available_height() < theme::LOW_PANE);
+    head(ui, context, tried, (task, is_low));
     match task {
         Task::Next => return prompt::ui(ui, context, tried),
         Task::Value => {
             let trial = &context.state.trial;
             let Some(evaluation) = &trial.evaluation else {
-                let press = "Press Test to see how far off its answers to the test set are, row by row.";
-                return chip::empty(ui, trials::without_checkpoint(context.state, tried).unwrap_or(press));
+                return untested(ui, context, tried, "how far off its answers to the test set are, row by row");
             };
             ScrollArea::both().auto_shrink(false).show(ui, |ui| rows::ui(ui, context, evaluation));
             return;
@@ -67,7 +66,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
         Task::Class | Task::Mask => {}
     }
     let has_pictures = tried.data().kind.traits().has_pictures;
-    parts(ui, context, has_pictures);
+    parts(ui, context, has_pictures, is_low);
     let part = match context.view.try_out.part {
         TryPart::Picture if !has_pictures => TryPart::Samples,
         part => part,
@@ -77,10 +76,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
             let height = ui.available_height();
             ScrollArea::vertical().auto_shrink(false).show(ui, |ui| picture::ui(ui, context, tried, height));
         }
-        (_, None) => {
-            let press = "Press Test to see what the model answers to its test set.";
-            chip::empty(ui, trials::without_checkpoint(context.state, tried).unwrap_or(press));
-        }
+        (_, None) => untested(ui, context, tried, "what the model answers to its test set"),
         (TryPart::Classes, Some(evaluation)) => {
             let height = ui.available_height();
             ScrollArea::both().auto_shrink(false).show(ui, |ui| classes::ui(ui, context.view, evaluation, height));
@@ -91,18 +87,29 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     });
 }
 
-/// The parts of the pane to choose from, and what the last test took.
-fn parts(ui: &mut Ui, context: &mut PanelContext<'_>, has_pictures: bool) {
+/// What stands where the answers will be: that they come, why there are none, or what to press to see `what`.
+fn untested(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>, what: &str) {
+    let words = match (context.state.trial.is_testing, trials::without_checkpoint(context.state, tried)) {
+        (true, _) => format!("The test is under way. Here you will see {what}."),
+        (false, Some(missing)) => missing.to_owned(),
+        (false, None) => format!("Press Test to see {what}."),
+    };
+    chip::empty(ui, &words);
+}
+
+/// The parts of the pane to choose from, and what the last test took; in a low pane that is shown with its figures on hover.
+fn parts(ui: &mut Ui, context: &mut PanelContext<'_>, has_pictures: bool, is_low: bool) {
     ui.horizontal_wrapped(|ui| {
         for (part, name, about) in PARTS {
             // A point of a plane is not a picture that can be drawn.
             let is_there = part != TryPart::Picture || has_pictures;
             let button = Button::selectable(context.view.try_out.part == part, name);
+            let about = if part == TryPart::Classes { format!("{about} {}", classes::ABOUT) } else { about.to_owned() };
             if is_there && ui.add(button).on_hover_text(about).clicked() {
                 context.view.try_out.part = part;
             }
         }
-        if let Some(evaluation) = &context.state.trial.evaluation {
+        if let Some(evaluation) = context.state.trial.evaluation.as_ref().filter(|_| !is_low) {
             let words = own_memory(&evaluation.took);
             text::cut(ui, RichText::new(&words).small().weak(), &format!("{words} {BESIDE}"));
         }
@@ -112,18 +119,18 @@ fn parts(ui: &mut Ui, context: &mut PanelContext<'_>, has_pictures: bool) {
 /// The button that asks for figures, whose model it is, and a line of figures, or of why there are none: what is below stays
 /// where it is. In a low pane the figures are in the line of the button, and the name is shown with them on hover, unless there
 /// are models to choose from.
-fn head(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>, task: Task) {
+fn head(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>, (task, is_low): (Task, bool)) {
     let trial = &context.state.trial;
     let name = tried.name();
     let palette = theme::palette(ui);
-    let (words, color) = match (&trial.trouble, &trial.evaluation) {
-        (Some(why), _) => (why.clone(), palette.warn),
-        (None, Some(evaluation)) => (figures(evaluation, task, tried.data()), palette.strong()),
-        (None, None) => ("Not tested in this session.".to_owned(), palette.weak()),
+    let (words, color) = match (&trial.trouble, trial.under_way(), &trial.evaluation) {
+        (Some(why), ..) => (why.clone(), palette.warn),
+        (None, Some(far), _) => (far, palette.weak()),
+        (None, None, Some(evaluation)) => (figures(evaluation, task, tried.data()), palette.strong()),
+        (None, None, None) => ("Not tested in this session".to_owned(), palette.weak()),
     };
     let took = trial.evaluation.as_ref().map(|evaluation| format!(" {}", own_memory(&evaluation.took)));
     let about = format!("{words}.{}", took.unwrap_or_default());
-    let is_low = ui.available_height() < theme::LOW_PANE;
     ui.horizontal(|ui| {
         test(ui, context, tried);
         if model::is_choice(context, tried) {
@@ -138,7 +145,8 @@ fn head(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>, task: Task)
         }
         if is_low {
             // Untested, whose model it is says more.
-            let is_named = trial.trouble.is_none() && trial.evaluation.is_none() && !model::is_choice(context, tried);
+            let is_silent = trial.trouble.is_none() && trial.evaluation.is_none() && !trial.is_testing;
+            let is_named = is_silent && !model::is_choice(context, tried);
             let shown = if is_named { &name } else { &words };
             text::cut(ui, RichText::new(shown).color(color), &format!("{name}\n{about}"));
         }

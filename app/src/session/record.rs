@@ -274,8 +274,7 @@ impl RunRecord {
         if let Some(name) = self.own_name.as_ref().or(self.told.as_ref()) {
             return name.clone();
         }
-        let words: Vec<String> = self.differing.iter().map(Differing::words).collect();
-        naming::told(&naming::listed(&words, naming::NAMED), &self.experiment.title).to_owned()
+        naming::told(&naming::named(&self.differing, naming::NAMED), &self.experiment.title).to_owned()
     }
 
     /// The number in a letter or two, next to its point.

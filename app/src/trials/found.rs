@@ -12,7 +12,7 @@ use plimsoll_engine::{
 };
 
 use super::{Found, Of, What};
-use crate::{session::RunKey, theme, view::TryOut};
+use crate::{format, session::RunKey, theme, view::TryOut};
 
 /// Samples that are held as pictures or rows.
 const HELD: usize = 512;
@@ -59,6 +59,8 @@ pub(crate) struct Trial {
     pub(crate) number: u64,
     /// Evaluated, where that was asked for and is not there yet.
     pub(crate) is_testing: bool,
+    /// Samples that the test under way has answered, and all of them; `None` before that is known.
+    pub(crate) tested: Option<(usize, usize)>,
     /// Text is being written.
     pub(crate) is_writing: bool,
     /// Why the last thing was not done.
@@ -117,6 +119,15 @@ impl Trial {
         of_test.or_else(of_reply).or(self.wrote_with.as_deref())
     }
 
+    /// What is said of a test while it is under way: how far it is, as soon as that is known.
+    pub(crate) fn under_way(&self) -> Option<String> {
+        let words = |(done, of): (usize, usize)| {
+            let of = format::counted(of as u64, "sample");
+            format!("Testing: {} of {of} answered", format::count(done as u64))
+        };
+        self.is_testing.then(|| self.tested.map_or_else(|| "Reading the model and its data".to_owned(), words))
+    }
+
     fn forget_samples(&mut self) {
         self.samples.clear();
         self.rows.clear();
@@ -140,8 +151,9 @@ impl Trial {
             return;
         }
         match found.what {
+            What::Testing(done, of) => self.tested = Some((done, of)),
             What::Evaluated(evaluation) => {
-                (self.is_testing, self.trouble) = (false, None);
+                (self.is_testing, self.tested, self.trouble) = (false, None, None);
                 // The masks of another checkpoint are others.
                 self.forget_samples();
                 self.evaluation = Some(evaluation);
@@ -168,7 +180,7 @@ impl Trial {
                 (self.wrote, self.wrote_with) = (Some(took), caution);
             }
             What::Failed(why) => {
-                (self.is_testing, self.is_writing) = (false, false);
+                (self.is_testing, self.tested, self.is_writing) = (false, None, false);
                 self.trouble = Some(why);
             }
         }

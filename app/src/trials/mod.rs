@@ -16,6 +16,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
+    time::{Duration, Instant},
 };
 
 use crossbeam_channel::{Receiver, Sender};
@@ -37,6 +38,9 @@ use crate::state::State;
 
 /// The device that everything is tried on: a run may hold the other.
 const DEVICE: &str = "cpu";
+
+/// How far a test is, is told this often.
+const TELLS: Duration = Duration::from_millis(100);
 
 /// Why the model of a run that trains cannot be tried.
 const NOT_YET: &str = "The run has no checkpoint yet: its model can be tried once it is saved. \"Save (steps)\" of the \
@@ -136,6 +140,8 @@ pub(crate) struct Found {
 /// What was found.
 #[derive(Debug)]
 pub(crate) enum What {
+    /// So many samples of the test set, of so many, were answered.
+    Testing(usize, usize),
     /// The test set was evaluated.
     Evaluated(Box<Evaluation>),
     /// A picture of it, and the mask that was answered where that is the task.
@@ -279,7 +285,16 @@ impl Bench {
     ) -> plimsoll_engine::Result<()> {
         let (outbox, is_over) = (&self.outbox, &self.is_over);
         match with {
-            TryWith::TestSet => outbox.tell(number, What::Evaluated(Box::new(tester.evaluate(tried)?))),
+            TryWith::TestSet => {
+                let mut last = Instant::now();
+                let evaluation = tester.evaluate_telling(tried, |done, of| {
+                    if last.elapsed() >= TELLS {
+                        last = Instant::now();
+                        outbox.tell(number, What::Testing(done, of));
+                    }
+                })?;
+                outbox.tell(number, What::Evaluated(Box::new(evaluation)));
+            }
             TryWith::Samples(indices) => {
                 for index in indices {
                     if tried.experiment.data.kind == DataKind::Table {

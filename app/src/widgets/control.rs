@@ -5,10 +5,12 @@
 
 mod value;
 
+use std::cell::OnceCell;
+
 use eframe::egui::{
     self, Align, DragValue, Layout, Popup, RectAlign, Response, RichText, Slider, SliderClamping, Tooltip, Ui,
 };
-use plimsoll_engine::{Experiment, error::Problem};
+use plimsoll_engine::{Experiment, error::Problem, experiment::preset};
 
 pub(crate) use self::value::{Choice, Number, Place, Spec};
 use crate::{
@@ -67,17 +69,25 @@ impl<T: Copy + PartialEq> Control for (Spec, Choice<T>) {
 pub(crate) struct Form<'a> {
     state: &'a State,
     send: &'a Sender,
+    /// The settings that are not at their default, once they were asked for: to compare all takes a while.
+    set: OnceCell<Vec<String>>,
 }
 
 impl<'a> Form<'a> {
     /// Controls over the present experiment.
     pub(crate) fn new(state: &'a State, send: &'a Sender) -> Self {
-        Self { state, send }
+        Self { state, send, set: OnceCell::new() }
     }
 
     /// The experiment as it is.
     pub(crate) fn experiment(&self) -> &'a Experiment {
         &self.state.document.experiment
+    }
+
+    /// Whether a setting is not at its default.
+    pub(crate) fn is_set(&self, key: &str) -> bool {
+        let set = self.set.get_or_init(|| preset::changes(&Experiment::default(), self.experiment()));
+        set.iter().any(|change| change.split('=').next() == Some(key))
     }
 
     /// Sends the experiment after a change by the control `key`.

@@ -99,3 +99,23 @@ fn no_frame_of_a_run_is_laid_out_twice() {
         assert_eq!(laid_out_again(&window), before, "{size:?}");
     }
 }
+
+/// In how many parts a frame is painted: each that is cut off elsewhere than the one before takes a call of its own, which the
+/// processor pays for where it draws the window.
+fn parts(window: &Window) -> usize {
+    let shapes = window.output().shapes.iter().filter(|shape| !matches!(shape.shape, egui::Shape::Noop));
+    let places: Vec<egui::Rect> = shapes.map(|shape| shape.clip_rect).collect();
+    1 + places.windows(2).filter(|pair| pair[0] != pair[1]).count()
+}
+
+#[test]
+fn a_frame_of_a_run_is_painted_in_few_parts() {
+    const MOST: usize = 62;
+    let mut window = window(digits());
+    settle(&mut window);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
+    until(&mut window, |app| app.state.session.latest().is_some_and(|run| run.summary.is_some()));
+    window.run_steps(3);
+    let parts = parts(&window);
+    assert!(parts <= MOST, "{parts} parts");
+}

@@ -1,6 +1,7 @@
 //! Every key does what the list of keys says.
 
 use eframe::egui::pos2;
+use egui_kittest::kittest::{By, NodeT};
 
 use super::*;
 
@@ -236,4 +237,30 @@ fn a_notice_covers_nothing_that_has_the_focus_and_escape_closes_it() {
     window.key_press(Key::Escape);
     window.run_steps(3);
     assert!(app(&window).state.notice.is_none());
+}
+
+#[test]
+fn the_window_is_zoomed_by_its_menu_as_far_as_it_has_room() {
+    let mut window = window(digits());
+    let mut choose = |name: &str| {
+        window.get_by_role_and_label(Role::Button, "View").click();
+        window.run_steps(3);
+        let entry = window.get(By::new().role(Role::Button).label_contains(name));
+        let is_disabled = entry.accesskit_node().is_disabled();
+        entry.click();
+        window.run_steps(3);
+        window.key_press(Key::Escape);
+        window.run_steps(3);
+        (is_disabled, window.ctx.zoom_factor())
+    };
+    assert_eq!(choose("Reset zoom"), (true, 1.0));
+    assert_eq!(choose("Zoom in"), (false, 1.1));
+    assert_eq!(choose("Zoom out"), (false, 1.0));
+    window.ctx.set_zoom_factor(2.0);
+    window.run_steps(3);
+    let zoom = window.ctx.zoom_factor();
+    window.get_by_role_and_label(Role::Button, "View").click();
+    window.run_steps(3);
+    let entry = window.get(By::new().role(Role::Button).label_contains("Zoom in"));
+    assert!(entry.accesskit_node().is_disabled(), "no room for more than {zoom}");
 }

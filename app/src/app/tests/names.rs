@@ -68,6 +68,83 @@ fn a_run_has_one_name_in_every_pane() {
 }
 
 #[test]
+fn the_heads_of_what_is_compared_take_a_second_line_only_for_a_long_name() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    show(&mut window, Pane::Compare);
+    let all = keys(&window);
+    let compare = |window: &mut Window, name: &str| {
+        ask(window, RunsAction::Compare(all.clone()));
+        until(window, |app| {
+            let subjects = app.state.compared.iter().flat_map(|compared| &compared.comparison.subjects);
+            subjects.into_iter().any(|subject| subject.name.contains(name))
+        });
+        window.run_steps(3);
+        window.get_by_label("micro-batch").rect().top()
+    };
+    let short = compare(&mut window, "batch 96");
+    let head = window.get_all_by_label("Run 1: batch 64").map(|node| node.rect()).find(|rect| rect.bottom() <= short);
+    let line = head.expect("over its column").height();
+    let long = "everything as before and a learning rate that falls more slowly towards the end";
+    ask(&mut window, RunsAction::Name(all[0].clone(), long.to_owned()));
+    until(&mut window, |app| app.state.runs.rows().iter().any(|row| row.run.name.as_deref() == Some(long)));
+    let below = compare(&mut window, long) - short;
+    assert!((below - line).abs() < line / 2.0, "a line more: {below} of {line}");
+    let (_, pane) = app(&window).layout.rects().into_iter().find(|(pane, _)| *pane == Pane::Compare).expect("there");
+    let heads = window.get_all_by_label_contains(long).map(|node| node.rect());
+    let mut heads = heads.filter(|rect| pane.is_some_and(|pane| pane.contains_rect(*rect)));
+    let head = heads.next().expect("over its column");
+    assert!(head.height() > 1.5 * line, "and it is written in both: {head:?}");
+}
+
+#[test]
+fn settings_are_named_in_the_order_of_the_experiments_pane_whatever_sets_a_run_apart() {
+    let store = folder();
+    let mut window = on(&store, digits());
+    for (count, change) in [(1, None), (2, Some("batch.micro=96")), (3, Some("run.seed=7"))] {
+        if let Some(change) = change {
+            let mut next = app(&window).state.document.experiment.clone();
+            plimsoll_engine::experiment::preset::set(&mut next, change).expect("a setting");
+            send(&mut window, Action::Adopt(Box::new(next.clone())));
+            until(&mut window, |app| app.state.plan().is_some_and(|plan| *plan.experiment == next));
+        }
+        window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
+        until(&mut window, |app| app.state.session.active().is_none() && app.state.runs.rows().len() == count);
+    }
+    let named = ["Run 1: batch 64, seed 1", "Run 2: batch 96, seed 1", "Run 3: batch 96, seed 7"];
+    let state = &app(&window).state;
+    let mut rows: Vec<String> = state.runs.rows().iter().map(crate::runs::Row::name).collect();
+    rows.sort();
+    let own: Vec<String> = state.session.all().map(crate::session::RunRecord::name).collect();
+    assert_eq!((rows.as_slice(), own.as_slice()), (named.map(str::to_owned).as_slice(), rows.as_slice()));
+}
+
+#[test]
+fn the_order_of_settings_is_that_in_which_they_are_drawn() {
+    const SHOWN: [(&str, &str); 8] = [
+        ("batch.micro", "Micro-batch"),
+        ("batch.accumulation", "Accumulation"),
+        ("model.width", "Width"),
+        ("lora.rank", "Trained parameters"),
+        ("prune.kind", "Pruning"),
+        ("data.placement", "More about the data"),
+        ("optimizer.learning_rate", "Learning rate"),
+        ("run.seed", "Seed"),
+    ];
+    let window = window(digits());
+    let height = |name: &str| {
+        let found = window.query_all_by_label_contains(name).map(|node| node.rect()).filter(|rect| rect.left() < 300.0);
+        found.map(|rect| rect.center().y).reduce(f32::min).expect("drawn")
+    };
+    let order = crate::panels::settings_in_order();
+    let place = |key: &str| order.iter().position(|known| *known == key).expect("known");
+    for pair in SHOWN.windows(2) {
+        assert!(place(pair[0].0) < place(pair[1].0), "{pair:?}");
+        assert!(height(pair[0].1) < height(pair[1].1), "{pair:?}");
+    }
+}
+
+#[test]
 fn a_number_is_that_of_one_run_for_good_and_none_is_used_up() {
     let store = folder();
     let mut window = on(&store, digits());

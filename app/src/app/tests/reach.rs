@@ -140,6 +140,30 @@ fn a_list_that_is_open_is_gone_through_by_keys() {
     assert!(window.get_by_role_and_label(Role::ComboBox, "Precision").is_focused());
 }
 
+#[test]
+fn what_is_closed_by_a_key_gives_the_focus_back_to_what_it_was_opened_from() {
+    let mut window = window(digits());
+    settle(&mut window);
+    let mut open_and_leave = |role, name: &str| {
+        window.get_by_role_and_label(role, name).focus();
+        window.run_steps(2);
+        let (opener, _) = focused(&window).expect("focused");
+        window.key_press(Key::Enter);
+        window.run_steps(3);
+        window.key_press(Key::Tab);
+        window.run_steps(3);
+        assert_ne!(focused(&window).map(|(id, _)| id), Some(opener), "the focus is in what was opened from {name}");
+        window.key_press(Key::Escape);
+        window.run_steps(4);
+        assert_eq!(focused(&window).map(|(id, _)| id), Some(opener), "{name}");
+    };
+    open_and_leave(Role::Button, "File");
+    open_and_leave(Role::Button, "View");
+    open_and_leave(Role::Button, "Presets");
+    open_and_leave(Role::ComboBox, "Precision");
+    assert!(app(&window).state.dialog.is_none());
+}
+
 /// A window with two runs, a pin and, for a while, a notice: every pane has something to show.
 fn used() -> Window {
     let mut window = window(digits());

@@ -56,6 +56,59 @@ fn the_test_set_is_leafed_through_by_what_was_answered() {
 }
 
 #[test]
+fn a_test_under_way_says_so_and_how_far_it_is() {
+    let store = folder();
+    let mut window = on(&store, digits());
+    show(&mut window, Pane::TryOut);
+    train(&mut window);
+    until(&mut window, |app| app.state.shown_run().is_some_and(|run| run.kept.is_some()));
+    window.run_steps(2);
+    assert!(window.query_by_label_contains("Press Test to see what").is_some());
+    // As it is while a long test goes on.
+    let mut under_way = |tested| {
+        let trial = &mut window.state_mut().as_mut().expect("drawn").state.trial;
+        (trial.is_testing, trial.tested) = (true, tested);
+        window.run_steps(2);
+        assert!(window.query_by_label_contains("Press Test").is_none());
+        assert!(window.query_by_label_contains("The test is under way. Here you will see what").is_some());
+        window.query_by_label("Testing: 128 of 359 samples answered").is_some()
+    };
+    assert!(!under_way(None) && under_way(Some((128, 359))));
+    let trial = &mut window.state_mut().as_mut().expect("drawn").state.trial;
+    (trial.is_testing, trial.tested) = (false, None);
+    window.run_steps(2);
+    tested(&mut window);
+    let trial = &app(&window).state.trial;
+    assert!(!trial.is_testing && trial.tested.is_none());
+}
+
+#[test]
+fn the_heads_of_the_classes_are_in_sight_in_the_least_window() {
+    let store = folder();
+    let mut experiment = digits();
+    experiment.data.kind = DataKind::Shapes;
+    (experiment.data.side, experiment.data.samples, experiment.data.classes) = (16, 400, 8);
+    let mut window = on(&store, experiment);
+    window.set_size(vec2(960.0, 600.0));
+    show(&mut window, Pane::TryOut);
+    train(&mut window);
+    until(&mut window, |app| app.state.shown_run().is_some_and(|run| run.kept.is_some()));
+    tested(&mut window);
+    window.run_steps(2);
+    let (_, pane) = app(&window).layout.rects().into_iter().find(|(pane, _)| *pane == Pane::TryOut).expect("there");
+    let pane = pane.expect("drawn");
+    let names = app(&window).state.trial.evaluation.as_ref().expect("tested").class_names.clone();
+    assert_eq!(names.len(), 8);
+    for name in &names {
+        let head = window.get_by_label(&format!("Answered as {name}")).rect();
+        assert!(pane.contains_rect(head), "{name}: {head:?} in {pane:?}");
+        assert!(head.height() > head.width() || name.len() < 6, "{name} is turned");
+    }
+    let first = window.get_by_label_contains(&format!("{0} answered as {0}:", names[0])).rect();
+    assert!(pane.contains_rect(first), "a row of figures is in sight below them: {first:?}");
+}
+
+#[test]
 fn a_drawing_is_answered_and_cleared() {
     let store = folder();
     let mut window = on(&store, digits());

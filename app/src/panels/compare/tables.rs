@@ -18,7 +18,9 @@ use crate::{
 
 /// The least width of a column of values.
 const VALUE: f32 = 76.0;
-/// Share of the width that the names of rows may take.
+/// What a column has for who it belongs to, in two lines, before the names of rows take more than their share.
+const HEAD: f32 = 110.0;
+/// Share of the width that the names of rows may take where values are long.
 const NAMES: f32 = 0.36;
 
 /// A row: its name, and a value for each.
@@ -100,8 +102,15 @@ fn grid(ui: &mut Ui, called: &[String], id: &str, rows: &[Row], strong: usize) {
     let gap = ui.spacing().item_spacing.x;
     let room = ui.available_width() - theme::GAP;
     let widest = rows.iter().map(|(name, _)| table::text_width(ui, name)).fold(0.0, f32::max);
-    let names = widest.min(room * NAMES);
+    let values = rows.iter().flat_map(|(_, values)| values.iter().flatten());
+    let font = TextStyle::Small.resolve(ui.style());
+    let head = called.iter().map(|name| text::width(ui, name, &font)).fold(0.0, f32::max);
+    let longest = values.map(|value| table::text_width(ui, value)).fold(head.min(HEAD), f32::max);
+    // What short values leave is for the names.
+    let names = widest.min((room - count as f32 * (longest + gap)).max(room * NAMES));
     let value = ((room - names) / count as f32 - gap).max(VALUE);
+    // A second line is there only where one of the names needs it: it is a row of figures less.
+    let lines = if head <= value { 1 } else { 2 };
     let colors: Vec<Color32> = (0..count).map(|i| color(ui, i)).collect();
     let mut table = TableBuilder::new(ui)
         .id_salt((id, count))
@@ -113,7 +122,7 @@ fn grid(ui: &mut Ui, called: &[String], id: &str, rows: &[Row], strong: usize) {
     for _ in 0..count {
         table = table.column(Column::exact(value).clip(true));
     }
-    let table = table.header(theme::SMALL_ROW * 2.0 + theme::GAP, |mut header| {
+    let table = table.header(theme::SMALL_ROW * lines as f32 + theme::GAP, |mut header| {
         header.col(|_| {});
         for (name, color) in called.iter().zip(&colors) {
             header.col(|ui| head(ui, name, *color));
@@ -147,8 +156,9 @@ fn head(ui: &mut Ui, name: &str, color: Color32) {
         job
     };
     let fits = |words: &str| !ui.painter().layout_job(in_two(words)).elided;
-    let label = Label::new(in_two(&text::shortened(name, fits))).show_tooltip_when_elided(false).sense(Sense::hover());
-    let head = ui.add(label);
+    // A cell that is cut off would have it in one line.
+    let label = Label::new(in_two(&text::shortened(name, fits))).wrap();
+    let head = ui.add(label.show_tooltip_when_elided(false).sense(Sense::hover()));
     head.widget_info(|| WidgetInfo::labeled(Role::Label, true, name));
     head.on_hover_text(name);
 }

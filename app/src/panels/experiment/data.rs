@@ -20,7 +20,7 @@ const FOLDER: Spec = Spec {
             budget, and reading them takes time only at the start of a run.",
 };
 
-const FILE: Spec = Spec {
+pub(super) const FILE: Spec = Spec {
     key: "data.path",
     name: "File",
     help: "The text to learn; nothing is downloaded. With a tokenizer it is text in UTF-8; without one any file will do, whose \
@@ -49,7 +49,7 @@ pub(super) const CACHE_FOLDER: Spec = Spec {
             room saves time; the memory stays the same.",
 };
 
-const TOKENIZER: Spec = Spec {
+pub(super) const TOKENIZER: Spec = Spec {
     key: "data.tokenizer",
     name: "Tokenizer",
     help: "A tokenizer.json, or a folder that holds one, as a published model has it: text then becomes the model's own tokens. \

@@ -9,6 +9,7 @@ mod host;
 mod length;
 mod low_rank;
 mod offered;
+mod order;
 mod path;
 mod rows;
 mod table;
@@ -16,10 +17,10 @@ mod table;
 use std::{cell::Cell, path::PathBuf};
 
 use eframe::egui::{self, CollapsingHeader, RichText, ScrollArea, Ui};
-use plimsoll_engine::Experiment;
 use plimsoll_engine::experiment::{BlockSet, Checkpointing, check, preset};
 
 pub(super) use self::controls::{model_words, source_words};
+pub(crate) use self::order::settings_in_order;
 use self::{path::PathRow, rows::Row};
 use super::PanelContext;
 use crate::{
@@ -127,9 +128,8 @@ const NAMED: usize = 2;
 /// the way of a plan opens it.
 fn more(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>, name: &str, rows: &[Row]) {
     let keys: Vec<&str> = rows::specs(rows).iter().map(|spec| spec.key).collect();
-    let changes = preset::changes(&Experiment::default(), form.experiment());
-    let is_set = |spec: &&Spec| changes.iter().any(|change| change.split('=').next() == Some(spec.key));
-    let set: Vec<String> = rows::named(rows).iter().filter(is_set).map(|spec| spec.name.to_lowercase()).collect();
+    let set = rows::named(rows).into_iter().filter(|spec| form.is_set(spec.key));
+    let set: Vec<String> = set.map(|spec| spec.name.to_lowercase()).collect();
     let title = heading(ui, name, &set);
     let open = form.has_problem(&keys).then_some(true);
     let header = CollapsingHeader::new(RichText::new(title).color(theme::palette(ui).weak())).id_salt(name).open(open);

@@ -12,21 +12,21 @@ use crate::{
     widgets::control::{Choice, Form, Place, Spec, follow},
 };
 
-const LABEL: Spec = Spec {
+pub(super) const LABEL: Spec = Spec {
     key: "data.label",
     name: "Label",
     help: "The column that is learned; without a choice the last one. The others are what the model sees. A class for each \
             different label is an output of the last layer, so many classes make it larger and slower; a value is one output.",
 };
 
-const CATEGORICAL: Spec = Spec {
+pub(super) const CATEGORICAL: Spec = Spec {
     key: "data.categorical",
     name: "Categories",
     help: "Columns of numbers that stand for categories, such as codes, by their names with commas between them. Each of up to 64 \
             categories becomes an input of its own, so the first layer grows in memory and time.",
 };
 
-const LEAVE_OUT: Spec = Spec {
+pub(super) const LEAVE_OUT: Spec = Spec {
     key: "data.leave_out",
     name: "Left out",
     help: "Columns that nothing is learned from, such as numbers of rows, by their names with commas between them. Fewer inputs make \

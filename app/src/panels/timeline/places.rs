@@ -172,7 +172,7 @@ impl Words {
     fn is_free(&self, place: Rect, taken: &[Rect]) -> bool {
         self.frame.contains_rect(place)
             && self.lines.iter().all(|line| !place.y_range().expand(CLEAR / 2.0).contains(*line))
-            && taken.iter().all(|other| !other.expand(CLEAR / 2.0).intersects(place))
+            && taken.iter().all(|other| !other.expand2(vec2(2.0 * CLEAR, CLEAR / 2.0)).intersects(place))
     }
 }
 

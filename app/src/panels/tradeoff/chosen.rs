@@ -44,9 +44,11 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, run: Option<&RunRecord
     let room = Room::From(text::width(ui, LOAD, &font) + 2.0 * ui.spacing().button_padding.x);
     row(ui, |ui| ends(ui, "looked at", room, name, load));
     row(ui, |ui| {
-        let changes = naming::changes(present, run.experiment());
+        // To compare all settings takes a while, in every frame.
+        let differ = |from, to| if is_present { Vec::new() } else { naming::changes(from, to) };
+        let changes = differ(present, run.experiment());
         // What is set now and was not then is a change in the other direction alone.
-        let added = if changes.is_empty() { naming::changes(run.experiment(), present) } else { Vec::new() };
+        let added = if changes.is_empty() { differ(run.experiment(), present) } else { Vec::new() };
         let words = if run.point().is_none() {
             without_point(run).to_owned()
         } else if is_present {

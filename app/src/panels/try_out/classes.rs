@@ -25,7 +25,11 @@ const MOST_SHOWN: usize = 20;
 /// Mistakes that are listed of more classes.
 const LISTED: usize = 40;
 /// What stands where in the table.
-const ABOUT: &str = "Rows: the class. Columns: the answer. At the end: how much of the class is right.";
+pub(super) const ABOUT: &str = "Rows: the class. Columns: the answer. At the end: how much of the class is right.";
+/// In a part that is lower, the table has all of the room: what stands where is said by the button above it.
+const LOW: f32 = 150.0;
+/// Of the room in sight, turned heads take no more than this share: longer names lose their middle.
+const HEADS: f32 = 0.5;
 /// The least side of a cell.
 const LEAST_CELL: f32 = 18.0;
 /// The highest head of a column, where it is turned.
@@ -75,8 +79,8 @@ struct Grid {
     side: f32,
     /// Where the column of the shares ends.
     right: f32,
-    /// Whether the heads of the columns are turned, and read upwards: one of them is wider than its column.
-    is_turned: bool,
+    /// How long a head of the columns may be where they are turned, and read upwards: one of them is wider than its column.
+    turned: Option<f32>,
     font: FontId,
 }
 
@@ -93,11 +97,12 @@ impl Grid {
         let same = same_beginning(names);
         let is_turned =
             names.iter().any(|name| head(name, same, |text| text::width(ui, text, &font) <= level).is_none());
-        let above = if is_turned { widest.min(MOST_HEAD) + theme::GAP } else { level };
+        let turned = is_turned.then(|| widest.min(MOST_HEAD).min(height * HEADS).max(level));
+        let above = turned.map_or(level, |longest| longest + theme::GAP);
         let side = if is_turned { side(above) } else { level };
         let size = vec2(beside + side * classes + figure, above + side * classes);
         let (rect, _) = ui.allocate_exact_size(size, Sense::hover());
-        Self { corner: rect.min + vec2(beside, above), side, right: rect.right(), is_turned, font }
+        Self { corner: rect.min + vec2(beside, above), side, right: rect.right(), turned, font }
     }
 
     fn write(&self, ui: &Ui, at: Pos2, align: Align2, words: &str, color: Color32) {
@@ -107,11 +112,11 @@ impl Grid {
     /// The names of the classes, and the share of each that is right.
     fn names(&self, ui: &Ui, names: &[String], answers: &Answers) {
         let (palette, corner) = (theme::palette(ui), self.corner);
+        (0..names.len()).for_each(|at| self.head(ui, names, at));
         for (at, name) in names.iter().enumerate() {
             let middle = (at as f32 + 0.5) * self.side;
             let left = pos2(corner.x - theme::GAP, corner.y + middle);
             self.write(ui, left, Align2::RIGHT_CENTER, name, palette.strong());
-            self.head(ui, names, at);
             let recall = answers.classes[at].recall().map_or("-".to_owned(), format::share);
             let right = pos2(self.right, corner.y + middle);
             self.write(ui, right, Align2::RIGHT_CENTER, &recall, palette.strong());
@@ -125,8 +130,8 @@ impl Grid {
         let (name, color) = (&names[at], theme::palette(ui).strong());
         let foot = self.corner + vec2((at as f32 + 0.5) * self.side, -theme::GAP / 2.0);
         let width = |words: &str| text::width(ui, words, &self.font);
-        let (short, place) = if self.is_turned {
-            let short = text::shortened(name, |words| width(words) <= MOST_HEAD);
+        let (short, place) = if let Some(longest) = self.turned {
+            let short = text::shortened(name, |words| width(words) <= longest);
             let galley = ui.painter().layout_no_wrap(short.clone(), self.font.clone(), color);
             let (left, size) = (pos2(foot.x - galley.size().y / 2.0, foot.y), galley.size());
             ui.painter().add(TextShape::new(left, galley, color).with_angle(-FRAC_PI_2));
@@ -137,9 +142,11 @@ impl Grid {
             self.write(ui, foot, Align2::CENTER_BOTTOM, &short, color);
             (short, vec2(self.side, self.side))
         };
+        let head = Rect::from_center_size(foot - vec2(0.0, place.y / 2.0), place);
+        let response = ui.interact(head, ui.scope_id().with(("head", at)), Sense::hover());
+        response.widget_info(|| WidgetInfo::labeled(Role::Label, true, format!("Answered as {name}")));
         if short != *name {
-            let head = Rect::from_center_size(foot - vec2(0.0, place.y / 2.0), place);
-            ui.interact(head, ui.scope_id().with(("head", at)), Sense::hover()).on_hover_text(name);
+            response.on_hover_text(name);
         }
     }
 }
@@ -154,8 +161,11 @@ fn head(name: &str, same: usize, fits: impl Fn(&str) -> bool) -> Option<String> 
 fn table(ui: &mut Ui, view: &mut View, evaluation: &Evaluation, answers: &Answers, height: f32) {
     let (names, classes) = (&evaluation.class_names, answers.classes.len());
     let is_mask = evaluation.task == Task::Mask;
-    ui.add(Label::new(RichText::new(ABOUT).small().weak()).wrap());
-    let grid = Grid::new(ui, names, height - theme::ROW_HEIGHT);
+    let top = ui.cursor().top();
+    if height >= LOW {
+        ui.add(Label::new(RichText::new(ABOUT).small().weak()).wrap());
+    }
+    let grid = Grid::new(ui, names, height - (ui.cursor().top() - top));
     grid.names(ui, names, answers);
     for label in 0..classes {
         for answer in 0..classes {

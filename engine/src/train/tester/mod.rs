@@ -113,6 +113,14 @@ impl Tester {
     /// [`crate::Error::Budget`] where it would cross the budget or what the machine has free; weights of another model; data
     /// that cannot be read.
     pub fn evaluate(&mut self, tried: &Tried) -> Result<Evaluation> {
+        self.evaluate_telling(tried, |_, _| {})
+    }
+
+    /// Tests a model on its test set; before each batch `told` is called with the samples that are answered, and all of them.
+    ///
+    /// # Errors
+    /// The errors of [`Tester::evaluate`].
+    pub fn evaluate_telling(&mut self, tried: &Tried, mut told: impl FnMut(usize, usize) + Send) -> Result<Evaluation> {
         let ready = self.ready(tried, Weights::checkpoint(tried)?, Trying::TestSet)?;
         let (dataset, samples) = (self.dataset(&ready.resolved)?, ready.resolved.evaluation_batch());
         ready.weights.answer_for(&dataset, &ready.resolved)?;
@@ -123,8 +131,11 @@ impl Tester {
         let (weights, counts) = (ready.weights.source(tried), Mutex::new(counts));
         let class_names = if has_classes { ready.weights.class_names(&dataset) } else { Vec::new() };
         let mut test = Loader::test(Arc::clone(&dataset), samples)?;
+        let mut asked = 0;
         let next = || {
             let batch = test.recv()?;
+            uncounted(|| told(info.test.min(asked), info.test));
+            asked += samples;
             if let (Some(batch), Some(counting)) = (&batch, &mut *counts.lock()) {
                 uncounted(|| counting.begin(&batch.labels));
             }

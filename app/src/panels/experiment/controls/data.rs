@@ -298,11 +298,11 @@ pub(in crate::panels::experiment) const COLOUR: Numeric = (
 /// The row of a setting that only some sources use.
 pub(in crate::panels::experiment) fn source_row(setting: DataSetting, data: &Data) -> Row {
     match setting {
-        DataSetting::Tokenizer => Row::drawn(&[], source::tokenizer),
-        DataSetting::Label => Row::drawn(&[], table::label),
+        DataSetting::Tokenizer => Row::drawn(&[source::TOKENIZER], source::tokenizer),
+        DataSetting::Label => Row::drawn(&[table::LABEL], table::label),
         DataSetting::TableTask => Row::of(&table::TASK),
-        DataSetting::Categorical => Row::drawn(&[], table::categorical),
-        DataSetting::LeaveOut => Row::drawn(&[], table::left_out),
+        DataSetting::Categorical => Row::drawn(&[table::CATEGORICAL], table::categorical),
+        DataSetting::LeaveOut => Row::drawn(&[table::LEAVE_OUT], table::left_out),
         DataSetting::Packing => Row::of(&PACKING),
         DataSetting::CompletionOnly => Row::of(&COMPLETION_ONLY),
         DataSetting::SkipBroken => Row::of(&SKIP_BROKEN),

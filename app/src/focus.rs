@@ -1,0 +1,37 @@
+//! Where the keyboard's focus goes when what lies over the window is closed: back to what it was opened from.
+//!
+//! Owns what had the focus before a menu, a list or a dialog was opened. Always holds: a focus that is in the window by then,
+//! or that the pointer took away, is left as it is.
+
+use eframe::egui::{Context, Id, Order, Popup};
+
+/// What had the focus before something was opened over the window.
+#[derive(Debug, Default)]
+pub(crate) struct Opener {
+    /// What had it in the last frame in which nothing was open.
+    last: Option<Id>,
+    is_over: bool,
+}
+
+impl Opener {
+    /// Looks at a frame that was just drawn.
+    pub(crate) fn follow(&mut self, ctx: &Context, is_dialog: bool) {
+        let is_over = is_dialog || Popup::is_any_open(ctx);
+        let was_over = std::mem::replace(&mut self.is_over, is_over);
+        let focused = ctx.memory(|memory| memory.focused());
+        if was_over && !is_over {
+            let is_pointers = ctx.input(|input| input.pointer.any_pressed() || input.pointer.any_released());
+            if let Some(opener) = self.last.filter(|_| !is_pointers && !focused.is_some_and(|id| is_in_window(ctx, id)))
+            {
+                ctx.memory_mut(|memory| memory.request_focus(opener));
+            }
+        } else if !was_over && !is_over {
+            self.last = focused;
+        }
+    }
+}
+
+/// Whether a widget is drawn in the window, and not over it.
+fn is_in_window(ctx: &Context, id: Id) -> bool {
+    ctx.read_response(id).is_some_and(|response| response.layer_id.order == Order::Background)
+}
