@@ -46,6 +46,7 @@ mod try_out;
 mod verify;
 
 use std::{
+    ffi::OsString,
     io,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -129,10 +130,11 @@ pub(crate) fn main() -> ExitCode {
     heap::share_where_limited();
     // Without it a write that is too large ends the program, as it does other programs.
     let _ = interrupt::outlive_large_files();
-    let cli = match Cli::try_parse() {
+    let arguments = in_store::behind_command(&Cli::command(), std::env::args_os());
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) if error.kind() == ErrorKind::InvalidUtf8 => return not_text(),
-        Err(error) => match mistyped(&error) {
+        Err(error) => match mistyped(&error, &arguments) {
             Some(mistyped) => return failed(&mistyped),
             None => error.exit(),
         },
@@ -152,12 +154,12 @@ fn failed(error: &anyhow::Error) -> ExitCode {
 
 /// The message for a mistyped command, if that is why its arguments were not understood: it was read as a preset, which takes
 /// none of them.
-fn mistyped(error: &clap::Error) -> Option<anyhow::Error> {
-    let first = std::env::args_os().nth(1)?;
+fn mistyped(error: &clap::Error, arguments: &[OsString]) -> Option<anyhow::Error> {
+    let first = in_store::first_but_store(arguments)?;
     let is_option = first.to_string_lossy().starts_with('-');
-    let is_command = Cli::command().get_subcommands().any(|command| *command.get_name() == *first);
+    let is_command = Cli::command().find_subcommand(first).is_some();
     let is_unknown = matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::ArgumentConflict);
-    if is_unknown && !is_option && !is_command { can_be_opened(Path::new(&first)).err() } else { None }
+    if is_unknown && !is_option && !is_command { can_be_opened(Path::new(first)).err() } else { None }
 }
 
 /// Names the argument that is not text: clap refuses it without saying which.
