@@ -4,8 +4,6 @@
 //! Refuses nothing itself: the ledger of a run on the CPU refuses, by [`Line`]. A limit that cannot be read does not
 //! count.
 
-use std::fmt;
-
 pub use crate::error::LimitedBy;
 use crate::{bytes::Bytes, memory::allocator::heap};
 
@@ -24,11 +22,14 @@ impl Line {
         let system = FreeMemory::now().map(|free| free.line(taken)).filter(|line| line.bytes < budget);
         system.unwrap_or(Self { bytes: budget, limited_by: LimitedBy::Budget })
     }
-}
 
-impl fmt::Display for Line {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.limited_by.of(self.bytes))
+    /// What a run takes and this line, as they read next to each other: of a budget its size, of anything else what it is.
+    pub fn beside(&self, load: Bytes) -> [String; 2] {
+        let [load, line] = load.beside(self.bytes);
+        match self.limited_by {
+            LimitedBy::Budget => [load, line],
+            limited_by => [load, limited_by.of(line)],
+        }
     }
 }
 
