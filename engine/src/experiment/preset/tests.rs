@@ -7,8 +7,8 @@ use super::*;
 use crate::{
     bytes::Bytes,
     experiment::{
-        Checkpointing, Frozen, ModelKind, Optimizer, OptimizerKind, PoolPolicy, Precision, PruneKind, PruneSchedule,
-        Recompute,
+        Checkpointing, CodedWeights, Frozen, ModelKind, Optimizer, OptimizerKind, PoolPolicy, Precision, PruneKind,
+        PruneSchedule, QuantiseKind, Recompute,
     },
 };
 
@@ -350,6 +350,15 @@ fn what_is_set_and_not_used_is_told_with_the_kinds_that_use_it() {
     e.prune.schedule = PruneSchedule::Constant;
     let without = "prune.initial_sparsity is not used with prune.schedule = constant";
     assert_eq!(said(&e, &["prune.initial_sparsity=0.1"]), [without]);
+    for (kind, weights, key) in [
+        (QuantiseKind::None, "quantise.kind = none", "quantise.weights"),
+        (QuantiseKind::Aware, "quantise.kind = aware", "quantise.weights"),
+        (QuantiseKind::After, "quantise.weights = int4", "quantise.calibration"),
+    ] {
+        (e.quantise.kind, e.quantise.weights) = (kind, CodedWeights::Int4);
+        let set = ["quantise.weights=int4", "quantise.calibration=3"];
+        assert!(said(&e, &set).contains(&format!("{key} is not used with {weights}")), "{:?}", said(&e, &set));
+    }
 }
 
 #[test]
