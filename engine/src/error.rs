@@ -108,14 +108,26 @@ impl LimitedBy {
     pub fn of(&self, bytes: impl std::fmt::Display) -> String {
         match self {
             Self::Budget => format!("a budget of {bytes}"),
-            Self::Machine => format!("the {bytes} that a run can use of what this machine has free"),
-            Self::ControlGroup => format!("the {bytes} that a run can use of what the control group has left"),
-            Self::Process => {
-                format!("the {bytes} that a run can use of what the limit on this process (ulimit -v) leaves")
+            Self::Machine | Self::ControlGroup | Self::Process | Self::ProcessData => {
+                format!("the {bytes} that a run can use of {}", self.source())
             }
-            Self::ProcessData => {
-                format!("the {bytes} that a run can use of what the limit on its data (ulimit -d) leaves")
-            }
+        }
+    }
+
+    /// Whether it is a limit of this process alone, which counts addresses: what is set aside and stacks that are hardly used
+    /// as well.
+    pub fn is_of_process(&self) -> bool {
+        matches!(self, Self::Process | Self::ProcessData)
+    }
+
+    /// What there is to take of, in words: `what this machine has free`.
+    pub fn source(&self) -> &'static str {
+        match self {
+            Self::Budget => "the budget",
+            Self::Machine => "what this machine has free",
+            Self::ControlGroup => "what the control group has left",
+            Self::Process => "what the limit on this process (ulimit -v) leaves",
+            Self::ProcessData => "what the limit on its data (ulimit -d) leaves",
         }
     }
 }

@@ -119,7 +119,7 @@ impl Candidate {
 impl Fit {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         let machine = plan::this_machine();
-        let plan = plan::predict(&self.choice.resolve(&machine, |_| {})?, &machine)?;
+        let plan = plan::predict_here(&self.choice.resolve(&machine, |_| {})?, &machine)?;
         let limit = Limit::within(Duration::from_secs(self.seconds));
         let mut found = plan::fit(&plan, plan.budget, limit)?;
         let fill = plan::fill(&plan, limit)?;

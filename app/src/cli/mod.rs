@@ -53,7 +53,11 @@ use std::{
 };
 
 use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
-use plimsoll_engine::{experiment::shipped, memory::heap};
+use plimsoll_engine::{
+    device::cpu_threads,
+    experiment::shipped,
+    memory::{heap, host::FreeMemory},
+};
 
 use self::in_store::InStore;
 
@@ -139,7 +143,7 @@ pub(crate) fn main() -> ExitCode {
             None => error.exit(),
         },
     };
-    match dispatch(cli) {
+    match can_start(&cli).and_then(|()| dispatch(cli)) {
         Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => failed(&error),
@@ -167,6 +171,19 @@ fn not_text() -> ExitCode {
     let argument = std::env::args_os().skip(1).find(|argument| argument.to_str().is_none()).unwrap_or_default();
     out::say("error", &format!("`{}` is not UTF-8; write it in UTF-8", argument.to_string_lossy()));
     ExitCode::from(2)
+}
+
+/// Refuses to start the engine where a limit of this process leaves too little: small blocks that the system then refuses end
+/// the program without a word.
+fn can_start(cli: &Cli) -> anyhow::Result<()> {
+    if let Some(Command::Presets(_) | Command::Runs(_) | Command::Show(_) | Command::Completions(_)) = cli.command {
+        return Ok(());
+    }
+    if let Some((FreeMemory { bytes, limited_by }, needed)) = FreeMemory::too_little_to_start(cpu_threads()) {
+        let [needed, bytes] = needed.beside(bytes);
+        anyhow::bail!("the program starts with {needed}, and {} is {bytes}; raise the limit", limited_by.source());
+    }
+    Ok(())
 }
 
 fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {

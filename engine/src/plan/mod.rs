@@ -30,7 +30,7 @@ pub use peak::Peak;
 pub use predict::{op_secs, predict};
 pub use resolved::{Resolved, Resumed, SoFar};
 pub use search::Advice;
-pub use time::{measured_machine, this_machine};
+pub use time::{measured_machine, predict_here, this_machine};
 pub use verdict::Verdict;
 
 pub use crate::nn::Factorable;

@@ -170,6 +170,8 @@ impl DatasetCache {
 }
 
 fn serve(inbox: &Receiver<Command>, events: &EventSink, priority: ThreadPriority, unmeasured: Sender<()>) {
+    // What is set aside counts before the machine is measured, as it will in a run.
+    ballast::set_aside();
     let mut worker = Worker::new(priority);
     events.set_machine(worker.machine());
     drop(unmeasured);
