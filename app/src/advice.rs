@@ -2,7 +2,6 @@
 
 use plimsoll_engine::{
     Bytes,
-    error::LimitedBy,
     experiment::{
         Answers, BaseWeights, Batch, Checkpointing, EvaluationBatch, Execution, Frozen, OptimizerKind, Recompute,
         UpdateTime,
@@ -105,11 +104,8 @@ impl Shortfall {
         let Self { held, least, is_whole } = *self;
         // The search keeps below the machine's line where that is lower, whatever is crossed first.
         let line = plan.machine_line().filter(|line| line.bytes < plan.budget).unwrap_or_else(|| plan.line());
-        let budget = match line.limited_by {
-            LimitedBy::Budget => format::size(line.bytes),
-            _ => line.to_string(),
-        };
         if held > line.bytes {
+            let [held, budget] = line.beside(held);
             let what = if plan.target.is_gpu() { "The GPU's context, weights" } else { "Weights" };
             return format!(
                 "{what} and optimizer state alone take {held} of {budget}: no micro-batch, precision or checkpointing fits."
@@ -117,6 +113,7 @@ impl Shortfall {
         }
         let tried = if is_whole { "" } else { " of those tried in time" };
         let effective = plan.experiment.batch.effective();
+        let [least, budget] = line.beside(least);
         format!(
             "With an effective batch of {effective}, no micro-batch, precision or checkpointing fits in {budget}: the smallest \
              peak{tried} is {least}."

@@ -360,10 +360,10 @@ impl State {
                     let at = peak::layer(plan).map(|layer| format!(" at {layer}")).unwrap_or_default();
                     Some(format!("The run does not fit: {by} over the budget{at}. Change something{or}."))
                 }
-                Verdict::OverMachine { line } => Some(format!(
-                    "The run does not fit this machine: it takes {} of {line}. Change something.",
-                    plan.load()
-                )),
+                Verdict::OverMachine { line } => {
+                    let [load, line] = line.beside(plan.load());
+                    Some(format!("The run does not fit this machine: it takes {load} of {line}. Change something."))
+                }
                 Verdict::OverHostBudget { .. } | Verdict::NoRoomForData { .. } | Verdict::NoRoomOnDisk { .. } => {
                     let free = plan.machine.free_memory().map(|free| free.bytes);
                     plan.host_obstacle(free).map(|obstacle| obstacle.problem(plan, &plan.host_offers).to_string())

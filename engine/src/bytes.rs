@@ -122,6 +122,25 @@ impl Bytes {
         format!("{} {unit}", self.0 as f64 / size)
     }
 
+    /// This amount and its limit as they read next to each other: with their bytes where three figures would show the same for
+    /// two that differ.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plimsoll_engine::Bytes;
+    ///
+    /// assert_eq!(Bytes::mib(12).beside(Bytes::mib(16)), ["12.0 MiB", "16.0 MiB"]);
+    /// assert_eq!(Bytes(1_887_437).beside(Bytes(1_887_400)), ["1.80 MiB (1887437 B)", "1.80 MiB (1887400 B)"]);
+    /// ```
+    pub fn beside(self, limit: Self) -> [String; 2] {
+        let texts = [self, limit].map(|bytes| bytes.to_string());
+        if self == limit || texts[0] != texts[1] {
+            return texts;
+        }
+        [self, limit].map(|bytes| format!("{bytes} ({} B)", bytes.0))
+    }
+
     /// A signed difference in words: `+12.5 MiB`, `-412 MiB`, `±0 B`.
     pub fn difference(self, from: Self) -> String {
         match self.0.cmp(&from.0) {
@@ -242,6 +261,15 @@ mod tests {
         assert_eq!(Bytes::mib(412).to_string(), "412 MiB");
         assert_eq!(Bytes((1 << 30) - 1).to_string(), "1.00 GiB");
         assert_eq!(Bytes::mib(3).difference(Bytes::mib(5)), "-2.00 MiB");
+    }
+
+    #[test]
+    fn sizes_that_read_alike_and_differ_have_their_bytes() {
+        let alike = [Bytes(1_887_437), Bytes(1_887_400)];
+        assert_eq!(alike[0].to_string(), alike[1].to_string());
+        assert_eq!(alike[0].beside(alike[1]), ["1.80 MiB (1887437 B)", "1.80 MiB (1887400 B)"]);
+        assert_eq!(Bytes::mib(2).beside(Bytes::mib(2)), ["2.00 MiB", "2.00 MiB"]);
+        assert_eq!(Bytes::mib(2).beside(Bytes::mib(3)), ["2.00 MiB", "3.00 MiB"]);
     }
 
     #[test]

@@ -105,28 +105,36 @@ pub enum LimitedBy {
 impl LimitedBy {
     /// The limit in words, where it leaves a run `bytes`: `a budget of 64 MiB`, `the 12 GiB that a run can use of what this
     /// machine has free`. Of what is free, a run can use a part: holes between its blocks and code take the rest.
-    pub fn of(&self, bytes: Bytes) -> String {
+    pub fn of(&self, bytes: impl std::fmt::Display) -> String {
         match self {
             Self::Budget => format!("a budget of {bytes}"),
-            Self::Machine => format!("the {bytes} that a run can use of what this machine has free"),
-            Self::ControlGroup => format!("the {bytes} that a run can use of what the control group has left"),
-            Self::Process => {
-                format!("the {bytes} that a run can use of what the limit on this process (ulimit -v) leaves")
+            Self::Machine | Self::ControlGroup | Self::Process | Self::ProcessData => {
+                format!("the {bytes} that a run can use of {}", self.source())
             }
-            Self::ProcessData => {
-                format!("the {bytes} that a run can use of what the limit on its data (ulimit -d) leaves")
-            }
+        }
+    }
+
+    /// Whether it is a limit of this process alone, which counts addresses: what is set aside and stacks that are hardly used
+    /// as well.
+    pub fn is_of_process(&self) -> bool {
+        matches!(self, Self::Process | Self::ProcessData)
+    }
+
+    /// What there is to take of, in words: `what this machine has free`.
+    pub fn source(&self) -> &'static str {
+        match self {
+            Self::Budget => "the budget",
+            Self::Machine => "what this machine has free",
+            Self::ControlGroup => "what the control group has left",
+            Self::Process => "what the limit on this process (ulimit -v) leaves",
+            Self::ProcessData => "what the limit on its data (ulimit -d) leaves",
         }
     }
 }
 
 /// The refusal of an allocation that would have crossed the budget.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error(
-    "{layer}, {op}: {asked} more for {label} would take {would_be} of {} ({live} in use)",
-    limited_by.of(*budget),
-    would_be = Bytes(live.0 + asked.0)
-)]
+#[error("{layer}, {op}: {asked} more for {label} would take {} ({live} in use)", self.in_words())]
 pub struct BudgetError {
     /// Path of the layer that asked.
     pub layer: String,
@@ -142,6 +150,14 @@ pub struct BudgetError {
     pub budget: Bytes,
     /// What draws the line there.
     pub limited_by: LimitedBy,
+}
+
+impl BudgetError {
+    /// What would be alive, and of what: `12.0 MiB of a budget of 8.00 MiB`.
+    fn in_words(&self) -> String {
+        let [would_be, budget] = Bytes(self.live.0 + self.asked.0).beside(self.budget);
+        format!("{would_be} of {}", self.limited_by.of(budget))
+    }
 }
 
 /// The system's refusal of memory for the CPU, inside the budget.

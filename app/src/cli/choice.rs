@@ -180,14 +180,16 @@ impl Choice {
         let hints = hints(resolved.experiment(), Some(resolved.info()));
         self.note(hints.iter().map(|hint| hint.problem.to_string()));
         match (resolved.target().profile(), budget) {
-            (Some(card), Some(budget)) if budget > card.usable_memory() => Err(Misuse(format!(
-                "--budget: {budget} is more than a process may use of {}: {} of its {}; write {} or less",
-                card.title,
-                card.usable_memory(),
-                card.capacity,
-                card.usable_memory().exact()
-            ))
-            .into()),
+            (Some(card), Some(budget)) if budget > card.usable_memory() => {
+                let [budget, usable] = budget.beside(card.usable_memory());
+                Err(Misuse(format!(
+                    "--budget: {budget} is more than a process may use of {}: {usable} of its {}; write {} or less",
+                    card.title,
+                    card.capacity,
+                    card.usable_memory().exact()
+                ))
+                .into())
+            }
             _ => Ok(resolved),
         }
     }

@@ -119,7 +119,7 @@ impl Candidate {
 impl Fit {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         let machine = plan::this_machine();
-        let plan = plan::predict(&self.choice.resolve(&machine, |_| {})?, &machine)?;
+        let plan = plan::predict_here(&self.choice.resolve(&machine, |_| {})?, &machine)?;
         let limit = Limit::within(Duration::from_secs(self.seconds));
         let mut found = plan::fit(&plan, plan.budget, limit)?;
         let fill = plan::fill(&plan, limit)?;
@@ -147,11 +147,8 @@ impl Fit {
             out::text(&describe(&plan, &found, fill.as_ref(), &further))?;
         }
         if found.offers.is_empty() {
-            anyhow::bail!(
-                "nothing with an effective batch of {} fits in {}",
-                plan.experiment.batch.effective(),
-                offers::line(&plan)
-            );
+            let [_, line] = plan.line().beside(plan.load());
+            anyhow::bail!("nothing with an effective batch of {} fits in {line}", plan.experiment.batch.effective());
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -180,10 +177,9 @@ impl Further {
 fn describe(plan: &plan::Plan, found: &Found, fill: Option<&Advice>, further: &[Advice]) -> String {
     let fits = plan.verdict().fits();
     let verdict = if fits { "which fits" } else { "which does not fit" };
+    let [load, line] = plan.line().beside(plan.load());
     let text = format!(
-        "As it is, the run takes {} of {}, {verdict}, at about {} a step.\n",
-        plan.load(),
-        offers::line(plan),
+        "As it is, the run takes {load} of {line}, {verdict}, at about {} a step.\n",
         format::secs(plan.step_secs)
     );
     let fill = fill.map(|fill| {

@@ -1,8 +1,11 @@
 //! The store that a command reads or writes, and the runs named in it.
 
-use std::path::PathBuf;
+use std::{
+    ffi::{OsStr, OsString},
+    path::PathBuf,
+};
 
-use clap::Args;
+use clap::{Args, Command};
 use plimsoll_engine::store::{self, EventKind, RunKey, Store, StoredDetails, StoredRun};
 
 use crate::cli::out;
@@ -81,6 +84,50 @@ impl InStore {
     }
 }
 
+/// The arguments of a program with these commands, in which a `--store DIR` that stood before a command stands at the end: it is
+/// an option of the commands that read or keep runs, and the others refuse it.
+pub(super) fn behind_command(program: &Command, arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = arguments.collect();
+    let (mut command, mut at) = (program, 1);
+    let (mut stores, mut before_command) = (Vec::new(), 0);
+    while let Some(argument) = arguments.get(at) {
+        if let Some(length) = store_length(&arguments[at..]) {
+            stores.push(at..at + length);
+            at += length;
+        } else if let Some(named) = command.find_subcommand(argument) {
+            (command, at, before_command) = (named, at + 1, stores.len());
+        } else {
+            break;
+        }
+    }
+    let mut moved: Vec<OsString> = Vec::new();
+    for store in stores.into_iter().take(before_command).rev() {
+        moved.splice(0..0, arguments.drain(store));
+    }
+    // What stands behind `--` is no option.
+    let end = arguments.iter().position(|argument| argument == "--").unwrap_or(arguments.len());
+    arguments.splice(end..end, moved);
+    arguments
+}
+
+/// The first argument of the program that is not of a `--store DIR`.
+pub(super) fn first_but_store(arguments: &[OsString]) -> Option<&OsStr> {
+    let mut at = 1;
+    while let Some(length) = store_length(arguments.get(at..)?) {
+        at += length;
+    }
+    arguments.get(at).map(OsString::as_os_str)
+}
+
+/// How many arguments a `--store DIR` takes that they begin with.
+fn store_length(arguments: &[OsString]) -> Option<usize> {
+    match arguments {
+        [option, _, ..] if option == "--store" => Some(2),
+        [option, ..] if option.to_str().is_some_and(|option| option.starts_with("--store=")) => Some(1),
+        _ => None,
+    }
+}
+
 /// Why no checkpoint of a run is where the store keeps them, and what to do, in words. `elsewhere` says what a checkpoint that
 /// lies elsewhere is good for: `` `plimsoll resume FILE` goes on from ``.
 pub(super) fn without_checkpoint(details: &StoredDetails, elsewhere: &str) -> String {
@@ -93,5 +140,38 @@ pub(super) fn without_checkpoint(details: &StoredDetails, elsewhere: &str) -> St
         None => "it wrote none. `--set run.save_every=N` saves after every N steps, `--set run.save_minutes=N` every N minutes \
                  (10 by default), and `--keep all`, the default, keeps them; `plimsoll show` lists what a run could not write"
             .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_before_a_command_goes_behind_it() {
+        let program = Command::new("plimsoll")
+            .subcommands([Command::new("train"), Command::new("runs").subcommand(Command::new("prune"))]);
+        let behind = |line: &str| {
+            let arguments = behind_command(&program, line.split(' ').map(OsString::from));
+            arguments.join(OsStr::new(" ")).into_string().expect("text")
+        };
+        for (line, moved) in [
+            ("plimsoll --store x train a --json", "plimsoll train a --json --store x"),
+            ("plimsoll --store=x train a -- b", "plimsoll train a --store=x -- b"),
+            ("plimsoll --store x runs --store=y prune", "plimsoll runs prune --store x --store=y"),
+            // In their place already, or before a preset.
+            ("plimsoll runs --store x --json", "plimsoll runs --store x --json"),
+            ("plimsoll --store x my-preset.toml", "plimsoll --store x my-preset.toml"),
+            ("plimsoll --store train", "plimsoll --store train"),
+            ("plimsoll train --store", "plimsoll train --store"),
+        ] {
+            assert_eq!(behind(line), moved);
+        }
+        let first = |line: &str| {
+            let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            first_but_store(&arguments).map(OsStr::to_owned)
+        };
+        assert_eq!(first("plimsoll --store x --store=y trian a"), Some("trian".into()));
+        assert_eq!(first("plimsoll --store x"), None);
     }
 }

@@ -46,13 +46,18 @@ mod try_out;
 mod verify;
 
 use std::{
+    ffi::OsString,
     io,
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
-use plimsoll_engine::{experiment::shipped, memory::heap};
+use plimsoll_engine::{
+    device::cpu_threads,
+    experiment::shipped,
+    memory::{heap, host::FreeMemory},
+};
 
 use self::in_store::InStore;
 
@@ -129,15 +134,16 @@ pub(crate) fn main() -> ExitCode {
     heap::share_where_limited();
     // Without it a write that is too large ends the program, as it does other programs.
     let _ = interrupt::outlive_large_files();
-    let cli = match Cli::try_parse() {
+    let arguments = in_store::behind_command(&Cli::command(), std::env::args_os());
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) if error.kind() == ErrorKind::InvalidUtf8 => return not_text(),
-        Err(error) => match mistyped(&error) {
+        Err(error) => match mistyped(&error, &arguments) {
             Some(mistyped) => return failed(&mistyped),
             None => error.exit(),
         },
     };
-    match dispatch(cli) {
+    match can_start(&cli).and_then(|()| dispatch(cli)) {
         Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => failed(&error),
@@ -152,12 +158,12 @@ fn failed(error: &anyhow::Error) -> ExitCode {
 
 /// The message for a mistyped command, if that is why its arguments were not understood: it was read as a preset, which takes
 /// none of them.
-fn mistyped(error: &clap::Error) -> Option<anyhow::Error> {
-    let first = std::env::args_os().nth(1)?;
+fn mistyped(error: &clap::Error, arguments: &[OsString]) -> Option<anyhow::Error> {
+    let first = in_store::first_but_store(arguments)?;
     let is_option = first.to_string_lossy().starts_with('-');
-    let is_command = Cli::command().get_subcommands().any(|command| *command.get_name() == *first);
+    let is_command = Cli::command().find_subcommand(first).is_some();
     let is_unknown = matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::ArgumentConflict);
-    if is_unknown && !is_option && !is_command { can_be_opened(Path::new(&first)).err() } else { None }
+    if is_unknown && !is_option && !is_command { can_be_opened(Path::new(first)).err() } else { None }
 }
 
 /// Names the argument that is not text: clap refuses it without saying which.
@@ -165,6 +171,19 @@ fn not_text() -> ExitCode {
     let argument = std::env::args_os().skip(1).find(|argument| argument.to_str().is_none()).unwrap_or_default();
     out::say("error", &format!("`{}` is not UTF-8; write it in UTF-8", argument.to_string_lossy()));
     ExitCode::from(2)
+}
+
+/// Refuses to start the engine where a limit of this process leaves too little: small blocks that the system then refuses end
+/// the program without a word.
+fn can_start(cli: &Cli) -> anyhow::Result<()> {
+    if let Some(Command::Presets(_) | Command::Runs(_) | Command::Show(_) | Command::Completions(_)) = cli.command {
+        return Ok(());
+    }
+    if let Some((FreeMemory { bytes, limited_by }, needed)) = FreeMemory::too_little_to_start(cpu_threads()) {
+        let [needed, bytes] = needed.beside(bytes);
+        anyhow::bail!("the program starts with {needed}, and {} is {bytes}; raise the limit", limited_by.source());
+    }
+    Ok(())
 }
 
 fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {

@@ -1,7 +1,6 @@
 //! What would fit, in lines for people.
 
 use plimsoll_engine::{
-    memory::host::{LimitedBy, Line},
     plan::{self, Advice, Found, Limit, Plan},
     train::Refusal,
 };
@@ -25,14 +24,6 @@ pub(super) fn of(plan: &Plan, limit: Limit<'_>) -> anyhow::Result<String> {
     let further = plan::further(plan, COUNT, limit)?;
     let why = Shortfall::of(&found).words(plan);
     Ok(format!("\n{why}\n{}", list("What would fit, and changes the training", &further)))
-}
-
-/// What the run is held to, in words: the budget, or what this machine has where that is less.
-pub(super) fn line(plan: &Plan) -> String {
-    match plan.line() {
-        Line { bytes, limited_by: LimitedBy::Budget } => bytes.to_string(),
-        line => line.to_string(),
-    }
 }
 
 /// Offers under a title, a line each; nothing when there are none.

@@ -177,7 +177,7 @@ impl Plan {
         let machine = plan::this_machine();
         let resolved = self.choice.resolve(&machine, |_| {})?;
         self.choice.look_at_weights(&resolved)?;
-        let plan = plan::predict(&resolved, &machine)?;
+        let plan = plan::predict_here(&resolved, &machine)?;
         let verdict = plan.verdict();
         if self.json {
             out::json(&Json {

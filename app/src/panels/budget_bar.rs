@@ -80,15 +80,20 @@ pub(crate) fn verdict_words(plan: &Plan) -> String {
             Limit { .. } => format!("Fits: {load} of {budget}, {headroom} headroom"),
         },
         Verdict::OverBudget { by } => format!("Does not fit: {by} too much ({load} of {budget})"),
-        Verdict::OverMachine { line } => format!("Does not fit this machine: {load} of {line}"),
+        Verdict::OverMachine { line } => {
+            let [load, line] = line.beside(load);
+            format!("Does not fit this machine: {load} of {line}")
+        }
         Verdict::OverHostBudget { by } => {
             format!("Does not fit the host's budget: the data take {}, {by} too much", plan.host.total())
         }
         Verdict::NoRoomOnDisk { free } => {
-            format!("Does not fit this disk: what is kept takes {} of {free} free", plan.host.disk)
+            let [disk, free] = plan.host.disk.beside(free);
+            format!("Does not fit this disk: what is kept takes {disk} of {free} free")
         }
         Verdict::NoRoomForData { free } => {
-            format!("Does not fit this machine: the data take {} of {free} free", plan.host.total())
+            let [total, free] = plan.host.total().beside(free);
+            format!("Does not fit this machine: the data take {total} of {free} free")
         }
     }
 }

@@ -180,19 +180,53 @@ impl RunRecord {
         Self {
             key,
             shown_as: key,
+            total_steps: plan.total_steps,
+            is_gpu: plan.target.is_gpu(),
+            predicted: plan.load(),
+            budget: plan.budget,
+            status: Status::Running,
+            plan: Some(Arc::clone(&plan)),
+            ..Self::of(Arc::clone(&plan.experiment))
+        }
+    }
+
+    /// A kept run, without its curves.
+    pub(crate) fn kept(run: &StoredRun, experiment: Experiment) -> Self {
+        Self {
+            shown_as: run.number,
+            kept: Some(run.key.clone()),
+            when: Some(runs::when(run.started)),
+            own_name: run.name.clone(),
+            total_steps: run.total_steps,
+            is_gpu: run.is_gpu,
+            predicted: run.load(&run.predicted),
+            budget: run.budget,
+            status: Status::Kept(run.state),
+            peak_load: run.load(&run.measured),
+            best_accuracy: run.best_test_accuracy,
+            smaller: run.smaller,
+            ..Self::of(Arc::new(experiment))
+        }
+    }
+
+    /// A run of an experiment of which nothing else is known yet.
+    fn of(experiment: Arc<Experiment>) -> Self {
+        Self {
+            key: 0,
+            shown_as: 0,
             kept: None,
             when: None,
             told: None,
             own_name: None,
             differing: Vec::new(),
-            experiment: Arc::clone(&plan.experiment),
-            kin: kin(&plan.experiment),
-            tested_on: tested_on(&plan.experiment.data),
-            total_steps: plan.total_steps,
-            is_gpu: plan.target.is_gpu(),
-            predicted: plan.load(),
-            budget: plan.budget,
-            plan: Some(plan),
+            kin: kin(&experiment),
+            tested_on: tested_on(&experiment.data),
+            experiment,
+            total_steps: 0,
+            is_gpu: false,
+            predicted: Bytes::ZERO,
+            budget: Bytes::ZERO,
+            plan: None,
             status: Status::Running,
             is_evaluating: false,
             asked: None,
@@ -208,43 +242,6 @@ impl RunRecord {
             best_accuracy: None,
             has_checkpoint: false,
             smaller: None,
-            summary: None,
-        }
-    }
-
-    /// A kept run, without its curves.
-    pub(crate) fn kept(run: &StoredRun, experiment: Experiment) -> Self {
-        Self {
-            key: 0,
-            shown_as: run.number,
-            kept: Some(run.key.clone()),
-            when: Some(runs::when(run.started)),
-            told: None,
-            own_name: run.name.clone(),
-            differing: Vec::new(),
-            kin: kin(&experiment),
-            tested_on: tested_on(&experiment.data),
-            experiment: Arc::new(experiment),
-            total_steps: run.total_steps,
-            is_gpu: run.is_gpu,
-            predicted: run.load(&run.predicted),
-            budget: run.budget,
-            plan: None,
-            status: Status::Kept(run.state),
-            is_evaluating: false,
-            asked: None,
-            train: StepCurves::default(),
-            test: TestCurves::default(),
-            trail: Vec::new(),
-            is_behind: false,
-            measured_step: None,
-            last: None,
-            steps_secs: 0.0,
-            fed: None,
-            peak_load: run.load(&run.measured),
-            best_accuracy: run.best_test_accuracy,
-            has_checkpoint: false,
-            smaller: run.smaller,
             summary: None,
         }
     }

@@ -2,6 +2,8 @@
 
 mod export;
 mod kept;
+#[cfg(target_os = "linux")]
+mod limits;
 mod lock;
 mod misuse;
 mod offers;
@@ -21,16 +23,21 @@ use std::{
 
 use serde_json::Value;
 
-/// The program, its runs kept in a store of these tests.
-fn program() -> Command {
+/// The store of these tests.
+fn program_store() -> &'static Path {
     static STORE: LazyLock<PathBuf> = LazyLock::new(|| {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("command_line");
         // What the tests before left.
         let _ = fs::remove_dir_all(&folder);
         folder
     });
+    &STORE
+}
+
+/// The program, its runs kept in the store of these tests.
+fn program() -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
-    program.env("PLIMSOLL_STORE", &*STORE);
+    program.env("PLIMSOLL_STORE", program_store());
     program
 }
 

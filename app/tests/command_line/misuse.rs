@@ -148,6 +148,24 @@ fn what_is_set_and_not_used_is_told() {
     assert!(!told.contains("model.heads is"), "{told}");
     assert!(!said(&[&unused[..], &["--set", "model.kind=llama"]].concat()).contains("not used"));
     assert_eq!(said(&[&unused[..], &["--quiet"]].concat()), "");
+    // One of each group, all alike.
+    for setting in [
+        "quantise.weights=int4",
+        "quantise.calibration=3",
+        "lora.alpha=3",
+        "prune.n=1",
+        "distil.weight=0.5",
+        "gpu.tf32=true",
+        "optimizer.momentum=0.5",
+        "model.heads=2",
+        "data.modulus=7",
+    ] {
+        let set = ["plan", "cnn-digits", "--set", setting];
+        let key = setting.split('=').next().expect("a key");
+        let told = said(&set);
+        assert!(told.starts_with(&format!("note: --set: {key} is not used")) && told.lines().count() == 1, "{told}");
+        assert_eq!(said(&[&set[..], &["--quiet"]].concat()), "");
+    }
 }
 
 #[test]

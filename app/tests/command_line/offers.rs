@@ -1,5 +1,6 @@
 //! What a plan and a search say of this machine, and that an offer can be run from what is written of it.
 
+use plimsoll_engine::Bytes;
 use serde_json::Value;
 
 use super::{fails, has_keys, json, plimsoll, stdout, text};
@@ -27,6 +28,23 @@ fn a_plan_past_what_the_machine_has_says_so_and_fails_its_check() {
     let train: Vec<&str> = ["train"].into_iter().chain(LARGE).collect();
     let refused = fails(1, &train[..train.len() - 1]);
     assert!(!refused.contains("a budget of"), "the machine is what refuses: {refused}");
+}
+
+#[test]
+fn a_line_that_reads_as_the_run_does_is_said_with_its_bytes() {
+    let load = json(&["plan", "mlp-digits", "--json"])["load_bytes"].as_u64().expect("bytes");
+    let budget = format!("{}B", load - 1);
+    let [peak, line] = Bytes(load).beside(Bytes(load - 1));
+    assert!(peak.ends_with(&format!("({load} B)")), "{peak}");
+    let refused = fails(1, &["train", "mlp-digits", "--budget", &budget]);
+    assert!(refused.contains(&format!(" of a budget of {line} (")), "{refused}");
+    let planned = stdout(&["plan", "mlp-digits", "--budget", &budget]);
+    assert!(planned.contains("at the peak, 1 B over the budget"), "{planned}");
+    let searched = stdout(&["fit", "mlp-digits", "--budget", &budget]);
+    assert!(
+        searched.starts_with(&format!("As it is, the run takes {peak} of {line}, which does not fit")),
+        "{searched}"
+    );
 }
 
 #[test]

@@ -49,6 +49,30 @@ impl Place {
     }
 }
 
+#[test]
+fn a_store_may_be_named_before_the_command_that_uses_it() {
+    let place = Place::new();
+    let run = |arguments: &[&str]| {
+        let mut command = program();
+        command.arg("--store").arg(&place.store).args(arguments).output().expect("the program starts")
+    };
+    let trained = run(&["train", "mlp-digits", "--steps", "1", "--quiet"]);
+    assert!(trained.status.success(), "{}", text(&trained.stderr));
+    let listed = run(&["runs", "tag", "last", "first"]);
+    assert!(listed.status.success(), "{}", text(&listed.stderr));
+    let shown = text(&run(&["show", "last"]).stdout);
+    assert!(shown.contains("Tags: first") && shown == place.told(&["show", "last"]), "{shown}");
+    // A command that neither reads nor keeps runs has no store.
+    let refused = run(&["plan", "mlp-digits"]);
+    let said = text(&refused.stderr);
+    assert!(
+        refused.status.code() == Some(2) && said.starts_with("error: unexpected argument '--store' found"),
+        "{said}"
+    );
+    let mistyped = run(&["trian", "mlp-digits", "--steps", "1"]);
+    assert!(text(&mistyped.stderr).contains("did you mean train?"), "{}", text(&mistyped.stderr));
+}
+
 /// Rights to a folder and to the files in it; all are given back at the end.
 struct Rights<'a>(&'a Path);
 

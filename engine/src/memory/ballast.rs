@@ -12,8 +12,7 @@ use std::{
 
 /// Enough for two thousand blocks of messages and lists: where the C library has no room left in the heap of a thread, it
 /// maps a page for each.
-#[cfg(target_os = "linux")]
-const BYTES: usize = 8 << 20;
+pub(super) const BYTES: usize = 8 << 20;
 
 /// The largest block that the ballast is freed for. A larger one is asked for in a way that can fail.
 #[cfg(target_os = "linux")]

@@ -4,10 +4,11 @@
 //! Refuses nothing itself: the ledger of a run on the CPU refuses, by [`Line`]. A limit that cannot be read does not
 //! count.
 
-use std::fmt;
-
 pub use crate::error::LimitedBy;
-use crate::{bytes::Bytes, memory::allocator::heap};
+use crate::{
+    bytes::Bytes,
+    memory::{allocator::heap, ballast},
+};
 
 /// The bytes that a run may have alive, and what limits them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,13 +25,27 @@ impl Line {
         let system = FreeMemory::now().map(|free| free.line(taken)).filter(|line| line.bytes < budget);
         system.unwrap_or(Self { bytes: budget, limited_by: LimitedBy::Budget })
     }
-}
 
-impl fmt::Display for Line {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.limited_by.of(self.bytes))
+    /// What a run takes and this line, as they read next to each other: of a budget its size, of anything else what it is.
+    pub fn beside(&self, load: Bytes) -> [String; 2] {
+        let [load, line] = load.beside(self.bytes);
+        match self.limited_by {
+            LimitedBy::Budget => [load, line],
+            limited_by => [load, limited_by.of(line)],
+        }
     }
 }
+
+/// What a process that trains maps before a run in addition to one that plans: the ballast, and the stacks and heaps of the
+/// trainer's thread, the program's own and that which keeps the run.
+const MAPPED_TO_TRAIN: Bytes = Bytes(ballast::BYTES as u64 + (8 << 20));
+
+/// What the program maps until it can answer in words, without the threads that compute: the ballast, the trainer's thread, and
+/// the heap. With the part of two threads it is 28 MiB; without a check `plan` aborted where there was less than 14 MiB, and
+/// `train`, with the ballast, where there was less than 22 MiB (`app/tests/command_line/limits.rs`).
+const STARTS_WITH: Bytes = Bytes::mib(20);
+/// What each of those threads maps: a stack of 2 MiB, and as much of the heap for its first products.
+const THREAD_STARTS_WITH: Bytes = Bytes::mib(4);
 
 /// What the system can still give this process, by the tightest of its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,8 +59,24 @@ pub struct FreeMemory {
 impl FreeMemory {
     /// The memory that is free now; `None` if the system does not report it.
     pub fn now() -> Option<Self> {
-        let least = limits().into_iter().min_by_key(|(bytes, _)| *bytes);
-        least.map(|(bytes, limited_by)| Self { bytes, limited_by })
+        least(limits().into_iter())
+    }
+
+    /// What a limit of this process leaves before it has threads, where that is less than it starts with: the least that it
+    /// starts with comes second.
+    pub fn too_little_to_start(threads: usize) -> Option<(Self, Bytes)> {
+        let needed = Bytes(STARTS_WITH.0 + threads as u64 * THREAD_STARTS_WITH.0);
+        let own = limits().into_iter().filter(|(_, limited_by)| limited_by.is_of_process());
+        least(own).filter(|free| free.bytes < needed).map(|free| (free, needed))
+    }
+
+    /// The memory that a process which trains will find free where this one only plans: its limits count what it sets aside and
+    /// the threads that it starts before a run begins.
+    pub fn to_train() -> Option<Self> {
+        least(limits().into_iter().map(|(bytes, limited_by)| {
+            let taken = if limited_by.is_of_process() { MAPPED_TO_TRAIN } else { Bytes::ZERO };
+            (bytes.saturating_sub(taken), limited_by)
+        }))
     }
 
     /// The line of a run when `taken` bytes go to something else before.
@@ -58,6 +89,12 @@ impl FreeMemory {
     pub fn is_near(&self, other: &Self) -> bool {
         self.limited_by == other.limited_by && self.bytes.0.abs_diff(other.bytes.0) <= self.bytes.0 / 32
     }
+}
+
+/// The tightest of some limits.
+fn least(limits: impl Iterator<Item = (Bytes, LimitedBy)>) -> Option<FreeMemory> {
+    let least = limits.min_by_key(|(bytes, _)| *bytes);
+    least.map(|(bytes, limited_by)| FreeMemory { bytes, limited_by })
 }
 
 /// What each limit leaves now.
@@ -84,8 +121,7 @@ pub(super) fn has_own_limit() -> bool {
 
 /// The free memory of the machine, its control group included; `None` where the system does not say.
 pub fn available() -> Option<Bytes> {
-    let of_process = |by: &LimitedBy| matches!(by, LimitedBy::Process | LimitedBy::ProcessData);
-    limits().into_iter().filter(|(_, by)| !of_process(by)).map(|(bytes, _)| bytes).min()
+    limits().into_iter().filter(|(_, limited_by)| !limited_by.is_of_process()).map(|(bytes, _)| bytes).min()
 }
 
 /// Bytes of a page of the system's memory.

@@ -18,8 +18,9 @@ use crate::{
 
 /// The name of the range of a layer's inputs.
 const RANGE: &str = "input range";
-/// How far a range moves towards the range of each training pass (Jacob et al. 2018: by an exponential average over many
-/// steps). It is PyTorch's default.
+/// How far a range moves towards the narrower one of a training pass: the share of PyTorch's exponential average (Jacob et al.
+/// 2018). An average of the passes' ranges is not enough, because half of them are wider: it cut the largest inputs off, and a
+/// model that answers with values lost them (`mlp-table-value`: R² of 0.69 in place of 0.94).
 const SHARE: f64 = 0.01;
 
 /// What a dense layer or a convolution has in addition to its weight.
@@ -128,7 +129,7 @@ impl<B: Backend> IntegerLayer<B> {
     /// Shows the input of a training pass to the range that it learns.
     pub(super) fn learn(&self, executor: &Executor<B>, x: &Tensor<B>, pass: Pass) -> Result<()> {
         match (&self.learned, pass) {
-            (Some(range), Pass::Training) => executor.observe(x, range, Follow::Average(SHARE)),
+            (Some(range), Pass::Training) => executor.observe(x, range, Follow::Narrowing(SHARE)),
             // The same numbers again, or those of a test.
             (Some(_), Pass::Recompute | Pass::Evaluation) | (None, _) => Ok(()),
         }

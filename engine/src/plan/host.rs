@@ -130,12 +130,13 @@ impl HostObstacle {
                 Problem::new("data.host_budget", message, format!("raise it, or {other}"))
             }
             Self::Machine { free } => {
-                let message =
-                    format!("the data take {} of memory, and this process can have {free} more", host.total());
+                let [total, free] = host.total().beside(*free);
+                let message = format!("the data take {total} of memory, and this process can have {free} more");
                 Problem::new("data.placement", message, other)
             }
             Self::Disk { free } => {
-                let message = format!("what is kept of the samples takes {} of a disk that has {free} free", host.disk);
+                let [disk, free] = host.disk.beside(*free);
+                let message = format!("what is kept of the samples takes {disk} of a disk that has {free} free");
                 Problem::new("data.cache_folder", message, format!("choose a folder on another disk, or {other}"))
             }
         }

@@ -30,7 +30,7 @@ pub use peak::Peak;
 pub use predict::{op_secs, predict};
 pub use resolved::{Resolved, Resumed, SoFar};
 pub use search::Advice;
-pub use time::{measured_machine, this_machine};
+pub use time::{measured_machine, predict_here, this_machine};
 pub use verdict::Verdict;
 
 pub use crate::nn::Factorable;
@@ -261,7 +261,7 @@ impl Plan {
     /// The passes that the run has, in its order.
     pub fn passes(&self) -> impl Iterator<Item = Pass> + '_ {
         // What a second step would be is planned even where there is none.
-        let is_run = |pass: &Pass| *pass != Pass::Steady || self.total_steps > 1;
+        let is_run = |pass: &Pass| *pass != Pass::Steady || self.resolved.steps_left() > 1;
         Pass::ALL.into_iter().filter(is_run).filter(|pass| !self.timeline(*pass).points.is_empty())
     }
 

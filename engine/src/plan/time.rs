@@ -16,7 +16,8 @@ use crate::{
     device::cpu_threads,
     error::Result,
     hardware::{Machine, kept_rates::KeptRates},
-    memory::{Category, Ledger},
+    memory::{Category, Ledger, heap, host::FreeMemory},
+    plan::{Plan, Resolved, predict},
 };
 
 /// This machine, measured on `pool` while nothing else of the program runs: what the driver shows, the rates of the
@@ -26,7 +27,10 @@ pub fn measured_machine(pool: &ThreadPool) -> Machine {
     let machine = Machine::detect();
     // Where a kernel fails, nominal rates still rank: no reason not to plan.
     let machine = pool.run(rates).map(|rates| machine.with_rates(rates)).unwrap_or(machine);
-    machine.with_process_measured()
+    let machine = machine.with_process_measured();
+    // What the kernels left of the heap: a limit on the process counts it, although a run uses it again.
+    heap::give_back();
+    machine
 }
 
 /// What a process that trains holds in addition to one that plans: the trainer's and the loader's threads, the queue of events,
@@ -35,9 +39,25 @@ const TRAINS_WITH: Bytes = Bytes::mib(3);
 
 /// This machine, measured once by threads of its own, which end afterwards. The size of the process is that of one that trains.
 pub fn this_machine() -> Machine {
-    let measured = |pool| measured_machine(&pool);
-    let machine = ThreadPool::new(ThreadPriority::Normal).map_or_else(|_| Machine::detect(), measured);
-    machine.with_process_base(machine.process_base() + TRAINS_WITH)
+    let pool = ThreadPool::new(ThreadPriority::Normal);
+    let machine = pool.as_ref().map_or_else(|_| Machine::detect(), measured_machine);
+    // Measured while its threads are there, as they are in a run.
+    to_train_on(&machine.with_process_base(machine.process_base() + TRAINS_WITH))
+}
+
+/// The same machine with the memory that a run would find free that begins now, however near it is to what was known.
+fn to_train_on(machine: &Machine) -> Machine {
+    machine.with_free_memory(None).with_free_memory(FreeMemory::to_train())
+}
+
+/// [`predict()`](predict::predict()) on this machine, for a run of another process: with what the plan itself leaves free,
+/// because a run holds it as well.
+///
+/// # Errors
+/// The errors of [`predict()`](predict::predict()).
+pub fn predict_here(resolved: &Resolved, machine: &Machine) -> Result<Plan> {
+    let plan = predict::predict(resolved, machine)?;
+    Ok(Plan { machine: to_train_on(&plan.machine), ..plan })
 }
 
 /// The rates of the processor: the fastest that was measured, by this program or by one before it. What else a machine does

@@ -118,7 +118,7 @@ impl Prediction {
             peak: plan.peak,
             peak_pass: plan.peak_pass,
             categories_at_peak: plan.categories_at_peak,
-            passes: Pass::ALL.into_iter().filter_map(|pass| PassPeak::of(pass, plan.timeline(pass))).collect(),
+            passes: plan.passes().filter_map(|pass| PassPeak::of(pass, plan.timeline(pass))).collect(),
             alive_at_peak: plan.alive_at_peak.iter().map(block).collect(),
             layers: plan.layers.clone(),
             parameters: plan.parameters,
@@ -223,6 +223,21 @@ fn name<'a>(names: &'a [String], places: &[u32], point: usize) -> &'a str {
 mod tests {
     use super::*;
     use crate::{experiment::Experiment, hardware::Machine};
+
+    #[test]
+    fn a_run_of_one_step_has_no_later_one() {
+        let mut experiment = Experiment::default();
+        let passes = |experiment: &Experiment| {
+            let kept = Prediction::of(&Plan::of(experiment, &Machine::nominal()).expect("a plan"));
+            let highest = kept.passes.iter().map(|pass| pass.live_bytes).max();
+            assert_eq!(highest, Some(kept.peak.live.0));
+            kept.passes.into_iter().map(|pass| pass.pass).collect::<Vec<_>>()
+        };
+        experiment.run.steps = Some(2);
+        assert_eq!(passes(&experiment), [Pass::First, Pass::Steady, Pass::Evaluate, Pass::Save]);
+        experiment.run.steps = Some(1);
+        assert_eq!(passes(&experiment), [Pass::First, Pass::Evaluate, Pass::Save]);
+    }
 
     #[test]
     fn what_a_plan_says_is_read_as_it_was_written() {

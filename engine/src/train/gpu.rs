@@ -105,7 +105,9 @@ impl Gpu {
         let context = profile.context;
         let left = budget.saturating_sub(context);
         if left == Bytes::ZERO {
-            let message = format!("{budget} is less than the driver and its libraries alone hold, which is {context}");
+            let [budget, context] = budget.beside(context);
+            let message =
+                format!("{budget} is not more than the driver and its libraries alone hold, which is {context}");
             return Err(Problem::new("budget", message, "raise it").into());
         }
         // A pool grows by whole pages, so the limit is whole pages: a driver that rounds a limit up would let a pool cross

@@ -170,6 +170,8 @@ impl DatasetCache {
 }
 
 fn serve(inbox: &Receiver<Command>, events: &EventSink, priority: ThreadPriority, unmeasured: Sender<()>) {
+    // What is set aside counts before the machine is measured, as it will in a run.
+    ballast::set_aside();
     let mut worker = Worker::new(priority);
     events.set_machine(worker.machine());
     drop(unmeasured);
@@ -378,6 +380,7 @@ pub(super) fn has_room_for_data(to_read: Bytes) -> Result<()> {
     match FreeMemory::now().map(|free| free.bytes).filter(|free| to_read > *free) {
         None => Ok(()),
         Some(free) => {
+            let [to_read, free] = to_read.beside(free);
             let message = format!("the data take {to_read} of memory, and this process can have {free} more");
             Err(Problem::new("data.placement", message, "write \"streamed\", or take fewer or smaller samples").into())
         }

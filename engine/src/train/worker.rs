@@ -104,6 +104,7 @@ impl Worker {
 
     /// Measures what the system can give between runs; the last run left `held` bytes of data in place.
     pub(super) fn measure_memory(&mut self, held: Bytes) {
+        heap::give_back();
         self.machine = self.machine.with_free_memory_measured(held);
     }
 

@@ -172,15 +172,20 @@ fn answer(plan: &Plan) -> String {
             format!("It fits: {load} at the peak, {headroom} below the budget of {budget}.\n")
         }
         Verdict::OverBudget { by } => {
-            let machine =
-                machine.map(|line| format!("A larger budget is not enough: it is past {line}{free} as well.\n"));
+            let machine = machine.map(|line| {
+                let [load, line] = line.beside(load);
+                format!("A larger budget is not enough: {load} is past {line}{free} as well.\n")
+            });
             let machine = machine.unwrap_or_default();
             format!("It does not fit: {load} at the peak, {by} over the budget of {budget}.\n{machine}")
         }
-        Verdict::OverMachine { line } => format!(
-            "It does not fit this machine: {load} at the peak, of {line}{free}. It is inside the budget of {budget}, which \
-             is more than that.\n"
-        ),
+        Verdict::OverMachine { line } => {
+            let [load, line] = line.beside(load);
+            format!(
+                "It does not fit this machine: {load} at the peak, of {line}{free}. It is inside the budget of {budget}, which \
+                 is more than that.\n"
+            )
+        }
         Verdict::OverHostBudget { .. } | Verdict::NoRoomForData { .. } | Verdict::NoRoomOnDisk { .. } => {
             let free = plan.machine.free_memory().map(|free| free.bytes);
             let words = plan.host_obstacle(free).map(|obstacle| obstacle.problem(plan, &plan.host_offers).to_string());

@@ -133,11 +133,10 @@ fn observe<T: Float>(follow: Follow, x: &[T], range: &mut [f32]) {
         found[0] = extremes(&x[p * x.len() / parts..(p + 1) * x.len() / parts]);
     });
     let [low, high] = found.into_iter().fold([0.0_f32; 2], |all, own| [all[0].min(own[0]), all[1].max(own[1])]);
-    let is_first = range == [0.0; 2];
     let moved = |before: f32, seen: f32, wider: f32| match follow {
         Follow::Widest => wider,
-        Follow::Average(_) if is_first => seen,
-        Follow::Average(share) => before + share as f32 * (seen - before),
+        Follow::Narrowing(_) if wider == seen => seen,
+        Follow::Narrowing(share) => before + share as f32 * (seen - before),
     };
     (range[0], range[1]) = (moved(range[0], low, low.min(range[0])), moved(range[1], high, high.max(range[1])));
 }

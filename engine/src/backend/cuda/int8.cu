@@ -90,25 +90,21 @@ extern "C" __global__ void find_ranges(const T *x, i64 n, f32 *ranges) {
     }
 }
 
+// An end of a range that grows at once, and moves by a share towards a narrower one; rounded after each operation, as on the CPU.
+__device__ __forceinline__ f32 followed(f32 before, f32 seen, bool is_narrower, f32 share) {
+    if (!is_narrower) return seen;
+    return share == 0.0f ? before : (f32)((f64)before + (f64)((f32)((f64)share * (f64)(seen - before))));
+}
+
 // One thread. A share of zero is for a range that only grows.
-extern "C" __global__ void follow_ranges(const f32 *ranges, i64 count, f32 *range, int is_average, double share) {
+extern "C" __global__ void follow_ranges(const f32 *ranges, i64 count, f32 *range, double share) {
     f32 low = 0.0f, high = 0.0f;
     for (i64 i = 0; i < count; ++i) {
         if (ranges[2 * i] < low) low = ranges[2 * i];
         if (ranges[2 * i + 1] > high) high = ranges[2 * i + 1];
     }
-    const bool is_first = range[0] == 0.0f && range[1] == 0.0f;
-    if (!is_average) {
-        range[0] = low < range[0] ? low : range[0];
-        range[1] = high > range[1] ? high : range[1];
-    } else if (is_first) {
-        range[0] = low;
-        range[1] = high;
-    } else {
-        // Rounded after each operation, as on the CPU.
-        range[0] = (f32)((f64)range[0] + (f64)((f32)((f64)(f32)share * (f64)(low - range[0]))));
-        range[1] = (f32)((f64)range[1] + (f64)((f32)((f64)(f32)share * (f64)(high - range[1]))));
-    }
+    range[0] = followed(range[0], low, low > range[0], (f32)share);
+    range[1] = followed(range[1], high, high < range[1], (f32)share);
 }
 
 extern "C" __global__ void encode_input(const T *x, const f32 *range, u8 *codes, i64 n) {

@@ -59,12 +59,12 @@ fn observe(follow: Follow, o: &Operands<'_>) -> Result<()> {
     let blocks = n.div_ceil(THREADS as usize).clamp(1, CUDA_RANGES);
     let args = args![o.input(0), n, ranges];
     o.launch_for(&SOURCE, o.input_type(0), c"find_ranges", Grid::blocks(blocks, THREADS), args)?;
-    let (is_average, share) = match follow {
-        Follow::Widest => (false, 0.0),
-        Follow::Average(share) => (true, share),
+    let share = match follow {
+        Follow::Widest => 0.0,
+        Follow::Narrowing(share) => share,
     };
     // It knows no type: it is in every module.
-    let args = args![ranges, blocks, o.output(0), is_average, share];
+    let args = args![ranges, blocks, o.output(0), share];
     o.launch_for(&SOURCE, o.input_type(0), c"follow_ranges", Grid::blocks(1, 1), args)
 }
 

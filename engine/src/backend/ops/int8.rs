@@ -24,8 +24,9 @@ use crate::{
 pub enum Follow {
     /// The range grows to include everything.
     Widest,
-    /// The range moves by this share towards the range of each tensor; it takes the range of the first tensor at once.
-    Average(f64),
+    /// The range grows at once to include everything, and where a tensor's range is narrower it moves by this share towards
+    /// that.
+    Narrowing(f64),
 }
 
 /// Kernels of 8-bit integers.

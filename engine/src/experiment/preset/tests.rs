@@ -1,21 +1,15 @@
 //! Reading, writing and setting, and every kind of mistake.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
-
-use proptest::prelude::*;
+mod drawn;
+mod files;
 
 use super::*;
 use crate::{
     bytes::Bytes,
     experiment::{
-        AttentionKind, Batch, CachePlace, Checkpointing, Data, DataCache, DataKind, EvaluationBatch, Frozen, Gpu, Lora,
-        Model, ModelKind, Optimizer, OptimizerKind, Placement, PoolPolicy, Precision, PruneKind, PruneSchedule,
-        Recompute, Run, Schedule, Stem, UpdateTime, limits::RESNETS,
+        Checkpointing, CodedWeights, Frozen, ModelKind, Optimizer, OptimizerKind, PoolPolicy, Precision, PruneKind,
+        PruneSchedule, QuantiseKind, Recompute,
     },
-    whole_file,
 };
 
 /// The answer to a preset with a mistake in it.
@@ -198,142 +192,6 @@ fn without_a_budget_the_line_is_drawn_where_the_card_ends() {
 }
 
 #[test]
-fn files_that_are_no_presets_are_refused_by_name() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("x.toml");
-    let said = |path: &Path| read(path).expect_err("refused").to_string();
-    assert!(said(&path).contains("no such file"));
-    assert!(said(folder.path()).contains("is a folder"));
-    fs::write(&path, "#".repeat(MAX_BYTES as usize + 1)).expect("written");
-    assert!(said(&path).contains("larger than 1.00 MiB"));
-    fs::write(&path, b"title = \"\xff\"").expect("written");
-    assert!(said(&path).contains("(byte 9): is not UTF-8"));
-}
-
-#[test]
-fn a_failed_save_leaves_the_old_file_whole() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("x.toml");
-    let good = Experiment::default();
-    write(&path, &good).expect("written");
-    assert_eq!(read(&path).expect("read"), good);
-
-    let bad = Experiment { budget: Bytes(0), ..Default::default() };
-    assert!(write(&path, &bad).is_err());
-    let mut locked = fs::metadata(&path).expect("there").permissions();
-    locked.set_readonly(true);
-    fs::set_permissions(&path, locked).expect("set");
-    let other = Experiment { title: "Other".to_owned(), ..Default::default() };
-    assert!(write(&path, &other).expect_err("locked").to_string().contains("write-protected"));
-    assert_eq!(read(&path).expect("read"), good);
-
-    let nowhere = folder.path().join("none").join("x.toml");
-    assert!(write(&nowhere, &other).expect_err("no folder").to_string().contains("no such file or folder"));
-    let left: Vec<_> = fs::read_dir(folder.path()).expect("listed").collect();
-    assert_eq!(left.len(), 1, "nothing lies next to it: {left:?}");
-}
-
-#[test]
-#[cfg(target_os = "linux")]
-fn a_full_disk_is_said_to_be_full() {
-    // Every write to this device fails as on a full disk.
-    let mut full = fs::OpenOptions::new().write(true).open("/dev/full").expect("there");
-    let error = whole_file::fill(&mut full, b"text", true).expect_err("full");
-    assert_eq!(whole_file::reason(&error), "the disk is full");
-}
-
-prop_compose! {
-    fn models()(kind in prop_oneof![Just(ModelKind::Mlp), Just(ModelKind::Cnn), Just(ModelKind::Sepcnn),
-            Just(ModelKind::Resnet), Just(ModelKind::Mobilenetv2), Just(ModelKind::Vit), Just(ModelKind::Mixer)],
-        width in 1usize..512, depth in 1usize..4, kernel in prop_oneof![Just(1usize), Just(3), Just(5)],
-        dense in 1usize..512, layers in 0usize..4, multiplier in 0.1..2.0f64, large in any::<bool>(),
-        heads in 1usize..5, hidden in 1usize..512, patch in 1usize..3, dropout in 0.0..0.9f64, plain in any::<bool>())
-        -> Model {
-        let stem = if large { Stem::Imagenet } else { Stem::Small };
-        let attention = if plain { AttentionKind::Plain } else { AttentionKind::Efficient };
-        let width = if kind == ModelKind::Vit { width * heads } else { width };
-        Model {
-            kind, width, depth, kernel, dense, layers: RESNETS[layers], multiplier, stem, heads, hidden, patch, dropout,
-            attention, ..Default::default()
-        }
-    }
-}
-
-prop_compose! {
-    fn sources()(kind in prop_oneof![Just(DataKind::Digits), Just(DataKind::Shapes), Just(DataKind::Idx),
-        Just(DataKind::Cifar100), Just(DataKind::Images)],
-        length in 2usize..64, vocabulary in 4usize..1000, modulus in 2usize..200,
-        path in "[^\\x00]{1,20}", side in 12usize..64, classes in 2usize..=10, samples in 3000usize..10_000,
-        test_fraction in 0.01..0.5f64,
-        (placement, cache, cache_in, host_budget) in (0usize..3, prop_oneof![Just(DataCache::None), Just(DataCache::Decoded),
-            (1usize..=1000).prop_map(DataCache::Augmented)], prop_oneof![Just(CachePlace::Ram), Just(CachePlace::Disk)], (0u64..1 << 50).prop_map(Bytes)), flip: bool, crop_padding in 0usize..=4, color_jitter in 0.0..1.0f64) -> Data {
-        let path = kind.is_on_disk().then(|| PathBuf::from(path));
-        let placement = [Placement::Streamed, Placement::Host, Placement::Device][placement];
-        Data { kind, path, side, classes, samples, length, vocabulary, modulus, test_fraction, placement, cache, cache_in, host_budget, flip, crop_padding, color_jitter, ..Data::default() }
-    }
-}
-
-prop_compose! {
-    fn optimizers()(
-        kind in prop::sample::select(OptimizerKind::ALL.to_vec()),
-        learning_rate in 1e-12..1e3f64, weight_decay in 0.0..1.0f64, momentum in 0.0..0.999f64,
-        beta1 in 0.0..0.999f64, beta2 in 0.0..0.999f64, epsilon in 1e-300..1.0f64, clip_norm in 0.0..1e8f64,
-        warmup_steps in 0u64..1000, schedule in prop_oneof![Just(Schedule::Constant), Just(Schedule::Cosine)])
-        -> Optimizer {
-        Optimizer {
-            kind, update: UpdateTime::AfterBackward, learning_rate, weight_decay, momentum, beta1, beta2, epsilon, clip_norm, warmup_steps, schedule,
-        }
-    }
-}
-
-prop_compose! {
-    fn devices()(device in prop_oneof![Just("cpu"), Just("cuda:0"), Just("rtx4060-8g")],
-        pool in prop::sample::select(PoolPolicy::ALL.to_vec()), workspace in 0u64..1 << 36, tf32 in any::<bool>(),
-        deterministic in any::<bool>()) -> (String, Gpu) {
-        (device.to_owned(), Gpu { pool, workspace: Bytes(workspace), tf32, deterministic })
-    }
-}
-
-prop_compose! {
-    fn experiments()(title in "[^\r\n]{0,40}", description in "(?s)([ \t\n\"\\\\a-z]|.){0,400}",
-        budget in 1u64..1 << 50, (device, gpu) in devices(), precision in 0usize..5,
-        checkpointing in prop_oneof![Just(Checkpointing::None), Just(Checkpointing::Blocks),
-            (1usize..9).prop_map(Checkpointing::Every), Just(Checkpointing::Sqrt),
-            (0u8..=100).prop_map(Checkpointing::Percent), Just(Checkpointing::Pick([1].into_iter().collect()))],
-        (kept, retain_graph, frozen, rank) in (any::<bool>(), any::<bool>(), 0usize..4, 0usize..9), model in models(), data in sources(), loss_chunk in 0usize..99, micro in 1usize..64, accumulation in 1usize..8,
-        evaluation in prop_oneof![Just(EvaluationBatch::Micro), Just(EvaluationBatch::Whole), (1usize..999).prop_map(EvaluationBatch::Samples)],
-        optimizer in optimizers(), length in prop::option::of((any::<bool>(), 1u64..1000)),
-        seed in 0u64..=i64::MAX as u64, evaluate_every in 0u64..100,
-        (save_every, save_minutes, save_best, threads) in (0u64..100, 0.0..100.0, any::<bool>(), 0usize..99)) -> Experiment {
-        let (steps, epochs) = match length {
-            None => (None, None),
-            Some((true, n)) => (Some(n), None),
-            Some((false, n)) => (None, Some(n)),
-        };
-        Experiment {
-            title, description, budget: Bytes(budget), device, gpu, precision: Precision::ALL[precision], checkpointing, loss_chunk, model,
-            data, batch: Batch { micro, accumulation, evaluation }, optimizer,
-            recompute: if kept { Recompute::None } else { Recompute::Cheap },
-            retain_graph,
-            frozen: [Frozen::None, Frozen::AllButHead, Frozen::Blocks(1), Frozen::All][frozen],
-            lora: Lora { rank, alpha: 8.0, ..Lora::default() },
-            run: Run { steps, epochs, seed, threads, evaluate_every, save_every, save_minutes, save_best }, ..Default::default()
-        }
-    }
-}
-
-/// The experiment with every key that its kinds do not use at its default.
-fn used(e: &Experiment) -> Experiment {
-    let mut to = Experiment::default();
-    for setting in settings::all().filter(|setting| setting.is_used(e)) {
-        if let Some(text) = setting.write(e) {
-            setting.read(&mut to, setting.key, &from_text(&text)).unwrap_or_else(|wrong| panic!("{wrong:?}"));
-        }
-    }
-    to
-}
-
-#[test]
 fn a_rule_brings_its_own_usual_decays_unless_others_were_chosen() {
     let momentum = |text: &str| parse(text, "x.toml").expect("a preset").optimizer.momentum;
     assert_eq!(momentum("[optimizer]\nkind = \"muon\"\n"), 0.95);
@@ -350,36 +208,6 @@ fn a_rule_brings_its_own_usual_decays_unless_others_were_chosen() {
     set(&mut experiment, "optimizer.beta2=0.98").expect("a decay");
     set(&mut experiment, "optimizer.kind=adamw").expect("a rule");
     assert_eq!((experiment.optimizer.beta2, experiment.optimizer.momentum), (0.98, 0.9));
-}
-
-proptest! {
-    #[test]
-    fn a_valid_experiment_written_reads_back_equal(experiment in experiments()) {
-        prop_assume!(check(&experiment, None).is_empty());
-        let text = to_text(&experiment);
-        match parse(&text, "x.toml") {
-            Ok(read) => prop_assert_eq!(read, used(&experiment)),
-            Err(error) => prop_assert!(false, "{}\n{}", error, text),
-        }
-    }
-
-    #[test]
-    fn mutated_text_never_panics(at in any::<prop::sample::Index>(), junk in "(?s).{0,8}", cut in 0usize..30) {
-        let mut chars: Vec<char> = to_text(&Experiment::default()).chars().collect();
-        let at = at.index(chars.len());
-        let end = (at + cut).min(chars.len());
-        chars.splice(at..end, junk.chars());
-        let text: String = chars.into_iter().collect();
-        if let Ok(experiment) = parse(&text, "x.toml") {
-            prop_assert!(check(&experiment, None).is_empty());
-        }
-    }
-
-    #[test]
-    fn any_text_at_all_never_panics(text in "(?s).{0,200}", assignment in "(?s).{0,40}") {
-        let _ = parse(&text, "x.toml");
-        let _ = set(&mut Experiment::default(), &assignment);
-    }
 }
 
 #[test]
@@ -481,59 +309,6 @@ fn a_size_without_a_unit_is_said_to_be_bytes() {
 }
 
 #[test]
-fn files_that_give_nothing_are_refused() {
-    for text in ["", "\n\n", "# only a remark\n"] {
-        assert!(answer(text).contains("gives no key; a preset begins with `version = 2`"), "{}", answer(text));
-    }
-    for text in ["[]", "null", "3", "\"words\"", "[1, 2]"] {
-        assert!(answer(text).contains("is JSON, but neither a preset nor a model's config.json"), "{}", answer(text));
-    }
-}
-
-#[test]
-fn files_of_other_programs_are_called_what_they_are() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let said = |name: &str, bytes: &[u8]| {
-        let path = folder.path().join(name);
-        fs::write(&path, bytes).expect("written");
-        open(&path).expect_err("refused").to_string()
-    };
-    let header = [&20_u64.to_le_bytes()[..], b"{\"a\":{\"dtype\":\"F32\"}}", &[0xff; 8]].concat();
-    for name in ["model.safetensors", "model.data"] {
-        let message = said(name, &header);
-        assert!(message.contains("is a file of weights (safetensors); open the config.json"), "{message}");
-    }
-    // Larger than any preset, and still named.
-    assert!(said("large.safetensors", &vec![0; 2 << 20]).contains("safetensors"));
-    let table = said("table.csv", b"a,b\n1,2\n");
-    assert!(table.contains("is a table of values; choose data in the experiment"), "{table}");
-    assert!(table.ends_with("what can be opened is a preset (.toml) or a model's config.json"), "{table}");
-    assert!(said("image", &[0x89, b'P', b'N', b'G', 13, 10]).contains("is an image"));
-}
-
-#[test]
-#[cfg(unix)]
-fn a_pipe_is_refused_at_once() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("pipe");
-    let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo runs");
-    assert!(made.success());
-    assert!(open(&path).expect_err("a pipe").to_string().contains("is a pipe or a device, not a file"));
-}
-
-proptest! {
-    #[test]
-    fn whatever_is_remembered_comes_back_equal(experiment in experiments(), width: usize, rate in any::<f64>()) {
-        prop_assume!(!rate.is_nan());
-        let mut experiment = experiment;
-        // What is not used or cannot be is remembered too.
-        (experiment.model.width, experiment.optimizer.learning_rate) = (width >> 1, rate);
-        let text = serde_json::to_string(&experiment).expect("text");
-        prop_assert_eq!(serde_json::from_str::<Experiment>(&text).expect("own text"), experiment);
-    }
-}
-
-#[test]
 fn what_an_earlier_version_remembered_is_read() {
     let text = r#"{"version":1,"title":"T","budget":"3 MiB","outputs":"made-again","tape":"held","frozen":"blocks:2",
         "gpu":{"pool":"give-back","tf32":true},"model":{"kind":"gpt2","dropout":0.25},"run":{"steps":7,"seed":3},
@@ -575,6 +350,15 @@ fn what_is_set_and_not_used_is_told_with_the_kinds_that_use_it() {
     e.prune.schedule = PruneSchedule::Constant;
     let without = "prune.initial_sparsity is not used with prune.schedule = constant";
     assert_eq!(said(&e, &["prune.initial_sparsity=0.1"]), [without]);
+    for (kind, weights, key) in [
+        (QuantiseKind::None, "quantise.kind = none", "quantise.weights"),
+        (QuantiseKind::Aware, "quantise.kind = aware", "quantise.weights"),
+        (QuantiseKind::After, "quantise.weights = int4", "quantise.calibration"),
+    ] {
+        (e.quantise.kind, e.quantise.weights) = (kind, CodedWeights::Int4);
+        let set = ["quantise.weights=int4", "quantise.calibration=3"];
+        assert!(said(&e, &set).contains(&format!("{key} is not used with {weights}")), "{:?}", said(&e, &set));
+    }
 }
 
 #[test]
@@ -599,15 +383,4 @@ fn a_key_of_a_file_that_is_not_used_is_told_with_its_place_and_stops_nothing() {
     let mut chosen = experiment.clone();
     (chosen.device, chosen.optimizer.kind) = ("cuda:0".to_owned(), OptimizerKind::Momentum);
     assert_eq!(said(&chosen), [told[1].clone()]);
-}
-
-#[test]
-fn a_folder_without_a_model_is_answered_by_what_is_in_it() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let said = || open(folder.path()).expect_err("no model").to_string();
-    assert!(said().contains("is a folder; choose a preset (.toml) or a model's config.json in it"), "{}", said());
-    std::fs::write(folder.path().join("model.safetensors"), "").expect("written");
-    assert!(said().contains("weights without a config.json") && said().contains("--set weights.path="), "{}", said());
-    std::fs::write(folder.path().join("adapter_config.json"), "{}").expect("written");
-    assert!(said().contains("a folder of adapters") && said().contains("--merge"), "{}", said());
 }

@@ -76,9 +76,11 @@ fn without_use(setting: &Setting, e: &Experiment) -> String {
             (e.prune.kind.key(), kinds.map(PruneKind::key).collect())
         }
         "quantise" if e.quantise.kind == QuantiseKind::After => {
-            return format!("{} is only used with quantise.weights = with-inputs", setting.key);
+            return format!("{} is not used with quantise.weights = {}", setting.key, e.quantise.weights.key());
         }
-        "quantise" => return format!("{} is only used with quantise.kind = after", setting.key),
+        "quantise" => {
+            return format!("{} is not used with quantise.kind = {}", setting.key, e.quantise.kind.key());
+        }
         "run" if setting.key == "run.threads" => return "run.threads is not used on a GPU".to_owned(),
         "gpu" => return format!("{} is not used on the CPU", setting.key),
         _ => ("these settings", Vec::new()),

@@ -64,16 +64,10 @@ impl First {
         let resolved = Resolved::new(&experiment, machine).map_err(|problems| not_here(plan::first(problems)))?;
         let planned = predict(&resolved, machine).map_err(not_here)?;
         if !planned.fits() {
-            let message = format!(
-                "the teacher takes {} while it is trained, and the budget is {}",
-                planned.load(),
-                planned.budget
-            );
-            return Err(Problem::new(
-                KEY,
-                message,
-                format!("write a budget of {} or more, or {OTHER}", planned.load()),
-            ));
+            let [load, budget] = planned.load().beside(planned.budget);
+            let message = format!("the teacher takes {load} while it is trained, and the budget is {budget}");
+            let mend = format!("write a budget of {} or more, or {OTHER}", planned.load().exact());
+            return Err(Problem::new(KEY, message, mend));
         }
         Ok(Self { experiment: Arc::new(experiment), load: planned.load(), info: *resolved.info() })
     }

@@ -39,7 +39,7 @@ pub fn codes(draw: &mut Draw, dtype: DType, [rows, columns]: [usize; 2]) -> Vec<
         Case::new(Int8::FakeWeight { columns }, vec![w.clone()], vec![w], 1),
     ];
     for i in 0..RANGES.len() {
-        for follow in [Follow::Widest, Follow::Average(0.125)] {
+        for follow in [Follow::Widest, Follow::Narrowing(0.125)] {
             cases.push(Case::new(Int8::Observe(follow), vec![x.clone()], vec![range(i)], 1));
         }
         cases.push(Case::new(Int8::Code, vec![x.clone(), range(i)], vec![bytes()], 1));

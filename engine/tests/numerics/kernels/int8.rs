@@ -39,16 +39,13 @@ pub(crate) fn run(kernel: &Int8, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
         Int8::Observe(follow) => {
             let seen = |sign: f64| ins[0].iter().fold(0.0_f64, |most, x| most.max(sign * f64::from(*x as f32)));
             let (low, high) = (-seen(-1.0), seen(1.0));
-            let is_first = outs[0] == [0.0, 0.0];
             let range = &mut outs[0];
-            match follow {
-                Follow::Widest => (range[0], range[1]) = (range[0].min(low), range[1].max(high)),
-                Follow::Average(_) if is_first => (range[0], range[1]) = (low, high),
-                Follow::Average(share) => {
-                    range[0] += share * (low - range[0]);
-                    range[1] += share * (high - range[1]);
-                }
-            }
+            let share = match follow {
+                Follow::Widest => 0.0,
+                Follow::Narrowing(share) => share,
+            };
+            range[0] = if low <= range[0] { low } else { range[0] + share * (low - range[0]) };
+            range[1] = if high >= range[1] { high } else { range[1] + share * (high - range[1]) };
         }
         Int8::Code => {
             let (scale, zero) = steps(&ins[1]);
