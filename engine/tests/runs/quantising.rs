@@ -107,7 +107,7 @@ fn integers_cost_half_a_point_of_accuracy_at_the_most() {
 #[test]
 fn a_model_that_answers_with_values_keeps_its_largest_while_it_trains_for_integers() {
     let mut experiment = shipped::find("mlp-table-value").expect("ships").expect("a preset");
-    let mut explained = |kind| {
+    let explained = |kind| {
         experiment.quantise.kind = kind;
         finished(experiment.clone()).summary.test_accuracy.expect("a test")
     };
