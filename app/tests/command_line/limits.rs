@@ -24,7 +24,7 @@ fn what_fits_by_a_plan_trains_and_what_does_not_is_refused_in_words() {
     const PRESET: [&str; 4] = ["mlp-digits", "--quiet", "--set", "run.steps=2"];
     let of = |command: &'static str, more: &'static [&str]| [&[command][..], &PRESET, more].concat();
     let least = least_to_load();
-    let (mut refused_to_start, mut refused, mut trained) = (0, 0, 0);
+    let (mut refused_to_start, mut refused, mut trained) = (0_u64, 0_u64, 0_u64);
     for kib in (0..24).map(|step| least + (step << 12)) {
         let plan = limited(kib, &of("plan", &["--check"]));
         let train = limited(kib, &of("train", &["--keep", "series"]));
@@ -51,4 +51,12 @@ fn what_fits_by_a_plan_trains_and_what_does_not_is_refused_in_words() {
         }
     }
     assert!(refused_to_start > 0 && refused > 0 && trained > 0, "{refused_to_start} {refused} {trained}");
+    // Where a plan comes to fit, MiB by MiB.
+    let edge = least + ((refused_to_start + refused - 1) << 12);
+    for kib in (0..12).map(|step| edge + (step << 10)) {
+        if limited(kib, &of("plan", &["--check"])).status.success() {
+            let train = limited(kib, &of("train", &["--keep", "series"]));
+            assert!(train.status.success(), "{kib} KiB: a false \"fits\": {}", text(&train.stderr));
+        }
+    }
 }
