@@ -104,13 +104,13 @@ fn grid(ui: &mut Ui, called: &[String], id: &str, rows: &[Row], strong: usize) {
     let widest = rows.iter().map(|(name, _)| table::text_width(ui, name)).fold(0.0, f32::max);
     let values = rows.iter().flat_map(|(_, values)| values.iter().flatten());
     let font = TextStyle::Small.resolve(ui.style());
-    let head = called.iter().map(|name| text::width(ui, name, &font)).fold(0.0, f32::max);
-    let longest = values.map(|value| table::text_width(ui, value)).fold(head.min(HEAD), f32::max);
+    let heads = called.iter().map(|name| text::width(ui, name, &font)).fold(0.0, f32::max);
+    let longest = values.map(|value| table::text_width(ui, value)).fold(heads.min(HEAD), f32::max);
     // What short values leave is for the names.
     let names = widest.min((room - count as f32 * (longest + gap)).max(room * NAMES));
     let value = ((room - names) / count as f32 - gap).max(VALUE);
     // A second line is there only where one of the names needs it: it is a row of figures less.
-    let lines = if head <= value { 1 } else { 2 };
+    let lines = if heads <= value { 1 } else { 2 };
     let colors: Vec<Color32> = (0..count).map(|i| color(ui, i)).collect();
     let mut table = TableBuilder::new(ui)
         .id_salt((id, count))
