@@ -29,6 +29,7 @@ fn one(change: &Change) -> String {
         Change::RetainGraph(false) => "free the graph in the backward pass".to_owned(),
         Change::RetainGraph(true) => "retain the graph".to_owned(),
         Change::Execution(Execution::InPlace) => "write results in place".to_owned(),
+        Change::Execution(Execution::Fused) => "run ops in a row as one".to_owned(),
         Change::Execution(Execution::Eager) => "give every result memory of its own".to_owned(),
         Change::Recompute(Recompute::None) => "recompute no activations".to_owned(),
         Change::Recompute(Recompute::Cheap) => "recompute cheap activations".to_owned(),

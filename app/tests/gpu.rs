@@ -187,6 +187,31 @@ fn losses(card: &Card, preset: &str, device: &str) -> Vec<f64> {
 }
 
 #[test]
+fn fused_execution_changes_no_loss_and_takes_what_was_predicted() {
+    let card = Card::new(&[]);
+    // A bias and its function; a batch norm and what follows it; a sum with its norm.
+    for preset in ["cnn-digits", "mobilenetv2-shapes", "brackets-gpt"] {
+        let text = std::fs::read_to_string(format!("{PRESETS}/{preset}.toml")).expect("a preset");
+        // Two samples at once, which take the simulated GPU seconds.
+        let few: Vec<&str> =
+            text.lines().map(|line| if line.starts_with("micro = ") { "micro = 2" } else { line }).collect();
+        let [own, theirs] = ["fused", "in-place"].map(|way| {
+            let file = card.cache.path().join(format!("{preset}-{way}.toml"));
+            std::fs::write(&file, format!("execution = \"{way}\"\n{}\n", few.join("\n"))).expect("a file");
+            file.to_str().expect("text").to_owned()
+        });
+        for row in verified(&card, &[&own, "--steps", "3"]) {
+            for figure in ["live_bytes", "reserved_bytes"] {
+                assert_eq!(row["predicted"][figure], row["measured"][figure], "{row}");
+            }
+        }
+        let [own, theirs] = [own, theirs].map(|preset| losses(&card, &preset, "cuda:0"));
+        assert_eq!(own.len(), 6);
+        assert_eq!(own, theirs, "{preset}");
+    }
+}
+
+#[test]
 fn where_blocks_lie_changes_no_loss() {
     // Each block in a mapping of its own that goes with it and that nothing has written to, and all of them in one.
     let settings = [("PLIMSOLL_GUARD", "1"), ("PLIMSOLL_SIM_GUARD", "1")];

@@ -174,6 +174,22 @@ fn presets_take_more_by_eager_execution_as_predicted_and_come_to_the_same_loss()
 }
 
 #[test]
+fn presets_come_to_the_same_loss_by_fused_execution_and_take_what_is_predicted() {
+    let trainer = Trainer::new(|| {});
+    for name in ["mlp-digits", "cnn-digits", "mobilenetv2-shapes", "vit-digits", "sort-llama", "brackets-gpt"] {
+        let mut in_place = shipped::open(name).expect("a preset").experiment;
+        (in_place.run.steps, in_place.run.epochs) = (Some(3), None);
+        let fused = Experiment { execution: Execution::Fused, ..in_place.clone() };
+        let [theirs, own] = [in_place, fused].map(|experiment| at_its_prediction(&trainer, experiment));
+        assert_eq!(own.train_loss.map(f64::to_bits), theirs.train_loss.map(f64::to_bits), "{name}");
+        assert_eq!(own.test_accuracy, theirs.test_accuracy, "{name}");
+        // Gradient rules are other structures, a few bytes larger or smaller.
+        let allowed = theirs.predicted.live + Bytes::kib(4);
+        assert!(own.predicted.live <= allowed, "{name}: {:?}, {:?}", own.predicted, theirs.predicted);
+    }
+}
+
+#[test]
 fn a_deep_and_narrow_llama_stays_inside_its_prediction() {
     let trainer = Trainer::new(|| {});
     let sort = |depth: usize, change: fn(&mut Experiment)| {
@@ -199,6 +215,7 @@ fn a_deep_and_narrow_llama_stays_inside_its_prediction() {
         sort(50, |e| e.recompute = Recompute::Cheap),
         sort(50, |e| e.retain_graph = true),
         sort(50, |e| e.execution = Execution::Eager),
+        sort(50, |e| (e.execution, e.model.dropout) = (Execution::Fused, 0.1)),
         sort(50, |e| e.lora.rank = 2),
         sort(50, |e| (e.lora.rank, e.frozen, e.quantise.base) = (2, Frozen::All, BaseWeights::Nf4Double)),
         // Clipping needs the norm of all gradients together.

@@ -16,7 +16,7 @@ pub use saved::{RetainedTensors, Saved, Source};
 use std::fmt;
 
 use crate::{
-    backend::{Backend, Executor, Tensor},
+    backend::{Backend, Executor, Tensor, ops::NormedRows},
     error::Result,
     experiment::Recompute,
     memory::timeline::LayerId,
@@ -34,12 +34,14 @@ pub struct Value<B: Backend> {
     id: Option<ValueId>,
     /// How the backward pass gets the tensor.
     source: Source<B>,
+    /// What the next layer's norm makes of it, if it was made in the same pass over memory.
+    normed: Option<(LayerId, NormedRows<B>)>,
 }
 
 impl<B: Backend> Value<B> {
     /// A value that requires no gradient: the batch, or any value of a pass that is not recorded.
     pub fn constant(tensor: Tensor<B>) -> Self {
-        Self { tensor, id: None, source: Source::Itself }
+        Self { tensor, id: None, source: Source::Itself, normed: None }
     }
 
     /// What a gradient rule saves of the value: the tensor, or a recipe for it.
@@ -58,6 +60,17 @@ impl<B: Backend> Value<B> {
         Self { source, ..self }
     }
 
+    /// The same value, with what the norm `layer` makes of it.
+    #[must_use]
+    pub(crate) fn with_normed(self, layer: LayerId, normed: NormedRows<B>) -> Self {
+        Self { normed: Some((layer, normed)), ..self }
+    }
+
+    /// Takes what the norm `layer` makes of it, if that was made already.
+    pub(crate) fn take_normed(&mut self, layer: LayerId) -> Option<NormedRows<B>> {
+        self.normed.take_if(|(of, _)| *of == layer).map(|(_, normed)| normed)
+    }
+
     /// The value's name on the tape.
     pub fn id(&self) -> Option<ValueId> {
         self.id
@@ -71,9 +84,9 @@ impl<B: Backend> fmt::Debug for Value<B> {
 }
 
 impl<B: Backend> Clone for Value<B> {
-    /// A second handle of the same value; its gradient is the sum of both uses' gradients.
+    /// A second handle of the same value, without what a norm makes of it; its gradient is the sum of both uses' gradients.
     fn clone(&self) -> Self {
-        Self { tensor: self.tensor.clone(), id: self.id, source: self.source.clone() }
+        Self { tensor: self.tensor.clone(), id: self.id, source: self.source.clone(), normed: None }
     }
 }
 
@@ -253,6 +266,21 @@ impl<'m, B: Backend> Tape<'m, B> {
                 let tensor = from.tensor.clone();
                 Source::recipe(layer, 1, move |executor| kernel(executor, tensor.clone()))
             }
+        }
+    }
+
+    /// The source of a tensor that one kernel computes from two in place of `steps` others, for a layer whose rule saves the
+    /// first.
+    pub(crate) fn recomputable_sum(
+        &self,
+        layer: LayerId,
+        steps: usize,
+        of: [&Value<B>; 2],
+        kernel: impl Fn(&Executor<B>, Tensor<B>, Tensor<B>) -> Result<Tensor<B>> + 'static,
+    ) -> Source<B> {
+        match self.is_recording && self.recompute != Recompute::None {
+            true => Source::of_two(layer, steps, of.map(|value| (&value.source, &value.tensor)), kernel),
+            false => Source::Itself,
         }
     }
 

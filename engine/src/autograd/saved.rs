@@ -175,6 +175,48 @@ impl<B: Backend> Source<B> {
     }
 }
 
+/// How a recipe gets a tensor that it begins with.
+enum Start<B: Backend> {
+    Kept(Tensor<B>),
+    Recipe(Rc<Recipe<B>>),
+}
+
+impl<B: Backend> Start<B> {
+    fn tensor(&self, executor: &Executor<B>) -> Result<Tensor<B>> {
+        match self {
+            Self::Kept(tensor) => Ok(tensor.clone()),
+            Self::Recipe(recipe) => recipe.tensor(executor),
+        }
+    }
+}
+
+impl<B: Backend> Source<B> {
+    /// How to begin with a tensor of this source, and in how many steps; the tensor is one that a rule saves, or has a recipe.
+    fn start(&self, tensor: &Tensor<B>) -> (Start<B>, usize) {
+        match self {
+            Self::Itself | Self::Maker => (Start::Kept(tensor.clone()), 0),
+            Self::Recipe(recipe) => (Start::Recipe(Rc::clone(recipe)), recipe.steps),
+        }
+    }
+
+    /// The source of what one kernel computes from two tensors in place of `steps` others. The rule of the layer saves the
+    /// first, and the second has a recipe or is saved by its maker; otherwise there is no such source.
+    pub(crate) fn of_two(
+        layer: LayerId,
+        steps: usize,
+        [(first, first_tensor), (second, second_tensor)]: [(&Self, &Tensor<B>); 2],
+        kernel: impl Fn(&Executor<B>, Tensor<B>, Tensor<B>) -> Result<Tensor<B>> + 'static,
+    ) -> Self {
+        if matches!(second, Self::Itself) {
+            return Self::Itself;
+        }
+        let ((first, before), (second, others)) = (first.start(first_tensor), second.start(second_tensor));
+        Self::recipe(layer, before + others + steps, move |executor| {
+            kernel(executor, first.tensor(executor)?, second.tensor(executor)?)
+        })
+    }
+}
+
 impl<B: Backend> Saved<B> {
     /// What a rule saves of a value with this source.
     pub(crate) fn new(tensor: &Tensor<B>, source: &Source<B>) -> Self {

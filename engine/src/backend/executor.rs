@@ -10,6 +10,7 @@ use crate::{
     backend::{Backend, DType, HostSlice, Kernel, Readback, Shape, Tensor},
     bytes::Bytes,
     error::{BudgetError, DeviceFull, DeviceLost, Error, MemoryRefused, Result},
+    experiment::Execution,
     memory::{Category, Ledger, Ticket, probe::Measure, timeline::LayerId},
 };
 
@@ -20,7 +21,7 @@ struct Inner<B: Backend> {
     backend: B,
     ledger: Ledger,
     sampler: RefCell<Option<Sampler>>,
-    is_eager: Cell<bool>,
+    execution: Cell<Execution>,
 }
 
 /// Reads the measured memory at every op of a pass, to be drawn over the predicted timeline.
@@ -66,17 +67,22 @@ impl<B: Backend> fmt::Debug for Executor<B> {
 impl<B: Backend> Executor<B> {
     /// An executor of a backend and an account.
     pub fn new(backend: B, ledger: Ledger) -> Self {
-        Self(Rc::new(Inner { backend, ledger, sampler: RefCell::new(None), is_eager: Cell::new(false) }))
+        Self(Rc::new(Inner { backend, ledger, sampler: RefCell::new(None), execution: Cell::new(Execution::InPlace) }))
     }
 
     /// Whether every op writes to memory of its own, and layers keep what an eager framework's layers keep.
     pub fn is_eager(&self) -> bool {
-        self.0.is_eager.get()
+        self.0.execution.get() == Execution::Eager
     }
 
-    /// Chooses it for what follows.
-    pub fn set_eager(&self, is_eager: bool) {
-        self.0.is_eager.set(is_eager);
+    /// Whether layers do in their own pass over memory what the layers after them do to each element.
+    pub fn is_fused(&self) -> bool {
+        self.0.execution.get() == Execution::Fused
+    }
+
+    /// Chooses how ops run that follow.
+    pub fn set_execution(&self, execution: Execution) {
+        self.0.execution.set(execution);
     }
 
     /// Whether an op may write its result over `x`.

@@ -97,7 +97,7 @@ settings! {
             .quiet()
             .formerly("tape")
             .words_were(&[("frees", "false"), ("held", "true")]);
-        /// Where ops write their results: over memory that is not read any more, or as in an eager framework.
+        /// How ops run: over memory that is not read any more, several in one pass, or as in an eager framework.
         pub execution: Execution = Execution::InPlace, KERNELS.quiet();
         /// Which parameters are not trained.
         pub frozen: Frozen = Frozen::None, KERNELS.quiet();

@@ -21,9 +21,23 @@ words! {
     pub enum Execution {
         /// An op writes over an operand that nothing else holds, and what no gradient rule needs is not kept.
         InPlace = "in-place",
+        /// In place, and what layers in a row do to each element is done in one pass over memory: a bias and the function after
+        /// it, a batch norm with the sum and the rectifier after it, and a sum with the bias and the dropout before it and the
+        /// norm after it.
+        Fused = "fused",
         /// Ops write to memory of their own, and what the ops of an eager framework keep is kept: the masks of dropout, the
         /// activated half of gated units, and what goes into a rectifier with an upper end.
         Eager = "eager",
+    }
+}
+
+impl Execution {
+    /// The way that takes no memory for copies: this one, or execution in place.
+    pub fn without_copies(self) -> Self {
+        match self {
+            Self::Eager => Self::InPlace,
+            Self::InPlace | Self::Fused => self,
+        }
     }
 }
 

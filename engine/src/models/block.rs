@@ -9,7 +9,7 @@ use crate::{
     autograd::{Tape, Value},
     backend::Backend,
     error::Result,
-    nn::{Concat, Visit, visited_chain},
+    nn::{Concat, Visit, chain_before, visited_chain},
 };
 
 /// Layers that checkpointing keeps or computes again as one.
@@ -55,13 +55,18 @@ impl<B: Backend> Block<B> {
         &'m self,
         tape: &mut Tape<'m, B>,
         mut values: Vec<Value<B>>,
-        visit: &mut Visit<'_, B>,
+        mut visit: Option<&mut Visit<'_, B>>,
+        next: Option<&'m Self>,
     ) -> Result<Vec<Value<B>>> {
         let x = pop(&mut values);
         let x = match &self.skip {
+            Skip::None if visit.is_none() => {
+                let after = next.and_then(|next| next.layers.first()).map(AsRef::as_ref);
+                chain_before(&self.layers, tape, x, after)?
+            }
             Skip::None | Skip::Gives => visited_chain(&self.layers, tape, x, visit)?,
             Skip::Takes { after, concat } => {
-                let x = visited_chain(&self.layers[..*after], tape, x, visit)?;
+                let x = visited_chain(&self.layers[..*after], tape, x, visit.as_deref_mut())?;
                 let x = concat.forward(tape, pop(&mut values), x)?;
                 visited_chain(&self.layers[*after..], tape, x, visit)?
             }
@@ -79,9 +84,12 @@ pub(super) fn run_blocks<'m, B: Backend>(
     blocks: &'m [Block<B>],
     tape: &mut Tape<'m, B>,
     values: Vec<Value<B>>,
-    visit: &mut Visit<'_, B>,
+    mut visit: Option<&mut Visit<'_, B>>,
 ) -> Result<Vec<Value<B>>> {
-    blocks.iter().try_fold(values, |values, block| block.forward(tape, values, visit))
+    blocks
+        .iter()
+        .enumerate()
+        .try_fold(values, |values, (i, block)| block.forward(tape, values, visit.as_deref_mut(), blocks.get(i + 1)))
 }
 
 /// How many skips a chain of blocks takes that none of them gave.

@@ -142,9 +142,9 @@ impl<B: Backend> Model<B> {
             // The inputs of the segment: the last value and the skips it takes. It does not see the others.
             let own = values.split_off(values.len() - 1 - skips_taken(blocks));
             values.extend(if segment.is_checkpointed {
-                tape.checkpoint(own, move |tape, own| run_blocks(blocks, tape, own, &mut |_, _| Ok(())))?
+                tape.checkpoint(own, move |tape, own| run_blocks(blocks, tape, own, None))?
             } else {
-                run_blocks(blocks, tape, own, &mut |_, _| Ok(()))?
+                run_blocks(blocks, tape, own, None)?
             });
         }
         chain(&self.parts.head, tape, block::last(values))
@@ -157,8 +157,8 @@ impl<B: Backend> Model<B> {
         inputs: Tensor<B>,
         visit: &mut Visit<'_, B>,
     ) -> Result<()> {
-        let values = run_blocks(&self.parts.blocks, tape, vec![Value::constant(inputs)], visit)?;
-        let features = visited_chain(&self.parts.head, tape, block::last(values), visit)?;
+        let values = run_blocks(&self.parts.blocks, tape, vec![Value::constant(inputs)], Some(&mut *visit))?;
+        let features = visited_chain(&self.parts.head, tape, block::last(values), Some(&mut *visit))?;
         let _layer = tape.executor().enter(self.parts.classes.layer());
         let logits = self.parts.classes.forward(tape, features)?;
         visit(&self.parts.classes, &logits.tensor)

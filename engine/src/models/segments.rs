@@ -12,7 +12,7 @@ use crate::{
     data::DatasetInfo,
     device::{Processor, Target},
     error::Result,
-    experiment::{Checkpointing, Execution, Experiment},
+    experiment::{Checkpointing, Experiment},
     memory::{Category, Ledger, Phase},
 };
 
@@ -62,7 +62,7 @@ struct Cost {
 fn costs(experiment: &Experiment, info: &DatasetInfo) -> Result<Vec<Cost>> {
     let executor =
         Executor::new(DryRun::new(Target::Cpu(Processor::with_threads(1)), Rates::NOMINAL), Ledger::new(None, false));
-    executor.set_eager(experiment.execution == Execution::Eager);
+    executor.set_execution(experiment.execution);
     let kept = Experiment { checkpointing: Checkpointing::None, ..experiment.clone() };
     let model = Model::build(&executor, &kept, info)?;
     executor.ledger().set_phase(Phase::Forward);
@@ -75,7 +75,7 @@ fn costs(experiment: &Experiment, info: &DatasetInfo) -> Result<Vec<Cost>> {
     for i in 0..model.parts.blocks.len() {
         let (live, input_bytes) = (executor.ledger().live(), values.last().map_or(0, |x| x.tensor.bytes()));
         executor.backend().take_secs();
-        values = run_blocks(&model.parts.blocks[i..=i], &mut tape, values, &mut |_, _| Ok(()))?;
+        values = run_blocks(&model.parts.blocks[i..=i], &mut tape, values, None)?;
         let kept_bytes = executor.ledger().live().saturating_sub(live).0;
         // The inputs are the batch's, kept or not.
         let input_bytes = if i == 0 { 0 } else { input_bytes };

@@ -1,8 +1,11 @@
 //! Activation functions: the rectifiers, the smooth ones, and the gated unit.
 
 use crate::{
-    autograd::{Saved, Source, Tape, Value},
-    backend::{Backend, Executor, Tensor, ops::ActivationFunction},
+    autograd::{Saved, Source, Tape, Value, ValueId},
+    backend::{
+        Backend, Executor, Tensor,
+        ops::{ActivationFunction, Function, Rectifier as Which},
+    },
     error::Result,
     memory::timeline::LayerId,
     nn::Layer,
@@ -26,6 +29,29 @@ impl<const STOPS: bool> Rectifier<STOPS> {
         Self { layer: executor.ledger().layer_id(path) }
     }
 
+    /// Records the output `y` of what has the id and the output's source, with the gradient rule.
+    fn recorded<'m, B: Backend>(
+        layer: LayerId,
+        tape: &mut Tape<'m, B>,
+        (x_id, source): (Option<ValueId>, Source<B>),
+        y: Tensor<B>,
+        before: Option<Tensor<B>>,
+    ) -> Value<B>
+    where
+        B: 'm,
+    {
+        let saved = Saved::new(&y, &source);
+        let y = tape.record_keeping(layer, x_id.is_some(), y, before, move |back, dy| {
+            let executor = back.executor();
+            let y = saved.tensor(executor)?;
+            back.release(saved.into_kept());
+            let dx = if STOPS { executor.relu6_grad(&y, dy)? } else { executor.relu_grad(&y, dy)? };
+            drop(y);
+            back.accumulate_grad(x_id, dx)
+        });
+        y.with_source(source)
+    }
+
     fn rectify<B: Backend>(executor: &Executor<B>, x: Tensor<B>) -> Result<Tensor<B>> {
         if STOPS { executor.relu6(x) } else { executor.relu(x) }
     }
@@ -34,28 +60,46 @@ impl<const STOPS: bool> Rectifier<STOPS> {
 impl<B: Backend, const STOPS: bool> Layer<B> for Rectifier<STOPS> {
     fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
         let x_id = x.id();
-        let source = match x.source().then(self.layer, Self::rectify) {
-            Source::Itself if x_id.is_some() && tape.is_recording() => Source::Maker,
-            source => source,
-        };
+        let source = saved_output(x.source().then(self.layer, Self::rectify), tape, x_id);
         // An eager framework finds both ends from the input.
         let is_kept = STOPS && tape.executor().is_eager() && !matches!(source, Source::Recipe(_));
         let before = is_kept.then(|| x.tensor.clone());
         let y = Self::rectify(tape.executor(), x.tensor)?;
-        let saved = Saved::new(&y, &source);
-        let y = tape.record_keeping(self.layer, x_id.is_some(), y, before, move |back, dy| {
-            let executor = back.executor();
-            let y = saved.tensor(executor)?;
-            back.release(saved.into_kept());
-            let dx = if STOPS { executor.relu6_grad(&y, dy)? } else { executor.relu_grad(&y, dy)? };
-            drop(y);
-            back.accumulate_grad(x_id, dx)
-        });
-        Ok(y.with_source(source))
+        Ok(Self::recorded(self.layer, tape, (x_id, source), y, before))
+    }
+
+    fn function(&self) -> Option<Function> {
+        Some(Function::Rectifier(if STOPS { Which::Relu6 } else { Which::Relu }))
     }
 
     fn layer(&self) -> LayerId {
         self.layer
+    }
+}
+
+/// The source of the output of a rectifier on a value with this name, whose rule saves the output where there is no recipe.
+pub(super) fn saved_output<B: Backend>(source: Source<B>, tape: &Tape<'_, B>, x_id: Option<ValueId>) -> Source<B> {
+    match source {
+        Source::Itself if x_id.is_some() && tape.is_recording() => Source::Maker,
+        source => source,
+    }
+}
+
+/// Records `y`, which the layer rectifies, with its gradient rule: of what has the id, and with the output's source.
+pub(super) fn rectified<'m, B: Backend>(
+    layer: LayerId,
+    rectifier: Which,
+    tape: &mut Tape<'m, B>,
+    (x_id, source): (Option<ValueId>, Source<B>),
+    y: Tensor<B>,
+) -> Value<B>
+where
+    B: 'm,
+{
+    let of = (x_id, saved_output(source, tape, x_id));
+    match rectifier {
+        Which::Relu => Relu::recorded(layer, tape, of, y, None),
+        Which::Relu6 => Relu6::recorded(layer, tape, of, y, None),
     }
 }
 
@@ -88,6 +132,10 @@ impl<B: Backend> Layer<B> for Smooth {
             back.accumulate_grad(id, dx)
         });
         Ok(y.with_source(source))
+    }
+
+    fn function(&self) -> Option<Function> {
+        Some(Function::Smooth(self.function))
     }
 
     fn layer(&self) -> LayerId {

@@ -11,6 +11,7 @@ use crate::{
     memory::timeline::LayerId,
     nn::{
         ChannelGroup, ChannelMap, Init, IntegerLayer, Layer, Param, ParamRole, ParamUse, TensorChannels,
+        fused::{Tail, bias_then},
         int8::rounded_gradients,
     },
 };
@@ -127,6 +128,44 @@ impl<B: Backend, const DEPTHWISE: bool> Convolution<B, DEPTHWISE> {
         }
     }
 
+    /// The output with `bias`, which is the layer's own, or not added here.
+    fn forward_with<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>, bias: Option<&'m Param<B>>) -> Result<Value<B>> {
+        let window = self.shape.window(&x.tensor);
+        let (weight, added) = (self.weight.weight().clone(), bias.map(|bias| bias.weight().clone()));
+        let again = move |executor: &Executor<B>, x: Tensor<B>| {
+            convolve::<B, DEPTHWISE>(executor, &x, &weight, added.as_ref(), window)
+        };
+        if let Some(integers) = &self.integers {
+            integers.learn(tape.executor(), &x.tensor, tape.pass())?;
+        }
+        let y = match self.int8_output(tape.executor(), &x.tensor, window)? {
+            Some(y) => y,
+            None => again(tape.executor(), x.tensor.clone())?,
+        };
+        let is_rounded = self.rounded().is_some();
+        let is_cheap = !DEPTHWISE && !is_rounded && window.taps() <= FEW_TAPS;
+        let source = if is_cheap { tape.recomputable(self.layer, &x, again) } else { Source::Itself };
+        let x_id = x.id();
+        let needs_input = self.weight.is_trained() || (is_rounded && x_id.is_some());
+        let saved = needs_input.then(|| x.save());
+        drop(x);
+        let requires_grad = x_id.is_some() || saved.is_some();
+        let y = tape.record(self.layer, requires_grad, y, move |back, dy| {
+            let executor = back.executor().clone();
+            if let Some(bias) = bias {
+                bias.accumulate(&executor, |into| executor.bias_grad(&dy, into))?;
+            }
+            let weight_gradient = |x: &Tensor<B>| self.weight_gradient(&executor, x, &dy, window);
+            if let Some(range) = self.rounded() {
+                let of = (saved, x_id, self.weight.is_trained());
+                let input_gradient = || self.input_gradient(&executor, &dy, window);
+                return rounded_gradients(back, range, of, weight_gradient, input_gradient);
+            }
+            back.linear_gradients(saved, weight_gradient, x_id, || self.input_gradient(&executor, &dy, window))
+        });
+        Ok(y.with_source(source))
+    }
+
     /// The range of the inputs, where it learns with rounded numbers.
     fn rounded(&self) -> Option<&Tensor<B>> {
         self.integers.as_ref().and_then(|integers| integers.learned())
@@ -164,40 +203,20 @@ fn convolve<B: Backend, const DEPTHWISE: bool>(
 
 impl<B: Backend, const DEPTHWISE: bool> Layer<B> for Convolution<B, DEPTHWISE> {
     fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
-        let window = self.shape.window(&x.tensor);
-        let (weight, bias) = (self.weight.weight().clone(), self.bias.as_ref().map(|bias| bias.weight().clone()));
-        let again = move |executor: &Executor<B>, x: Tensor<B>| {
-            convolve::<B, DEPTHWISE>(executor, &x, &weight, bias.as_ref(), window)
-        };
-        if let Some(integers) = &self.integers {
-            integers.learn(tape.executor(), &x.tensor, tape.pass())?;
+        self.forward_with(tape, x, self.bias.as_ref())
+    }
+
+    fn forward_through<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>, tail: Tail<'m, B>) -> Result<Value<B>> {
+        match (&self.bias, &self.integers, tail.function_alone()) {
+            (Some(bias), None, Some(function)) => {
+                let product = self.forward_with(tape, x, None)?;
+                bias_then(tape, function, product, bias)
+            }
+            _ => {
+                let y = self.forward(tape, x)?;
+                tail.apart(tape, y)
+            }
         }
-        let y = match self.int8_output(tape.executor(), &x.tensor, window)? {
-            Some(y) => y,
-            None => again(tape.executor(), x.tensor.clone())?,
-        };
-        let is_rounded = self.rounded().is_some();
-        let is_cheap = !DEPTHWISE && !is_rounded && window.taps() <= FEW_TAPS;
-        let source = if is_cheap { tape.recomputable(self.layer, &x, again) } else { Source::Itself };
-        let x_id = x.id();
-        let needs_input = self.weight.is_trained() || (is_rounded && x_id.is_some());
-        let saved = needs_input.then(|| x.save());
-        drop(x);
-        let requires_grad = x_id.is_some() || saved.is_some();
-        let y = tape.record(self.layer, requires_grad, y, move |back, dy| {
-            let executor = back.executor().clone();
-            if let Some(bias) = &self.bias {
-                bias.accumulate(&executor, |into| executor.bias_grad(&dy, into))?;
-            }
-            let weight_gradient = |x: &Tensor<B>| self.weight_gradient(&executor, x, &dy, window);
-            if let Some(range) = self.rounded() {
-                let of = (saved, x_id, self.weight.is_trained());
-                let input_gradient = || self.input_gradient(&executor, &dy, window);
-                return rounded_gradients(back, range, of, weight_gradient, input_gradient);
-            }
-            back.linear_gradients(saved, weight_gradient, x_id, || self.input_gradient(&executor, &dy, window))
-        });
-        Ok(y.with_source(source))
     }
 
     fn layer(&self) -> LayerId {

@@ -3,8 +3,8 @@
 use std::cell::Cell;
 
 use crate::{
-    autograd::{Pass, Tape, Value},
-    backend::{Backend, DType},
+    autograd::{Pass, Tape, Value, ValueId},
+    backend::{Backend, DType, Tensor, ops},
     error::Result,
     memory::{Category, timeline::LayerId},
     nn::{Init, Layer},
@@ -27,32 +27,56 @@ impl Dropout {
         let layer = init.executor().ledger().layer_id(path);
         Self { layer, probability, stream: init.stream(Stream::Dropout), passes: Cell::new(0) }
     }
-}
 
-impl<B: Backend> Layer<B> for Dropout {
-    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
-        if tape.pass() == Pass::Evaluation || self.probability == 0.0 {
-            return Ok(x);
+    /// What this pass drops; nothing in an evaluation.
+    pub(super) fn draw(&self, pass: Pass) -> Option<ops::Dropout> {
+        if pass == Pass::Evaluation || self.probability == 0.0 {
+            return None;
         }
-        if tape.pass() == Pass::Training {
+        if pass == Pass::Training {
             self.passes.set(self.passes.get() + 1);
         }
-        let (probability, key) = (self.probability, Rng::new(self.stream, Stream::Dropout, self.passes.get()).key());
-        let x_id = x.id();
-        let executor = tape.executor();
-        let y = executor.dropout(x.tensor, probability, key)?;
-        let mask = if executor.is_eager() {
-            Some(executor.filled(1.0, y.shape(), DType::U8, Category::Activations, "mask")?)
-        } else {
-            None
-        };
-        Ok(tape.record_keeping(self.layer, x_id.is_some(), y, mask, move |back, dy| {
+        let key = Rng::new(self.stream, Stream::Dropout, self.passes.get()).key();
+        Some(ops::Dropout { probability: self.probability, key })
+    }
+
+    /// Records the output `y` of what has the id, and keeps `mask` with the gradient rule.
+    pub(super) fn record<'m, B: Backend>(
+        &self,
+        tape: &mut Tape<'m, B>,
+        x_id: Option<ValueId>,
+        ops::Dropout { probability, key }: ops::Dropout,
+        y: Tensor<B>,
+        mask: Option<Tensor<B>>,
+    ) -> Value<B>
+    where
+        B: 'm,
+    {
+        tape.record_keeping(self.layer, x_id.is_some(), y, mask, move |back, dy| {
             let dx = back.executor().dropout(dy, probability, key)?;
             match x_id {
                 Some(id) => back.accumulate_grad(id, dx),
                 None => Ok(()),
             }
-        }))
+        })
+    }
+}
+
+impl<B: Backend> Layer<B> for Dropout {
+    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
+        let Some(drawn) = self.draw(tape.pass()) else { return Ok(x) };
+        let (x_id, executor) = (x.id(), tape.executor());
+        let y = executor.dropout(x.tensor, drawn.probability, drawn.key)?;
+        let mask = if executor.is_eager() {
+            Some(executor.filled(1.0, y.shape(), DType::U8, Category::Activations, "mask")?)
+        } else {
+            None
+        };
+        Ok(self.record(tape, x_id, drawn, y, mask))
+    }
+
+    fn dropout(&self) -> Option<&Dropout> {
+        Some(self)
     }
 
     fn layer(&self) -> LayerId {

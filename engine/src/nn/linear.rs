@@ -12,6 +12,7 @@ use crate::{
         ChannelGroup, ChannelMap, CodedParam, Init, IntegerLayer, Layer, Param, ParamRole, ParamUse, Start,
         TensorChannels,
         adapter::{Adapter, Key},
+        fused::{Tail, bias_then},
         int8::rounded_gradients,
     },
 };
@@ -194,11 +195,18 @@ impl<B: Backend> Linear<B> {
     /// The errors of [`Param::accumulate`] and [`Executor::linear_weight_grad`]: the shapes do not fit, a gradient's buffer
     /// crosses the budget, or the device fails.
     pub fn accumulate(&self, executor: &Executor<B>, x: &Tensor<B>, dy: &Tensor<B>) -> Result<()> {
-        self.accumulate_dropping(executor, x, dy, None)
+        self.accumulate_dropping(executor, x, dy, None, self.bias.as_ref())
     }
 
-    fn accumulate_dropping(&self, executor: &Executor<B>, x: &Tensor<B>, dy: &Tensor<B>, key: Key) -> Result<()> {
-        if let Some(bias) = &self.bias {
+    fn accumulate_dropping(
+        &self,
+        executor: &Executor<B>,
+        x: &Tensor<B>,
+        dy: &Tensor<B>,
+        key: Key,
+        bias: Option<&Param<B>>,
+    ) -> Result<()> {
+        if let Some(bias) = bias {
             bias.accumulate(executor, |into| executor.bias_grad(dy, into))?;
         }
         if let Weight::Plain(weight) = &self.weight {
@@ -225,6 +233,31 @@ impl<B: Backend> Linear<B> {
         Ok(dx)
     }
 
+    /// Records the output `y` for `x`, to which `bias` was added, with the gradient rule.
+    fn record<'m>(
+        &'m self,
+        tape: &mut Tape<'m, B>,
+        x: Value<B>,
+        y: Tensor<B>,
+        key: Key,
+        bias: Option<&'m Param<B>>,
+    ) -> Value<B> {
+        let x_id = x.id();
+        let needs_input = self.needs_input() || (self.rounded().is_some() && x_id.is_some());
+        let saved = needs_input.then(|| x.save());
+        drop(x);
+        let requires_grad = x_id.is_some() || saved.is_some() || self.bias.as_ref().is_some_and(Param::is_trained);
+        tape.record(self.layer, requires_grad, y, move |back, dy| {
+            let executor = back.executor().clone();
+            let by_weight = |x: &Tensor<B>| self.accumulate_dropping(&executor, x, &dy, key, bias);
+            if let Some(range) = self.rounded() {
+                let of = (saved, x_id, self.needs_input());
+                return rounded_gradients(back, range, of, by_weight, || self.input_gradient(&executor, &dy, key));
+            }
+            back.linear_gradients(saved, by_weight, x_id, || self.input_gradient(&executor, &dy, key))
+        })
+    }
+
     /// The range of the inputs, where it learns with rounded numbers.
     fn rounded(&self) -> Option<&Tensor<B>> {
         self.integers.as_ref().and_then(|integers| integers.learned())
@@ -243,20 +276,25 @@ impl<B: Backend> Layer<B> for Linear<B> {
             integers.learn(tape.executor(), &x.tensor, tape.pass())?;
         }
         let y = self.output_dropping(tape.executor(), &x.tensor, key)?; // [rows, out]
-        let x_id = x.id();
-        let needs_input = self.needs_input() || (self.rounded().is_some() && x_id.is_some());
-        let saved = needs_input.then(|| x.save());
-        drop(x);
-        let requires_grad = x_id.is_some() || saved.is_some() || self.bias.as_ref().is_some_and(Param::is_trained);
-        Ok(tape.record(self.layer, requires_grad, y, move |back, dy| {
-            let executor = back.executor().clone();
-            let by_weight = |x: &Tensor<B>| self.accumulate_dropping(&executor, x, &dy, key);
-            if let Some(range) = self.rounded() {
-                let of = (saved, x_id, self.needs_input());
-                return rounded_gradients(back, range, of, by_weight, || self.input_gradient(&executor, &dy, key));
+        Ok(self.record(tape, x, y, key, self.bias.as_ref()))
+    }
+
+    fn forward_through<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>, tail: Tail<'m, B>) -> Result<Value<B>> {
+        // An adapter adds to the output with its bias, and integers have a kernel of their own.
+        if self.adapter.is_none() && self.integers.is_none() {
+            if let (Some(bias), Some(function)) = (&self.bias, tail.function_alone()) {
+                let y = self.weight.output(tape.executor(), &x.tensor, None)?; // [rows, out]
+                let product = self.record(tape, x, y, None, None);
+                return bias_then(tape, function, product, bias);
             }
-            back.linear_gradients(saved, by_weight, x_id, || self.input_gradient(&executor, &dy, key))
-        }))
+            if tail.sums_alone() {
+                let y = self.weight.output(tape.executor(), &x.tensor, None)?; // [rows, out]
+                let bias = self.bias.as_ref();
+                return tail.summed(tape, y, bias, |tape, y| self.record(tape, x, y, None, bias));
+            }
+        }
+        let y = self.forward(tape, x)?;
+        tail.apart(tape, y)
     }
 
     fn layer(&self) -> LayerId {

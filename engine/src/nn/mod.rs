@@ -10,6 +10,7 @@ mod convolution;
 mod dropout;
 mod embedding;
 mod factored;
+mod fused;
 mod int8;
 mod layout;
 mod linear;
@@ -31,6 +32,7 @@ pub use convolution::*;
 pub use dropout::*;
 pub use embedding::*;
 pub use factored::Factorable;
+pub use fused::Tail;
 pub use int8::IntegerLayer;
 pub use layout::{Concat, Flatten, Sequences, Transpose};
 pub use linear::*;
@@ -38,7 +40,7 @@ pub use norm::*;
 pub use param::{Init, Param, Replaced};
 pub use pool::*;
 pub use positions::Positions;
-pub use residual::{Residual, Visit, chain, visited_chain};
+pub use residual::{Residual, Visit, chain, chain_before, visited_chain};
 pub use role::{ParamRole, ParamUse};
 pub use rotary::*;
 pub use start::Start;
@@ -47,7 +49,10 @@ use std::cell::Cell;
 
 use crate::{
     autograd::{Tape, Value},
-    backend::{Backend, Tensor},
+    backend::{
+        Backend, Tensor,
+        ops::{Function, RowScale},
+    },
     error::Result,
     memory::timeline::LayerId,
 };
@@ -60,6 +65,36 @@ pub trait Layer<B: Backend> {
     /// The errors of the executor's ops: the input has a shape that the layer does not take, an output or its scratch crosses
     /// the budget, or the device fails.
     fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>>;
+
+    /// [`Layer::forward`] of this layer and of those that follow it as `tail`, in one pass over memory where it can: what
+    /// fused execution calls.
+    ///
+    /// # Errors
+    /// The errors of [`Layer::forward`], of each of them.
+    fn forward_through<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>, tail: Tail<'m, B>) -> Result<Value<B>> {
+        let y = self.forward(tape, x)?;
+        tail.apart(tape, y)
+    }
+
+    /// The function of each element that the layer is, if it is one: the layer before it may compute it in its own pass.
+    fn function(&self) -> Option<Function> {
+        None
+    }
+
+    /// The layer as a dropout, if it is one.
+    fn dropout(&self) -> Option<&Dropout> {
+        None
+    }
+
+    /// The layer as a norm of rows, if it is one.
+    fn row_norm(&self) -> Option<RowScale<'_, B>> {
+        None
+    }
+
+    /// The norm of rows that sees the input first and is the only one to change it, if the layer begins with one.
+    fn opening(&self) -> Option<&dyn Layer<B>> {
+        None
+    }
 
     /// The layer under which its memory is booked.
     fn layer(&self) -> LayerId;

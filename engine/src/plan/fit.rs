@@ -7,9 +7,7 @@
 use crate::{
     bytes::Bytes,
     error::Result,
-    experiment::{
-        Answers, Batch, Checkpointing, Execution, Experiment, OptimizerKind, Precision, Recompute, UpdateTime,
-    },
+    experiment::{Answers, Batch, Checkpointing, Experiment, OptimizerKind, Precision, Recompute, UpdateTime},
     hardware::Machine,
     plan::{
         Limit, Pass, Plan, Resolved,
@@ -184,7 +182,8 @@ pub fn advise(plan: &Plan, count: usize, limit: Limit<'_>) -> Result<Vec<Advice>
             found.extend(search.fitting(Experiment { checkpointing, ..asked.clone() })?);
         }
         found.extend(search.fitting(Experiment { retain_graph: false, ..asked.clone() })?);
-        found.extend(search.fitting(Experiment { execution: Execution::InPlace, ..asked.clone() })?);
+        let execution = asked.execution.without_copies();
+        found.extend(search.fitting(Experiment { execution, ..asked.clone() })?);
         found.extend(search.fitting(Experiment { recompute: Recompute::Cheap, ..asked.clone() })?);
         let mut early = asked.clone();
         early.optimizer.update = UpdateTime::InBackward;

@@ -3,9 +3,7 @@
 use crate::{
     device::{Target, profile},
     error::Result,
-    experiment::{
-        BaseWeights, Batch, Checkpointing, EvaluationBatch, Execution, Experiment, Frozen, OptimizerKind, Recompute,
-    },
+    experiment::{BaseWeights, Batch, Checkpointing, EvaluationBatch, Experiment, Frozen, OptimizerKind, Recompute},
     plan::{
         Limit, Plan,
         fit::batches,
@@ -64,7 +62,7 @@ fn at_any_batch(search: &Search<'_>, candidate: Experiment) -> Result<Option<Adv
 /// The least activations of the same training. If only the evaluation crosses the line, it takes as many samples as training.
 fn lean(search: &Search<'_>, experiment: &Experiment) -> Experiment {
     let (checkpointing, recompute, retain_graph) = (Checkpointing::Blocks, Recompute::Cheap, false);
-    let execution = Execution::InPlace;
+    let execution = experiment.execution.without_copies();
     let mut lean = Experiment { checkpointing, recompute, retain_graph, execution, ..experiment.clone() };
     if evaluation(search.plan()) > search.line(search.plan().budget) {
         lean.batch.evaluation = EvaluationBatch::Micro;

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use super::cases::{Case, FLOATS};
 use crate::backend::{
     DType, Kernel,
-    ops::{Coded, Convolution, Linear, NarrowWeight, Norm, Optimizer, StateValues, UpdateRule},
+    ops::{Coded, Convolution, Fused, Linear, NarrowWeight, Norm, Optimizer, StateValues, UpdateRule},
 };
 
 /// Half the distance between neighbours near 1.
@@ -36,8 +36,18 @@ pub fn allowed(case: &Case, output: usize, wanted: f64) -> f64 {
     let arithmetic = if operand == Some(DType::F64) { DType::F64 } else { DType::F32 };
     let sums = 8.0 * rounding(arithmetic) * (1.0 + case.terms as f64).sqrt();
     // A sum of two roundings; one may be of a number much larger than the sum.
-    let adds = matches!(case.kernel, Kernel::Norm(Norm::BatchApply { adds: true }));
-    let twice = if adds { 16.0 * rounding(dtype) } else { 0.0 };
+    let adds = matches!(
+        case.kernel,
+        Kernel::Norm(Norm::BatchApply { adds: true })
+            | Kernel::Fused(Fused::BatchNorm { sums: true, .. } | Fused::BatchApply { sums: true, .. })
+    );
+    // A sum of gradients that were rounded before.
+    let of_rounded = matches!(case.kernel, Kernel::Fused(Fused::BiasGrad { .. })) && output == 1;
+    let twice = match operand {
+        _ if adds => 16.0 * rounding(dtype),
+        Some(operand) if of_rounded => 4.0 * rounding(operand) * (1.0 + case.terms as f64).sqrt(),
+        _ => 0.0,
+    };
     let once = 2.0 * rounding(dtype).max(if dtype == DType::F64 { 0.0 } else { rounding(DType::F32) });
     let is_product = matches!(
         case.kernel,

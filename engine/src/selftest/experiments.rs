@@ -131,7 +131,7 @@ fn draw(family: &Family, dice: Dice, text: Option<&Path>) -> Experiment {
     experiment.optimizer.kind = dice.one(9, &OptimizerKind::ALL);
     experiment.recompute = dice.one(61, &[Recompute::None, Recompute::Cheap]);
     experiment.retain_graph = dice.one(62, &[false, false, true]);
-    experiment.execution = dice.one(113, &[Execution::InPlace, Execution::InPlace, Execution::Eager]);
+    experiment.execution = dice.one(113, &[Execution::InPlace, Execution::Fused, Execution::Eager]);
     experiment.frozen = dice.one(63, &[Frozen::None, Frozen::None, Frozen::Blocks(1), Frozen::AllButHead]);
     experiment.lora.rank = dice.one(64, &[0, 0, 0, 4]);
     if experiment.lora.rank > 0 && experiment.model.kind.is_decoder() {

@@ -13,7 +13,7 @@ use crate::{
     },
     data::{DatasetInfo, Input},
     error::Result,
-    experiment::{Checkpointing, Experiment, LabelKind, ModelKind, Precision, Quantise},
+    experiment::{Checkpointing, Execution, Experiment, LabelKind, ModelKind, Precision, Quantise},
     memory::{Category, Phase},
     models::Model,
     nn::Param,
@@ -62,6 +62,7 @@ impl<B: Backend> Probe<B> {
     /// # Errors
     /// Fails when the device refuses memory or fails.
     pub fn new(executor: Executor<B>, experiment: &Experiment, info: DatasetInfo, seed: u64) -> Result<Self> {
+        executor.set_execution(experiment.execution);
         let model = Model::build(&executor, experiment, &info)?;
         let rng = Rng::new(seed, Stream::Data, 0);
         let pixels = SAMPLES * info.input.elements();
@@ -196,26 +197,27 @@ impl<B: Backend> Probe<B> {
     }
 }
 
-/// The ways to checkpoint that every model is tried with.
-pub const CHECKPOINTINGS: [Checkpointing; 5] = [
-    Checkpointing::None,
-    Checkpointing::Blocks,
-    Checkpointing::Every(2),
-    Checkpointing::Sqrt,
-    Checkpointing::Percent(60),
+/// The ways to checkpoint and to execute that every model is tried with.
+pub const WAYS: [(Checkpointing, Execution); 8] = [
+    (Checkpointing::None, Execution::InPlace),
+    (Checkpointing::None, Execution::Fused),
+    (Checkpointing::Blocks, Execution::InPlace),
+    (Checkpointing::Every(2), Execution::InPlace),
+    (Checkpointing::Every(2), Execution::Fused),
+    (Checkpointing::Sqrt, Execution::InPlace),
+    (Checkpointing::Percent(60), Execution::InPlace),
+    (Checkpointing::Percent(60), Execution::Fused),
 ];
 
-/// Every model with every way to checkpoint: as many experiments, one after another, as there are ways.
+/// Every model in every way: as many experiments, one after another, as there are ways.
 pub fn cases() -> Vec<(Experiment, DatasetInfo)> {
     let mut cases = Vec::new();
     for (model, info, frozen, lora, base) in ModelKind::ALL.into_iter().flat_map(sloped) {
-        for checkpointing in CHECKPOINTINGS {
+        for (checkpointing, execution) in WAYS {
             let model = model.clone();
-            let precision = Precision::F64;
-            let quantise = Quantise { base, ..Quantise::default() };
-            let experiment =
-                Experiment { precision, checkpointing, model, frozen, lora, quantise, ..Experiment::default() };
-            cases.push((experiment, info));
+            let (precision, quantise) = (Precision::F64, Quantise { base, ..Quantise::default() });
+            let of = Experiment { precision, checkpointing, execution, model, ..Experiment::default() };
+            cases.push((Experiment { frozen, lora, quantise, ..of }, info));
         }
     }
     cases
@@ -240,7 +242,7 @@ fn of_family<B: Backend>(
     cases: &[&(Experiment, DatasetInfo)],
 ) -> Result<Found, Fault> {
     let (mut worst, mut count, mut fault) = (Worst::default(), 0, None);
-    let cases = choice.extent.first(cases);
+    let cases = choice.extent.of(cases);
     for (experiment, info) in cases {
         let mut experiment = experiment.clone();
         experiment.run.seed = choice.seed;
@@ -250,12 +252,10 @@ fn of_family<B: Backend>(
             worst = worst.or(slope.worst());
             if !slope.worst().holds() {
                 let Slope { param, measured, expected } = &slope;
-                let checkpointing = experiment.checkpointing;
-                fault.get_or_insert_with(|| {
-                    format!(
-                        "checkpointing {checkpointing}: parameter {param}: {measured} measured, {expected} expected"
-                    )
-                });
+                let Experiment { checkpointing, execution, .. } = &experiment;
+                let way = format!("checkpointing {checkpointing}, {}", execution.key());
+                let message = || format!("{way}: parameter {param}: {measured} measured, {expected} expected");
+                fault.get_or_insert_with(message);
             }
         })?;
     }

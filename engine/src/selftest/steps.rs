@@ -17,8 +17,8 @@ use crate::{
     data::{DatasetInfo, Input},
     error::Result,
     experiment::{
-        AttentionKind, BaseWeights, Checkpointing, CodedWeights, Experiment, Frozen, OptimizerKind, Precision,
-        Projection, QuantiseKind, Recompute, Targets,
+        AttentionKind, BaseWeights, Checkpointing, CodedWeights, Execution, Experiment, Frozen, OptimizerKind,
+        Precision, Projection, QuantiseKind, Recompute, Targets,
     },
     memory::{Ledger, ledger::Recording, probe::uncounted},
     rng::{Rng, Stream},
@@ -75,6 +75,7 @@ pub fn cases() -> Vec<(Experiment, DatasetInfo)> {
             let turn = 5 * i + j;
             experiment.retain_graph = [false, true][turn % 2];
             experiment.recompute = [Recompute::None, Recompute::Cheap][turn / 2 % 2];
+            experiment.execution = [Execution::InPlace, Execution::Fused][(i + j) % 2];
             experiment.lora.rank = [0, 3, 0][turn % 3];
             experiment.frozen = [Frozen::None, Frozen::Blocks(1), Frozen::None, Frozen::AllButHead][turn % 4];
             if experiment.lora.rank > 0 && kind.is_decoder() {

@@ -6,7 +6,7 @@ use crate::{
     bytes::Bytes,
     data::{Dataset, DatasetInfo, Split},
     error::Result,
-    experiment::{Execution, Experiment, Placement, UpdateTime},
+    experiment::{Experiment, Placement, UpdateTime},
     memory::{Category, Part, Phase, probe::uncounted},
     models::Model,
     nn::{Layer, ParamRole, Replaced},
@@ -81,7 +81,7 @@ impl<B: Backend> Session<B> {
             move |layer, role: ParamRole| uncounted(|| is_replaced(&named(ledger, layer, role.name())))
         });
         let replaced = replaced.as_ref().map(|replaced| replaced as &Replaced<'_>);
-        executor.set_eager(experiment.execution == Execution::Eager);
+        executor.set_execution(experiment.execution);
         let model = Model::replaced(&executor, experiment, info, replaced)?;
         let device_dataset = match experiment.data.placement {
             Placement::Device => Some(DeviceDataset::new(&executor, &experiment.data, info)?),

@@ -6,7 +6,7 @@ use plimsoll_engine::{
     data::DatasetInfo,
     experiment::Precision,
     memory::Ledger,
-    selftest::gradients::{CHECKPOINTINGS, Probe, Slope, cases},
+    selftest::gradients::{Probe, Slope, WAYS, cases},
 };
 
 /// A seed that differs from run to run, so that the inputs are fresh; printed by a failure.
@@ -27,8 +27,9 @@ fn directional_derivatives_agree_with_finite_differences() {
         let mut slopes = 0;
         let each = |slope: Slope| {
             slopes += 1;
-            let (kind, checkpointing) = (experiment.model.kind, experiment.checkpointing);
-            assert!(slope.worst().holds(), "seed {seed}, {kind:?} {checkpointing}: {slope:?}");
+            let (kind, checkpointing, execution) =
+                (experiment.model.kind, experiment.checkpointing, experiment.execution);
+            assert!(slope.worst().holds(), "seed {seed}, {kind:?} {checkpointing} {execution:?}: {slope:?}");
         };
         probe(&experiment, facts, seed).slopes(seed, each).expect("a pass");
         assert!(slopes > 1);
@@ -36,7 +37,7 @@ fn directional_derivatives_agree_with_finite_differences() {
 }
 
 #[test]
-fn checkpointing_changes_no_bit_of_loss_or_gradients() {
+fn neither_checkpointing_nor_fusing_changes_a_bit_of_loss_or_gradients() {
     let seed = fresh_seed();
     for precision in [Precision::F32, Precision::Bf16Mixed] {
         let run = |(mut experiment, facts): (Experiment, DatasetInfo)| {
@@ -48,7 +49,7 @@ fn checkpointing_changes_no_bit_of_loss_or_gradients() {
             (probe.loss(false).expect("a pass"), probe.gradients().expect("a pass"))
         };
         let results: Vec<_> = cases().into_iter().map(run).collect();
-        for of_one_model in results.chunks(CHECKPOINTINGS.len()) {
+        for of_one_model in results.chunks(WAYS.len()) {
             assert!(of_one_model.iter().all(|r| r == &of_one_model[0]), "seed {seed}, {precision:?}");
         }
     }

@@ -2,11 +2,13 @@
 //! take.
 
 use plimsoll_engine::{
-    Experiment,
+    Bytes, Experiment,
     backend::{Cpu, Executor},
     data::{DatasetInfo, Input},
     device::cpu_threads,
-    experiment::{BaseWeights, Checkpointing, DataKind, Execution, Frozen, Lora, ModelKind, Precision, Recompute},
+    experiment::{
+        ActivationKind, BaseWeights, Checkpointing, DataKind, Execution, Frozen, Lora, ModelKind, Precision, Recompute,
+    },
     hardware::Machine,
     layer_path::Scope,
     memory::{Category, Ledger, Phase},
@@ -134,6 +136,46 @@ fn eager_execution_takes_no_less_and_changes_no_loss_by_a_bit() {
             // The peak of so small a model may be an update, or where blocks are computed again. Presets take more.
             assert!(more >= less, "{kind:?} {precision:?}: {more} eager, {less} in place");
         }
+    }
+}
+
+#[test]
+fn fused_execution_changes_no_loss_by_a_bit_and_takes_no_more() {
+    for kind in ModelKind::ALL.into_iter().filter(|kind| !kind.is_decoder() && *kind != ModelKind::Unet) {
+        for (precision, checkpointing, recompute) in [
+            (Precision::F32, Checkpointing::None, Recompute::None),
+            (Precision::F32, Checkpointing::None, Recompute::Cheap),
+            (Precision::Bf16Mixed, Checkpointing::Every(2), Recompute::Cheap),
+        ] {
+            for function in [ActivationKind::Relu, ActivationKind::Gelu] {
+                let mut in_place = Experiment { precision, checkpointing, recompute, ..experiment(kind) };
+                in_place.data.kind = DataKind::Shapes;
+                (in_place.model.heads, in_place.model.patch, in_place.model.dropout) = (2, 8, 0.2);
+                in_place.model.activation = function;
+                let fused = Experiment { execution: Execution::Fused, ..in_place.clone() };
+                assert_eq!(losses(&fused), losses(&in_place), "{kind:?} {precision:?} {recompute:?}");
+                let [own, theirs] = [&fused, &in_place].map(|e| predict(e).expect("a plan").peak.live);
+                // Gradient rules are other structures, a few bytes larger or smaller.
+                assert!(
+                    own <= theirs + Bytes::kib(1),
+                    "{kind:?} {precision:?} {recompute:?}: {own} fused, {theirs} in place"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn fused_execution_launches_less() {
+    let launches = |execution: Execution, kind: ModelKind| {
+        let mut experiment = Experiment { execution, ..experiment(kind) };
+        experiment.data.kind = DataKind::Shapes;
+        (experiment.model.heads, experiment.model.patch) = (2, 8);
+        predict(&experiment).expect("a plan").steady.points.len()
+    };
+    for kind in [ModelKind::Mlp, ModelKind::Cnn, ModelKind::Resnet, ModelKind::Mobilenetv2, ModelKind::Vit] {
+        let [fused, in_place] = [Execution::Fused, Execution::InPlace].map(|execution| launches(execution, kind));
+        assert!(fused < in_place, "{kind:?}: {fused} launches fused, {in_place} in place");
     }
 }
 

@@ -113,22 +113,29 @@ fn at_peak(plan: &Plan) -> String {
     format!("{categories}\n{alive}")
 }
 
-/// What eager execution takes compared with the same run in place; empty for a run in place.
+/// What eager and fused execution take compared with the same run in place; empty for a run in place.
 fn execution(plan: &Plan) -> anyhow::Result<String> {
-    match plan.experiment.execution {
-        Execution::InPlace => Ok(String::new()),
-        Execution::Eager => {
-            let in_place = Experiment { execution: Execution::InPlace, ..(*plan.experiment).clone() };
-            let (less, more) = (Plan::of(&in_place, &plan.machine)?.load(), plan.load());
-            let (by, percent) = (more.saturating_sub(less), (more.0 as f64 / less.0.max(1) as f64 - 1.0) * 100.0);
-            Ok(match by {
-                Bytes::ZERO => format!("Eager execution takes no more at the peak than execution in place, {less}.\n"),
-                by => format!(
-                    "Eager execution takes {by} more at the peak than execution in place, {percent:.1}% of {less}.\n"
-                ),
-            })
+    let way = match plan.experiment.execution {
+        Execution::InPlace => return Ok(String::new()),
+        Execution::Eager => "Eager execution",
+        Execution::Fused => "Fused execution",
+    };
+    let in_place = Experiment { execution: Execution::InPlace, ..(*plan.experiment).clone() };
+    let in_place = Plan::of(&in_place, &plan.machine)?;
+    let (theirs, own) = (in_place.load(), plan.load());
+    let (by, more) =
+        if own > theirs { (own.saturating_sub(theirs), true) } else { (theirs.saturating_sub(own), false) };
+    let percent = by.0 as f64 / theirs.0.max(1) as f64 * 100.0;
+    let memory = match by {
+        Bytes::ZERO => format!("no more at the peak than execution in place, {theirs}"),
+        by => {
+            let than = if more { "more" } else { "less" };
+            format!("{by} {than} at the peak than execution in place, {percent:.1}% of {theirs}")
         }
-    }
+    };
+    let time = (plan.step_secs / in_place.step_secs.max(f64::MIN_POSITIVE) - 1.0) * 100.0;
+    let than = if time > 0.0 { "more" } else { "less" };
+    Ok(format!("{way} takes {memory}; a step takes about {:.1}% {than} time.\n", time.abs()))
 }
 
 /// What is taken of host memory outside the budget.

@@ -57,27 +57,35 @@ fn relu6_gradient<T: Float>(y: &[T], dy: &mut [T]) {
 /// Runs [`Activation::Apply`](crate::backend::ops::Activation::Apply).
 fn forward<T: Float>(function: ActivationFunction, x: &[T], y: &mut [T]) {
     parallel::ranges(y.len(), WEIGHT, parallel::rows(y, 1), |range, y| {
-        let x = &x[range];
-        match function {
-            ActivationFunction::GeluTanh => gelu_tanh(x, y),
-            ActivationFunction::Gelu => gelu(x, y),
-            ActivationFunction::Silu => silu(x, y),
-            ActivationFunction::Mish => mish(x, y),
-        }
+        forward_part(function, &x[range], y);
     });
+}
+
+/// The function of each of a few elements.
+pub(super) fn forward_part<T: Float>(function: ActivationFunction, x: &[T], y: &mut [T]) {
+    match function {
+        ActivationFunction::GeluTanh => gelu_tanh(x, y),
+        ActivationFunction::Gelu => gelu(x, y),
+        ActivationFunction::Silu => silu(x, y),
+        ActivationFunction::Mish => mish(x, y),
+    }
 }
 
 /// Runs [`Activation::ApplyGrad`](crate::backend::ops::Activation::ApplyGrad).
 fn gradient<T: Float>(function: ActivationFunction, x: &[T], dy: &mut [T]) {
     parallel::ranges(dy.len(), WEIGHT, parallel::rows(dy, 1), |range, dy| {
-        let x = &x[range];
-        match function {
-            ActivationFunction::GeluTanh => gelu_tanh_gradient(x, dy),
-            ActivationFunction::Gelu => gelu_gradient(x, dy),
-            ActivationFunction::Silu => silu_gradient(x, dy),
-            ActivationFunction::Mish => mish_gradient(x, dy),
-        }
+        gradient_part(function, &x[range], dy);
     });
+}
+
+/// Multiplies a few elements by the function's derivative.
+pub(super) fn gradient_part<T: Float>(function: ActivationFunction, x: &[T], dy: &mut [T]) {
+    match function {
+        ActivationFunction::GeluTanh => gelu_tanh_gradient(x, dy),
+        ActivationFunction::Gelu => gelu_gradient(x, dy),
+        ActivationFunction::Silu => silu_gradient(x, dy),
+        ActivationFunction::Mish => mish_gradient(x, dy),
+    }
 }
 
 /// Runs [`Activation::SwiGlu`](crate::backend::ops::Activation::SwiGlu).
@@ -96,7 +104,7 @@ fn swiglu_gradient<T: Float>(columns: usize, gu: &[T], dy: &[T], dgu: &mut [T]) 
 }
 
 /// An element's arithmetic in streamed elements.
-const WEIGHT: usize = 4;
+pub(super) const WEIGHT: usize = 4;
 
 /// sqrt(2 / pi) and the cubic term of Hendrycks & Gimpel 2016.
 const SLOPE: f64 = 0.797_884_560_802_865_4;

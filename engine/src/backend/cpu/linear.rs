@@ -36,15 +36,20 @@ fn add_bias<T: Float>(bias: &[T], y: &mut [T]) {
 }
 
 /// Columns summed at a time.
-const COLUMNS: usize = 64;
+pub(super) const COLUMNS: usize = 64;
 /// Parts of the rows that are summed apart.
-const PARTS: usize = 8;
+pub(super) const PARTS: usize = 8;
+
+/// How many parts the rows of so many elements have.
+pub(super) fn parts_of(elements: usize) -> usize {
+    if elements < 4 * parallel::GRAIN { 1 } else { PARTS }
+}
 
 /// Runs [`Linear::BiasGrad`](crate::backend::ops::Linear::BiasGrad).
 fn bias_gradient<T: Float, W: Float<Acc = T::Acc>>(accumulate: bool, dy: &[T], db: &mut [W]) {
     let columns = db.len();
     let rows = dy.len() / columns.max(1);
-    let parts = if dy.len() < 4 * parallel::GRAIN { 1 } else { PARTS };
+    let parts = parts_of(dy.len());
     for (block, db) in db.chunks_mut(COLUMNS).enumerate() {
         let mut sums = [[T::Acc::ZERO; COLUMNS]; PARTS];
         parallel::pieces(parts, parts > 1, parallel::rows(&mut sums, 1), |p, sums| {

@@ -21,6 +21,7 @@ mod dropout;
 mod elementwise;
 mod embedding;
 pub(in crate::backend) mod float;
+mod fused;
 mod gather;
 pub(in crate::backend) mod gemm;
 pub(in crate::backend) mod int8;
@@ -183,6 +184,7 @@ fn dispatch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
         Kernel::Dropout(kernel) => dropout::launch(kernel, o),
         Kernel::Elementwise(kernel) => elementwise::launch(kernel, o),
         Kernel::Embedding(kernel) => embedding::launch(kernel, o),
+        Kernel::Fused(kernel) => fused::launch(kernel, o),
         Kernel::Gather(kernel) => gather::launch(kernel, o),
         Kernel::Int8(kernel) => int8::launch(kernel, o),
         Kernel::Layout(kernel) => layout::launch(kernel, o),

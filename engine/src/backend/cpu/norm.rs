@@ -1,7 +1,7 @@
 //! Normalisations: by the statistics of a batch and by those of each row.
 
-mod batch;
-mod row;
+pub(super) mod batch;
+pub(super) mod row;
 
 use std::cell::RefMut;
 

@@ -14,7 +14,12 @@ use crate::{
 /// The kernels.
 pub(super) const SOURCE: Source = Source {
     name: "activation",
-    text: concat!(include_str!("vectors.cuh"), "#line 1 \"activation.cu\"\n", include_str!("activation.cu")),
+    text: concat!(
+        include_str!("vectors.cuh"),
+        include_str!("functions.cuh"),
+        "#line 1 \"activation.cu\"\n",
+        include_str!("activation.cu")
+    ),
     types: Types::Element,
 };
 

@@ -24,6 +24,7 @@ mod dropout;
 mod elementwise;
 mod embedding;
 mod fault;
+mod fused;
 mod gather;
 mod gemm;
 mod guard;
@@ -88,6 +89,9 @@ const SOURCES: &[&Source] = &[
     &elementwise::SOURCE,
     &embedding::SORT,
     &embedding::SOURCE,
+    &fused::bias::SOURCE,
+    &fused::channels::SOURCE,
+    &fused::sum::SOURCE,
     &gather::SOURCE,
     &int8::SOURCE,
     &layout::SOURCE,
@@ -350,6 +354,7 @@ fn dispatch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
         Kernel::Dropout(kernel) => dropout::launch(kernel, o),
         Kernel::Elementwise(kernel) => elementwise::launch(kernel, o),
         Kernel::Embedding(kernel) => embedding::launch(kernel, o),
+        Kernel::Fused(kernel) => fused::launch(kernel, o),
         Kernel::Gather(kernel) => gather::launch(kernel, o),
         Kernel::Int8(kernel) => int8::launch(kernel, o),
         Kernel::Layout(kernel) => layout::launch(kernel, o),

@@ -187,3 +187,13 @@ __device__ __forceinline__ f32 tanh_of(f32 x) { return tanhf(x); }
 __device__ __forceinline__ f64 tanh_of(f64 x) { return tanh(x); }
 __device__ __forceinline__ f32 erf_of(f32 x) { return erff(x); }
 __device__ __forceinline__ f64 erf_of(f64 x) { return erf(x); }
+
+// A product that is rounded before anything is added to it, as if it had been stored.
+#ifdef PLIMSOLL_SIMULATED
+template <class X> __device__ __forceinline__ X rounded_product(X a, X b) { return a * b; }
+#else
+__device__ __forceinline__ f32 rounded_product(f32 a, f32 b) { return __fmul_rn(a, b); }
+__device__ __forceinline__ f64 rounded_product(f64 a, f64 b) { return __dmul_rn(a, b); }
+#endif
+// A number as it would be read again, had it been stored as an element.
+__device__ __forceinline__ A as_stored(A x) { return (A)widen(narrow<T>(x)); }

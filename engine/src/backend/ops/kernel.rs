@@ -1,7 +1,7 @@
 //! A kernel of any family, and what every family states about its kernels.
 
 use super::{
-    Activation, Attention, Coded, Convolution, Depthwise, Dropout, Elementwise, Embedding, Gather, Int8, Layout,
+    Activation, Attention, Coded, Convolution, Depthwise, Dropout, Elementwise, Embedding, Fused, Gather, Int8, Layout,
     Linear, Loss, Norm, Optimizer, Pool, Prune, Rotary,
 };
 use crate::{
@@ -108,6 +108,7 @@ kernel! {
     Dropout,
     Elementwise,
     Embedding,
+    Fused,
     Gather,
     Int8,
     Layout,

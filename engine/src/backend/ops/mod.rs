@@ -17,6 +17,7 @@ mod depthwise;
 mod dropout;
 mod elementwise;
 mod embedding;
+mod fused;
 mod gather;
 mod int8;
 mod kernel;
@@ -43,6 +44,7 @@ pub use self::{
     dropout::Dropout,
     elementwise::Elementwise,
     embedding::Embedding,
+    fused::{Function, Fused, NormedRows, Over, Rectifier, RowNorm, RowScale, Summands},
     gather::Gather,
     int8::{Follow, Int8, Int8Weight},
     kernel::{Kernel, OperandBytes, Rows},

@@ -180,7 +180,7 @@ fn outputs<'a, B: Backend>(dx: &'a Tensor<B>, into: &'a [GradInto<'_, B>]) -> Ve
 }
 
 impl<B: Backend> Executor<B> {
-    fn statistics(&self, count: usize, dtype: DType) -> Result<Statistics<B>> {
+    pub(super) fn statistics(&self, count: usize, dtype: DType) -> Result<Statistics<B>> {
         let make = |label| self.allocate([count], dtype.accumulator(), Category::Activations, label);
         Ok(Statistics { mean: make("mean")?, inverse: make("inverse deviation")? })
     }

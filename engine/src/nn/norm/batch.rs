@@ -4,11 +4,14 @@ use crate::{
     autograd::{Pass, Source, Tape, Value},
     backend::{
         Backend, Executor, Tensor,
-        ops::{Affine, Running, Statistics},
+        ops::{Affine, Function, Rectifier, Running, Statistics},
     },
     error::Result,
     memory::{Category, timeline::LayerId},
-    nn::{ChannelGroup, ChannelMap, Init, Layer, Param, ParamRole, TensorChannels, norm::record},
+    nn::{
+        ChannelGroup, ChannelMap, Init, Layer, Param, ParamRole, Residual, Tail, TensorChannels, activation::rectified,
+        norm::record,
+    },
 };
 
 /// Added to the variance.
@@ -65,6 +68,66 @@ impl<B: Backend> BatchNorm<B> {
         })
     }
 
+    fn affine(&self) -> Affine<'_, B> {
+        Affine { weight: self.weight.weight(), bias: self.bias.weight() }
+    }
+
+    /// The output for `x` in training, plus `other`, with a rectifier at the `end`.
+    fn then(
+        &self,
+        tape: &Tape<'_, B>,
+        x: &Tensor<B>,
+        follow: (Option<&Tensor<B>>, Option<Rectifier>),
+    ) -> Result<(Tensor<B>, Statistics<B>)> {
+        let [mean, variance] = self.running();
+        let running = Running { mean, variance };
+        let running = (tape.pass() == Pass::Training).then_some(&running);
+        tape.executor().batch_norm_then(x, &self.affine(), [EPSILON, MOMENTUM], running, follow)
+    }
+
+    /// The rectified output for `x` in training, in one pass over memory. What passes the rectifier follows from `x`.
+    fn rectified<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>, end: Rectifier) -> Result<Value<B>> {
+        let (y, statistics) = self.then(tape, &x.tensor, (None, Some(end)))?; // [..., channels]
+        let (kept, own) = (statistics.clone(), [self.weight.weight().clone(), self.bias.weight().clone()]);
+        let source = tape.recomputable(self.layer, &x, move |executor, x| {
+            let [weight, bias] = &own;
+            executor.batch_norm_then_again(x, &kept, &Affine { weight, bias }, (None, Some(end)))
+        });
+        let params = [&self.weight, &self.bias];
+        let y = record(tape, self.layer, x, y, params, statistics, move |executor, x, statistics, dy, into| {
+            executor.batch_norm_then_grad(x, statistics, &self.affine(), dy, (Some(end), into))
+        });
+        Ok(y.with_source(source))
+    }
+
+    /// The sum of a shortcut and the output for `x` in training, rectified by the layer at the `end`, in one pass over memory.
+    fn summed<'m>(
+        &'m self,
+        tape: &mut Tape<'m, B>,
+        x: Value<B>,
+        (residual, shortcut): (&'m Residual<B>, Value<B>),
+        end: Option<(LayerId, Rectifier)>,
+    ) -> Result<Value<B>> {
+        let follow = (Some(&shortcut.tensor), end.map(|(_, rectifier)| rectifier));
+        let (y, statistics) = self.then(tape, &x.tensor, follow)?; // [..., channels]
+        let (kept, own) = (statistics.clone(), [self.weight.weight().clone(), self.bias.weight().clone()]);
+        let ends = end.map(|(_, rectifier)| rectifier);
+        let steps = 2 + usize::from(end.is_some());
+        let source = tape.recomputable_sum(self.layer, steps, [&x, &shortcut], move |executor, x, other| {
+            let [weight, bias] = &own;
+            executor.batch_norm_then_again(x, &kept, &Affine { weight, bias }, (Some(other), ends))
+        });
+        let params = [&self.weight, &self.bias];
+        let main = record(tape, self.layer, x, y.clone(), params, statistics, |executor, x, statistics, dy, into| {
+            executor.batch_norm_then_grad(x, statistics, &self.affine(), dy, (None, into))
+        });
+        let sum = residual.record(tape, [main.id(), shortcut.id()], main.tensor);
+        Ok(match end {
+            Some((layer, rectifier)) => rectified(layer, rectifier, tape, (sum.id(), source), y),
+            None => sum.with_source(source),
+        })
+    }
+
     /// The running estimates: of the mean, of the variance.
     pub fn running(&self) -> [&Tensor<B>; 2] {
         [&self.running_mean, &self.running_variance]
@@ -74,7 +137,7 @@ impl<B: Backend> BatchNorm<B> {
 impl<B: Backend> Layer<B> for BatchNorm<B> {
     fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
         let executor = tape.executor();
-        let affine = Affine { weight: self.weight.weight(), bias: self.bias.weight() };
+        let affine = self.affine();
         let [mean, variance] = self.running();
         let running = Running { mean, variance };
         let running = match tape.pass() {
@@ -91,6 +154,23 @@ impl<B: Backend> Layer<B> for BatchNorm<B> {
             executor.batch_norm_grad(x, statistics, self.weight.weight(), dy, into)
         });
         Ok(y.with_source(source))
+    }
+
+    fn forward_through<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>, tail: Tail<'m, B>) -> Result<Value<B>> {
+        let end = match tail.function.map(|layer| (layer.layer(), layer.function())) {
+            Some((layer, Some(Function::Rectifier(rectifier)))) => Some((layer, rectifier)),
+            _ => None,
+        };
+        let is_smooth = tail.function.is_some() && end.is_none();
+        let stays_apart = tape.pass() == Pass::Evaluation || tail.dropout.is_some() || is_smooth;
+        match (tail.sum, end) {
+            (Some(sum), end) if !stays_apart => self.summed(tape, x, sum, end),
+            (None, Some((_, rectifier))) if !stays_apart => self.rectified(tape, x, rectifier),
+            (sum, _) => {
+                let y = self.forward(tape, x)?;
+                Tail { sum, ..tail }.apart(tape, y)
+            }
+        }
     }
 
     fn layer(&self) -> LayerId {

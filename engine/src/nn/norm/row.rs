@@ -2,7 +2,10 @@
 
 use crate::{
     autograd::{Tape, Value},
-    backend::{Backend, ops::Affine},
+    backend::{
+        Backend,
+        ops::{Affine, NormedRows, RowNorm, RowScale, Statistics},
+    },
     error::Result,
     memory::timeline::LayerId,
     nn::{Init, Layer, Param, ParamRole, norm::record},
@@ -50,9 +53,12 @@ impl<B: Backend> RmsNorm<B> {
 }
 
 impl<B: Backend> Layer<B> for LayerNorm<B> {
-    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
+    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, mut x: Value<B>) -> Result<Value<B>> {
         let affine = Affine { weight: self.weight.weight(), bias: self.bias.weight() };
-        let (y, statistics) = tape.executor().layer_norm(&x.tensor, &affine, self.epsilon)?; // [..., columns]
+        let (y, statistics) = match x.take_normed(self.layer) {
+            Some(NormedRows { y, mean: Some(mean), inverse }) => (y, Statistics { mean, inverse }),
+            _ => tape.executor().layer_norm(&x.tensor, &affine, self.epsilon)?, // [..., columns]
+        };
         let (epsilon, weight, bias) = (self.epsilon, affine.weight.clone(), affine.bias.clone());
         let source = tape.recomputable(self.layer, &x, move |executor, x| {
             let (y, _) = executor.layer_norm(&x, &Affine { weight: &weight, bias: &bias }, epsilon)?;
@@ -65,6 +71,15 @@ impl<B: Backend> Layer<B> for LayerNorm<B> {
         Ok(y.with_source(source))
     }
 
+    fn row_norm(&self) -> Option<RowScale<'_, B>> {
+        let norm = RowNorm::Layer(self.epsilon);
+        Some(RowScale { norm, weight: self.weight.weight(), offset: Some(self.bias.weight()) })
+    }
+
+    fn opening(&self) -> Option<&dyn Layer<B>> {
+        Some(self)
+    }
+
     fn layer(&self) -> LayerId {
         self.layer
     }
@@ -75,8 +90,11 @@ impl<B: Backend> Layer<B> for LayerNorm<B> {
 }
 
 impl<B: Backend> Layer<B> for RmsNorm<B> {
-    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
-        let (y, inverse) = tape.executor().rms_norm(&x.tensor, self.weight.weight(), self.epsilon)?; // [..., columns]
+    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, mut x: Value<B>) -> Result<Value<B>> {
+        let (y, inverse) = match x.take_normed(self.layer) {
+            Some(NormedRows { y, inverse, .. }) => (y, inverse),
+            None => tape.executor().rms_norm(&x.tensor, self.weight.weight(), self.epsilon)?, // [..., columns]
+        };
         let (epsilon, weight) = (self.epsilon, self.weight.weight().clone());
         let source = tape.recomputable(self.layer, &x, move |executor, x| {
             let (y, _) = executor.rms_norm(&x, &weight, epsilon)?;
@@ -86,6 +104,15 @@ impl<B: Backend> Layer<B> for RmsNorm<B> {
             executor.rms_norm_grad(x, inverse, self.weight.weight(), dy, into)
         });
         Ok(y.with_source(source))
+    }
+
+    fn row_norm(&self) -> Option<RowScale<'_, B>> {
+        let norm = RowNorm::Rms(self.epsilon);
+        Some(RowScale { norm, weight: self.weight.weight(), offset: None })
+    }
+
+    fn opening(&self) -> Option<&dyn Layer<B>> {
+        Some(self)
     }
 
     fn layer(&self) -> LayerId {

@@ -12,6 +12,7 @@ pub mod depthwise;
 pub mod dropout;
 pub mod elementwise;
 pub mod embedding;
+pub mod fused;
 pub mod gather;
 pub mod int8;
 pub mod layout;
@@ -123,7 +124,7 @@ fn sliding(
 /// Makes some launches of a family.
 type Family = fn(&mut Draw, DType, Extent) -> Vec<Case>;
 
-const FAMILIES: [Family; 18] = [
+const FAMILIES: [Family; 19] = [
     activation::cases,
     attention::cases,
     coded::cases,
@@ -132,6 +133,7 @@ const FAMILIES: [Family; 18] = [
     dropout::cases,
     elementwise::cases,
     embedding::cases,
+    fused::cases,
     gather::cases,
     int8::cases,
     layout::cases,
@@ -177,6 +179,7 @@ pub fn names() -> Vec<&'static str> {
         dropout::NAMES,
         elementwise::NAMES,
         embedding::NAMES,
+        fused::NAMES,
         gather::NAMES,
         int8::NAMES,
         layout::NAMES,
@@ -202,6 +205,7 @@ pub fn name(kernel: &Kernel) -> &'static str {
         Kernel::Dropout(kernel) => dropout::name(kernel),
         Kernel::Elementwise(kernel) => elementwise::name(kernel),
         Kernel::Embedding(kernel) => embedding::name(kernel),
+        Kernel::Fused(kernel) => fused::name(kernel),
         Kernel::Gather(kernel) => gather::name(kernel),
         Kernel::Int8(kernel) => int8::name(kernel),
         Kernel::Layout(kernel) => layout::name(kernel),

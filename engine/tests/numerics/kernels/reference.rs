@@ -4,6 +4,7 @@
 
 mod activation;
 mod attention;
+mod fused;
 mod loss;
 mod norm;
 mod optimizer;
@@ -31,6 +32,7 @@ pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<V
         Kernel::Dropout(kernel) => dropout(kernel, &mut outs[0]),
         Kernel::Elementwise(kernel) => elementwise(kernel, ins, &mut outs),
         Kernel::Embedding(kernel) => embedding(kernel, ins, &mut outs),
+        Kernel::Fused(kernel) => fused::run(kernel, ins, &mut outs),
         Kernel::Gather(kernel) => gather(kernel, ins, &mut outs),
         Kernel::Int8(kernel) => int8::run(kernel, ins, &mut outs),
         Kernel::Layout(kernel) => layout(kernel, ins, &mut outs),

@@ -8,7 +8,7 @@ use plimsoll_engine::{
     },
     selftest::{
         cases::{
-            Case, FLOATS, activation, attention, coded, convolution, depthwise, dropout, elementwise, embedding,
+            Case, FLOATS, activation, attention, coded, convolution, depthwise, dropout, elementwise, embedding, fused,
             gather, int8, layout, linear, loss, norm, optimizer, pool, prune, rotary, sum_types,
         },
         draw::Draw,
@@ -71,6 +71,9 @@ fn matrices(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Case> {
     let (parameters, accumulate) = (draw.pick(sum_types(dtype)), draw.coin());
     trials.extend(norm::columns(draw, dtype, many, parameters, accumulate));
     trials.extend(norm::rows(draw, dtype, many, parameters, accumulate));
+    trials.extend(fused::biases(draw, dtype, few));
+    trials.extend(fused::sums(draw, dtype, many, parameters));
+    trials.extend(fused::channels(draw, dtype, many, parameters, accumulate));
     let (types, step) = (optimizer::types(dtype), draw.between(1, 50) as u64);
     let (types, count) = (draw.pick(&types), draw.between(1, largest * largest * 64));
     trials.extend(optimizer::rules(draw, types, count, factors, step));

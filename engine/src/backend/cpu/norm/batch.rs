@@ -13,19 +13,19 @@ use crate::backend::ops::Rows;
 use crate::backend::scratch::on_cpu::{row_parts, row_sums};
 
 /// Rows summed in the type of arithmetic.
-const CHUNK: usize = 64;
+pub(in crate::backend::cpu) const CHUNK: usize = 64;
 /// Channels normalised at a time.
-const BLOCK: usize = 64;
+pub(in crate::backend::cpu) const BLOCK: usize = 64;
 
 /// The forward pass by the batch's own statistics.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Norm {
+pub(in crate::backend::cpu) struct Norm {
     /// Rows and channels.
-    pub(super) extents: Rows,
+    pub(in crate::backend::cpu) extents: Rows,
     /// Added to the variance.
-    pub(super) epsilon: f64,
+    pub(in crate::backend::cpu) epsilon: f64,
     /// How far running estimates move.
-    pub(super) momentum: f64,
+    pub(in crate::backend::cpu) momentum: f64,
 }
 
 impl Norm {
@@ -36,15 +36,24 @@ impl Norm {
         x: &[T],
         parameters: [&[W]; 2],
         y: &mut [T],
-        statistics: [&mut [T::Acc]; 2],
+        [mean, inverse]: [&mut [T::Acc]; 2],
         running: [&mut [T::Acc]; 2],
+    ) {
+        self.measure(x, [&mut *mean, &mut *inverse], running);
+        apply(Some(x), false, [mean, inverse], parameters, y);
+    }
+
+    /// The statistics of the batch, towards which the running ones move.
+    pub(in crate::backend::cpu) fn measure<T: Float>(
+        &self,
+        x: &[T],
+        [mean, inverse]: [&mut [T::Acc]; 2],
+        [running_mean, running_variance]: [&mut [T::Acc]; 2],
     ) {
         let Rows { rows, columns } = self.extents;
         let shift = &x[..columns];
         let mut room = Scratch::<f64>::new(row_sums(&self.extents));
         let sums = sum(&self.extents, x, shift, &[], |x| x.up(), &mut room);
-        let [mean, inverse] = statistics;
-        let [running_mean, running_variance] = running;
         let n = rows as f64;
         for j in 0..columns {
             let offset = sums[j] / n;
@@ -58,7 +67,6 @@ impl Norm {
                 *v = T::Acc::from_f64(v.to_f64() + self.momentum * (unbiased - v.to_f64()));
             }
         }
-        apply(Some(x), false, [mean, inverse], parameters, y);
     }
 }
 
@@ -92,24 +100,35 @@ pub(super) fn gradient<T: Float, W: Float<Acc = T::Acc>>(
     let [mean, inverse] = statistics;
     let mut room = Scratch::<f64>::new(row_sums(extents));
     let sums = sum(extents, x, mean, dy, |mean| mean, &mut room);
+    give(extents, accumulate, inverse, sums, gradients);
+    let sums = &*sums;
+    parallel::ranges(rows, columns, parallel::rows(dy, columns), |rows, dy| {
+        gradient_rows(&x[rows.start * columns..rows.end * columns], mean, inverse, weight, sums, dy);
+    });
+}
+
+/// The gradients of the parameters from the sums over rows, which become what is subtracted from every gradient: a constant,
+/// and a share of the distance from the mean.
+pub(in crate::backend::cpu) fn give<A: Accumulator, W: Float<Acc = A>>(
+    extents: &Rows,
+    accumulate: bool,
+    inverse: &[A],
+    sums: &mut [f64],
+    [dweight, dbias]: [&mut [W]; 2],
+) {
+    let Rows { rows, columns } = *extents;
     let add = |to: &mut W, value: f64| {
-        let before = if accumulate { to.up() } else { T::Acc::ZERO };
-        *to = W::down(before + T::Acc::from_f64(value));
+        let before = if accumulate { to.up() } else { A::ZERO };
+        *to = W::down(before + A::from_f64(value));
     };
-    let [dweight, dbias] = gradients;
     for j in 0..columns {
         if let (Some(dweight), Some(dbias)) = (dweight.get_mut(j), dbias.get_mut(j)) {
             add(dbias, sums[j]);
             add(dweight, sums[columns + j] * inverse[j].to_f64());
         }
-        // What is subtracted from every gradient: a constant, and a share of the distance from the mean.
         sums[j] /= rows as f64;
         sums[columns + j] *= inverse[j].to_f64() * inverse[j].to_f64() / rows as f64;
     }
-    let sums = &*sums;
-    parallel::ranges(rows, columns, parallel::rows(dy, columns), |rows, dy| {
-        gradient_rows(&x[rows.start * columns..rows.end * columns], mean, inverse, weight, sums, dy);
-    });
 }
 
 /// Runs [`Norm::BatchFixed`](crate::backend::ops::Norm::BatchFixed). `estimates`: mean, variance; `parameters`: weight,
@@ -142,6 +161,11 @@ fn sum<'r, T: Float, S: Copy + Send + Sync>(
         let dy = if dy.is_empty() { dy } else { &dy[range.clone()] };
         sum_part(&x[range], dy, shift, up, sums);
     });
+    total(columns, room)
+}
+
+/// The sums of all parts, in the front of `room`.
+pub(in crate::backend::cpu) fn total(columns: usize, room: &mut Scratch<f64>) -> &mut [f64] {
     let (total, rest) = room.elements().split_at_mut(2 * columns);
     for part in rest.chunks_exact(2 * columns) {
         for (total, sum) in total.iter_mut().zip(part) {

@@ -35,6 +35,17 @@ pub(super) fn forward<T: Float, W: Float<Acc = T::Acc>>(
     });
 }
 
+/// The same on the caller's thread.
+pub(in crate::backend::cpu) fn forward_part<T: Float, W: Float<Acc = T::Acc>>(
+    epsilon: f64,
+    x: &[T],
+    parameters: [&[W]; 2],
+    y: &mut [T],
+    statistics: [&mut [T::Acc]; 2],
+) {
+    forward_rows(T::Acc::from_f64(epsilon), x, parameters, y, statistics);
+}
+
 /// Runs [`Norm::LayerGrad`](crate::backend::ops::Norm::LayerGrad), or, where `mean` and `dbias` are empty,
 /// Runs [`Norm::RmsGrad`](crate::backend::ops::Norm::RmsGrad).
 pub(super) fn gradient<T: Float, W: Float<Acc = T::Acc>>(

@@ -36,14 +36,27 @@ pub(super) fn forward(o: &Operands<'_>, extents: Rows, epsilon: f64, momentum: f
     if !statistics || o.output_type(0) != types[0] || o.input_type(2) != types[1] {
         return o.unsupported();
     }
+    measure(o, types, extents, [epsilon, momentum])?;
+    let [mean, inverse] = [o.output(1), o.output(2)];
+    let parameters = [mean, inverse, o.input(1), o.input(2)];
+    write(o, types, [o.input(0), o.output(0)], parameters, [rows, columns], false)
+}
+
+/// The statistics of the batch, towards which the running ones move.
+pub(in crate::backend::cuda) fn measure(
+    o: &Operands<'_>,
+    types: [DType; 2],
+    extents: Rows,
+    [epsilon, momentum]: [f64; 2],
+) -> Result<()> {
+    let Rows { rows, columns } = extents;
     let (x, y, sums, parts) = (o.input(0), o.output(0), o.scratch(), row_splits(&extents));
     let tiles = tiles(columns, &[x, y], types[0]);
     let args = args![x, rows, columns, sums, tiles.width, tiles.wide];
     o.launch(&SOURCE, types, c"batch_norm_parts", tiles.parts(parts), args)?;
     let [mean, inverse] = [o.output(1), o.output(2)];
     let args = args![x, sums, parts, rows, columns, mean, inverse, o.output(3), o.output(4), epsilon, momentum];
-    o.launch(&SOURCE, types, c"batch_norm_statistics", totals(columns), args)?;
-    write(o, types, [x, y], [mean, inverse, o.input(1), o.input(2)], [rows, columns], false)
+    o.launch(&SOURCE, types, c"batch_norm_statistics", totals(columns), args)
 }
 
 /// The output, recomputed from its input and statistics.

@@ -1,55 +1,14 @@
 // Normalisation of rows, by mean and variance or by the mean of squares, and the gradient. A row belongs to a warp, or to a
 // whole block where it is long; where no mean is given there is none, and no bias.
 
-// The sum over the threads of a row.
-template <int G> __device__ __forceinline__ A group_sum(A x) { return G == 32 ? warp_sum(x) : block_sum(x); }
-
-// Calls f(i, run) for the thread's elements of a row.
-template <int G, int V, class F> __device__ __forceinline__ void each_of_row(i64 columns, F f) {
-    for (i64 i = (i64)((int)threadIdx.x % G) * V; i < columns; i += G * V) f(i);
-}
-
 template <int G, int V>
 __device__ void normalise(const T *x, const W *weight, const W *bias, T *y, A *mean, A *inverse, i64 rows, i64 columns,
                           A epsilon) {
-    A share = (A)(1.0 / (f64)columns);
     i64 step = (i64)gridDim.x * (BLOCK / G);
     for (i64 row = (i64)blockIdx.x * (BLOCK / G) + (int)threadIdx.x / G; row < rows; row += step) {
         const T *from = x + row * columns;
-        T *to = y + row * columns;
-        A center = 0, values[V], weights[V];
-        if (mean) {
-            A first = widen(from[0]), sum = 0;
-            each_of_row<G, V>(columns, [&](i64 i) {
-                load(from + i, values);
-#pragma unroll
-                for (int v = 0; v < V; ++v) sum += values[v] - first;
-            });
-            center = first + share * group_sum<G>(sum);
-        }
-        A sum = 0;
-        each_of_row<G, V>(columns, [&](i64 i) {
-            load(from + i, values);
-#pragma unroll
-            for (int v = 0; v < V; ++v) sum += (values[v] - center) * (values[v] - center);
-        });
-        A scale = (A)1 / sqrt_of(share * group_sum<G>(sum) + epsilon);
-        each_of_row<G, V>(columns, [&](i64 i) {
-            A offsets[V];
-            load(from + i, values);
-            load(weight + i, weights);
-            if (bias) load(bias + i, offsets);
-#pragma unroll
-            for (int v = 0; v < V; ++v) {
-                values[v] = (values[v] - center) * scale * weights[v];
-                if (bias) values[v] += offsets[v];
-            }
-            store(to + i, values);
-        });
-        if ((int)threadIdx.x % G == 0) {
-            if (mean) mean[row] = center;
-            inverse[row] = scale;
-        }
+        normalise_row<G, V>(from, mean ? (A)widen(from[0]) : (A)0, weight, bias, y + row * columns, mean ? mean + row : mean,
+                            inverse + row, columns, epsilon);
     }
 }
 extern "C" __global__ void row_norm(const T *x, const W *weight, const W *bias, T *y, A *mean, A *inverse, i64 rows,

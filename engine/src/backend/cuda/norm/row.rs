@@ -16,6 +16,7 @@ pub(in crate::backend::cuda) const SOURCE: Source = Source {
     text: concat!(
         include_str!("../vectors.cuh"),
         include_str!("../columns.cuh"),
+        include_str!("rows.cuh"),
         "#line 1 \"row.cu\"\n",
         include_str!("row.cu")
     ),
@@ -28,7 +29,7 @@ const WARP_COLUMNS: usize = 1024;
 const WARPS: usize = THREADS as usize / 32;
 
 /// How rows are shared out, and whether each has a block.
-fn grid(e: &Rows) -> (Grid, bool) {
+pub(in crate::backend::cuda) fn grid(e: &Rows) -> (Grid, bool) {
     let by_block = e.columns > WARP_COLUMNS;
     (Grid::blocks(if by_block { e.rows } else { e.rows.div_ceil(WARPS) }, THREADS), by_block)
 }
