@@ -47,7 +47,8 @@ impl Zoom {
 pub(crate) fn menu(ui: &mut Ui) {
     let zoom = ui.ctx().zoom_factor();
     let native = ui.ctx().content_rect().size() * zoom;
-    let entries: [(&str, KeyboardShortcut, bool, fn(&Context)); 3] = [
+    type Act = fn(&Context);
+    let entries: [(&str, KeyboardShortcut, bool, Act); 3] = [
         ("Zoom in", kb_shortcuts::ZOOM_IN, allowed(native, zoom + STEP) > zoom, gui_zoom::zoom_in),
         ("Zoom out", kb_shortcuts::ZOOM_OUT, zoom > SMALLEST, gui_zoom::zoom_out),
         ("Reset zoom", kb_shortcuts::ZOOM_RESET, zoom != 1.0, |ctx| ctx.set_zoom_factor(1.0)),

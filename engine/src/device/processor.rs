@@ -81,17 +81,19 @@ mod amx {
     }
 
     /// Asks Linux for the registers, which it saves only for a process that asked ("Using XSTATE features in user space
-    /// applications", its documentation). All threads have them then. Other systems are not asked.
+    /// applications", its documentation). All threads have them then.
+    #[cfg(all(target_os = "linux", not(miri)))]
     fn ask() -> bool {
-        #[cfg(all(target_os = "linux", not(miri)))]
-        {
-            const ARCH_REQ_XCOMP_PERM: libc::c_long = 0x1023;
-            const XFEATURE_XTILEDATA: libc::c_long = 18;
-            // SAFETY: the call takes two numbers, and reads and writes no memory of this process.
-            let answer = unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) };
-            return answer == 0;
-        }
-        #[cfg(not(all(target_os = "linux", not(miri))))]
+        const ARCH_REQ_XCOMP_PERM: libc::c_long = 0x1023;
+        const XFEATURE_XTILEDATA: libc::c_long = 18;
+        // SAFETY: the call takes two numbers, and reads and writes no memory of this process.
+        let answer = unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) };
+        answer == 0
+    }
+
+    /// Other systems are not asked.
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    fn ask() -> bool {
         false
     }
 }

@@ -30,16 +30,13 @@ impl<const STOPS: bool> Rectifier<STOPS> {
     }
 
     /// Records the output `y` of what has the id and the output's source, with the gradient rule.
-    fn recorded<'m, B: Backend>(
+    fn recorded<'m, B: Backend + 'm>(
         layer: LayerId,
         tape: &mut Tape<'m, B>,
         (x_id, source): (Option<ValueId>, Source<B>),
         y: Tensor<B>,
         before: Option<Tensor<B>>,
-    ) -> Value<B>
-    where
-        B: 'm,
-    {
+    ) -> Value<B> {
         let saved = Saved::new(&y, &source);
         let y = tape.record_keeping(layer, x_id.is_some(), y, before, move |back, dy| {
             let executor = back.executor();
@@ -86,16 +83,13 @@ pub(super) fn saved_output<B: Backend>(source: Source<B>, tape: &Tape<'_, B>, x_
 }
 
 /// Records `y`, which the layer rectifies, with its gradient rule: of what has the id, and with the output's source.
-pub(super) fn rectified<'m, B: Backend>(
+pub(super) fn rectified<'m, B: Backend + 'm>(
     layer: LayerId,
     rectifier: Which,
     tape: &mut Tape<'m, B>,
     (x_id, source): (Option<ValueId>, Source<B>),
     y: Tensor<B>,
-) -> Value<B>
-where
-    B: 'm,
-{
+) -> Value<B> {
     let of = (x_id, saved_output(source, tape, x_id));
     match rectifier {
         Which::Relu => Relu::recorded(layer, tape, of, y, None),

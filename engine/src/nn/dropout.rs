@@ -41,17 +41,14 @@ impl Dropout {
     }
 
     /// Records the output `y` of what has the id, and keeps `mask` with the gradient rule.
-    pub(super) fn record<'m, B: Backend>(
+    pub(super) fn record<'m, B: Backend + 'm>(
         &self,
         tape: &mut Tape<'m, B>,
         x_id: Option<ValueId>,
         ops::Dropout { probability, key }: ops::Dropout,
         y: Tensor<B>,
         mask: Option<Tensor<B>>,
-    ) -> Value<B>
-    where
-        B: 'm,
-    {
+    ) -> Value<B> {
         tape.record_keeping(self.layer, x_id.is_some(), y, mask, move |back, dy| {
             let dx = back.executor().dropout(dy, probability, key)?;
             match x_id {

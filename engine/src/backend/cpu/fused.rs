@@ -96,7 +96,7 @@ fn typed<T: Float, W: Float<Acc = T::Acc>>(kernel: &Fused, o: &Operands<'_>) -> 
             let parameters = [&*o.input::<W>(3)?, &*o.input::<W>(4)?];
             let (mut dweight, mut dbias) = (given::<W>(o, 1)?, given::<W>(o, 2)?);
             let gradients = [dweight.as_deref_mut().unwrap_or_default(), dbias.as_deref_mut().unwrap_or_default()];
-            let of = channels::Masked { extents, accumulate, x: &*o.input::<T>(0)?, statistics, parameters };
+            let of = channels::Masked { extents, accumulate, x: &o.input::<T>(0)?, statistics, parameters };
             let (from, mut dx) = ((o.inputs() > 5).then(|| o.input::<T>(5)).transpose()?, o.output::<T>(0)?);
             match end {
                 None => of.gradient(from.as_deref(), &mut dx, gradients, |_, dy| dy),

@@ -150,7 +150,7 @@ pub fn channels(draw: &mut Draw, dtype: DType, extents: Rows, parameters: DType,
     for end in [None, Some(RECTIFIERS[0]), Some(RECTIFIERS[1])] {
         let gradient = Fused::BatchGrad { extents, accumulate, end };
         let saved = vec![x.clone(), mean.clone(), inverse.clone(), weight.clone(), bias.clone()];
-        let apart = [&saved[..], &[dy.clone()]].concat();
+        let apart = [&saved[..], std::slice::from_ref(&dy)].concat();
         let outputs = vec![dy.clone(), weight.clone(), bias.clone()];
         cases.push(Case::new(gradient, apart, vec![x.clone(), weight.clone(), bias.clone()], rows * 64));
         cases.push(Case::new(gradient, saved.clone(), outputs, rows * 64));
