@@ -162,7 +162,6 @@ static ZEROS: Zeros = Zeros([0; EXTENT * LINE]);
 /// A block of the left operand: rows of a line of the cache, evenly apart.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only the kernel reads it"))]
 pub(super) struct Block<'a> {
     /// The first row. The others are as long, and live as long.
     pub(super) first: &'a [u8; LINE],
