@@ -21,7 +21,7 @@ use self::{
     operand::TransposedOperand,
     row::row_product,
     tiling::{GemmTiling, Layout, Multiplier, NEAR_BYTES, Product, TileLimits, WORD_COLUMNS},
-    words::{ByBlocks, ByWords},
+    words::ByWords,
 };
 pub(super) use self::{
     operand::{Matrix, Operand, Unconverted, copied},
@@ -269,10 +269,7 @@ pub(super) fn run_words<E: Term, W: Float>(
         E::IN_WORD == in_word && Instructions::detect() >= wanted,
         "the plan is this product's and this processor's"
     );
-    match plan.product.by {
-        Multiplier::Blocks => tiled(plan, &ByBlocks::new(a, b), target),
-        _ => tiled(plan, &ByWords::new(a, b), target),
-    }
+    tiled(plan, &ByWords::new(a, b), target);
 }
 
 fn tiled<A: Accumulator, W: Float<Acc = A>>(plan: &GemmTiling, tile: &impl Tile<A>, target: Target<'_, W>) {

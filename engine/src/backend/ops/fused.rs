@@ -258,7 +258,6 @@ impl Contract for Fused {
     }
 
     fn cuda_scratch_bytes(&self, _dtype: DType) -> usize {
-        let sums = |e: &Rows| 2 * split_reduction::row_splits(e) * e.columns;
         match self {
             // As of the gradient of a bias alone.
             Self::BiasGrad { .. } => split_reduction::BIAS_SUMS * size_of::<f64>(),
@@ -266,7 +265,9 @@ impl Contract for Fused {
             | Self::Sum { .. }
             | Self::BatchNorm { .. }
             | Self::BatchApply { .. }
-            | Self::BatchGrad { .. } => self.summed_over_rows().map_or(0, |extents| sums(extents) * size_of::<f64>()),
+            | Self::BatchGrad { .. } => {
+                self.summed_over_rows().map_or(0, |extents| split_reduction::row_sums(extents) * size_of::<f64>())
+            }
         }
     }
 }

@@ -164,8 +164,7 @@ impl Contract for Norm {
     }
 
     fn cuda_scratch_bytes(&self, _dtype: DType) -> usize {
-        let sums = |e: &Rows| 2 * split_reduction::row_splits(e) * e.columns;
-        self.summed_over_rows().map_or(0, |extents| sums(extents) * size_of::<f64>())
+        self.summed_over_rows().map_or(0, |extents| split_reduction::row_sums(extents) * size_of::<f64>())
     }
 }
 

@@ -25,6 +25,11 @@ pub(in crate::backend) fn row_splits(e: &Rows) -> usize {
     (e.rows * e.columns / GRAIN).clamp(1, most).min(e.rows.max(1))
 }
 
+/// Elements of f64 that two sums over rows take.
+pub(in crate::backend) fn row_sums(e: &Rows) -> usize {
+    2 * row_splits(e) * e.columns
+}
+
 /// Parts of a bias's gradient.
 #[cfg(feature = "cuda")]
 pub(in crate::backend) fn bias_splits(e: &Rows) -> usize {

@@ -18,13 +18,14 @@ use std::ops::Range;
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use half::bf16;
 
-pub(super) use self::blocks::ByBlocks;
 #[cfg(target_arch = "x86_64")]
 pub(in crate::backend::cpu) use self::kernel::transpose;
 use self::panels::{Panel, Panels};
 use super::{
     Operand, Target, Tile, store,
-    tiling::{BLOCK, CHUNK, GemmTiling, Layout, MOST_TERMS, RUN_ROWS, WORD_COLUMNS as COLUMNS, WORD_ROWS as ROWS},
+    tiling::{
+        BLOCK, CHUNK, GemmTiling, Layout, MOST_TERMS, Multiplier, RUN_ROWS, WORD_COLUMNS as COLUMNS, WORD_ROWS as ROWS,
+    },
 };
 use crate::backend::cpu::{
     float::{Accumulator, Float},
@@ -121,7 +122,7 @@ impl<A: Accumulator, E: Term, L: Operand<E>, R: Operand<E>> Tile<A> for ByWords<
         let Some(room) = A::singles_mut(scratch.elements()) else { unreachable!("words are added up in f32") };
         let (in_a, room) = room.split_at_mut(room_a);
         let (in_b, in_c) = room.split_at_mut(room_b);
-        let is_staged = plan.staged();
+        let (is_staged, in_blocks) = (plan.staged(), plan.product.by == Multiplier::Blocks);
         let mut from = depth.start;
         loop {
             let step = from..(from + plan.depth).min(depth.end);
@@ -130,16 +131,23 @@ impl<A: Accumulator, E: Term, L: Operand<E>, R: Operand<E>> Tile<A> for ByWords<
                 true => Panels::in_place(self.b, step.clone(), of_tile),
                 false => {
                     let words = words_of::<E>(step.len());
+                    let words = if in_blocks { words.next_multiple_of(blocks::EXTENT) } else { words };
                     Panels::laid_out(self.b, step.clone(), of_tile, words, cast_slice_mut(in_b))
                 }
             };
-            let left = Left::of(self.a, row..row + rows, step.clone(), cast_slice_mut(in_a));
             let is_later = from > depth.start;
-            if is_staged {
-                left.multiply(panels, is_later, MatMut::new(in_c, [rows, columns], columns));
+            let (add, sums) = match is_staged {
+                true => (is_later, MatMut::new(in_c, [rows, columns], columns)),
+                false => {
+                    let sums = matrix.singles();
+                    (accumulate || is_later, sums.expect("a product that is not staged is stored as it is computed"))
+                }
+            };
+            let (of_left, room) = (row..row + rows, cast_slice_mut(&mut *in_a));
+            if in_blocks {
+                blocks::multiply(self.a, (of_left, step.clone()), room, panels, add, sums);
             } else {
-                let sums = matrix.singles().expect("a product that is not staged is stored as it is computed");
-                left.multiply(panels, accumulate || is_later, sums);
+                Left::of(self.a, of_left, step.clone(), room).multiply(panels, add, sums);
             }
             from = step.end;
             if from >= depth.end {

@@ -1,21 +1,6 @@
 // Batch normalisation with a sum and a rectifier after it, and the gradient of both: tiles of channels. At the end there is
 // nothing, or max(x, 0), or that up to 6: 0, 1, 2.
 
-// The columns of a tile, and what each is normalised by.
-template <int V> struct Normal {
-    A center[V], scale[V], offset[V];
-
-    __device__ __forceinline__ void read(i64 column, const A *mean, const A *inverse, const W *weight, const W *bias) {
-#pragma unroll
-        for (int v = 0; v < V; ++v) {
-            center[v] = mean[column + v];
-            scale[v] = inverse[column + v] * widen(weight[column + v]);
-            offset[v] = widen(bias[column + v]);
-        }
-    }
-    __device__ __forceinline__ A of(int v, A x) const { return as_stored(fused(x - center[v], scale[v], offset[v])); }
-};
-
 template <int V>
 __device__ void then_tile(const T *x, const T *other, T *y, const A *mean, const A *inverse, const W *weight,
                           const W *bias, i64 rows, i64 columns, i64 width, int end) {

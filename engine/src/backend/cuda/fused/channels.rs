@@ -22,6 +22,7 @@ pub(in crate::backend::cuda) const SOURCE: Source = Source {
         include_str!("../vectors.cuh"),
         include_str!("../columns.cuh"),
         include_str!("../functions.cuh"),
+        include_str!("../norm/channels.cuh"),
         "#line 1 \"channels.cu\"\n",
         include_str!("channels.cu")
     ),

@@ -50,13 +50,8 @@ __device__ void apply_tile(const T *x, T *y, const A *mean, const A *inverse, co
                            i64 columns, i64 width, int adds) {
     Tile tile = tile_of<V>(columns, width);
     if (!tile.is_inside) return;
-    A center[V], scale[V], offset[V];
-#pragma unroll
-    for (int v = 0; v < V; ++v) {
-        center[v] = mean[tile.column + v];
-        scale[v] = inverse[tile.column + v] * widen(weight[tile.column + v]);
-        offset[v] = widen(bias[tile.column + v]);
-    }
+    Normal<V> normal;
+    normal.read(tile.column, mean, inverse, weight, bias);
     each_row(tile, rows, [&](i64 row) {
         i64 at = row * columns + tile.column;
         A values[V], before[V];
@@ -64,9 +59,8 @@ __device__ void apply_tile(const T *x, T *y, const A *mean, const A *inverse, co
         if (adds) load(y + at, before);
 #pragma unroll
         for (int v = 0; v < V; ++v) {
-            values[v] = fused(values[v] - center[v], scale[v], offset[v]);
-            // With the same rounding as before.
-            if (adds) values[v] = before[v] + (A)widen(narrow<T>(values[v]));
+            values[v] = normal.of(v, values[v]);
+            if (adds) values[v] += before[v];
         }
         store(y + at, values);
     });

@@ -16,6 +16,7 @@ pub(in crate::backend::cuda) const SOURCE: Source = Source {
     text: concat!(
         include_str!("../vectors.cuh"),
         include_str!("../columns.cuh"),
+        include_str!("channels.cuh"),
         "#line 1 \"batch.cu\"\n",
         include_str!("batch.cu")
     ),

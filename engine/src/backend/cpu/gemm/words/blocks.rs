@@ -9,16 +9,8 @@ use std::ops::Range;
 
 use bytemuck::{cast_slice, cast_slice_mut};
 
-use super::{
-    BLOCK, CHUNK, COLUMNS, GemmTiling, Layout, MOST_TERMS, Operand, Panels, RUN_ROWS, Run, Runs, Target, Term, Tile,
-    kernel, store, words_of,
-};
-use crate::backend::cpu::{
-    float::{Accumulator, Float},
-    matrix::MatMut,
-    scratch::Scratch,
-    simd::simd,
-};
+use super::{BLOCK, CHUNK, COLUMNS, Layout, MOST_TERMS, Operand, Panels, RUN_ROWS, Run, Runs, Term, kernel, words_of};
+use crate::backend::cpu::{matrix::MatMut, simd::simd};
 
 /// Rows of a block, and words of each.
 pub(super) const EXTENT: usize = 16;
@@ -36,73 +28,27 @@ pub(super) const LINE: usize = 4 * EXTENT;
 #[repr(align(64))]
 pub(super) struct Sums(pub(super) [f32; BLOCK * COLUMNS]);
 
-/// Tiles that are multiplied in blocks.
-pub(in crate::backend::cpu::gemm) struct ByBlocks<'a, L, R, E> {
-    a: &'a L,
-    b: &'a R,
-    terms: std::marker::PhantomData<fn(E)>,
-}
-
-impl<'a, E: Term, L: Operand<E>, R: Operand<E>> ByBlocks<'a, L, R, E> {
-    pub(in crate::backend::cpu::gemm) fn new(a: &'a L, b: &'a R) -> Self {
-        Self { a, b, terms: std::marker::PhantomData }
-    }
-}
-
-impl<A: Accumulator, E: Term, L: Operand<E>, R: Operand<E>> Tile<A> for ByBlocks<'_, L, R, E> {
-    fn layouts(&self) -> [Layout; 2] {
-        [self.a.layout(), self.b.layout()]
-    }
-
-    fn compute<W: Float<Acc = A>>(
-        &self,
-        plan: &GemmTiling,
-        [row, column]: [usize; 2],
-        depth: Range<usize>,
-        target: Target<'_, W>,
-    ) {
-        let Target { mut matrix, accumulate } = target;
-        let [rows, columns] = matrix.extents();
-        let [room_a, room_b, room_c] = plan.block_elements();
-        let mut scratch = Scratch::<A>::new(room_a + room_b + room_c);
-        let Some(room) = A::singles_mut(scratch.elements()) else { unreachable!("blocks are added up in f32") };
-        let (in_a, room) = room.split_at_mut(room_a);
-        let (in_b, in_c) = room.split_at_mut(room_b);
-        let is_staged = plan.staged();
-        let registers = kernel::Registers::set_up();
-        let (mut runs, mut found) = (Runs::new(), Sums([0.0; BLOCK * COLUMNS]));
-        let mut from = depth.start;
-        loop {
-            let step = from..(from + plan.depth).min(depth.end);
-            let words = words_of::<E>(step.len()).next_multiple_of(EXTENT);
-            let panels = Panels::laid_out(self.b, step.clone(), column..column + columns, words, cast_slice_mut(in_b));
-            let is_later = from > depth.start;
-            let (add, mut sums) = match is_staged {
-                true => (is_later, MatMut::new(in_c, [rows, columns], columns)),
-                false => {
-                    let sums = matrix.singles();
-                    (accumulate || is_later, sums.expect("a product that is not staged is stored as it is computed"))
-                }
-            };
-            for first in (0..rows).step_by(BLOCK) {
-                let some = first..rows.min(first + BLOCK);
-                let group = row + some.start..row + some.end;
-                let room = cast_slice_mut(&mut *in_a);
-                let steps = Steps::of(self.a, group, step.clone(), &mut runs, room);
-                for column in (0..columns).step_by(COLUMNS) {
-                    registers.multiply(steps.all(), panels.from(column).words, &mut found);
-                    for (row, found) in some.clone().zip(found.0.chunks_exact(COLUMNS)) {
-                        put(found, add, &mut sums.row(row)[column..]);
-                    }
-                }
+/// `sums (+)= left * panels`, of some rows and terms of the left operand, whose blocks have `room`.
+pub(super) fn multiply<L: Operand<E>, E: Term>(
+    left: &L,
+    (rows, terms): (Range<usize>, Range<usize>),
+    room: &mut [u32],
+    panels: Panels<'_>,
+    add: bool,
+    mut sums: MatMut<'_, f32>,
+) {
+    let registers = kernel::Registers::set_up();
+    let (mut runs, mut found) = (Runs::new(), Sums([0.0; BLOCK * COLUMNS]));
+    let [count, columns] = sums.extents();
+    for first in (0..count).step_by(BLOCK) {
+        let some = first..count.min(first + BLOCK);
+        let group = rows.start + some.start..rows.start + some.end;
+        let steps = Steps::of(left, group, terms.clone(), &mut runs, &mut *room);
+        for column in (0..columns).step_by(COLUMNS) {
+            registers.multiply(steps.all(), panels.from(column).words, &mut found);
+            for (row, found) in some.clone().zip(found.0.chunks_exact(COLUMNS)) {
+                put(found, add, &mut sums.row(row)[column..]);
             }
-            from = step.end;
-            if from >= depth.end {
-                break;
-            }
-        }
-        if is_staged {
-            store(&scratch.elements()[room_a + room_b..], columns, Target { matrix, accumulate });
         }
     }
 }
