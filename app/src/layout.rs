@@ -138,7 +138,7 @@ impl Layout {
                             front = panes[to % panes.len()];
                         }
                     }
-                    takeaway::menu(ui, front, context.send);
+                    takeaway::menu(ui, front, context.view, context.send);
                 });
             },
         );
@@ -230,7 +230,7 @@ impl Behavior<'_, '_> {
         let Some((_, rect)) = self.take.take_if(|(of, _)| *of == pane) else { return };
         let mut ui = ui.new_child(UiBuilder::new().id_salt("take").max_rect(rect));
         ui.set_clip_rect(rect.expand(theme::FOCUS_RING));
-        takeaway::menu(&mut ui, pane, self.context.send);
+        takeaway::menu(&mut ui, pane, self.context.view, self.context.send);
     }
 }
 
@@ -274,7 +274,7 @@ impl egui_tiles::Behavior<Pane> for Behavior<'_, '_> {
             self.wanted = tabs.active;
         }
         if let Some(Tile::Pane(pane)) = tabs.active.and_then(|id| tiles.get(id))
-            && let Some(size) = takeaway::size(ui, *pane)
+            && let Some(size) = takeaway::size(ui, *pane, self.context.view)
         {
             self.take = Some((*pane, ui.allocate_space(size).1));
         }

@@ -91,6 +91,13 @@ pub(crate) enum ComparePart {
     Alive,
 }
 
+impl ComparePart {
+    /// Whether it is a chart, and not a table.
+    pub(crate) fn is_chart(self) -> bool {
+        matches!(self, Self::Curves | Self::Step)
+    }
+}
+
 /// A part of the pane that tries a model of images.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) enum TryPart {

@@ -41,7 +41,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     });
     let called: Vec<String> = compared.comparison.subjects.iter().map(|subject| subject.name.clone()).collect();
     // A table has them at the heads of its columns.
-    if matches!(context.view.compare, ComparePart::Curves | ComparePart::Step) {
+    if context.view.compare.is_chart() {
         names(ui, &called);
     }
     for note in &compared.notes {

@@ -16,6 +16,7 @@ pub(crate) use self::{
 use crate::{
     command::{Action, Sender},
     panels::pane::Pane,
+    view::View,
     widgets::text,
 };
 
@@ -72,10 +73,11 @@ impl Take {
     }
 }
 
-/// Whether a pane has a chart to give; `None` for one that has nothing.
-fn has_chart(pane: Pane) -> Option<bool> {
+/// Whether a pane has a chart to give, as it is looked at; `None` for one that has nothing.
+fn has_chart(pane: Pane, view: &View) -> Option<bool> {
     match pane {
-        Pane::Step | Pane::Live | Pane::Gradients | Pane::Tradeoff | Pane::Compare | Pane::Layers => Some(true),
+        Pane::Step | Pane::Live | Pane::Gradients | Pane::Tradeoff | Pane::Layers => Some(true),
+        Pane::Compare => Some(view.compare.is_chart()),
         Pane::Alive | Pane::Runs => Some(false),
         Pane::Experiment | Pane::Devices | Pane::Log | Pane::TryOut => None,
     }
@@ -85,15 +87,15 @@ fn has_chart(pane: Pane) -> Option<bool> {
 const SIGN: &str = "⬇";
 
 /// The size of the button of the menu; `None` of a pane that has nothing to give.
-pub(crate) fn size(ui: &Ui, pane: Pane) -> Option<Vec2> {
-    has_chart(pane)?;
+pub(crate) fn size(ui: &Ui, pane: Pane, view: &View) -> Option<Vec2> {
+    has_chart(pane, view)?;
     let width = text::width(ui, SIGN, &TextStyle::Button.resolve(ui.style())) + 2.0 * ui.spacing().button_padding.x;
     Some(vec2(width, ui.spacing().interact_size.y))
 }
 
 /// The menu of a pane that has something to give.
-pub(crate) fn menu(ui: &mut Ui, pane: Pane, send: &Sender) {
-    let Some(has_chart) = has_chart(pane) else { return };
+pub(crate) fn menu(ui: &mut Ui, pane: Pane, view: &View, send: &Sender) {
+    let Some(has_chart) = has_chart(pane, view) else { return };
     let menu = ui.menu_button(SIGN, |ui| {
         for take in Take::VARIANTS.iter().copied().filter(|take| has_chart || !take.is_picture()) {
             if ui.add(Button::new(take.label())).on_hover_text(take.tooltip()).clicked() {

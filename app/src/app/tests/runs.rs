@@ -247,11 +247,23 @@ fn runs_and_the_present_settings_stand_beside_each_other() {
         window.state_mut().as_mut().expect("drawn").view.compare = part;
         window.run_steps(3);
     };
+    // What is saved is what is seen: the menu has a picture where the part is a chart.
+    let pictures = |window: &mut Window| {
+        window.get_by_label("Take away: Compare runs").click();
+        window.run_steps(4);
+        let count = window.query_all_by_label("Save as PNG…").count();
+        assert_eq!(window.query_all_by_label("Save data as CSV…").count(), 1, "the menu is open");
+        window.key_press(Key::Escape);
+        window.run_steps(4);
+        count
+    };
     part(&mut window, ComparePart::Settings);
+    assert_eq!(pictures(&mut window), 0);
     let compared = app(&window).state.compared.as_ref().expect("there");
     assert_eq!(compared.comparison.settings.iter().map(|row| row.key).collect::<Vec<_>>(), ["batch.micro"]);
     assert!(window.query_by_label("micro-batch").is_some() && window.query_all_by_label("Run 2: batch 96").count() > 0);
     part(&mut window, ComparePart::Step);
+    assert_eq!(pictures(&mut window), 1);
     assert!(window.query_by_label_contains("Memory of one step, peaks: ").is_some());
     part(&mut window, ComparePart::Curves);
     assert!(window.query_by_label("Compared loss plot").is_some());
