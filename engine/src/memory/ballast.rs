@@ -5,10 +5,10 @@
 //! Always holds: the ballast is never touched, so it takes no memory. Only Linux has one.
 
 #[cfg(target_os = "linux")]
-use std::{
-    ptr,
-    sync::atomic::{AtomicPtr, Ordering::AcqRel},
-};
+use std::sync::{Mutex, PoisonError};
+
+#[cfg(target_os = "linux")]
+use memmap2::{MmapMut, MmapOptions};
 
 /// Enough for two thousand blocks of messages and lists: where the C library has no room left in the heap of a thread, it
 /// maps a page for each.
@@ -18,47 +18,32 @@ pub(super) const BYTES: usize = 8 << 20;
 #[cfg(target_os = "linux")]
 const SMALL: usize = 256 << 10;
 
+/// A lock of the standard library allocates nothing on Linux, and neither does a mapping that goes.
 #[cfg(target_os = "linux")]
-static BALLAST: AtomicPtr<libc::c_void> = AtomicPtr::new(ptr::null_mut());
+static BALLAST: Mutex<Option<MmapMut>> = Mutex::new(None);
 
 /// Sets the ballast aside, unless that was done before. Does nothing when the system refuses it.
 pub fn set_aside() {
     #[cfg(target_os = "linux")]
     {
-        let (access, kind) =
-            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
-        // SAFETY: a new mapping at a place of the system's choice touches no memory of ours.
-        let new = unsafe { libc::mmap(ptr::null_mut(), BYTES, access, kind, -1, 0) };
-        if new == libc::MAP_FAILED {
-            return;
-        }
-        let old = BALLAST.swap(new, AcqRel);
-        if !old.is_null() {
-            unmap(old);
+        let mut ballast = BALLAST.lock().unwrap_or_else(PoisonError::into_inner);
+        if ballast.is_none() {
+            *ballast = MmapOptions::new().len(BYTES).no_reserve_swap().map_anon().ok();
         }
     }
 }
 
 /// Frees the ballast when a block of `size` bytes was refused. Returns whether it is worth asking again.
 pub(super) fn is_released_for(size: usize) -> bool {
+    // A thread that finds the lock held asks in vain: what it waits for may itself wait for a block.
     #[cfg(target_os = "linux")]
-    if size <= SMALL {
-        let ballast = BALLAST.swap(ptr::null_mut(), AcqRel);
-        if !ballast.is_null() {
-            unmap(ballast);
-            return true;
-        }
+    if size <= SMALL
+        && let Ok(mut ballast) = BALLAST.try_lock()
+    {
+        return ballast.take().is_some();
     }
-    #[cfg(not(target_os = "linux"))]
     let _ = size;
     false
-}
-
-#[cfg(target_os = "linux")]
-fn unmap(ballast: *mut libc::c_void) {
-    // SAFETY: `ballast` is a mapping of `BYTES` that `set_aside` made; it was swapped out, so it is unmapped once, and
-    // nothing ever points into it.
-    unsafe { libc::munmap(ballast, BYTES) };
 }
 
 #[cfg(all(test, target_os = "linux"))]

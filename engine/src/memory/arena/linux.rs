@@ -178,9 +178,7 @@ fn part_bytes() -> usize {
 
 /// The address of a place in the range, or in the bits behind it.
 fn address(place: usize) -> NonNull<u8> {
-    let base = BASE.load(Relaxed);
-    // SAFETY: a part exists, so the range does, and it has this place.
-    unsafe { NonNull::new_unchecked(base.add(place)) }
+    NonNull::new(BASE.load(Relaxed).wrapping_add(place)).expect("a part exists, so the range does")
 }
 
 /// The words of bits of the granules from `start` to `end`, each with those of its bits.
