@@ -33,11 +33,7 @@ template <class Function> __device__ __forceinline__ void derivatives(const T *x
     });
 }
 
-extern "C" __global__ void gelu(const T *x, T *y, i64 n, int wide) { values<Gelu>(x, y, n, wide); }
-extern "C" __global__ void gelu_tanh(const T *x, T *y, i64 n, int wide) { values<GeluTanh>(x, y, n, wide); }
-extern "C" __global__ void silu(const T *x, T *y, i64 n, int wide) { values<Silu>(x, y, n, wide); }
-extern "C" __global__ void mish(const T *x, T *y, i64 n, int wide) { values<Mish>(x, y, n, wide); }
-extern "C" __global__ void gelu_gradient(const T *x, T *dy, i64 n, int wide) { derivatives<Gelu>(x, dy, n, wide); }
-extern "C" __global__ void gelu_tanh_gradient(const T *x, T *dy, i64 n, int wide) { derivatives<GeluTanh>(x, dy, n, wide); }
-extern "C" __global__ void silu_gradient(const T *x, T *dy, i64 n, int wide) { derivatives<Silu>(x, dy, n, wide); }
-extern "C" __global__ void mish_gradient(const T *x, T *dy, i64 n, int wide) { derivatives<Mish>(x, dy, n, wide); }
+#define KERNELS(name, Function) \
+    extern "C" __global__ void name(const T *x, T *y, i64 n, int wide) { values<Function>(x, y, n, wide); } \
+    extern "C" __global__ void name##_gradient(const T *x, T *dy, i64 n, int wide) { derivatives<Function>(x, dy, n, wide); }
+EACH_SMOOTH(KERNELS)

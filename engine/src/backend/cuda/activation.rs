@@ -2,6 +2,8 @@
 
 pub(super) mod swiglu;
 
+use std::ffi::CStr;
+
 use super::{
     Operands, Source, Types, args,
     threads::{is_wide, runs},
@@ -23,22 +25,54 @@ pub(super) const SOURCE: Source = Source {
     types: Types::Element,
 };
 
+/// Names of the kernels of one smooth function, as the sources make them of the list in `functions.cuh`.
+pub(super) struct Names {
+    pub(super) value: &'static CStr,
+    pub(super) gradient: &'static CStr,
+    /// With a bias added first.
+    pub(super) biased: &'static CStr,
+    pub(super) biased_gradient: &'static CStr,
+}
+
+macro_rules! names {
+    ($name:literal) => {
+        const {
+            Names {
+                value: name(concat!($name, "\0")),
+                gradient: name(concat!($name, "_gradient\0")),
+                biased: name(concat!("bias_", $name, "\0")),
+                biased_gradient: name(concat!("bias_", $name, "_gradient\0")),
+            }
+        }
+    };
+}
+
+const fn name(text: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(name) => name,
+        Err(_) => panic!("a name ends with its only zero"),
+    }
+}
+
+/// The names of a function's kernels.
+pub(super) fn names(function: ActivationFunction) -> Names {
+    match function {
+        ActivationFunction::Gelu => names!("gelu"),
+        ActivationFunction::GeluTanh => names!("gelu_tanh"),
+        ActivationFunction::Silu => names!("silu"),
+        ActivationFunction::Mish => names!("mish"),
+    }
+}
+
 /// Launches a kernel of this family.
 pub(super) fn launch(kernel: &Activation, o: &Operands<'_>) -> Result<()> {
-    use ActivationFunction::{Gelu, GeluTanh, Mish, Silu};
     let name = match kernel {
         Activation::Relu => c"relu",
         Activation::ReluGrad => c"relu_gradient",
         Activation::Relu6 => c"relu6",
         Activation::Relu6Grad => c"relu6_gradient",
-        Activation::Apply(Gelu) => c"gelu",
-        Activation::Apply(GeluTanh) => c"gelu_tanh",
-        Activation::Apply(Silu) => c"silu",
-        Activation::Apply(Mish) => c"mish",
-        Activation::ApplyGrad(Gelu) => c"gelu_gradient",
-        Activation::ApplyGrad(GeluTanh) => c"gelu_tanh_gradient",
-        Activation::ApplyGrad(Silu) => c"silu_gradient",
-        Activation::ApplyGrad(Mish) => c"mish_gradient",
+        Activation::Apply(function) => names(*function).value,
+        Activation::ApplyGrad(function) => names(*function).gradient,
         Activation::SwiGlu { extents } => return swiglu::forward(extents, o),
         Activation::SwiGluGrad { extents } => return swiglu::gradient(extents, o),
     };

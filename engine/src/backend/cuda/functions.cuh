@@ -55,3 +55,6 @@ struct Mish {
         return n / (n + (A)2) + x * (e / ((A)1 + e)) * rest;
     }
 };
+
+// Every smooth function, for what makes kernels of each: the name of its kernels, and the type above.
+#define EACH_SMOOTH(make) make(gelu, Gelu) make(gelu_tanh, GeluTanh) make(silu, Silu) make(mish, Mish)

@@ -48,9 +48,11 @@ pub(super) struct Source {
 impl Source {
     /// The number of parameters of a kernel; `None` for an unknown kernel.
     pub(super) fn parameters(&self, name: &CStr) -> Option<usize> {
-        let entry = format!("__global__ void {}(", name.to_string_lossy());
-        let (_, rest) = self.text.split_once(&entry)?;
-        let (list, _) = rest.split_once(')')?;
+        let name = name.to_string_lossy();
+        let (list, _) = self.text.split("__global__ void ").skip(1).find_map(|kernel| {
+            let (own, rest) = kernel.split_once('(')?;
+            self.is_named(own, &name).then(|| rest.split_once(')'))?
+        })?;
         let count = |list: &str| list.split(',').filter(|parameter| !parameter.trim().is_empty()).count();
         // A name in capitals stands for the parameters that its definition lists.
         let defined = |parameter: &str| {
@@ -62,6 +64,17 @@ impl Source {
             Some(count(rest.lines().next()?))
         };
         Some(list.split(',').map(|parameter| defined(parameter).unwrap_or_else(|| count(parameter))).sum())
+    }
+
+    /// Whether a kernel `own` of the text has this name. One that a macro makes is called after the macro's parameter `name`,
+    /// as `bias_##name`, and the macro is used with the name as its first argument.
+    fn is_named(&self, own: &str, name: &str) -> bool {
+        let given = own.split_once("name").and_then(|(before, after)| {
+            let before = before.strip_suffix("##").or(before.is_empty().then_some(before))?;
+            let after = after.strip_prefix("##").or(after.is_empty().then_some(after))?;
+            name.strip_prefix(before)?.strip_suffix(after)
+        });
+        own == name || given.is_some_and(|given| self.text.contains(&format!("({given},")))
     }
 }
 
@@ -249,6 +262,7 @@ mod tests {
         *,
     };
     use crate::backend::cuda::{
+        activation,
         library::{self, compiler},
         optimizer::gradient_norm,
     };
@@ -288,6 +302,16 @@ mod tests {
         if library::has_compiler() {
             CAPABILITIES.iter().for_each(|capability| takes(&gradient_norm::SOURCE, [DType::F32; 2], *capability, &[]));
         }
+    }
+
+    #[test]
+    fn kernels_that_a_macro_makes_are_found_by_their_names() {
+        let parameters = |name| activation::SOURCE.parameters(name);
+        assert_eq!(
+            [c"relu", c"mish", c"mish_gradient", c"gelu_tanh"].map(parameters),
+            [Some(3), Some(4), Some(4), Some(4)]
+        );
+        assert_eq!([c"name", c"mish_", c"gradient", c"relu_gradient_gradient"].map(parameters), [None; 4]);
     }
 
     #[test]

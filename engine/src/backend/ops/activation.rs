@@ -1,5 +1,7 @@
 //! Activation functions, plain and gated.
 
+use strum::VariantArray;
+
 use super::{Contract, OperandBytes, Rows};
 use crate::{
     backend::{Backend, DType, Executor, Tensor},
@@ -8,7 +10,7 @@ use crate::{
 };
 
 /// A smooth activation function, which is differentiated from its input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, VariantArray)]
 pub enum ActivationFunction {
     /// `x * Phi(x)` (Hendrycks & Gimpel 2016).
     Gelu,
@@ -18,6 +20,40 @@ pub enum ActivationFunction {
     Silu,
     /// `x * tanh(ln(1 + exp(x)))` (Misra 2019).
     Mish,
+}
+
+/// Names of the kernels of one function.
+pub(super) struct Names {
+    pub(super) value: &'static str,
+    pub(super) gradient: &'static str,
+    /// With a bias added first.
+    pub(super) biased: &'static str,
+    pub(super) biased_gradient: &'static str,
+}
+
+macro_rules! names {
+    ($name:literal) => {
+        Names {
+            value: $name,
+            gradient: concat!($name, " gradient"),
+            biased: concat!("bias, ", $name),
+            biased_gradient: concat!("bias, ", $name, " gradient"),
+        }
+    };
+}
+
+impl ActivationFunction {
+    /// Every function.
+    pub const ALL: &[Self] = Self::VARIANTS;
+
+    /// The names of its kernels.
+    pub(super) fn names(self) -> Names {
+        match self {
+            Self::Gelu | Self::GeluTanh => names!("gelu"),
+            Self::Silu => names!("silu"),
+            Self::Mish => names!("mish"),
+        }
+    }
 }
 
 /// Kernels of activation functions. The rectifiers work in place and are differentiated from their output.
@@ -55,12 +91,8 @@ impl Contract for Activation {
             Self::ReluGrad => "relu gradient",
             Self::Relu6 => "relu6",
             Self::Relu6Grad => "relu6 gradient",
-            Self::Apply(ActivationFunction::Gelu | ActivationFunction::GeluTanh) => "gelu",
-            Self::Apply(ActivationFunction::Silu) => "silu",
-            Self::Apply(ActivationFunction::Mish) => "mish",
-            Self::ApplyGrad(ActivationFunction::Gelu | ActivationFunction::GeluTanh) => "gelu gradient",
-            Self::ApplyGrad(ActivationFunction::Silu) => "silu gradient",
-            Self::ApplyGrad(ActivationFunction::Mish) => "mish gradient",
+            Self::Apply(function) => function.names().value,
+            Self::ApplyGrad(function) => function.names().gradient,
             Self::SwiGlu { .. } => "swiglu",
             Self::SwiGluGrad { .. } => "swiglu gradient",
         }

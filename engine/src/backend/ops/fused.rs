@@ -164,25 +164,20 @@ fn sum_takes(e: &Rows, biased: bool, norm: Option<RowNorm>, [inputs, outputs]: [
 
 impl Contract for Fused {
     fn name(&self) -> &'static str {
-        use ActivationFunction::{Gelu, GeluTanh, Mish, Silu};
         match self {
             Self::Bias(Function::Rectifier(Rectifier::Relu)) => "bias, relu",
             Self::Bias(Function::Rectifier(Rectifier::Relu6)) => "bias, relu6",
-            Self::Bias(Function::Smooth(Gelu | GeluTanh)) => "bias, gelu",
-            Self::Bias(Function::Smooth(Silu)) => "bias, silu",
-            Self::Bias(Function::Smooth(Mish)) => "bias, mish",
+            Self::Bias(Function::Smooth(function)) => function.names().biased,
             Self::BiasGrad { function: Function::Rectifier(Rectifier::Relu), .. } => "bias, relu gradient",
             Self::BiasGrad { function: Function::Rectifier(Rectifier::Relu6), .. } => "bias, relu6 gradient",
-            Self::BiasGrad { function: Function::Smooth(Gelu | GeluTanh), .. } => "bias, gelu gradient",
-            Self::BiasGrad { function: Function::Smooth(Silu), .. } => "bias, silu gradient",
-            Self::BiasGrad { function: Function::Smooth(Mish), .. } => "bias, mish gradient",
+            Self::BiasGrad { function: Function::Smooth(function), .. } => function.names().biased_gradient,
             Self::Sum { norm: None, biased: true, dropout: None, .. } => "bias, add",
             Self::Sum { norm: None, biased: true, dropout: Some(_), .. } => "bias, dropout, add",
             Self::Sum { norm: None, biased: false, .. } => "dropout, add",
             Self::Sum { norm: Some(RowNorm::Layer(_)), .. } => "add, layer norm",
             Self::Sum { norm: Some(RowNorm::Rms(_)), .. } => "add, rms norm",
             Self::BatchNorm { sums, end, .. } => batch_norm_name(*sums, *end),
-            Self::BatchApply { .. } => "batch norm again",
+            Self::BatchApply { .. } => "batch norm apply",
             Self::BatchGrad { end: None, .. } => "batch norm gradient",
             Self::BatchGrad { end: Some(Rectifier::Relu), .. } => "batch norm, relu gradient",
             Self::BatchGrad { end: Some(Rectifier::Relu6), .. } => "batch norm, relu6 gradient",

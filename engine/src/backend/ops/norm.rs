@@ -101,7 +101,7 @@ impl Contract for Norm {
     fn name(&self) -> &'static str {
         match self {
             Self::Batch { .. } => "batch norm",
-            Self::BatchApply { .. } => "batch norm again",
+            Self::BatchApply { .. } => "batch norm apply",
             Self::BatchGrad { .. } => "batch norm gradient",
             Self::BatchFixed { .. } => "batch norm by running estimates",
             Self::Layer { .. } => "layer norm",
@@ -236,7 +236,7 @@ impl<B: Backend> Executor<B> {
             self.launch(kernel, &rest, &[&x])?;
             return Ok(x);
         }
-        let y = self.output(x.shape(), x.dtype(), "batch norm again")?;
+        let y = self.output(x.shape(), x.dtype(), "batch norm apply")?;
         let [mean, inverse, weight, bias] = rest;
         self.launch(kernel, &[&x, mean, inverse, weight, bias], &[&y])?;
         Ok(y)
@@ -253,7 +253,7 @@ impl<B: Backend> Executor<B> {
         affine: &Affine<'_, B>,
         sum: Tensor<B>,
     ) -> Result<Tensor<B>> {
-        let y = self.own(sum, "batch norm again")?;
+        let y = self.own(sum, "batch norm apply")?;
         let inputs = [x, &statistics.mean, &statistics.inverse, affine.weight, affine.bias];
         self.launch(Norm::BatchApply { adds: true }, &inputs, &[&y])?;
         Ok(y)

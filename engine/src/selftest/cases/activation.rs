@@ -39,9 +39,7 @@ pub fn functions(draw: &mut Draw, dtype: DType, count: usize) -> Vec<Case> {
         Case::new(Activation::Relu6, vec![], vec![(times(&y.0, 9.0), dtype)], 1),
         Case::new(Activation::Relu6Grad, vec![(clipped, dtype)], vec![y.clone()], 1),
     ];
-    for function in
-        [ActivationFunction::Gelu, ActivationFunction::GeluTanh, ActivationFunction::Silu, ActivationFunction::Mish]
-    {
+    for function in ActivationFunction::ALL.iter().copied() {
         cases.push(Case::new(Activation::Apply(function), vec![wide.clone()], vec![y.clone()], 32));
         cases.push(Case::new(Activation::ApplyGrad(function), vec![wide.clone()], vec![y.clone()], 64));
     }

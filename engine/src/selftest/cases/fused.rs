@@ -16,21 +16,15 @@ kernel_names! {
     Fused;
     Fused::Bias(Function::Rectifier(Rectifier::Relu)) => "bias-relu",
     Fused::Bias(Function::Rectifier(Rectifier::Relu6)) => "bias-relu6",
-    Fused::Bias(Function::Smooth(ActivationFunction::Gelu)) => "bias-gelu",
-    Fused::Bias(Function::Smooth(ActivationFunction::GeluTanh)) => "bias-gelu-tanh",
-    Fused::Bias(Function::Smooth(ActivationFunction::Silu)) => "bias-silu",
-    Fused::Bias(Function::Smooth(ActivationFunction::Mish)) => "bias-mish",
+    Fused::Bias(Function::Smooth(_)) => "bias-smooth",
     Fused::BiasGrad { function: Function::Rectifier(Rectifier::Relu), .. } => "bias-relu-gradient",
     Fused::BiasGrad { function: Function::Rectifier(Rectifier::Relu6), .. } => "bias-relu6-gradient",
-    Fused::BiasGrad { function: Function::Smooth(ActivationFunction::Gelu), .. } => "bias-gelu-gradient",
-    Fused::BiasGrad { function: Function::Smooth(ActivationFunction::GeluTanh), .. } => "bias-gelu-tanh-gradient",
-    Fused::BiasGrad { function: Function::Smooth(ActivationFunction::Silu), .. } => "bias-silu-gradient",
-    Fused::BiasGrad { function: Function::Smooth(ActivationFunction::Mish), .. } => "bias-mish-gradient",
+    Fused::BiasGrad { function: Function::Smooth(_), .. } => "bias-smooth-gradient",
     Fused::Sum { norm: None, .. } => "sum",
     Fused::Sum { norm: Some(RowNorm::Layer(_)), .. } => "sum-layer-norm",
     Fused::Sum { norm: Some(RowNorm::Rms(_)), .. } => "sum-rms-norm",
     Fused::BatchNorm { .. } => "batch-norm-then",
-    Fused::BatchApply { .. } => "batch-norm-then-again",
+    Fused::BatchApply { .. } => "batch-norm-then-apply",
     Fused::BatchGrad { .. } => "batch-norm-then-gradient",
 }
 
@@ -59,10 +53,8 @@ pub fn biases(draw: &mut Draw, dtype: DType, Rows { rows, columns }: Rows) -> Ve
             cases.push(Case::new(Fused::BiasGrad { function, accumulate }, vec![y.clone()], outputs, rows));
         }
     }
-    for function in
-        [ActivationFunction::Gelu, ActivationFunction::GeluTanh, ActivationFunction::Silu, ActivationFunction::Mish]
-    {
-        let (function, inputs) = (Function::Smooth(function), vec![near.clone(), bias.clone()]);
+    for function in ActivationFunction::ALL {
+        let (function, inputs) = (Function::Smooth(*function), vec![near.clone(), bias.clone()]);
         cases.push(Case::new(Fused::Bias(function), inputs.clone(), vec![dy.clone()], 32));
         let gradient = |accumulate| Fused::BiasGrad { function, accumulate };
         // Frozen: no gradient of the bias.

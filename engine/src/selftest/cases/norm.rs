@@ -10,7 +10,7 @@ use crate::{
 kernel_names! {
     Norm;
     Norm::Batch { .. } => "batch-norm",
-    Norm::BatchApply { .. } => "batch-norm-again",
+    Norm::BatchApply { .. } => "batch-norm-apply",
     Norm::BatchGrad { .. } => "batch-norm-gradient",
     Norm::BatchFixed { .. } => "batch-norm-fixed",
     Norm::Layer { .. } => "layer-norm",

@@ -85,16 +85,12 @@ extern "C" __global__ void bias_function_gradient_total(const f64 *partials, i64
 
 #define VALUES const T *x, const T *bias, T *y, i64 rows, i64 columns, i64 width, int wide
 #define GRADIENTS const T *saved, const T *bias, T *dy, i64 rows, i64 columns, f64 *partials, W *db, i64 width, int accumulate, int wide
-extern "C" __global__ void bias_relu(VALUES) { values<Relu>(x, bias, y, rows, columns, width, wide); }
-extern "C" __global__ void bias_relu6(VALUES) { values<Relu6>(x, bias, y, rows, columns, width, wide); }
-extern "C" __global__ void bias_gelu(VALUES) { values<Gelu>(x, bias, y, rows, columns, width, wide); }
-extern "C" __global__ void bias_gelu_tanh(VALUES) { values<GeluTanh>(x, bias, y, rows, columns, width, wide); }
-extern "C" __global__ void bias_silu(VALUES) { values<Silu>(x, bias, y, rows, columns, width, wide); }
-extern "C" __global__ void bias_mish(VALUES) { values<Mish>(x, bias, y, rows, columns, width, wide); }
-#define GIVEN saved, bias, dy, rows, columns, partials, db, width, accumulate, wide
-extern "C" __global__ void bias_relu_gradient(GRADIENTS) { gradients<Masks<Relu>>(GIVEN); }
-extern "C" __global__ void bias_relu6_gradient(GRADIENTS) { gradients<Masks<Relu6>>(GIVEN); }
-extern "C" __global__ void bias_gelu_gradient(GRADIENTS) { gradients<Slopes<Gelu>>(GIVEN); }
-extern "C" __global__ void bias_gelu_tanh_gradient(GRADIENTS) { gradients<Slopes<GeluTanh>>(GIVEN); }
-extern "C" __global__ void bias_silu_gradient(GRADIENTS) { gradients<Slopes<Silu>>(GIVEN); }
-extern "C" __global__ void bias_mish_gradient(GRADIENTS) { gradients<Slopes<Mish>>(GIVEN); }
+#define KERNELS(name, Function, Rule) \
+    extern "C" __global__ void bias_##name(VALUES) { values<Function>(x, bias, y, rows, columns, width, wide); } \
+    extern "C" __global__ void bias_##name##_gradient(GRADIENTS) { \
+        gradients<Rule<Function>>(saved, bias, dy, rows, columns, partials, db, width, accumulate, wide); \
+    }
+#define SMOOTH_KERNELS(name, Function) KERNELS(name, Function, Slopes)
+KERNELS(relu, Relu, Masks)
+KERNELS(relu6, Relu6, Masks)
+EACH_SMOOTH(SMOOTH_KERNELS)

@@ -5,14 +5,11 @@ use std::ffi::CStr;
 use crate::{
     backend::{
         cuda::{
-            Operands, Source, Types, args,
+            Operands, Source, Types, activation, args,
             launch::Pointer,
             threads::{Tiles, is_wide, totals},
         },
-        ops::{
-            ActivationFunction::{Gelu, GeluTanh, Mish, Silu},
-            Function, Rectifier, Rows,
-        },
+        ops::{Function, Rectifier, Rows},
         scratch::split_reduction::bias_splits,
     },
     error::Result,
@@ -36,10 +33,10 @@ fn names(function: Function) -> [&'static CStr; 2] {
     match function {
         Function::Rectifier(Rectifier::Relu) => [c"bias_relu", c"bias_relu_gradient"],
         Function::Rectifier(Rectifier::Relu6) => [c"bias_relu6", c"bias_relu6_gradient"],
-        Function::Smooth(Gelu) => [c"bias_gelu", c"bias_gelu_gradient"],
-        Function::Smooth(GeluTanh) => [c"bias_gelu_tanh", c"bias_gelu_tanh_gradient"],
-        Function::Smooth(Silu) => [c"bias_silu", c"bias_silu_gradient"],
-        Function::Smooth(Mish) => [c"bias_mish", c"bias_mish_gradient"],
+        Function::Smooth(function) => {
+            let names = activation::names(function);
+            [names.biased, names.biased_gradient]
+        }
     }
 }
 

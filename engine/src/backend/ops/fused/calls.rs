@@ -171,7 +171,7 @@ impl<B: Backend> Executor<B> {
         let (y, over, x, other) = match (x, other) {
             (x, other) if self.may_overwrite(&x) => (x, Over::X, None, other),
             (x, Some(other)) if self.may_overwrite(&other) => (other, Over::Other, Some(x), None),
-            (x, other) => (self.output(x.shape(), x.dtype(), "batch norm again")?, Over::Nothing, Some(x), other),
+            (x, other) => (self.output(x.shape(), x.dtype(), "batch norm apply")?, Over::Nothing, Some(x), other),
         };
         let vectors = [&statistics.mean, &statistics.inverse, affine.weight, affine.bias];
         let inputs: Vec<&Tensor<B>> = x.iter().chain(vectors).chain(&other).collect();
