@@ -23,7 +23,7 @@ pub mod preset;
 mod prune;
 mod quantise;
 mod saving;
-mod settings;
+pub(crate) mod settings;
 pub mod shipped;
 mod source_traits;
 mod task;

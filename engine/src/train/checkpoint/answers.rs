@@ -1,6 +1,6 @@
 //! The weights of a checkpoint for a model that answers and does not learn: no optimizer state is read.
 
-use super::{Checkpoint, Reader};
+use super::{Checkpoint, Reader, decides};
 use crate::{
     backend::{Backend, DType, Shape},
     error::Result,
@@ -8,20 +8,14 @@ use crate::{
     step::{Session, load, restore::Source as _},
 };
 
-/// Settings that decide what a model computes of a sample.
-const DECIDES: [&str; 4] = ["model.", "lora.", "quantise.", "low_rank."];
-/// The settings among them that only training uses.
-const FREE: [&str; 3] = ["model.dropout", "lora.dropout", "low_rank.ranks"];
-
 impl Checkpoint {
     /// Refuses an experiment whose model computes something else than the one that was saved.
     pub(in crate::train) fn answers_as(&self, experiment: &Experiment) -> Result<()> {
         let differing = preset::differing(&[&self.experiment()?, experiment]);
-        let decides = |key: &str| DECIDES.iter().any(|group| key.starts_with(group)) && !FREE.contains(&key);
         let told = |value: &Option<String>| value.clone().unwrap_or_else(|| "not used".to_owned());
         let differs: Vec<String> = differing
             .into_iter()
-            .filter(|(key, _)| decides(key))
+            .filter(|(key, _)| decides::answers(key))
             .map(|(key, values)| format!("{key} (here {}, chosen {})", told(&values[0]), told(&values[1])))
             .collect();
         if differs.is_empty() {

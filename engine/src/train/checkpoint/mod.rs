@@ -8,6 +8,7 @@
 
 mod answers;
 mod data;
+mod decides;
 mod progress;
 mod weights;
 mod write;
@@ -202,28 +203,15 @@ impl Checkpoint {
     /// another optimizer. What changes neither tensors nor samples may differ: with another evaluation batch the losses of the
     /// steps are the same to the last bit.
     pub(super) fn goes_on_as(&self, experiment: &Experiment) -> Result<()> {
-        const DECIDES: [&str; 11] = [
-            "model.",
-            "data.",
-            "lora.",
-            "quantise.",
-            "low_rank.rank=",
-            "low_rank.energy=",
-            "low_rank.size=",
-            "precision",
-            "frozen",
-            "optimizer.kind",
-            "run.seed",
-        ];
         let own = self.experiment()?;
         let changes = preset::changes(&own, &experiment.decided_as(&own));
         // Samples that are kept as they are teach the same as those that are read again, and variants that are kept do not.
         let is_kept_alike = own.data.cache.copies() == experiment.data.cache.copies();
-        let is_fed = |change: &str| {
-            Data::HOW_FED.iter().any(|key| change.starts_with(key))
-                || is_kept_alike && change.starts_with("data.cache=")
+        let is_fed = |key: &str| Data::HOW_FED.contains(&key) || is_kept_alike && key == "data.cache";
+        let decides = |change: &&String| {
+            let key = change.split('=').next().unwrap_or_default();
+            decides::training(key) && !is_fed(key)
         };
-        let decides = |change: &&String| DECIDES.iter().any(|key| change.starts_with(key)) && !is_fed(change);
         let mut differs: Vec<&str> = changes.iter().filter(decides).map(String::as_str).collect();
         let batch = format!("{} in a step", counted(experiment.batch.effective() as u64, "sample"));
         if own.batch.effective() != experiment.batch.effective() {
