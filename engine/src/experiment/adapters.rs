@@ -162,18 +162,6 @@ impl Lora {
     }
 }
 
-impl ModelKind {
-    /// The projections of its blocks; empty for a model without them.
-    pub fn projections(self) -> &'static [Projection] {
-        use Projection::{Down, Gate, K, O, Q, Up, V};
-        match self {
-            Self::Llama => &[Q, K, V, O, Gate, Up, Down],
-            Self::Gpt2 | Self::Vit => &[Q, K, V, O, Up, Down],
-            _ => &[],
-        }
-    }
-}
-
 impl Model {
     /// The projections that the rows of the dense layer `layer` are, in order, each with its rows; empty for other layers. The
     /// layer is named by the end of its path, such as `attention/qkv`, or of its name in files, `attention.qkv`.

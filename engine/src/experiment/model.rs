@@ -4,7 +4,7 @@ mod sizes;
 
 use crate::{
     experiment::{
-        Experiment, Task,
+        Experiment, Projection, Task,
         limits::{MAX_DEPTH, MAX_HEADS, MAX_MULTIPLIER, MAX_WIDTH, MIN_MULTIPLIER, RESNETS},
         settings::{KERNELS, Limits, SIZES, settings},
     },
@@ -177,6 +177,23 @@ impl ModelKind {
         match self {
             Self::Mlp | Self::Cnn | Self::Sepcnn | Self::Resnet | Self::Mobilenetv1 | Self::Mobilenetv2 => true,
             Self::Vit | Self::Mixer | Self::Gpt2 | Self::Llama | Self::Unet => false,
+        }
+    }
+
+    /// The projections of its blocks, which adapters are chosen by; empty for a model without them.
+    pub fn projections(self) -> &'static [Projection] {
+        use Projection::{Down, Gate, K, O, Q, Up, V};
+        match self {
+            Self::Llama => &[Q, K, V, O, Gate, Up, Down],
+            Self::Gpt2 | Self::Vit => &[Q, K, V, O, Up, Down],
+            Self::Mlp
+            | Self::Cnn
+            | Self::Sepcnn
+            | Self::Resnet
+            | Self::Mobilenetv1
+            | Self::Mobilenetv2
+            | Self::Mixer
+            | Self::Unet => &[],
         }
     }
 

@@ -92,11 +92,7 @@ impl Data {
 
     /// Whether samples are texts that become tokens: not windows of a file's bytes.
     pub fn is_tokenized(&self) -> bool {
-        match self.kind {
-            DataKind::Jsonl => true,
-            DataKind::Text => self.chosen_tokenizer().is_some(),
-            _ => false,
-        }
+        self.kind.uses(DataSetting::Tokenizer) && (self.kind == DataKind::Jsonl || self.chosen_tokenizer().is_some())
     }
 
     /// Settings that decide how samples get to the model, and not what they are.

@@ -15,13 +15,12 @@ use super::{
 };
 use crate::{
     experiment::{
-        DataKind, DatasetInfo, Experiment, Input, Model, ModelKind, Stem, hugging_face, preset, weights::own,
+        DataKind, DatasetInfo, Experiment, Input, Model, ModelKind, Stem, hugging_face, limits::RESNETS, preset,
+        weights::own,
     },
     header::Place,
 };
 
-/// The residual networks there are.
-const RESNETS: [usize; 4] = [18, 34, 50, 101];
 /// The widths that MobileNetV2 is published with.
 const MULTIPLIERS: [f64; 6] = [0.35, 0.5, 0.75, 1.0, 1.3, 1.4];
 /// The settings of an experiment that decide the extents of its tensors.
@@ -82,6 +81,7 @@ impl Mapped {
             ModelKind::Gpt2 => self.gpt2(model).into_iter().collect(),
             ModelKind::Llama => self.llama(model).into_iter().collect(),
             ModelKind::Vit => self.vit(model).into_iter().collect(),
+            // Only this program writes files of the others, and such a file says its model.
             _ => Vec::new(),
         }
     }
