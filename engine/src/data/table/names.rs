@@ -1,5 +1,7 @@
 //! The names of a table's columns: its first line, and those that settings give.
 
+use std::collections::{HashMap, HashSet};
+
 use super::{
     column::{self, Field},
     records::Rows,
@@ -22,13 +24,14 @@ pub(super) fn names(rows: &Rows<'_>) -> Result<Vec<String>> {
         );
     }
     let mut names: Vec<String> = Vec::with_capacity(rows.record.len());
+    let mut places = HashMap::with_capacity(rows.record.len());
     for (at, field) in rows.record.iter().enumerate() {
         let mut name = String::from_utf8_lossy(field.trim_ascii()).into_owned();
         if name.is_empty() {
             // As other programs write a column of numbers of rows.
             name = format!("column {}", at + 1);
         }
-        if let Some(first) = names.iter().position(|known| *known == name) {
+        if let Some(first) = places.insert(name.clone(), at) {
             return refused(format!("columns {} and {} are both called `{name}`; rename one", first + 1, at + 1));
         }
         names.push(name);
@@ -40,10 +43,14 @@ pub(super) fn names(rows: &Rows<'_>) -> Result<Vec<String>> {
 /// list, the longest is meant.
 pub(super) fn listed(key: &str, list: &str, names: &[String]) -> Result<Vec<usize>> {
     let mut found = Vec::new();
+    if list.is_empty() {
+        return Ok(found);
+    }
+    let all: HashSet<&str> = names.iter().map(String::as_str).collect();
     let mut rest = list.trim_start_matches([',', ' ']);
     while !rest.is_empty() {
         let ends = rest.match_indices(',').map(|(at, _)| at).chain([rest.len()]);
-        let known = |end: &usize| names.iter().any(|name| name == unquoted(&rest[..*end]));
+        let known = |end: &usize| all.contains(unquoted(&rest[..*end]));
         let end = ends.clone().rfind(known).or_else(|| ends.clone().next()).unwrap_or(rest.len());
         found.push(place(key, unquoted(&rest[..end]), names)?);
         rest = rest[end..].trim_start_matches([',', ' ']);
