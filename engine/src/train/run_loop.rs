@@ -62,6 +62,8 @@ pub(super) struct RunLoop<'a, 'j> {
     /// The highest memory as measured before that.
     measured_before: Peak,
     saver: Option<Saver<'a>>,
+    /// What the last save failed by, if it did.
+    unsaved_by: Option<String>,
     /// Images that the user knows are skipped.
     skipped: usize,
     /// Steps whose numbers are on their way, in order.
@@ -102,6 +104,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             before_secs: 0.0,
             measured_before: spec.plan.resolved.resumed().map(|resumed| resumed.so_far.measured).unwrap_or_default(),
             saver: None,
+            unsaved_by: None,
             skipped: 0,
             pending,
             fed: Fed::default(),
@@ -307,12 +310,19 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         match saved {
             Ok((path, bytes)) => {
                 let path = uncounted(|| path.to_owned());
+                uncounted(|| self.unsaved_by = None);
                 self.spec.events.send(Event::Saved { step: self.step, path, bytes, live, why });
                 Ok(())
             }
             // The run goes on, and tries again when the next one is due.
             Err(error @ Error::File { .. }) if matches!(why, SaveReason::Interval | SaveReason::Best) => {
-                self.warn(|| error.to_string());
+                let fault = uncounted(|| error.to_string());
+                if self.unsaved_by.as_ref() != Some(&fault) {
+                    self.warn(|| {
+                        format!("{fault}; the run goes on, and each later checkpoint is tried without this message")
+                    });
+                    self.unsaved_by = Some(fault);
+                }
                 Ok(())
             }
             Err(error) => Err(error),
