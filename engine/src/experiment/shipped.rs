@@ -94,7 +94,8 @@ pub fn open(path_or_name: &str) -> Result<Opened> {
     let looks_like_path =
         path_or_name.contains(['/', '\\']) || path_or_name.ends_with(".toml") || path_or_name.ends_with(".json");
     let path = std::path::Path::new(path_or_name);
-    let is_model = || path.join(weights::CONFIG).is_file();
+    // Also where it is a pipe or a folder, which opening it then says.
+    let is_model = || path.join(weights::CONFIG).symlink_metadata().is_ok();
     if looks_like_path || (path.exists() && !path.is_dir()) || is_model() {
         return preset::open(path_or_name);
     }

@@ -89,6 +89,12 @@ fn a_pipe_is_refused_at_once() {
     let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo runs");
     assert!(made.success());
     assert!(open(&path).expect_err("a pipe").to_string().contains("is a pipe or a device, not a file"));
+    // Also as the configuration in a model's folder, which is what the message names then.
+    let config = folder.path().join("config.json");
+    std::fs::rename(&path, &config).expect("renamed");
+    let said = crate::experiment::shipped::open(folder.path().to_str().expect("a name in text"));
+    let said = said.expect_err("a pipe").to_string();
+    assert!(said.contains("config.json") && said.contains("is a pipe or a device"), "{said}");
 }
 
 #[test]
