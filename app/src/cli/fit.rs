@@ -122,6 +122,10 @@ impl Fit {
         let plan = plan::predict_here(&self.choice.resolve(&machine, |_| {})?, &machine)?;
         let limit = Limit::within(Duration::from_secs(self.seconds));
         let mut found = plan::fit(&plan, plan.budget, limit)?;
+        if !self.json {
+            // Known at once; what follows may take its time.
+            out::text(&as_it_is(&plan, &found))?;
+        }
         let fill = plan::fill(&plan, limit)?;
         let fits = plan.verdict().fits();
         if fits {
@@ -144,7 +148,7 @@ impl Fit {
                 further: further.iter().map(|offer| Further::new(&preset, offer)).collect(),
             })?;
         } else {
-            out::text(&describe(&plan, &found, fill.as_ref(), &further))?;
+            out::text(&found_for(&plan, &found, fill.as_ref(), &further))?;
         }
         if found.offers.is_empty() {
             let [_, line] = plan.line().beside(plan.load());
@@ -174,7 +178,8 @@ impl Further {
     }
 }
 
-fn describe(plan: &plan::Plan, found: &Found, fill: Option<&Advice>, further: &[Advice]) -> String {
+/// What the run takes as it is, and why nothing fits where nothing does.
+fn as_it_is(plan: &plan::Plan, found: &Found) -> String {
     let fits = plan.verdict().fits();
     let verdict = if fits { "which fits" } else { "which does not fit" };
     let [load, line] = plan.line().beside(plan.load());
@@ -182,6 +187,11 @@ fn describe(plan: &plan::Plan, found: &Found, fill: Option<&Advice>, further: &[
         "As it is, the run takes {load} of {line}, {verdict}, at about {} a step.\n",
         format::secs(plan.step_secs)
     );
+    if fits || !found.offers.is_empty() { text } else { text + &Shortfall::of(found).words(plan) + "\n" }
+}
+
+/// What was found, and what fits with another effective batch or another training.
+fn found_for(plan: &plan::Plan, found: &Found, fill: Option<&Advice>, further: &[Advice]) -> String {
     let fill = fill.map(|fill| {
         let Batch { micro, accumulation, .. } = &fill.experiment.batch;
         let (peak, time) = (fill.peak, percent(fill.time_ratio));
@@ -193,8 +203,7 @@ fn describe(plan: &plan::Plan, found: &Found, fill: Option<&Advice>, further: &[
     });
     let fill = fill.unwrap_or_default();
     if found.offers.is_empty() {
-        let why = format!("{}\n", Shortfall::of(found).words(plan));
-        return text + &why + &offers::list("What would fit, and changes the training", further) + &fill;
+        return offers::list("What would fit, and changes the training", further) + &fill;
     }
     let mut table = Table::new(["micro-batch", "precision", "checkpointing", "peak", "of the budget", "time"]).words(3);
     for offer in &found.offers {
@@ -215,5 +224,5 @@ fn describe(plan: &plan::Plan, found: &Found, fill: Option<&Advice>, further: &[
         format!("Each with batch.evaluation = {offered}: as it is, the test alone does not fit.\n")
     };
     let ended = if found.is_whole { "" } else { "The search ended at its time limit; --seconds gives it more.\n" };
-    text + &format!("\n{table}\n{tested}{ended}{fill}")
+    format!("\n{table}\n{tested}{ended}{fill}")
 }
