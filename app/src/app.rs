@@ -59,6 +59,19 @@ pub(crate) struct PersistedState {
     drafts: Drafts,
 }
 
+impl PersistedState {
+    /// Takes out the document that was open, or the first preset at the first start.
+    fn document(&mut self, shipped: &[presets::Shipped]) -> Document {
+        let experiment = match (self.experiment.take(), shipped.first()) {
+            (None, Some(first)) => return Document::of_shipped(first),
+            (experiment, _) => experiment.unwrap_or_default(),
+        };
+        let saved = self.saved.take().unwrap_or_else(|| experiment.clone());
+        let name = self.shipped.take().filter(|name| shipped.iter().any(|shipped| shipped.name == *name));
+        Document { saved, loaded: self.loaded.take(), shipped: name, ..Document::new(experiment, self.path.take()) }
+    }
+}
+
 /// The window.
 pub(crate) struct App {
     state: State,
@@ -84,7 +97,7 @@ impl App {
     pub(crate) fn new(
         ctx: &egui::Context,
         files: FileDialogs,
-        persisted: PersistedState,
+        mut persisted: PersistedState,
         store: Result<PathBuf, String>,
         open: Option<&Path>,
     ) -> std::io::Result<Self> {
@@ -108,16 +121,7 @@ impl App {
             trials: Trials::new(wake())?,
         };
         let shipped = presets::shipped();
-        let document = match (persisted.experiment, shipped.first()) {
-            (None, Some(first)) => Document::of_shipped(first),
-            (experiment, _) => {
-                let experiment = experiment.unwrap_or_default();
-                let saved = persisted.saved.unwrap_or_else(|| experiment.clone());
-                let name = persisted.shipped.filter(|name| shipped.iter().any(|shipped| shipped.name == *name));
-                let loaded = persisted.loaded;
-                Document { saved, loaded, shipped: name, ..Document::new(experiment, persisted.path) }
-            }
-        };
+        let document = persisted.document(&shipped);
         let (budgets, drafts) = (persisted.budgets, persisted.drafts);
         let mut app = Self {
             state: State { budgets, drafts, ..State::new(document, persisted.recent, shipped) },

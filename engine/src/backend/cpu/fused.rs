@@ -47,6 +47,26 @@ fn given<'a, W: Float>(o: &Operands<'a>, i: usize) -> Result<Option<RefMut<'a, [
     (i < o.outputs()).then(|| o.output::<W>(i)).transpose()
 }
 
+fn apply_batch_norm<T: Float, W: Float<Acc = T::Acc>>(
+    o: &Operands<'_>,
+    sums: bool,
+    end: Option<Rectifier>,
+    over: Over,
+) -> Result<()> {
+    let first = usize::from(over != Over::X);
+    let x = (first > 0).then(|| o.input::<T>(0)).transpose()?;
+    let other = (o.inputs() > first + 4).then(|| o.input::<T>(first + 4)).transpose()?;
+    let added = match other.as_deref() {
+        Some(other) => Added::Other(other),
+        None if sums => Added::Standing,
+        None => Added::Nothing,
+    };
+    let statistics = [&*o.input::<T::Acc>(first)?, &*o.input::<T::Acc>(first + 1)?];
+    let parameters = [&*o.input::<W>(first + 2)?, &*o.input::<W>(first + 3)?];
+    channels::apply(x.as_deref(), added, end, statistics, parameters, &mut o.output(0)?);
+    Ok(())
+}
+
 fn typed<T: Float, W: Float<Acc = T::Acc>>(kernel: &Fused, o: &Operands<'_>) -> Result<()> {
     match *kernel {
         Fused::Bias(Function::Rectifier(rectifier)) => bias::rectified::<T>(rectifier, &o.input(0)?, &mut o.output(0)?),
@@ -78,19 +98,7 @@ fn typed<T: Float, W: Float<Acc = T::Acc>>(kernel: &Fused, o: &Operands<'_>) -> 
             let parameters = [&*o.input::<W>(1)?, &*o.input::<W>(2)?];
             channels::apply(Some(&x), added, end, [&mean, &inverse], parameters, &mut o.output(0)?);
         }
-        Fused::BatchApply { sums, end, over } => {
-            let first = usize::from(over != Over::X);
-            let x = (first > 0).then(|| o.input::<T>(0)).transpose()?;
-            let other = (o.inputs() > first + 4).then(|| o.input::<T>(first + 4)).transpose()?;
-            let added = match other.as_deref() {
-                Some(other) => Added::Other(other),
-                None if sums => Added::Standing,
-                None => Added::Nothing,
-            };
-            let statistics = [&*o.input::<T::Acc>(first)?, &*o.input::<T::Acc>(first + 1)?];
-            let parameters = [&*o.input::<W>(first + 2)?, &*o.input::<W>(first + 3)?];
-            channels::apply(x.as_deref(), added, end, statistics, parameters, &mut o.output(0)?);
-        }
+        Fused::BatchApply { sums, end, over } => apply_batch_norm::<T, W>(o, sums, end, over)?,
         Fused::BatchGrad { extents, accumulate, end } => {
             let statistics = [&*o.input::<T::Acc>(1)?, &*o.input::<T::Acc>(2)?];
             let parameters = [&*o.input::<W>(3)?, &*o.input::<W>(4)?];

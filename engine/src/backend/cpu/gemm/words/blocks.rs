@@ -162,10 +162,8 @@ impl<'r> Steps<'r> {
                 }
                 Layout::Rows => {
                     let (elements, [stride, _]) = a.block(rows.clone(), terms.clone(), &mut []).parts();
-                    to.run(
-                        &Run { terms: terms.len(), before: 0, starts: starts(elements, stride, rows.len()) },
-                        rows.len(),
-                    );
+                    let starts = starts(elements, stride, rows.len());
+                    to.run(&Run { terms: terms.len(), before: 0, starts }, rows.len());
                 }
                 Layout::CopiedRows => {
                     let (elements, [stride, _]) = a.block(rows.clone(), terms.clone(), &mut *aside).parts();
@@ -176,10 +174,15 @@ impl<'r> Steps<'r> {
                 }
             }
         }
+        Self::at(&places[..count], room)
+    }
+
+    /// The steps whose blocks lie at these places. A step without any block adds nothing, and is left out.
+    fn at(places: &[[Place<'r>; HALVES]], room: &'r [u32]) -> Self {
         let zeros = Block { first: ZEROS.0.first_chunk().expect("a line"), stride: LINE };
         let mut found = Self { steps: [Step { blocks: [zeros; HALVES], word: 0 }; STEPS], count: 0 };
         let (room, _) = cast_slice::<u32, u8>(room).as_chunks::<LINE>();
-        for (step, places) in places[..count].iter().enumerate() {
+        for (step, places) in places.iter().enumerate() {
             if places.iter().all(|place| matches!(place, Place::Nowhere)) {
                 continue;
             }
