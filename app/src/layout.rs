@@ -51,7 +51,7 @@ impl Default for Layout {
         let tradeoff = tab(&mut tiles, Pane::Tradeoff);
         let layers = tab(&mut tiles, Pane::Layers);
         let middle = split(&mut tiles, LinearDir::Vertical, &[(step, 0.48), (live, 0.52)]);
-        let right = split(&mut tiles, LinearDir::Vertical, &[(tradeoff, 0.48), (layers, 0.52)]);
+        let right = split(&mut tiles, LinearDir::Vertical, &[(tradeoff, 0.445), (layers, 0.555)]);
         let root = split(&mut tiles, LinearDir::Horizontal, &[(experiment, 0.235), (middle, 0.42), (right, 0.345)]);
         Tree::new(Id::unique("panes"), root, tiles).into()
     }

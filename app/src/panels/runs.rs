@@ -82,7 +82,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     // A pane without room for rows above the lines of a run is scrolled through.
     egui::ScrollArea::vertical().id_salt("kept runs").auto_shrink(false).show(ui, |ui| {
         let height = (ui.available_height() - front::height(ui, runs)).max(theme::LOWEST_TABLE);
-        let height = table::whole_rows(ui, height);
+        let height = table::whole_rows(height);
         let size = vec2(ui.available_width(), height);
         ui.allocate_ui_with_layout(size, Layout::top_down(Align::Min), |ui| {
             ui.set_min_size(size);

@@ -44,6 +44,8 @@ pub(crate) const NUMBER_WIDTH: f32 = 62.0;
 pub(crate) const SHORTEST_SLIDER: f32 = 22.0;
 /// Height of a row in a table.
 pub(crate) const ROW_HEIGHT: f32 = 20.0;
+/// Height of a row of the table of runs, which stand without a gap.
+pub(crate) const RUN_ROW: f32 = 19.0;
 /// Height of the bar of a run's progress.
 pub(crate) const PROGRESS_HEIGHT: f32 = 10.0;
 /// A text that would have less room is left out.

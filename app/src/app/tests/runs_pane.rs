@@ -96,6 +96,29 @@ fn sixty(window: &Window) -> Vec<crate::runs::Row> {
 }
 
 #[test]
+fn six_runs_are_seen_in_the_default_layout_with_one_picked() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    window.set_size(vec2(1280.0, 800.0));
+    show(&mut window, Pane::Runs);
+    let rows = sixty(&window);
+    let first = rows[0].run.key.clone();
+    window.state_mut().as_mut().expect("drawn").state.runs.read(rows);
+    ask(&mut window, RunsAction::Pick(vec![first]));
+    window.run_steps(5);
+    let list = window
+        .query_all_by_role(Role::ListBox)
+        .find(|node| node.accesskit_node().label().is_some_and(|label| label.starts_with("Kept runs: ")));
+    let list = list.expect("the table").rect();
+    let is_whole = |seed: &u64| {
+        let words = format!(": seed {seed}, Tiny");
+        let row = window.query_all_by_label_contains(&words).find(|node| node.accesskit_node().role() == Role::Button);
+        row.is_some_and(|row| row.rect().bottom() <= list.bottom() + 0.5)
+    };
+    assert_eq!((0..60).filter(is_whole).count(), 6, "{list:?}");
+}
+
+#[test]
 fn a_run_that_is_picked_elsewhere_is_brought_into_sight() {
     let (store, _) = two_runs();
     let mut window = on(&store, digits());

@@ -18,6 +18,8 @@ use crate::{
 const NAME: &str = "Name of the kept run";
 /// Lines of it.
 const LINES: f32 = 4.0;
+/// Between two of them: the rows above need the room.
+const BETWEEN: f32 = 2.0;
 /// Share of its line that the note has; the tags have the rest.
 const NOTE_SHARE: f32 = 0.62;
 
@@ -26,11 +28,12 @@ pub(super) fn height(ui: &Ui, runs: &Runs) -> f32 {
     // Where none is picked, what was deleted has one of its lines.
     let has_one_more = !runs.deleted.is_empty() && runs.front().is_some();
     let lines = if has_one_more { LINES + 1.0 } else { LINES };
-    (ui.spacing().interact_size.y + ui.spacing().item_spacing.y) * lines
+    ui.spacing().item_spacing.y + (ui.spacing().interact_size.y + BETWEEN) * lines - BETWEEN
 }
 
 /// Draws it.
 pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
+    ui.spacing_mut().item_spacing.y = BETWEEN;
     let runs = &context.state.runs;
     if !runs.deleted.is_empty() {
         line(ui, |ui| deleted(ui, context, runs));

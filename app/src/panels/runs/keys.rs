@@ -113,7 +113,7 @@ fn menu_of(ui: &Ui, context: &PanelContext<'_>, front: &Row, table: Rect) {
         input.consume_key(Modifiers::SHIFT, Key::F10) || input.consume_key(Modifiers::NONE, Key::Menu)
     };
     if ui.input_mut(is_asked) {
-        let at = pos2(table.left() + theme::WIDE_GAP, (row.top() + theme::ROW_HEIGHT).min(row.bottom()));
+        let at = pos2(table.left() + theme::WIDE_GAP, (row.top() + theme::RUN_ROW).min(row.bottom()));
         let of = (front.run.key.clone(), context.state.runs.picked().to_vec());
         menu::open_by_key(ui.ctx(), menu(), of, at, id());
     }

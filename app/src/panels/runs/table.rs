@@ -2,7 +2,7 @@
 
 use eframe::egui::{
     Align, Context, Id, Label, Layout, Modifiers, Response, RichText, Role, Sense, TextStyle, Tooltip, Ui, UiBuilder,
-    WidgetInfo,
+    WidgetInfo, vec2,
 };
 use egui_extras::{Column, TableBuilder, TableRow};
 use plimsoll_engine::store::{RunKey, RunState};
@@ -22,11 +22,9 @@ use crate::{
 };
 
 /// A height in which the last row that is seen at first is whole, at most `height`.
-pub(super) fn whole_rows(ui: &Ui, height: f32) -> f32 {
-    let gap = ui.spacing().item_spacing.y;
-    let row = theme::ROW_HEIGHT + gap;
-    // The heading is one of them.
-    ((height + gap) / row).floor() * row - gap
+pub(super) fn whole_rows(height: f32) -> f32 {
+    // The heading is one of them, and rows stand without a gap: they are told apart by their stripes.
+    (height / theme::RUN_ROW).floor() * theme::RUN_ROW
 }
 
 /// Draws it.
@@ -37,7 +35,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
     let widths = *context.view.shown_runs.widths.get_or_insert_with(|| Widths::of(ui, context.state, order));
     let columns = columns(ui, widths);
     let sort = &mut context.view.runs;
-    ui.spacing_mut().item_spacing.x = BETWEEN;
+    ui.spacing_mut().item_spacing = vec2(BETWEEN, 0.0);
     let mut table = TableBuilder::new(ui)
         .id_salt(("runs", columns.len()))
         .striped(true)
@@ -52,7 +50,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
         // At once: a way that is measured anew on the way goes too far.
         table = table.scroll_to_row(at, None).animate_scrolling(false);
     }
-    let table = table.header(theme::ROW_HEIGHT, |mut header| {
+    let table = table.header(theme::RUN_ROW, |mut header| {
         for ((column, name, about), _) in &columns {
             header.col(|ui| {
                 let has_words =
@@ -66,7 +64,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
     });
     let context = &*context;
     table.body(|body| {
-        body.rows(theme::ROW_HEIGHT, order.len(), |mut row| {
+        body.rows(theme::RUN_ROW, order.len(), |mut row| {
             let index = row.index();
             let shown = &runs.rows()[order[index]];
             cells(&mut row, context, shown, &columns);
