@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use eframe::egui::{self, Color32, FontId, Galley, Rect, Stroke, Ui, Vec2, pos2, vec2};
+use eframe::egui::{self, Color32, FontId, Galley, Rangef, Rect, Stroke, Ui, Vec2, pos2, vec2};
 use egui_plot::{PlotPoint, PlotTransform};
 use plimsoll_engine::{
     Bytes,
@@ -61,7 +61,7 @@ pub(super) fn draw(
         peak: tip.zip(of_peak.as_ref().map(|galley| galley.size())),
         budget: None,
         signs,
-        phases: names.iter().map(|(middle, galley)| (*middle, galley.size())).collect(),
+        phases: names.iter().map(|(phase, galley)| (*phase, galley.size())).collect(),
         hills: hills(timeline, outline.map(|plan| plan.timeline(pass)), transform),
     };
     let (found, of_budget) = with_budget(&mut wanted, of_budget);
@@ -159,16 +159,21 @@ fn highest_below(timeline: &Timeline, transform: &PlotTransform, words: Rect) ->
     transform.position_from_point(&PlotPoint::new(0.0, live.as_mib())).y
 }
 
-/// The names of the phases that have room between their ends: where the middle of each is.
-fn phase_names(ui: &Ui, timeline: &Timeline, transform: &PlotTransform, palette: &Palette) -> Vec<(f32, Arc<Galley>)> {
+/// The names of the phases that have room between their ends: where each begins and ends.
+fn phase_names(
+    ui: &Ui,
+    timeline: &Timeline,
+    transform: &PlotTransform,
+    palette: &Palette,
+) -> Vec<(Rangef, Arc<Galley>)> {
     let frame = *transform.frame();
     let named = bands(&timeline.points).into_iter().map(|band| {
         let left = transform.position_from_point_x(band.from as f64).max(frame.left());
         let right = transform.position_from_point_x(band.to as f64).min(frame.right());
         let galley = words(ui, band.phase.name(), f32::INFINITY, palette.weak());
-        (right - left, (f32::midpoint(left, right), galley))
+        (Rangef::new(left, right), galley)
     });
-    named.filter(|(room, (_, galley))| galley.size().x + 8.0 < *room).map(|(_, name)| name).collect()
+    named.filter(|(phase, galley)| galley.size().x + 8.0 < phase.span()).collect()
 }
 
 /// The peak's bytes, layer and op; and what else the headline counts, if it counts more.

@@ -3,10 +3,12 @@
 //! Always holds: words lie neither over other words nor over a level line, and inside the picture. What has no such place is
 //! left out; but the words at the peak, which are the point of the picture, are then where they would be alone.
 
-use eframe::egui::{Pos2, Rect, Vec2, pos2, vec2};
+use eframe::egui::{Pos2, Rangef, Rect, Vec2, pos2, vec2};
 
 /// Between words, and from words to a line.
 const CLEAR: f32 = 3.0;
+/// From words to a name that gives way to them.
+const ASIDE: f32 = 2.0 * CLEAR + 0.5;
 /// Words at the peak are not farther from its height than this, in addition to their own height.
 const NEAR: f32 = 14.0;
 /// Words at the budget's line are not lifted farther from it, to be above a hill.
@@ -31,8 +33,8 @@ pub(super) struct Words {
     pub(super) budget: Option<Vec2>,
     /// The size of what the signs mean, where that stands in the picture.
     pub(super) signs: Option<Vec2>,
-    /// For each phase that has room for its name, the middle, and the size of the name.
-    pub(super) phases: Vec<(f32, Vec2)>,
+    /// For each phase that has room for its name, where it begins and ends, and the size of the name.
+    pub(super) phases: Vec<(Rangef, Vec2)>,
     /// The hills that are drawn, in columns from left to right: where each ends, and how high on screen it reaches.
     pub(super) hills: Vec<(f32, f32)>,
 }
@@ -150,9 +152,7 @@ impl Words {
         let above = tops.map(|top| top - CLEAR - height).chain([top + CLEAR]);
         let mut rows: Vec<f32> = beside.chain(above).filter(|row| *row < self.frame.center().y).collect();
         rows.sort_by(f32::total_cmp);
-        let place =
-            |(middle, size): &(f32, Vec2), row: f32| Rect::from_min_size(pos2(middle - size.x / 2.0, row), *size);
-        let free = |name, row| Some(place(name, row)).filter(|place| self.is_free(*place, taken));
+        let free = |name: &(Rangef, Vec2), row| self.in_phase(name, row, taken);
         let at = |row: f32| -> Vec<Option<Rect>> { self.phases.iter().map(|name| free(name, row)).collect() };
         let named = |places: &Vec<Option<Rect>>| places.iter().flatten().count();
         let mut best = at(top + NAMES);
@@ -167,6 +167,17 @@ impl Words {
             *found = others.min_by(|a, b| self.hidden(*a).total_cmp(&self.hidden(*b)));
         }
         best
+    }
+
+    /// In a row of a phase: in its middle, else at the free place that is nearest to that.
+    fn in_phase(&self, (phase, size): &(Rangef, Vec2), row: f32, taken: &[Rect]) -> Option<Rect> {
+        let middle = phase.center() - size.x / 2.0;
+        let (first, last) = (phase.min + CLEAR, phase.max - CLEAR - size.x);
+        let beside = taken.iter().flat_map(|rect| [rect.left() - ASIDE - size.x, rect.right() + ASIDE]);
+        let mut lefts: Vec<f32> = beside.filter(|left| (first..=last).contains(left)).chain([middle]).collect();
+        lefts.sort_by(|a, b| (a - middle).abs().total_cmp(&(b - middle).abs()));
+        let places = lefts.into_iter().map(|left| Rect::from_min_size(pos2(left, row), *size));
+        places.into_iter().find(|place| self.is_free(*place, taken))
     }
 
     fn is_free(&self, place: Rect, taken: &[Rect]) -> bool {
@@ -186,14 +197,16 @@ mod tests {
 
     fn words(frame: Vec2, lines: &[f32], tip: Pos2) -> Words {
         let frame = Rect::from_min_size(pos2(40.0, 100.0), frame);
-        let middle = |share: f32| (frame.left() + frame.width() * share, vec2(50.0, LINE));
+        let phase = |from: f32, to: f32| {
+            (Rangef::new(frame.left() + frame.width() * from, frame.left() + frame.width() * to), vec2(50.0, LINE))
+        };
         Words {
             frame,
             lines: lines.iter().map(|line| frame.top() + line).collect(),
             peak: Some((frame.min + tip.to_vec2(), vec2(150.0, LINE))),
             budget: Some(vec2(90.0, LINE)),
             signs: Some(vec2(60.0, LINE)),
-            phases: vec![middle(0.2), middle(0.6), middle(0.9)],
+            phases: vec![phase(0.0, 0.4), phase(0.4, 0.8), phase(0.8, 1.0)],
             hills: Vec::new(),
         }
     }
@@ -266,11 +279,22 @@ mod tests {
     #[test]
     fn a_name_that_has_no_room_in_the_row_of_the_others_stands_in_another() {
         let words = words(vec2(600.0, 300.0), &[], pos2(300.0, 290.0));
-        let over_the_first = Rect::from_min_max(pos2(130.0, 100.0), pos2(190.0, 160.0));
+        let over_the_first = Rect::from_min_max(pos2(45.0, 100.0), pos2(275.0, 160.0));
         let over_the_last = Rect::from_min_max(pos2(550.0, 163.0), pos2(610.0, 260.0));
         let places = words.along_the_top(&[over_the_first, over_the_last]);
         let tops: Vec<_> = places.iter().map(|place| place.map(|place| place.top())).collect();
         assert_eq!(tops, [Some(163.0), Some(100.0 + NAMES), Some(100.0 + NAMES)]);
+    }
+
+    #[test]
+    fn a_name_gives_way_to_words_within_its_phase() {
+        // Words over the middle of the first phase, in every row that names may have.
+        let words = words(vec2(600.0, 120.0), &[], pos2(300.0, 110.0));
+        let over_the_middle = Rect::from_min_max(pos2(130.0, 100.0), pos2(190.0, 190.0));
+        let first = words.along_the_top(&[over_the_middle])[0].expect("beside them");
+        assert!(first.right() < 130.0 - CLEAR && first.left() >= 40.0 + CLEAR, "{first:?}");
+        let whole = Rect::from_min_max(pos2(50.0, 100.0), pos2(270.0, 190.0));
+        assert_eq!(words.along_the_top(&[whole])[0], None, "the tooltip tells it");
     }
 
     #[test]
