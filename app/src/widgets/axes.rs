@@ -63,7 +63,13 @@ pub(crate) fn at_least_two_up_to(round: Round, highest: f64) -> impl Fn(GridInpu
             let marks = marks(round, input.base_step_size * share, &input);
             marks.into_iter().filter(|mark| mark.value <= highest).collect::<Vec<_>>()
         };
-        [1.0, 0.7, 0.5].into_iter().map(at).find(|marks| marks.len() > 1).unwrap_or_else(|| at(0.5))
+        let shares = [1.0, 0.7, 0.5];
+        let two = |marks: &Vec<GridMark>| marks.len() > 1;
+        let found = shares.into_iter().map(at).find(two);
+        // All values may lie between two of 1, 2, 5 and 10.
+        let within = || shares.into_iter().map(|share| within_a_decade(input.base_step_size * share, input.bounds));
+        let found = found.or_else(|| (round == Round::Log).then(within)?.find(two));
+        found.unwrap_or_else(|| at(0.5))
     }
 }
 
@@ -118,6 +124,18 @@ fn decades((low, high): (f64, f64)) -> Vec<GridMark> {
     values.filter(|v| (low..=high).contains(v)).map(|value| GridMark { value, step_size: 0.3 }).collect()
 }
 
+/// Logarithms of values that are evenly apart, at least `least` on screen: for bounds that are near to each other.
+fn within_a_decade(least: f64, (low, high): (f64, f64)) -> Vec<GridMark> {
+    let (from, to) = (10f64.powf(low), 10f64.powf(high));
+    // They are the nearest to each other at the upper end.
+    let step = nice(least * to * std::f64::consts::LN_10);
+    if !(step.is_finite() && step > 0.0) || (to - from) / step > MOST {
+        return Vec::new();
+    }
+    let values = ((from / step).ceil() as i64..=(to / step).floor() as i64).map(|i| i as f64 * step);
+    values.filter(|value| *value > 0.0).map(|value| GridMark { value: value.log10(), step_size: least }).collect()
+}
+
 /// The least of 1, 2, 5, 10, ... that is not below `least`.
 fn nice(least: f64) -> f64 {
     let decade = 10f64.powf(least.log10().floor());
@@ -149,6 +167,17 @@ mod tests {
         };
         assert_eq!(values(0.3, (0.8, 1.05)), [0.8, 1.0]);
         assert_eq!(values(0.1, (0.78, 1.05)), [0.8, 0.9, 1.0]);
+    }
+
+    #[test]
+    fn a_logarithmic_axis_within_a_decade_has_marks() {
+        let values = |least: f64, bounds: (f64, f64)| -> Vec<f64> {
+            let bounds = (bounds.0.log10(), bounds.1.log10());
+            let marks = at_least_two_up_to(Round::Log, f64::INFINITY)(GridInput { bounds, base_step_size: least });
+            marks.into_iter().map(|mark| (10f64.powf(mark.value) * 1e6).round() / 1e6).collect()
+        };
+        assert_eq!(values(0.05, (1.1, 1.9)), [1.2, 1.4, 1.6, 1.8]);
+        assert_eq!(values(0.1, (0.5, 40.0)), [0.5, 1.0, 2.0, 5.0, 10.0, 20.0]);
     }
 
     #[test]
