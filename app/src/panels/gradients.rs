@@ -6,7 +6,7 @@ use plimsoll_engine::memory::Category;
 
 use super::{
     PanelContext,
-    live::{axes, figure, group, title, which, xs},
+    live::{axes, figure, group, over, smoothed, title, which, xs},
     without_run,
 };
 use crate::{
@@ -62,8 +62,9 @@ fn norm(ui: &mut Ui, view: &View, run: &RunRecord) {
     }
     let clip = run.experiment().optimizer.clip_norm;
     title(ui, "Gradient norm", |ui| {
-        let text = format!("before clipping {}", figure(series.smooth().last(), format::three));
-        chip::stroke(ui, color, false, RichText::new(text).small());
+        let text = format!("before clipping {}{}", figure(series.smooth().last(), format::three), over(view));
+        let chip = chip::stroke(ui, color, false, RichText::new(text).small());
+        smoothed(chip, view, series.raw(), format::three);
         if clip > 0.0 {
             let text = format!("clipped at {}", format::plain(clip));
             chip::stroke(ui, theme::palette(ui).budget, true, RichText::new(text).small());

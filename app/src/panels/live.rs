@@ -1,8 +1,11 @@
 //! The run as it goes: loss, accuracy, memory and throughput.
 
+mod smoothing;
+
 use eframe::egui::{self, ComboBox, Rect, RichText, Slider, TextStyle, Ui, UiBuilder, vec2};
 use plimsoll_engine::{Bytes, experiment::Labelled};
 
+pub(super) use self::smoothing::{over, smoothed};
 use super::{PanelContext, without_run};
 use crate::{
     command::{Action, Sender},
@@ -27,8 +30,7 @@ const TWO_COLUMNS_FROM: f32 = 430.0;
 /// The list of runs is not narrower than this next to the other options: where there is less room, it stands above them.
 const LEAST_LIST: f32 = 112.0;
 
-/// What the curves are smoothed by, and how long its slider is.
-const SMOOTHING: &str = "Smoothing";
+/// How long the slider of the smoothing is.
 const SLIDER: f32 = 70.0;
 const LOG: &str = "Log";
 const AXES: [(Axis, &str); 2] = [(Axis::Step, "Steps"), (Axis::Time, "Time")];
@@ -105,7 +107,7 @@ fn options(ui: &mut Ui, context: &mut PanelContext<'_>, run: &RunRecord) -> bool
 fn choices_width(ui: &Ui, in_words: bool) -> f32 {
     let font = |style: TextStyle| style.resolve(ui.style());
     let button = |word| text::width(ui, word, &font(TextStyle::Button)) + 2.0 * ui.spacing().button_padding.x;
-    let word = in_words.then(|| text::width(ui, SMOOTHING, &font(TextStyle::Body)));
+    let word = in_words.then(|| smoothing::label_width(ui));
     let parts = word.into_iter().chain([SLIDER]).chain([LOG].into_iter().chain(AXES.map(|(_, name)| name)).map(button));
     parts.map(|width| width + ui.spacing().item_spacing.x).sum::<f32>() - ui.spacing().item_spacing.x
 }
@@ -113,12 +115,12 @@ fn choices_width(ui: &Ui, in_words: bool) -> f32 {
 /// How the curves are drawn.
 fn choices(ui: &mut Ui, view: &mut View, in_words: bool) {
     if in_words {
-        ui.label(RichText::new(SMOOTHING).weak());
+        smoothing::label(ui, view);
     }
     ui.spacing_mut().slider_width = SLIDER;
     let slider = Slider::new(&mut view.smoothing, 0.0..=0.99).show_value(false);
     let hover = "Smoothing: the share of the past in the smoothed curves; at the left end the values are as measured.";
-    let slider = ui.add(slider).accessible_name(SMOOTHING);
+    let slider = ui.add(slider).accessible_name(smoothing::NAME);
     slider.on_hover_text(format!("{hover} Now {:.2}.", view.smoothing));
     let log = ui.toggle_value(&mut view.log_loss, LOG);
     log.on_hover_text("The loss on a logarithmic axis.");
@@ -178,13 +180,6 @@ pub(super) fn figure(value: Option<f32>, words: fn(f64) -> String) -> String {
     value.filter(|v| v.is_finite()).map_or_else(|| "–".to_owned(), |v| words(format::exact(v)))
 }
 
-/// Says on hover that a figure is smoothed, and what was measured last.
-fn smoothed(chip: egui::Response, view: &View, raw: &Series, words: fn(f64) -> String) {
-    if view.smoothing > 0.0 {
-        chip.on_hover_text(format!("Smoothed, as the curve is. Measured last: {}.", figure(raw.last(), words)));
-    }
-}
-
 /// Train and test as curves of one plot; `aside` is said after their present values.
 fn pair(
     ui: &mut Ui,
@@ -198,7 +193,13 @@ fn pair(
     let palette = theme::palette(ui);
     title(ui, name, |ui| {
         let small = |value: Option<f32>| figure(value, axes.value);
-        let text = format!("train {}", small(train.smooth().last()));
+        // Where the line has no room for it, the words before the slider tell it: another line is taken from the picture.
+        let over = Some(over(view)).filter(|over| {
+            let chips =
+                [format!("train 0.0000{over}"), "test 100.0%".to_owned()].map(|text| chip::stroke_width(ui, &text));
+            ui.available_size_before_wrap().x >= chips[0] + chips[1] + ui.spacing().item_spacing.x && aside.is_none()
+        });
+        let text = format!("train {}{}", small(train.smooth().last()), over.unwrap_or_default());
         let chip = chip::stroke(ui, palette.train, false, RichText::new(text).small());
         smoothed(chip, view, train.raw(), axes.value);
         chip::stroke(ui, palette.test, false, RichText::new(format!("test {}", small(test.last()))).small());
@@ -330,7 +331,7 @@ fn throughput(ui: &mut Ui, view: &mut View, run: &RunRecord) {
     let series = &run.train.throughput;
     let (unit, _) = format::throughput(&run.experiment().data);
     title(ui, "Throughput", |ui| {
-        let text = format!("{} {unit}", figure(series.smooth().last(), samples));
+        let text = format!("{} {unit}{}", figure(series.smooth().last(), samples), over(view));
         let chip = chip::stroke(ui, palette.throughput, false, RichText::new(text).small());
         smoothed(chip, view, series.raw(), samples);
     });
