@@ -160,7 +160,8 @@ pub(crate) fn rows(runs: Vec<StoredRun>, saved: impl Fn(&StoredRun) -> Option<Pa
         let details = parts.collect::<Vec<_>>().join(", ");
         let parts =
             [run.key.as_str(), run.label(), &run.title, &run.note, &run.device, &run.device_name, run.state.key()];
-        let parts = parts.into_iter().chain(run.tags.iter().chain(&run.settings).map(String::as_str));
+        let parts =
+            parts.into_iter().chain([run.status()]).chain(run.tags.iter().chain(&run.settings).map(String::as_str));
         let text = parts.chain([differs.as_str()]).collect::<Vec<_>>().join("\n").to_lowercase();
         Row { saved: saved(&run), run, differs, when, by_settings, details, text }
     };

@@ -154,7 +154,7 @@ fn runs_like(typed: &OsStr) -> Vec<CompletionCandidate> {
     let runs = InStore::at(store_of(env::args_os().skip(1))).existing_quietly();
     let runs = runs.and_then(|store| store.list().ok()).unwrap_or_default();
     let now = Timestamp::now();
-    let about = |run: &StoredRun| format!("{}, {}, {}", run.label(), run.state.key(), ago(run.started, now));
+    let about = |run: &StoredRun| format!("{}, {}, {}", run.label(), run.status(), ago(run.started, now));
     let is_word = |name: &str| name.chars().all(|c| c.is_alphanumeric() || "-_.+".contains(c));
     let last = runs.first().map(|run| ("last".to_owned(), about(run)));
     let names = runs.iter().filter_map(|run| Some((run.name.clone().filter(|name| is_word(name))?, about(run))));

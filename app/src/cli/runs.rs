@@ -42,7 +42,8 @@ Examples:
 
 Every run of the window and of the command line is kept from its first step. A RUN is its key, the beginning of it, its
 name, its title or its shipped preset if no other run has it, or `last`. `last test` is the accuracy of the last test,
-which need not be the best. A run whose program ended before the run did is `interrupted`."
+which need not be the best. A run whose program ended before the run did is `interrupted`. One that
+met its budget is `over budget`; `--state failed` lists it, and its `state` in JSON is `failed`."
 )]
 pub(super) struct Runs {
     #[command(subcommand)]
@@ -239,7 +240,7 @@ fn describe(runs: &[&StoredRun]) -> String {
             format!("{star}{}{tags}", short(run.label())),
             row.differs.clone(),
             ago(run.started, now),
-            run.state.key().to_owned(),
+            run.status().to_owned(),
             run.device.clone(),
             if run.steps == run.total_steps {
                 run.steps.to_string()

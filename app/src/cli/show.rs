@@ -119,7 +119,7 @@ fn describe(run: &StoredRun, details: &StoredDetails, series: &Series) -> String
     if run.name.is_some() {
         text.push_str(&format!("Preset: {}\n", plain::line(&run.title)));
     }
-    let state = run.message.as_ref().map_or(run.state.key().to_owned(), |why| format!("{}: {why}", run.state.key()));
+    let state = run.message.as_ref().map_or(run.status().to_owned(), |why| format!("{}: {why}", run.status()));
     text.push_str(&format!("State: {state}\n"));
     let device = if run.device_name.is_empty() { String::new() } else { format!(" ({})", run.device_name) };
     text.push_str(&format!(

@@ -166,7 +166,7 @@ fn may_go_on(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
         }
     }
     let [done, all] = [run.steps, run.total_steps].map(format::count);
-    let state = format::capital(run.state.key());
+    let state = format::capital(run.status());
     let unsaved = if can_go_on { "" } else { ", before its first checkpoint" };
     let words = format!("{state} at step {done} of {all}{unsaved}: {}", row.name());
     text::cut(ui, RichText::new(&words).weak(), &words);
@@ -214,7 +214,7 @@ fn standing(run: &RunRecord, is_stopping: bool, palette: &Palette) -> (String, C
         Status::Ended(Outcome::Stopped) | Status::Kept(RunState::Stopped) | Status::Running => palette.strong(),
         Status::Kept(RunState::Running) => palette.test,
         Status::Paused | Status::Kept(RunState::Interrupted) => palette.warn,
-        Status::Ended(_) | Status::Kept(RunState::Failed) => palette.bad,
+        Status::Ended(_) | Status::Kept(RunState::Failed) | Status::KeptOverBudget => palette.bad,
     };
     (text, color)
 }

@@ -170,7 +170,7 @@ fn about(ui: &mut Ui, row: &Row) {
     if !run.title.is_empty() {
         line(ui, run.title.clone());
     }
-    ui.label(RichText::new(format!("{}, {}", runs::when_exactly(run.started), run.state.key())).weak());
+    ui.label(RichText::new(format!("{}, {}", runs::when_exactly(run.started), run.status())).weak());
     if let Some(message) = &run.message {
         ui.add(egui::Label::new(RichText::new(message).color(theme::palette(ui).bad)).wrap());
     }

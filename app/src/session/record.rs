@@ -38,6 +38,8 @@ pub(crate) enum Status {
     Ended(Outcome),
     /// The run belongs to another session, and came this far.
     Kept(RunState),
+    /// The run belongs to another session, and met its budget.
+    KeptOverBudget,
 }
 
 impl Status {
@@ -53,7 +55,7 @@ impl Status {
             Self::Paused => "paused",
             Self::Ended(Outcome::Finished) => "finished",
             Self::Ended(Outcome::Stopped) => "stopped",
-            Self::Ended(Outcome::OverBudget(_)) => "over budget",
+            Self::Ended(Outcome::OverBudget(_)) | Self::KeptOverBudget => StoredRun::OVER_BUDGET,
             Self::Ended(Outcome::Failed(_)) => "failed",
             Self::Kept(state) => state.key(),
         }
@@ -201,7 +203,7 @@ impl RunRecord {
             is_gpu: run.is_gpu,
             predicted: run.load(&run.predicted),
             budget: run.budget,
-            status: Status::Kept(run.state),
+            status: if run.met_its_budget() { Status::KeptOverBudget } else { Status::Kept(run.state) },
             peak_load: run.load(&run.measured),
             best_accuracy: run.best_test_accuracy,
             smaller: run.smaller,

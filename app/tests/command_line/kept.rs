@@ -218,7 +218,15 @@ fn what_is_not_to_be_kept_or_was_refused_is_not_kept() {
     assert_eq!(kept.runs(), Vec::<Value>::new());
     assert!(fs::read_dir(kept.0.path().join("runs")).is_ok_and(|mut runs| runs.next().is_none()), "no empty folder");
     assert_eq!(kept.output(&["train", "cnn-shapes-over-budget", "--anyway"]).status.code(), Some(1));
+    // A script knows it by its state, a reader by the word that the window has; what was measured up to there is kept.
     assert_eq!(kept.runs()[0]["state"], "failed");
+    assert!(
+        kept.told(&["runs"]).contains("  over budget  ")
+            && kept.told(&["show", "last"]).contains("State: over budget: ")
+    );
+    let table = kept.told(&["compare", "last", "cnn-shapes", "--json"]);
+    let compared: Value = serde_json::from_str(&table).expect("one object");
+    assert!(compared["subjects"][0]["measured_bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{table}");
 }
 
 #[test]

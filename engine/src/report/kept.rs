@@ -89,7 +89,8 @@ impl Ran {
     pub fn of(run: &StoredRun) -> Self {
         Self {
             predicted_bytes: Some(run.load(&run.predicted).0),
-            measured_bytes: (run.steps > 0).then(|| run.load(&run.measured).0),
+            // A run that met its budget in its first step was measured up to there.
+            measured_bytes: Some(run.load(&run.measured).0).filter(|bytes| *bytes > 0),
             steps: run.steps,
             estimated_step_secs: None,
             step_secs: run.step_secs,

@@ -7,6 +7,7 @@ use rusqlite::{Row, types::Type};
 
 use crate::{
     bytes::Bytes,
+    error::BudgetError,
     plan::Peak,
     store::{RunKey, SmallerModel, owner::Owner},
     words::{Word, words},
@@ -119,6 +120,9 @@ pub struct StoredRun {
 }
 
 impl StoredRun {
+    /// What is said of a run that met its budget.
+    pub const OVER_BUDGET: &str = "over budget";
+
     /// What to call it: the name that its user gave it, or its title.
     pub fn label(&self) -> &str {
         self.name.as_deref().unwrap_or(if self.title.is_empty() { "Untitled" } else { &self.title })
@@ -127,6 +131,16 @@ impl StoredRun {
     /// Whether it learned values: its accuracies are then the share of the labels' variance that is explained (R²).
     pub fn learns_values(&self) -> bool {
         self.settings.iter().any(|setting| setting.starts_with("data.task=") && setting.contains("regression"))
+    }
+
+    /// Whether it failed because it would have crossed its budget.
+    pub fn met_its_budget(&self) -> bool {
+        self.state == RunState::Failed && self.message.as_deref().is_some_and(BudgetError::is_told_by)
+    }
+
+    /// How far it came, in the word that is shown: a run that met its budget is told from any other that failed.
+    pub fn status(&self) -> &'static str {
+        if self.met_its_budget() { Self::OVER_BUDGET } else { self.state.key() }
     }
 
     /// The part of a peak that counts against the budget: the bytes alive, or the process on a GPU.

@@ -137,6 +137,9 @@ fn a_run_that_is_refused_was_never_begun() {
     let forced = refused(true);
     assert_eq!((forced.len(), forced[0].state), (1, RunState::Failed));
     assert!(forced[0].message.as_deref().is_some_and(|message| message.starts_with("head, matmul")), "{forced:?}");
+    assert_eq!(forced[0].status(), StoredRun::OVER_BUDGET);
+    let other = StoredRun { message: Some("the disk is full".to_owned()), ..forced[0].clone() };
+    assert_eq!(other.status(), "failed");
 }
 
 #[test]

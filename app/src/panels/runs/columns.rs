@@ -4,7 +4,6 @@
 //! more than it needs while another is cut.
 
 use eframe::egui::Ui;
-use plimsoll_engine::store::RunState;
 
 use super::table::mark;
 use crate::{
@@ -120,13 +119,13 @@ impl Widths {
             rows
         };
         let most = |widths: &mut dyn Iterator<Item = f32>| widths.fold(0.0, f32::max);
-        let mut states: Vec<RunState> = Vec::new();
+        let mut states: Vec<&str> = Vec::new();
         let mut devices: Vec<String> = Vec::new();
         // What began longest ago is told with the most words.
         let began = rows().map(|row| row.run.started).min().map(runs::when).unwrap_or_default();
         for row in rows() {
-            if !states.contains(&row.run.state) {
-                states.push(row.run.state);
+            if !states.contains(&row.run.status()) {
+                states.push(row.run.status());
             }
             let device = row.device();
             if devices.len() < LONGEST && !devices.contains(&device) {
@@ -146,7 +145,7 @@ impl Widths {
             name: numbers
                 + most(&mut longest(Row::short_name).into_iter().map(|row| width(row.short_name()) + sign(row))),
             details: most(&mut longest(|row| &row.details).into_iter().map(|row| width(&row.details))),
-            state: most(&mut states.into_iter().map(|state| width(state.key()))),
+            state: most(&mut states.into_iter().map(|state| width(state))),
             // Digits are of one width, and so are the names of months, nearly.
             started: width(&began) + STEP / 2.0,
             device: most(&mut devices.iter().map(|device| width(device))).min(DEVICE),

@@ -214,7 +214,7 @@ fn cell(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, column: RunColumn, i
             });
         }
         RunColumn::Started => drop(table::text(ui, &runs::when(run.started))),
-        RunColumn::State => left(ui, colored(run.state.key(), color(ui, run.state))),
+        RunColumn::State => left(ui, colored(run.status(), color(ui, run.state))),
         RunColumn::Device => left(ui, RichText::new(row.device())),
         RunColumn::Measured => match row.measured() {
             Some(bytes) => table::bytes(ui, bytes),
@@ -240,7 +240,7 @@ pub(super) fn color(ui: &Ui, state: RunState) -> eframe::egui::Color32 {
 
 /// What a screen reader says of a row: its name with what that leaves out, and its state where that is another than finished.
 fn spoken(row: &Row) -> String {
-    let state = Some(row.run.state).filter(|state| *state != RunState::Finished).map(RunState::key);
+    let state = Some(row.run.status()).filter(|_| row.run.state != RunState::Finished);
     std::iter::once(row.whole_name().as_str()).chain(state).collect::<Vec<_>>().join(", ")
 }
 
@@ -290,7 +290,7 @@ fn signed(ui: &mut Ui, row: &Row, is_picked: bool) {
     if let Some(sign) = mark(row.run.state) {
         let color = if is_picked { theme::palette(ui).strong() } else { color(ui, row.run.state) };
         let sign = ui.add(Label::new(RichText::new(sign).color(color)).sense(Sense::hover()));
-        sign.widget_info(|| WidgetInfo::labeled(Role::Label, true, row.run.state.key()));
+        sign.widget_info(|| WidgetInfo::labeled(Role::Label, true, row.run.status()));
     }
     let number = format!("{}:", session::numbered(row.run.number));
     ui.add(Label::new(number).truncate().show_tooltip_when_elided(false).sense(Sense::hover()));
