@@ -12,10 +12,9 @@ use jiff::{Timestamp, Zoned, tz::TimeZone};
 use plimsoll_engine::{
     error::Problem,
     experiment::{Checkpointing, Experiment, preset},
-    train::Checkpoint,
 };
 
-pub(crate) use self::run::{NAMED, of_run, told};
+pub(crate) use self::run::{NAMED, of_run, place, told};
 use crate::format;
 
 /// Settings that are not a property of a run.
@@ -35,6 +34,7 @@ impl Differing {
         let value = match key {
             // In the unit that is read elsewhere.
             "budget" => value.parse().map_or_else(|_| value.to_owned(), format::size),
+            _ if run::may_be_one(key) => place(Path::new(value)),
             _ => format::grouped(value),
         };
         let differing = Self { key: key.to_owned(), value };
@@ -55,8 +55,8 @@ impl Differing {
             ("data.samples", "1") => "1 sample".to_owned(),
             ("data.samples", _) => format!("{value} samples"),
             ("device", _) => format!("on {}", format::device(value)),
-            ("distil.teacher", _) => format!("taught by {}", place(Path::new(value))),
-            ("weights.path", _) => format!("weights of {}", place(Path::new(value))),
+            ("distil.teacher", _) => format!("taught by {value}"),
+            ("weights.path", _) => format!("weights of {value}"),
             ("execution", _) => format!("{value} execution"),
             ("recompute", "none") => "no recompute".to_owned(),
             ("quantise.base", _) => format!("{value} base"),
@@ -104,13 +104,6 @@ impl Differing {
     fn name(&self) -> String {
         self.key.rsplit('.').next().unwrap_or_default().replace('_', " ")
     }
-}
-
-/// What a path to weights is known by: the folder of a run, else the name of the file or folder.
-pub(crate) fn place(path: &Path) -> String {
-    let is_checkpoint = path.file_name().is_some_and(|name| Checkpoint::NAMES.iter().any(|own| name == *own));
-    let known = if is_checkpoint { path.parent().unwrap_or(path) } else { path };
-    known.file_name().unwrap_or(known.as_os_str()).to_string_lossy().into_owned()
 }
 
 fn checkpointing(value: &str) -> String {
@@ -226,9 +219,10 @@ fn default_of(key: &str, value: &str) -> Option<Differing> {
     changes.iter().filter_map(|assignment| Differing::read(assignment)).find(|differing| differing.key == key)
 }
 
-/// The value of a setting in words, next to which its name stands.
-pub(crate) fn value(key: &str, value: &str) -> String {
+/// The value of a setting in words, next to which its name stands; a kept run is called as `called` knows it by its key.
+pub(crate) fn value(key: &str, value: &str, called: impl Fn(&str) -> Option<String>) -> String {
     let Some(differing) = Differing::read(&format!("{key}={value}")) else { return value.to_owned() };
+    let differing = differing.with_runs(called);
     let words = differing.words();
     match (key, words.strip_prefix(&differing.name())) {
         ("batch.micro" | "data.samples", _) => format::grouped(value),
@@ -338,7 +332,7 @@ mod tests {
             ("retain_graph", "false", "no retain graph"),
             ("precision", "bf16", "bf16"),
         ] {
-            assert_eq!(value(key, given), words, "{key}");
+            assert_eq!(value(key, given, |_| None), words, "{key}");
         }
     }
 

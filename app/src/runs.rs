@@ -13,7 +13,7 @@ use plimsoll_engine::{
 };
 
 use crate::{
-    format, naming, presets,
+    format, naming, presets, session,
     view::{RunColumn, Sort},
 };
 
@@ -139,11 +139,13 @@ pub(crate) fn rows(runs: Vec<StoredRun>, saved: impl Fn(&StoredRun) -> Option<Pa
     for (i, run) in runs.iter().enumerate() {
         titles.entry(&run.title).or_default().push(i);
     }
+    let called = |key: &str| runs.iter().find(|run| run.key.as_str() == key).map(called);
     let mut differs = vec![String::new(); runs.len()];
     for (title, group) in titles {
         let preset = presets::titled(title).filter(|_| group.len() == 1).map(settings);
         let settings = group.iter().map(|i| runs[*i].settings.as_slice()).chain(preset.as_deref());
         for (i, differing) in group.iter().zip(naming::apart(&settings.collect::<Vec<_>>())) {
+            let differing: Vec<_> = differing.into_iter().map(|differing| differing.with_runs(called)).collect();
             differs[*i] = naming::named(&differing, naming::NAMED);
         }
     }
@@ -166,6 +168,11 @@ pub(crate) fn rows(runs: Vec<StoredRun>, saved: impl Fn(&StoredRun) -> Option<Pa
         Row { saved: saved(&run), run, differs, when, by_settings, details, text }
     };
     runs.into_iter().zip(differs).zip(moments).map(row).collect()
+}
+
+/// What a run is called where another speaks of it: the name that it was given, else its number.
+fn called(run: &StoredRun) -> String {
+    run.name.clone().unwrap_or_else(|| session::numbered(run.number))
 }
 
 /// The settings of an experiment that are not at their defaults, as the store has a run's.
@@ -260,6 +267,11 @@ impl Runs {
     /// The row of a run.
     pub(crate) fn get(&self, key: &RunKey) -> Option<&Row> {
         self.rows.get(*self.places.get(key)?)
+    }
+
+    /// What the run of this key is called where another speaks of it.
+    pub(crate) fn called(&self, key: &str) -> Option<String> {
+        self.rows.iter().find(|row| row.run.key.as_str() == key).map(|row| called(&row.run))
     }
 
     /// Whether a run other than `of` was given this name.

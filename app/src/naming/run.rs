@@ -2,7 +2,15 @@
 //!
 //! Always holds: a run has one name in all panes, messages and pictures. Its title comes after that, where there is room for more.
 
+use std::path::Path;
+
+use plimsoll_engine::train::Checkpoint;
+
+use super::Differing;
 use crate::session;
+
+/// Settings whose value may be a kept run, by its folder.
+const OF_A_RUN: [&str; 2] = ["distil.teacher", "weights.path"];
 
 /// Settings that the name of a run lists at most.
 pub(crate) const NAMED: usize = 4;
@@ -18,6 +26,26 @@ pub(crate) fn told<'a>(differs: &'a str, title: &'a str) -> &'a str {
         ("", "") => "Untitled",
         ("", title) => title,
         (differs, _) => differs,
+    }
+}
+
+/// Whether the value of a setting may be a kept run.
+pub(super) fn may_be_one(key: &str) -> bool {
+    OF_A_RUN.contains(&key)
+}
+
+/// What a path to weights is known by: the folder of a run, else the name of the file or folder.
+pub(crate) fn place(path: &Path) -> String {
+    let is_checkpoint = path.file_name().is_some_and(|name| Checkpoint::NAMES.iter().any(|own| name == *own));
+    let known = if is_checkpoint { path.parent().unwrap_or(path) } else { path };
+    known.file_name().unwrap_or(known.as_os_str()).to_string_lossy().into_owned()
+}
+
+impl Differing {
+    /// The same, where a kept run is called as `called` knows it by its key: nobody knows a run by that.
+    pub(crate) fn with_runs(self, called: impl Fn(&str) -> Option<String>) -> Self {
+        let name = if may_be_one(&self.key) { called(&self.value) } else { None };
+        Self { value: name.unwrap_or(self.value), ..self }
     }
 }
 

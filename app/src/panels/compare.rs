@@ -48,7 +48,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
         ui.add(eframe::egui::Label::new(RichText::new(note).small().color(theme::palette(ui).warn)).wrap());
     }
     ui.push_id(context.view.compare, |ui| match context.view.compare {
-        ComparePart::Settings => tables::settings(ui, compared, &called),
+        ComparePart::Settings => tables::settings(ui, compared, &called, &context.state.runs),
         ComparePart::Curves => plots::curves(ui, context.view, compared),
         ComparePart::Step => plots::step(ui, compared),
         ComparePart::Alive => tables::alive(ui, compared, &called),

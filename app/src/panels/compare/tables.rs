@@ -12,7 +12,9 @@ use super::color;
 use crate::{
     format,
     librarian::Compared,
-    naming, theme,
+    naming,
+    runs::Runs,
+    theme,
     widgets::{chip, table, text},
 };
 
@@ -27,14 +29,14 @@ const NAMES: f32 = 0.36;
 type Row = (String, Vec<Option<String>>);
 
 /// The settings that differ, then what was predicted and what came of it.
-pub(super) fn settings(ui: &mut Ui, compared: &Compared, called: &[String]) {
+pub(super) fn settings(ui: &mut Ui, compared: &Compared, called: &[String], runs: &Runs) {
     let comparison = &compared.comparison;
     let mut rows: Vec<Row> = comparison
         .settings
         .iter()
         .map(|row| {
-            let words =
-                |value: &Option<String>| value.as_ref().map(|value| naming::value(row.key, value.trim_matches('"')));
+            let in_words = |value: &String| naming::value(row.key, value.trim_matches('"'), |key| runs.called(key));
+            let words = |value: &Option<String>| value.as_ref().map(in_words);
             (naming::setting(row.key), row.values.iter().map(words).collect())
         })
         .collect();
