@@ -75,6 +75,13 @@ impl Row {
         own.map_or(kind == Model::default().kind, |word| word.trim_matches('"') == kind.key())
     }
 
+    /// Whether it can teach a model of these settings, which are written as its own are: it answers whole, with the same
+    /// classes of the same data. What it was trained with, such as how many samples, may be other.
+    pub(crate) fn can_teach(&self, settings: &[String]) -> bool {
+        let trained_adapters = self.run.settings.iter().any(|setting| setting.starts_with("lora.rank="));
+        !self.run.learns_values() && !trained_adapters && asked(&self.run.settings).eq(asked(settings))
+    }
+
     /// The device, as short as it is known by.
     pub(crate) fn device(&self) -> String {
         let name = &self.run.device_name;
@@ -175,8 +182,35 @@ fn called(run: &StoredRun) -> String {
     run.name.clone().unwrap_or_else(|| session::numbered(run.number))
 }
 
+/// Settings of data that change what is learned of them, and not what is asked.
+const NOT_ASKED: [&str; 14] = [
+    "samples",
+    "test_fraction",
+    "normalise",
+    "placement",
+    "cache",
+    "cache_in",
+    "cache_folder",
+    "host_budget",
+    "workers",
+    "prefetch",
+    "flip",
+    "crop_padding",
+    "color_jitter",
+    "skip_broken",
+];
+
+/// Of some settings those that say which data they are and what is asked of them.
+fn asked(settings: &[String]) -> impl Iterator<Item = &str> {
+    let of_data = |setting: &&str| {
+        let key = setting.strip_prefix("data.").and_then(|rest| rest.split('=').next());
+        key.is_some_and(|key| !NOT_ASKED.contains(&key))
+    };
+    settings.iter().map(String::as_str).filter(of_data)
+}
+
 /// The settings of an experiment that are not at their defaults, as the store has a run's.
-fn settings(experiment: &Experiment) -> Vec<String> {
+pub(crate) fn settings(experiment: &Experiment) -> Vec<String> {
     preset::changes(&Experiment::default(), experiment)
 }
 

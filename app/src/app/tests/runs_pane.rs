@@ -174,3 +174,80 @@ fn a_click_on_a_row_that_is_seen_in_part_moves_nothing() {
     assert_eq!(picked, Some(format!("seed {last}")), "clicked at {at:?}, above {bottom}");
     assert_eq!(of_seed(&window, 1), Some(before));
 }
+
+/// The row of a run of `two_runs` with other settings, by its number.
+fn with_settings(window: &Window, number: u64, settings: &[&str]) -> StoredRun {
+    let known = app(window).state.runs.rows()[0].run.clone();
+    let key = RunKey::new(known.started + jiff::SignedDuration::from_secs(number as i64));
+    StoredRun { key, number, settings: settings.iter().map(|one| (*one).to_owned()).collect(), ..known }
+}
+
+#[test]
+fn a_run_that_met_its_budget_has_one_word_in_the_window_and_on_the_command_line() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    show(&mut window, Pane::Runs);
+    let error = plimsoll_engine::error::BudgetError {
+        layer: "head".to_owned(),
+        op: "matmul",
+        label: "output",
+        asked: Bytes(2),
+        live: Bytes(1),
+        budget: Bytes(2),
+        limited_by: plimsoll_engine::error::LimitedBy::Budget,
+    };
+    let ended = |number, message: String| StoredRun {
+        state: RunState::Failed,
+        message: Some(message),
+        ..with_settings(&window, number, &["batch.micro=8"])
+    };
+    let runs = vec![ended(7, error.to_string()), ended(8, "the disk is full".to_owned())];
+    let words: Vec<&str> = runs.iter().map(StoredRun::status).collect();
+    assert_eq!(words, ["over budget", "failed"], "what `plimsoll runs` prints");
+    let record = crate::session::RunRecord::kept(&runs[0], digits());
+    assert_eq!(record.status.name(), "over budget");
+    window.state_mut().as_mut().expect("drawn").state.runs.read(crate::runs::rows(runs, |_| None));
+    window.run_steps(4);
+    for (number, word) in [(7, "over budget"), (8, "failed")] {
+        let is_it =
+            |label: String| label.starts_with(&format!("Run {number}: ")) && label.ends_with(&format!(", {word}"));
+        let rows = window.query_all_by_role(Role::Button);
+        assert_eq!(rows.filter(|row| row.accesskit_node().label().is_some_and(is_it)).count(), 1, "{word}");
+    }
+}
+
+#[test]
+fn a_teacher_that_is_a_run_is_called_as_the_run_is() {
+    let (store, _) = two_runs();
+    let window = on(&store, digits());
+    let [teacher, named] = [1, 2].map(|number| with_settings(&window, number, &["batch.micro=8"]));
+    let named = StoredRun { name: Some("wide / deep".to_owned()), title: "Other".to_owned(), ..named };
+    let taught = |number, by: &str| with_settings(&window, number, &[&format!("distil.teacher=\"/runs/{by}\"")]);
+    let gone = RunKey::new(teacher.started - jiff::SignedDuration::from_secs(60));
+    let runs =
+        vec![taught(3, teacher.key.as_str()), taught(4, named.key.as_str()), taught(5, gone.as_str()), teacher, named];
+    let rows = crate::runs::rows(runs, |_| None);
+    let has = |row: usize, words: &str| assert!(rows[row].differs.contains(words), "{words}: {}", rows[row].differs);
+    has(0, "taught by Run 1");
+    has(1, "taught by wide / deep");
+    has(2, &format!("taught by {}", gone.as_str()));
+}
+
+#[test]
+fn only_runs_that_answer_what_is_asked_may_teach() {
+    let (store, _) = two_runs();
+    let window = on(&store, digits());
+    let asks = |settings: &[&str]| settings.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>();
+    let may = |own: &[&str], student: &[&str]| {
+        let rows = crate::runs::rows(vec![with_settings(&window, 1, own)], |_| None);
+        rows[0].can_teach(&asks(student))
+    };
+    let shapes = "data.kind=\"shapes\"";
+    assert!(may(&["model.width=64"], &["model.kind=\"cnn\"", "batch.micro=8"]));
+    assert!(may(&[shapes, "data.samples=100", "data.flip=true"], &[shapes, "data.samples=900"]));
+    assert!(!may(&[shapes], &[]), "other data");
+    assert!(!may(&[shapes, "data.classes=3"], &[shapes, "data.classes=4"]), "other classes");
+    assert!(!may(&["lora.rank=8"], &[]), "adapters of a model that lies elsewhere");
+    let values = ["data.kind=\"table\"", "data.task=\"regression\""];
+    assert!(!may(&values, &values), "values have no classes");
+}

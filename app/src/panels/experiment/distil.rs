@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     command::Action,
-    runs::Row,
+    runs::{self, Row},
     widgets::control::{Form, Spec},
 };
 
@@ -29,7 +29,9 @@ pub(super) const TEACHER: Spec = Spec {
 /// Draws its row, with the runs that may teach.
 pub(super) fn chosen(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     let task = form.experiment().model.kind.task();
-    let teaches = |row: &Row| ModelKind::ALL.into_iter().any(|kind| kind.task() == task && row.is_of(kind));
+    let settings = runs::settings(form.experiment());
+    let answers = |row: &Row| ModelKind::ALL.into_iter().any(|kind| kind.task() == task && row.is_of(kind));
+    let teaches = |row: &Row| answers(row) && row.can_teach(&settings);
     let row = PathRow {
         spec: TEACHER,
         hint: "none",
