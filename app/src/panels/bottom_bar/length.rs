@@ -90,7 +90,8 @@ fn lengths(plan: &Plan) -> [String; 5] {
     let experiment = &plan.experiment;
     let (unit, each) = format::throughput(&experiment.data);
     let rate = (experiment.batch.effective() * each) as f64 / plan.step_secs;
-    let about = if plan.target.is_gpu() { "at least" } else { "about" };
+    // The sign of the least is there in the shortest text as well: a card's time is a bound, and not a guess.
+    let (about, least) = if plan.target.is_gpu() { ("at least", "≥ ") } else { ("about", "") };
     let saves = match Saves::of(plan).count {
         0 | 1 => String::new(),
         count => format!(", plus {}", format::counted(count, "checkpoint")),
@@ -102,9 +103,9 @@ fn lengths(plan: &Plan) -> [String; 5] {
     [
         format!("{steps} in {about} {whole}{saves}: {pace}"),
         format!("{steps} in {about} {whole}: {pace}"),
-        format!("{steps}, {whole}: {pace}"),
-        format!("{steps}, {whole}: {step}, {rate} {unit}"),
-        format!("{steps}, {whole}: {step}, {rate}/s"),
+        format!("{steps}, {least}{whole}: {pace}"),
+        format!("{steps}, {least}{whole}: {step}, {rate} {unit}"),
+        format!("{steps}, {least}{whole}: {step}, {rate}/s"),
     ]
 }
 
@@ -151,6 +152,11 @@ mod tests {
         let plan = Plan::of(&Experiment::default(), &Machine::nominal()).expect("the default experiment");
         let plan = Plan { total_steps: 1438, step_secs: 0.0086, ..plan };
         assert_eq!(lengths(&plan)[2], "1\u{a0}438 steps, 12.4 s: 8.60 ms a step, 7\u{a0}442 samples/s");
+        let experiment = Experiment { device: "rtx4060-8g".to_owned(), ..Experiment::default() };
+        let on_a_card = Plan::of(&experiment, &Machine::nominal()).expect("a card to plan for");
+        let told = self::lengths(&on_a_card);
+        assert!(told[..2].iter().all(|words| words.contains("at least ")), "{told:?}");
+        assert!(told[2..].iter().all(|words| words.contains(", ≥ ")), "{told:?}");
         let reason = "The run does not fit: 1 MiB over the budget. Change something.";
         let said = ["The run does not fit: 1 MiB over the budget", "The run does not fit"];
         assert_eq!(shorter(reason), [reason, said[0], said[1]]);
