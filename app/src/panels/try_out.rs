@@ -251,6 +251,11 @@ fn bar(ui: &mut Ui, name: &str, share: f32, color: egui::Color32, width: f32) {
     let font = egui::FontId::proportional(theme::SMALL_TEXT);
     let at = |x: f32| egui::pos2(x, rect.center().y);
     let strong = palette.strong();
-    painter.text(at(rect.left() + 3.0), egui::Align2::LEFT_CENTER, name, font.clone(), strong);
+    let room = size.x - 6.0 - theme::WIDE_GAP - text::width(ui, &percent, &font);
+    let short = text::shortened(name, |part| text::width(ui, part, &font) <= room);
+    if short != name {
+        response.on_hover_text(format!("{name}: {percent}"));
+    }
+    painter.text(at(rect.left() + 3.0), egui::Align2::LEFT_CENTER, short, font.clone(), strong);
     painter.text(at(rect.right() - 3.0), egui::Align2::RIGHT_CENTER, percent, font, strong);
 }
