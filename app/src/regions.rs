@@ -3,7 +3,7 @@
 //! Owns which regions were drawn, and which gets the keyboard's focus. Always holds: they are visited in the order in which
 //! they are drawn, which is the reading order; a region that is gone is never waited for.
 
-use eframe::egui::{Context, FocusDirection, Id, Order, Rect, Ui};
+use eframe::egui::{Context, FocusDirection, Id, Order, Popup, Rect, Ui};
 
 /// What was drawn in a frame, in order, and what is to have the focus in the next.
 #[derive(Debug, Clone, Default)]
@@ -22,7 +22,14 @@ fn with<T>(ctx: &Context, what: impl FnOnce(&mut Regions) -> T) -> T {
 
 /// Asks for the focus to go to the region after the one that has it, or before it. Where none has it, it goes to the first,
 /// or to the last.
+///
+/// A menu or a list that is open is closed instead, and the focus goes back to what it was opened from: nobody would see where
+/// the focus went below it.
 pub(crate) fn go(ctx: &Context, forward: bool) {
+    if Popup::is_any_open(ctx) {
+        Popup::close_all(ctx);
+        return;
+    }
     let focused = ctx.memory(|memory| memory.focused()).and_then(|id| ctx.read_response(id));
     // What lies over the window, such as a menu, is in none.
     let at = focused.filter(|response| response.layer_id.order == Order::Background).map(|r| r.interact_rect.center());

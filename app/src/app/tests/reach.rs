@@ -124,6 +124,20 @@ fn a_key_goes_from_region_to_region_and_round() {
 }
 
 #[test]
+fn the_key_of_the_regions_closes_a_menu_and_its_button_has_the_focus_again() {
+    let mut window = window(digits());
+    window.get_by_role_and_label(Role::Button, "View").focus();
+    window.run_steps(2);
+    window.key_press(Key::Enter);
+    window.run_steps(3);
+    assert!(window.query_by_label_contains("Zoom in").is_some(), "the menu is open");
+    window.key_press(Key::F6);
+    window.run_steps(3);
+    assert!(window.query_by_label_contains("Zoom in").is_none());
+    assert_eq!(focused(&window).expect("something has the focus").1, "View");
+}
+
+#[test]
 fn a_list_that_is_open_is_gone_through_by_keys() {
     let mut window = window(digits());
     window.get_by_role_and_label(Role::ComboBox, "Precision").focus();
