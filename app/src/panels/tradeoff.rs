@@ -18,7 +18,7 @@ use egui_plot::{Line, LineStyle, MarkerShape, Plot, PlotPoint, PlotPoints, PlotT
 use plimsoll_engine::experiment::ModelKind;
 
 use self::{
-    extent::{BELOW_PLOT, accuracies, measure, measures, plot_height, whole, widest},
+    extent::{above_axis, accuracies, across, measure, measures, plot_height, whole, widest},
     task::{Focus, Task},
 };
 use super::PanelContext;
@@ -194,7 +194,7 @@ fn plane<'a>(ui: &Ui, points: &[[f64; 2]], is_of_values: bool, height: f32) -> P
     // The highest point is whole in a low picture, too, with the ring around it.
     let ring = theme::POINT_RADIUS + RING + 2.0;
     let high =
-        high.max(low + (points.iter().fold(low, |most, [_, y]| most.max(*y)) - low) * whole(height - BELOW_PLOT, ring));
+        high.max(low + (points.iter().fold(low, |most, [_, y]| most.max(*y)) - low) * whole(above_axis(height), ring));
     let ticks = format::tick_score(is_of_values);
     let axis = RichText::new(measure(ui, height, is_of_values)).small().weak();
     axes::plot(ui, "tradeoff", Round::Binary, Round::Decimal)
@@ -205,7 +205,7 @@ fn plane<'a>(ui: &Ui, points: &[[f64; 2]], is_of_values: bool, height: f32) -> P
         .include_x(widest)
         .include_y(low)
         .include_y(high)
-        .custom_x_axes(vec![axes::x_axis(ui, format::mib).label(RichText::new("measured peak").small().weak())])
+        .custom_x_axes(vec![axes::x_axis(ui, format::mib).label(RichText::new(across(height)).small().weak())])
         .custom_y_axes(vec![axes::y_axis(ui, ticks).label(axis)])
         .show_crosshair(false)
         .label_formatter(|_| None)

@@ -4,19 +4,30 @@ use eframe::egui::{TextStyle, Ui};
 
 use crate::{format, theme, widgets::text};
 
-/// The height of a plot that its horizontal axis takes.
-pub(super) const BELOW_PLOT: f32 = 40.0;
+/// The height of a plot that its horizontal axis takes, and that of the words below it.
+const BELOW_PLOT: f32 = 40.0;
+const WORDS: f32 = 14.0;
 
 /// How high the picture is in a pane that leaves `room` to it and to the lines below it. Where both have none, the lines are
 /// wholly below what is in sight, and none is sliced.
 pub(super) fn plot_height(room: f32, lines: f32) -> f32 {
-    if room - lines >= theme::LOWEST_PLOT { room - lines } else { room.max(theme::LOWEST_PLOT) }
+    if room - lines >= theme::LOWEST_PLOT { room - lines } else { room.max(theme::LOWEST_PLOT - WORDS) }
+}
+
+/// What the horizontal axis shows; nothing in a picture so low that the words would be cut: the pane's title has them as well.
+pub(super) fn across(height: f32) -> &'static str {
+    if height < theme::LOWEST_PLOT { "" } else { "measured peak" }
+}
+
+/// The height of a picture without its horizontal axis.
+pub(super) fn above_axis(height: f32) -> f32 {
+    height - if across(height).is_empty() { BELOW_PLOT - WORDS } else { BELOW_PLOT }
 }
 
 /// What the vertical axis shows, in words that are no longer than a plot of this height: they are upright next to it.
 pub(super) fn measure(ui: &Ui, height: f32, is_of_values: bool) -> &'static str {
     let font = TextStyle::Small.resolve(ui.style());
-    let room = height - BELOW_PLOT;
+    let room = above_axis(height);
     let words = measures(is_of_values);
     words.into_iter().find(|words| text::width(ui, words, &font) <= room).unwrap_or_default()
 }
@@ -52,6 +63,8 @@ mod tests {
     fn lines_below_the_picture_are_whole_or_out_of_sight() {
         assert_eq!(plot_height(300.0, 58.0), 242.0);
         assert_eq!(plot_height(100.0, 58.0), 100.0, "they begin where the pane ends");
-        assert_eq!(plot_height(20.0, 58.0), theme::LOWEST_PLOT);
+        assert_eq!(plot_height(20.0, 58.0), theme::LOWEST_PLOT - WORDS);
+        assert_eq!([70.0, 76.0].map(across), ["", "measured peak"]);
+        assert_eq!(above_axis(62.0), above_axis(76.0), "the picture itself is as high");
     }
 }
