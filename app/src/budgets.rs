@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use plimsoll_engine::{Bytes, Experiment, device::Target, hardware::Machine};
 use serde::{Deserialize, Serialize};
 
-/// The device that is no card.
+/// The CPU, by its name as a device.
 const PROCESSOR: &str = "cpu";
 
 /// Budgets, by the names of devices.

@@ -31,7 +31,7 @@ pub(crate) struct Document {
     pub(crate) generation: Generation,
     /// The short name of the shipped preset that it is or was.
     pub(crate) shipped: Option<String>,
-    /// The card that was planned for before this was opened, which it is offered to be planned for.
+    /// The card that was planned for before this document was opened. The document offers to plan for it too.
     pub(crate) offered: Option<String>,
     /// The document that this one replaced: opening is a step that can be undone.
     pub(crate) before: Option<Box<Document>>,

@@ -41,7 +41,7 @@ pub(crate) enum Purpose {
     Take(Take),
 }
 
-/// What came of a dialog.
+/// The outcome of a dialog.
 #[derive(Debug)]
 pub(crate) enum Chosen {
     /// A path.
@@ -122,7 +122,7 @@ impl FileDialogs {
         }
     }
 
-    /// What came of the dialogs so far.
+    /// The outcomes of dialogs that closed since the last call.
     pub(crate) fn chosen(&self) -> impl Iterator<Item = Chosen> + '_ {
         self.chosen.try_iter()
     }

@@ -247,13 +247,13 @@ pub(crate) fn estimate(subject: &Subject) -> Option<String> {
 pub(crate) fn planned_anew(plan: &Plan) -> Option<String> {
     let phases: Vec<&str> = plan.planned_anew.iter().map(|pass| pass.name()).collect();
     (!phases.is_empty())
-        .then(|| format!("Planned anew by this program, and not as when the run began: {}.", phases.join(", ")))
+        .then(|| format!("Planned again by this program, and not as when the run began: {}.", phases.join(", ")))
 }
 
 /// The same if only the peak of the run is known.
 pub(crate) fn planned_otherwise(plan: &Plan, predicted: Bytes) -> Option<String> {
     let load = plan.load();
-    (load != predicted).then(|| format!("Planned anew: {load} at the peak; {predicted} when the run began."))
+    (load != predicted).then(|| format!("Planned again: {load} at the peak; {predicted} when the run began."))
 }
 
 /// The same text with a capital at its beginning.
@@ -297,7 +297,7 @@ mod tests {
         let said = planned_otherwise(&plan, before).expect("another peak");
         assert!(said.contains(&before.to_string()) && said.contains(&plan.load().to_string()), "{said}");
         let anew = Plan { planned_anew: vec![plimsoll_engine::plan::Pass::Evaluate], ..plan };
-        assert!(planned_anew(&anew).is_some_and(|said| said.contains("Planned anew") && said.ends_with("evaluating.")));
+        assert!(planned_anew(&anew).is_some_and(|said| said.contains("Planned again") && said.ends_with("evaluating.")));
     }
 
     #[test]

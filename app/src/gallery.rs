@@ -141,9 +141,9 @@ impl Gallery {
         Self { number, entries }
     }
 
-    /// What has all words of `search`, under headings, in the order in which it is shown: without words each under its
-    /// group, else what has them in its title before what only speaks of them. There, a draft comes after the presets, of
-    /// which one has its title and is what was searched for.
+    /// The entries that have all words of `search`, under headings, in the order of the screen. Without a search each entry
+    /// stands under its group. With one, entries with the words in their title come before entries that have them elsewhere,
+    /// and under each heading drafts come after presets, because a draft has the title of its preset.
     pub(crate) fn found(&self, search: &str) -> Vec<(&'static str, Vec<&Entry>)> {
         let that = |is_one: &dyn Fn(&Entry) -> bool| self.entries.iter().filter(|entry| is_one(entry)).collect();
         let mut found: Vec<(&str, Vec<&Entry>)> = if search.trim().is_empty() {
@@ -205,7 +205,7 @@ impl Painter {
                 if known.replace(Arc::clone(&wanted.machine)).is_some_and(|known| known != wanted.machine) {
                     cache.clear();
                 }
-                // The window may have closed, or the gallery may have been opened anew.
+                // The window may have closed, or the gallery may have been opened again.
                 if outbox.send(look(wanted, &mut cache)).is_err() {
                     return;
                 }

@@ -84,8 +84,7 @@ impl Layout {
         }
     }
 
-    /// The pane that was pressed last is the one that is shown where there is room for one; one that another tab covers by
-    /// now gives way to that.
+    /// Notes the pane that a narrow window shows: the pane that was pressed last, or the tab that covers it now.
     fn follow(&mut self, ui: &Ui) {
         let pressed = ui.input(|input| input.pointer.any_pressed().then(|| input.pointer.interact_pos()).flatten());
         let tiles = &self.tree.tiles;
@@ -224,8 +223,8 @@ struct Behavior<'a, 'b> {
 }
 
 impl Behavior<'_, '_> {
-    /// The button at the end of the tabs. It comes after them, as it does for the eye, and not when the room for it is taken,
-    /// which is before.
+    /// The button at the end of the tabs. It is added after the tabs, so that the focus moves in the order of the screen; its
+    /// room was reserved before them.
     fn take(&mut self, ui: &mut Ui, pane: Pane) {
         let Some((_, rect)) = self.take.take_if(|(of, _)| *of == pane) else { return };
         let mut ui = ui.new_child(UiBuilder::new().id_salt("take").max_rect(rect));

@@ -258,14 +258,14 @@ pub(crate) struct Runs {
     pub(crate) is_read: bool,
     /// Why it cannot be read or written.
     pub(crate) trouble: Option<String>,
-    /// What of it cannot be read, and what to do.
+    /// The part of the store that cannot be read, and what to do about it.
     pub(crate) missing: Option<String>,
     picked: Vec<RunKey>,
     /// The run that began last: picked before its row is there.
     begun: Option<RunKey>,
-    /// How many of them are not drawn as points: they are too many, and these the oldest.
+    /// How many picked runs were left out, the oldest first, because too many were picked.
     pub(crate) left_out: usize,
-    /// How many kept runs are no points because others are newer.
+    /// How many kept runs are left out of the plot, because newer ones fill it.
     pub(crate) without_point: usize,
     /// What was deleted last, and can be brought back.
     pub(crate) deleted: Vec<RunKey>,

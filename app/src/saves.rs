@@ -34,7 +34,7 @@ fn count(plan: &Plan) -> u64 {
         every => plan.total_steps.saturating_sub(1) / every,
     };
     let period = run.save_minutes * 60.0;
-    // The clock begins anew with every checkpoint: more frequent steps leave it none.
+    // The clock restarts with every checkpoint, so it never runs out if checkpoints by steps are more frequent.
     let is_by_clock = period > 0.0 && (by_steps == 0 || run.save_every as f64 * plan.step_secs > period);
     let by_clock = if is_by_clock { (plan.step_secs * plan.total_steps as f64 / period) as u64 } else { 0 };
     by_steps + by_clock + 1

@@ -217,7 +217,7 @@ pub struct DeviceFull {
 /// A fault on a GPU after which the driver serves nothing that this process had there.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error(
-    "the GPU failed and lost all this run had there ({doing}: {reason}){}; the next run opens it anew, and if that fails too, start the program again; CUDA_LAUNCH_BLOCKING=1 in the environment names the kernel",
+    "the GPU failed and the run's data on it are lost ({doing}: {reason}){}; the next run reopens it, and if that fails too, start the program again; CUDA_LAUNCH_BLOCKING=1 in the environment names the kernel",
     if place.is_empty() { String::new() } else { format!(", noticed at {place}, which is often later than its cause") }
 )]
 pub struct DeviceLost {

@@ -73,7 +73,7 @@ struct JsonSubject<'a> {
     peak: Option<PeakPlace>,
     /// Predicted seconds of a step.
     step_secs: Option<f64>,
-    /// What came of it, where it ran.
+    /// The results of the run, if it ran.
     ran: Option<&'a Ran>,
 }
 

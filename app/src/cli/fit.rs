@@ -181,10 +181,10 @@ impl Further {
 /// What the run takes as it is, and why nothing fits where nothing does.
 fn as_it_is(plan: &plan::Plan, found: &Found) -> String {
     let fits = plan.verdict().fits();
-    let verdict = if fits { "which fits" } else { "which does not fit" };
+    let verdict = if fits { "fits" } else { "does not fit" };
     let [load, line] = plan.line().beside(plan.load());
     let text = format!(
-        "As it is, the run takes {load} of {line}, {verdict}, at about {} a step.\n",
+        "As it is, the run {verdict}: it needs {load}, and the limit is {line}. A step takes about {}.\n",
         format::secs(plan.step_secs)
     );
     if fits || !found.offers.is_empty() { text } else { text + &Shortfall::of(found).words(plan) + "\n" }

@@ -104,7 +104,7 @@ pub(super) fn behind_command(program: &Command, arguments: impl Iterator<Item = 
     for store in stores.into_iter().take(before_command).rev() {
         moved.splice(0..0, arguments.drain(store));
     }
-    // What stands behind `--` is no option.
+    // Arguments after `--` are not options.
     let end = arguments.iter().position(|argument| argument == "--").unwrap_or(arguments.len());
     arguments.splice(end..end, moved);
     arguments

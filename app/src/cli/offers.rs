@@ -45,7 +45,7 @@ pub(super) fn percent(ratio: f64) -> String {
 /// Why a run was refused, and what would fit.
 pub(super) fn refused(refusal: &Refusal) -> String {
     let offers = match refusal.advice.is_empty() {
-        true => "No change that is known fits; `plimsoll plan` says why.".to_owned(),
+        true => "No known change makes it fit; `plimsoll plan` says why.".to_owned(),
         false => list("What would fit", &refusal.advice),
     };
     format!("{}\n{}", refusal.error, offers.trim_matches('\n'))

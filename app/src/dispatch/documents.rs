@@ -245,8 +245,8 @@ impl Dispatcher<'_> {
     }
 
     fn load(&mut self, document: Document) {
-        // The history begins anew: a step back into another file's experiment would be saved over this one's. What is
-        // before its first step is the document that was left, with its own file and its own history.
+        // The history starts over: a step back into another file's experiment would be saved over this one's. Before its
+        // first step comes the document that was left, with its own file and its own history.
         if let Some(name) = self.leave() {
             self.toasts.info(format!("Your changes to {name} are kept as a draft: the gallery has it."));
         }

@@ -60,7 +60,7 @@ impl Dispatcher<'_> {
 
     /// Adopts the settings of a kept run in the same way; they are there as long as the run is.
     pub(super) fn adopt_kept(&mut self, mut experiment: Experiment) {
-        // A run of its own finds its ranks itself: its weights may be others by now.
+        // A new run computes its own ranks, because its weights may differ by now.
         experiment.low_rank.ranks.clear();
         self.state.document.loads(&experiment);
         self.adopt(experiment);

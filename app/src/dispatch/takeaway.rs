@@ -34,7 +34,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Tells what came of it.
+    /// Reports the results of what was taken out.
     pub(super) fn tell_of_taken(&mut self) {
         for done in self.services.porter.done() {
             match done {

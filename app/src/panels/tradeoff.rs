@@ -114,7 +114,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         let is_of_values = tasks[focus].is_of_values();
         let axis = measure(ui, height, is_of_values).is_empty().then(|| measures(is_of_values)[1]);
         if in_list {
-            // The legend stands beside the list: a line of its own would take the picture's room.
+            // The legend stands next to the list: a line of its own would take the picture's room.
             ui.horizontal(|ui| {
                 ui.scope(|ui| {
                     ui.set_max_width(ui.available_width() * LIST_SHARE);

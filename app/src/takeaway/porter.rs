@@ -12,7 +12,7 @@ use crate::{
     files,
 };
 
-/// What came of something that was taken, in words.
+/// The result of taking something out, in words.
 pub(crate) type Done = Result<String, String>;
 
 /// Draws and writes, each time on a thread of its own.
@@ -56,7 +56,7 @@ impl Porter {
         }
     }
 
-    /// What came of it so far.
+    /// The results since the last call.
     pub(crate) fn done(&self) -> impl Iterator<Item = Done> + '_ {
         self.done.try_iter()
     }

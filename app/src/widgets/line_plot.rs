@@ -133,7 +133,7 @@ fn draw(plot: &mut PlotUi<'_>, curve: &Curve<'_>, axes: &Axes) {
     };
     let points = curve.series.curve(curve.xs, left, right, width as usize);
     let points: Vec<[f64; 2]> = points.into_iter().filter_map(|[x, y]| Some([x, axes.up(y)?])).collect();
-    // A single value is no line.
+    // A single value makes a mark, not a line.
     let is_single = points.len() == 1;
     if is_single || (curve.marks && points.len() < 60) {
         let radius = if is_single { SINGLE } else { MARK };

@@ -42,7 +42,7 @@ fn a_line_that_reads_as_the_run_does_is_said_with_its_bytes() {
     assert!(planned.contains("at the peak, 1 B over the budget"), "{planned}");
     let searched = stdout(&["fit", "mlp-digits", "--budget", &budget]);
     assert!(
-        searched.starts_with(&format!("As it is, the run takes {peak} of {line}, which does not fit")),
+        searched.starts_with(&format!("As it is, the run does not fit: it needs {peak}, and the limit is {line}.")),
         "{searched}"
     );
 }

@@ -142,8 +142,8 @@ impl<B: Backend> Source<B> {
         }
     }
 
-    /// The source of what one more kernel computes from the value. Without a recipe for the value there is no such source: the
-    /// value is not saved.
+    /// A recompute source for the output of one further kernel. It is [`Source::Itself`] if the value has no recipe, because
+    /// the value is not saved then.
     pub(crate) fn then(
         &self,
         layer: LayerId,

@@ -44,7 +44,8 @@ impl Alphabet {
         Self::open_known(data, None)
     }
 
-    /// The same, where it may be known that samples are conversations, or are not: their file need not be there then.
+    /// Like [`open`](Self::open), for a caller that may know whether samples are conversations. If it does, the file of the
+    /// samples is not read.
     ///
     /// # Errors
     /// As [`open`](Self::open).

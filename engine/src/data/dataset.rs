@@ -109,10 +109,10 @@ impl Dataset {
         Ok(Self { facts, content: Some(content), chosen: data.clone(), seed, meter })
     }
 
-    /// Data of which this is known, without any sample: pictures go to a model as those of its data did.
+    /// Data without samples, made of the facts that a checkpoint keeps. Pictures are scaled as those of its data were.
     ///
     /// # Errors
-    /// Fails where the samples are no images.
+    /// Fails if the samples are not images.
     pub(crate) fn known(data: &Data, known: &Known) -> Result<Self> {
         let meter = uncounted(Meter::new);
         counted_on(Some(meter), || {
@@ -122,7 +122,7 @@ impl Dataset {
         })
     }
 
-    /// What is kept of the data where a model that learned from them is saved.
+    /// The facts of the data that are saved with a model that learned from them.
     pub(crate) fn to_be_known(&self) -> Known {
         let scaling = self.image_set().map(ImageSet::by_channel).unwrap_or_default();
         let is_of_conversations = self.tokenizer_checksum().is_some() && corpus::is_of_conversations(&self.chosen);

@@ -95,7 +95,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Experiment> {
 pub fn open(path: impl AsRef<Path>) -> Result<Opened> {
     let path = path.as_ref();
     let config = path.join(weights::CONFIG);
-    // What has its name and is no file is refused by it.
+    // If something other than a file has this name, reading it fails with its path.
     if !path.is_dir() || config.symlink_metadata().is_err() {
         return opened_either(&file::text_of(path)?, path);
     }

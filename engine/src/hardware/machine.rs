@@ -223,7 +223,7 @@ impl Machine {
         self.with_process_beside(Bytes::ZERO)
     }
 
-    /// The same machine with the size that this process has now beside `held` bytes of data, which must be between runs.
+    /// The same machine with the size that this process has now without `held` bytes of data. No run may be going on.
     #[must_use]
     pub fn with_process_beside(&self, held: Bytes) -> Self {
         self.with_process_base(resident().saturating_sub(held))

@@ -91,7 +91,7 @@ pub trait Layer<B: Backend> {
         None
     }
 
-    /// The norm of rows that sees the input first and is the only one to change it, if the layer begins with one.
+    /// The norm of rows that alone uses the input, if the layer begins with one.
     fn opening(&self) -> Option<&dyn Layer<B>> {
         None
     }

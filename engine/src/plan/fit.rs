@@ -220,8 +220,8 @@ fn smaller_evaluation(search: &Search<'_>) -> Result<Option<Advice>> {
     Ok(None)
 }
 
-/// The plan with a teacher that is asked once, where it is asked in every step: the same is learned, without the teacher's
-/// weights beside it.
+/// The plan with a teacher that is asked once, for a run that asks it in every step. The run learns the same and does not hold
+/// the teacher's weights meanwhile.
 fn asked_before(search: &Search<'_>) -> Result<Option<Advice>> {
     let plan = search.plan();
     if plan.experiment.distil.chosen().is_none() {

@@ -260,7 +260,7 @@ impl Plan {
 
     /// The passes that the run has, in its order.
     pub fn passes(&self) -> impl Iterator<Item = Pass> + '_ {
-        // What a second step would be is planned even where there is none.
+        // The steady step is planned even for a run of one step, which does not have it.
         let is_run = |pass: &Pass| *pass != Pass::Steady || self.resolved.steps_left() > 1;
         Pass::ALL.into_iter().filter(is_run).filter(|pass| !self.timeline(*pass).points.is_empty())
     }

@@ -30,11 +30,11 @@ pub struct Subject {
     /// Its prediction; for a kept run, with the peaks and the time that were kept with it. `None` if it cannot be planned any
     /// more, as when its data are gone.
     pub plan: Option<Arc<Plan>>,
-    /// What came of it, where it ran.
+    /// The results of the run, if it ran.
     pub ran: Option<Ran>,
 }
 
-/// What came of a run.
+/// The results of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Ran {
     /// What was predicted of what its budget counts, when it began.

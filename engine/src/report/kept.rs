@@ -80,12 +80,12 @@ impl Kept {
 }
 
 impl Ran {
-    /// What came of a kept run, with the time that was predicted of it.
+    /// The results of a kept run, with the predicted time of a step.
     pub fn with(run: &StoredRun, prediction: &Prediction) -> Self {
         Self { estimated_step_secs: prediction.kept_step_secs(), ..Self::of(run) }
     }
 
-    /// What came of a kept run.
+    /// The results of a kept run.
     pub fn of(run: &StoredRun) -> Self {
         Self {
             predicted_bytes: Some(run.load(&run.predicted).0),

@@ -96,7 +96,7 @@ pub struct Choice {
     pub only: Vec<String>,
 }
 
-/// What came of a check.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Check {
     /// The check's name, such as `kernel/f32/matmul`.

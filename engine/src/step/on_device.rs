@@ -23,7 +23,7 @@ pub(super) struct OnDevice<B: Backend> {
     pub(super) scored: usize,
 }
 
-/// What a micro-batch's tensors are called before its turn.
+/// The names of the next micro-batch's tensors, which are uploaded ahead of its turn.
 const NEXT: [&str; 3] = ["next inputs", "next labels", "next teacher's answers"];
 
 impl<B: Backend> Session<B> {

@@ -1,6 +1,6 @@
-//! What came of a run and is yet to be written.
+//! The records of a run that have yet to be written.
 //!
-//! Always holds: what there is no room for is counted, and nothing else is lost.
+//! Always holds: records without room are counted, and no others are lost.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::{
 /// Steps that are held back at most while the store cannot be written; of evaluations and events, a tenth.
 const MOST_HELD: usize = 1 << 17;
 
-/// What came of a run since it was last looked.
+/// The records of a run since they were last taken.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     /// The prediction, until it is written.

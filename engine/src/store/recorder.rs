@@ -299,7 +299,7 @@ fn wait(woken: &Receiver<()>, pause: Duration) -> bool {
     match woken.recv_timeout(pause) {
         Ok(()) | Err(RecvTimeoutError::Timeout) => false,
         Err(RecvTimeoutError::Disconnected) => {
-            // A process that is gone wakes no other: an attempt that failed is made again a little later.
+            // When the recorder is gone, nothing wakes this thread: a pause separates the attempts to write.
             std::thread::sleep(HASTE.saturating_sub(since.elapsed()));
             true
         }

@@ -341,8 +341,8 @@ fn continued(step: u64) -> KeptEvent {
 /// Says that a store was taken away while the run trained.
 fn begins_anew(step: u64) -> KeptEvent {
     let text = format!(
-        "the store was moved or removed while the run trained, and what was kept of the run went with it: the run is kept \
-         anew from step {step} on"
+        "the store was moved or removed while the run trained, and what was kept of the run went with it: a new record \
+         of the run starts at step {step}"
     );
     KeptEvent { at: Timestamp::now(), step: step - 1, kind: EventKind::Warning, text }
 }

@@ -30,10 +30,10 @@ use crate::{device::Target, memory::probe::Measure, tensor::DType, train::gpu::G
 
 /// Work on a device that is not training.
 pub(super) trait Use {
-    /// What comes of it, made where no meter counts.
+    /// The result, made where no meter counts.
     type Output;
 
-    /// Does it.
+    /// Does the work.
     ///
     /// # Errors
     /// [`crate::Error::Budget`] where it would cross the line, and the failures of the device.

@@ -13,7 +13,7 @@ use plimsoll_engine::{
 const SIZES: [EvaluationBatch; 4] =
     [EvaluationBatch::Micro, EvaluationBatch::Samples(1), EvaluationBatch::Samples(7), EvaluationBatch::Whole];
 
-/// What came of a run.
+/// The results of a run.
 struct Run {
     losses: Vec<u64>,
     /// Loss and accuracy of each test.

@@ -7,7 +7,7 @@ use crate::card::{Card, Run, experiment, on_card};
 fn lost(run: &Run) -> String {
     assert!(matches!(run.outcome, Outcome::Failed(Error::DeviceLost(_))), "{:?}", run.outcome);
     let words = run.words();
-    assert!(words.contains("the GPU failed") && words.contains("the next run opens it anew"), "{words}");
+    assert!(words.contains("the GPU failed") && words.contains("the next run reopens it"), "{words}");
     words
 }
 

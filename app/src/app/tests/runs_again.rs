@@ -67,7 +67,7 @@ fn a_run_that_is_planned_otherwise_now_says_so() {
         until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.experiment.title == "Tiny"));
         until(&mut window, |app| app.state.shown_run().is_some() && app.state.wanted.is_none());
         window.run_steps(3);
-        assert_eq!(window.query_by_label_contains("Planned anew: ").is_some(), is_said);
+        assert_eq!(window.query_by_label_contains("Planned again: ").is_some(), is_said);
     }
 }
 

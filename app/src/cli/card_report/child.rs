@@ -28,7 +28,7 @@ pub(super) struct Child {
     said: Option<JoinHandle<String>>,
 }
 
-/// What comes next of it.
+/// The next message of the child process.
 pub(super) enum Next {
     Row(Value),
     Nothing,

@@ -48,7 +48,7 @@ pub(super) fn settings(ui: &mut Ui, compared: &Compared, called: &[String], runs
     grid(ui, called, "settings", &rows, differing.max(1));
 }
 
-/// What came of each.
+/// The rows with the results of each subject.
 fn results(comparison: &Comparison) -> Vec<Row> {
     let subjects = &comparison.subjects;
     let ran = |value: &dyn Fn(&plimsoll_engine::report::Ran) -> Option<String>| -> Vec<Option<String>> {

@@ -90,7 +90,7 @@ impl Words {
             ),
             Purpose::Cache => (
                 "A folder to keep samples in",
-                "Type or paste the path of a folder on a disk with room; the file in it has no name and is gone with the run's data.",
+                "Type or paste the path of a folder on a disk with room for a temporary file. The run deletes it at its end.",
                 FOLDER,
                 "Use",
             ),

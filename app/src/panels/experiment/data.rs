@@ -45,8 +45,8 @@ const TABLE: Spec = Spec {
 pub(super) const CACHE_FOLDER: Spec = Spec {
     key: "data.cache_folder",
     name: "Cache folder",
-    help: "Where the file of kept samples, or of a teacher's answers, lies. Empty, it is the program's own folder of what can be made again. A quick disk with \
-            room saves time; the memory stays the same.",
+    help: "The folder for the file of kept samples, or of a teacher's answers. If empty, the program's cache folder. A quick disk \
+            with room saves time; the memory stays the same.",
 };
 
 pub(super) const TOKENIZER: Spec = Spec {

@@ -62,7 +62,7 @@ fn feeding(run: &RunRecord, name: &str) -> Option<String> {
     let ready = ready.min(room);
     let read = if read > Bytes::ZERO { format!("; {read} read from files") } else { String::new() };
     Some(format!(
-        "{name} waited for batches {:.0}% of its time; {ready} of {room} ahead were ready at the last look{read}",
+        "{name} waited for batches {:.0}% of its time; {ready} of {room} prefetched batches were ready{read}",
         share * 100.0
     ))
 }

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Why there is nothing to choose from.
-const NONE_OFFERED: &str = "No kept run has weights that suit: train one, and it stands here.";
+const NONE_OFFERED: &str = "No kept run has matching weights. Train one and it appears here.";
 
 /// A row for a path.
 pub(super) struct PathRow<'a> {

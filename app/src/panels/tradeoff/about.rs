@@ -6,7 +6,7 @@ use plimsoll_engine::experiment::Model;
 use super::super::experiment::model_words;
 use crate::{format, session::RunRecord, theme};
 
-/// A tooltip beside the pointer and upwards: below the picture is the field of the run's name.
+/// A tooltip next to the pointer and upwards, because the field of the run's name is below the picture.
 pub(super) fn tip(picture: &Response) -> Tooltip<'_> {
     let mut tip = Tooltip::for_widget(picture).at_pointer().gap(theme::WIDE_GAP);
     tip.popup = tip.popup.align(RectAlign::RIGHT_END).align_alternatives(&[

@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(counts(&dots), [2]);
         assert!(counts(&dots[..2]).is_empty(), "one alone has no spread");
         let again: Vec<Dot<'_>> = [0, 0].map(|run| dot(&session.runs()[run])).into();
-        assert!(counts(&again).is_empty(), "a run that was repeated is no other seed");
+        assert!(counts(&again).is_empty(), "a repeated run does not count as another seed");
     }
 
     #[test]

@@ -79,8 +79,8 @@ impl Cpu {
         let (Some(arena), Some(place), 1..) = (&self.arena, place, elements) else { return unwritten(elements) };
         let Some(pointer) = arena.put(place, elements * size_of::<T>())? else { return unwritten(elements) };
         let pointer = pointer.cast::<T>().as_ptr();
-        // SAFETY: the arena is part of the program's allocator, which takes the block back by its address; it is of this size,
-        // aligned to more than any element asks for, and nobody else's. Its elements are values once they are taken as they are.
+        // SAFETY: the arena is part of the program's allocator, which takes the block back by its address. The block is of this
+        // size, aligned to more than any element asks for, and exclusively ours. `take_as_it_is` initialises its elements.
         unsafe {
             scratch::take_as_it_is(pointer, elements);
             Ok(Vec::from_raw_parts(pointer, elements, elements))

@@ -2,8 +2,8 @@
 //!
 //! A weight `[out, in]` is cut into blocks of elements, row after row. A block has its largest magnitude, its *scale*, and each
 //! of its elements a code: its share of the scale, to the nearest value of a table. A product decodes some of the weight at a
-//! time into scratch, never all of it, and rounds what it decodes to the type of its other operand, as bitsandbytes does. There
-//! is no gradient by the weight, because it does not learn.
+//! time into scratch, never all of it, and rounds what it decodes to the type of its other operand, as bitsandbytes does. The
+//! weight has no gradient, because it does not learn.
 
 use super::{Contract, OperandBytes, products};
 use crate::{

@@ -174,7 +174,7 @@ impl Tokenizer {
         if tokens.is_empty() { Err("the prompt is empty".to_owned()) } else { Ok(tokens) }
     }
 
-    /// The text of tokens, those that stand for no text left out; what is not whole is the sign of that.
+    /// The text of tokens. Special tokens are skipped; incomplete UTF-8 becomes U+FFFD.
     pub(in crate::data) fn decode(&self, tokens: &[u32]) -> String {
         match &self.kind {
             Kind::Bytes => {

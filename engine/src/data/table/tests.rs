@@ -276,7 +276,7 @@ fn a_table_is_read_once_until_its_file_changes() {
     let again = |data: &Data| Inspection::of(data, Some(&first)).expect("good");
     assert!(is_same(&again(&data)));
     let decided = Data { label: "answer".to_owned(), task: TableTask::Classification, ..data.clone() };
-    assert!(is_same(&again(&decided)), "what the file decided is no other choice");
+    assert!(is_same(&again(&decided)), "a choice that equals what the file decides changes nothing");
     assert!(!is_same(&again(&Data { label: "colour".to_owned(), ..data.clone() })));
     let set = Dataset::open(&data, &Run::default()).expect("good");
     fs::write(folder.path().join("table.csv"), plain() + "7,red,no\n").expect("writable");

@@ -125,7 +125,7 @@ impl List {
         }
     }
 
-    /// Points are no images, for a model that takes images.
+    /// Refuses points for a model that takes images.
     fn takes_images(&mut self) {
         let has_images = |kind: &DataKind| kind.traits().has_pictures && kind.task() == Task::Class;
         let kinds: Vec<&str> = DataKind::ALL.into_iter().filter(has_images).map(DataKind::key).collect();

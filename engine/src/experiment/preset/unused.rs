@@ -20,7 +20,7 @@ pub struct Unused<'a> {
 }
 
 impl Places {
-    /// The keys that neither `own` makes use of, which is what the text says, nor `chosen`, which was made of it.
+    /// The keys that neither `own` (as written) nor `chosen` (as resolved) uses.
     pub fn unused(&self, own: &Experiment, chosen: &Experiment) -> Vec<Unused<'_>> {
         let in_vain = settings::all().filter(|setting| !setting.is_used(own) && !setting.is_used(chosen));
         let given = in_vain.filter_map(|setting| Some((setting, self.of(setting.key)?)));

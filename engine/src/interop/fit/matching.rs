@@ -95,7 +95,7 @@ impl Mapped {
             Some(naming) => naming.is_head(&slot.name),
             None => LayerRole::of_tensor(&slot.name).has_rows_of_data(),
         };
-        // Rows of tokens that are not those of the file's own table are no other vocabulary, but a mistake in the file.
+        // If the file's tables of tokens disagree in their rows, the file is wrong: this is not another vocabulary.
         let is_head = is_head && !self.has_two_vocabularies(naming);
         let mut pieces = Vec::with_capacity(parts.len());
         // Every part is looked at, so that each that is wrong is named.

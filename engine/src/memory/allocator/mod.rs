@@ -33,7 +33,7 @@ pub fn process_grows(reserved: Bytes, is_in_range: bool) -> Bytes {
 pub enum Allocator {
     /// The C library's heap, with the bytes it holds.
     Heap(u64),
-    /// A range of the processor's addresses, and the heap beside it.
+    /// A range of the processor's addresses, and the heap next to it.
     Range(Range),
     /// A driver's memory pool.
     Pool(Box<Pool>),

@@ -40,15 +40,15 @@ struct Advised {
     starts: [u64; 2],
 }
 
-/// What takes turns: its bytes, and its number among the blocks of as many bytes in its part.
+/// A block that takes turns: its bytes, and its number among the blocks of as many bytes in its part.
 type Turn = (u64, usize);
 
-/// How far places are looked for.
+/// How long the search for places goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Search {
-    /// A card has no more memory than it has: a few milliseconds are worth a percent.
+    /// For a card, whose memory is fixed: a few milliseconds are well spent on a percent of it.
     Careful,
-    /// The processor's memory is no budget's, and many plans are made for a search.
+    /// For the CPU. A gap between blocks there costs addresses and not the budget, and a search for advice makes many plans.
     Quick,
 }
 

@@ -39,7 +39,7 @@ pub(in crate::memory) fn rounded(bytes: u64) -> u64 {
     bytes.max(1).next_multiple_of(GRANULE.0)
 }
 
-/// A range, and the heap beside it.
+/// A range, and the heap next to it.
 #[derive(Debug)]
 pub struct Range(Option<Box<Parts>>);
 

@@ -20,7 +20,7 @@ use crate::memory::{
     host::{has_own_limit, page_size},
 };
 
-/// Runs that may have a part at once; a program has one, and its tests some.
+/// Runs that may have a part at once. A program has one run, and its tests several.
 const PARTS: usize = 8;
 /// Bytes that one bit stands for.
 const GRAIN: usize = GRANULE.0 as usize;
@@ -59,12 +59,12 @@ impl State {
     }
 }
 
-/// A part, by its number.
+/// A part of the range, by its number.
 #[derive(Debug)]
 pub(super) struct Part(usize);
 
 impl Part {
-    /// One that is nobody's.
+    /// Takes a part without an owner; `None` if all parts are taken, or if there is no range.
     pub(super) fn take() -> Option<Self> {
         static IS_RESERVED: OnceLock<bool> = OnceLock::new();
         if !*IS_RESERVED.get_or_init(reserve) {
@@ -142,7 +142,7 @@ impl Part {
         }
         let memory = state.memory.load(Relaxed);
         let bits = whole_pages(memory / OF_BITS + 1).min(part_bytes() / OF_BITS);
-        // A part whose memory the system does not take back is nobody's again.
+        // The part is free again once the system has taken its memory back; if that fails, it is never used again.
         if memory == 0 || (take_back(self.at(0), memory) && take_back(self.bits_at(), bits)) {
             state.memory.store(0, Relaxed);
             state.length.store(0, Relaxed);
@@ -163,7 +163,7 @@ impl Part {
     /// A word of its bits, which has memory where what it stands for has some.
     fn word(&self, word: usize) -> &AtomicU64 {
         // SAFETY: the word is aligned, because pages are, and it lies in memory that reads as zero or as what was written to
-        // it by such a reference; the memory is taken back only when nobody has a block or the part.
+        // it by such a reference; the memory is taken back only when no block lives and the part has no owner.
         unsafe { self.bits_at().cast::<AtomicU64>().add(word).as_ref() }
     }
 }
@@ -215,7 +215,7 @@ fn allow(base: NonNull<u8>, bytes: Range<usize>) -> bool {
     unsafe { libc::mprotect(base.add(bytes.start).as_ptr().cast(), bytes.len(), access) == 0 }
 }
 
-/// Takes the memory of these bytes back: whole pages of a part that nobody has and no block lies in.
+/// Takes the memory of these bytes back: whole pages of a part without an owner and without blocks.
 fn take_back(base: NonNull<u8>, bytes: usize) -> bool {
     map(Some(base), bytes).is_some()
 }

@@ -183,7 +183,7 @@ fn a_store_that_is_removed_while_a_run_trains_is_begun_anew_and_that_is_said() {
     recorder.take(&ended(Outcome::Finished, 9));
     let key = recorder.key().clone();
     let said = recorder.finish().expect("something is wrong");
-    assert!(said.contains("the run is kept anew from step 2 on"), "{said}");
+    assert!(said.contains("a new record of the run starts at step 2"), "{said}");
     let store = Store::open(&place).expect("open");
     assert_eq!(store.series(&key).expect("series").steps, (2..=9).map(some_step).collect());
     assert_eq!((store.get(&key).expect("kept").steps, store.details(&key).expect("details").events.len()), (9, 1));

@@ -1,14 +1,14 @@
-//! What came of a test set.
+//! The result of a test set.
 
 use super::{Answers, Took, WeightsFrom};
 use crate::{data::ValueErrors, experiment::Task};
 
-/// What came of a test set.
+/// The result of a test set.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
     /// Where the weights came from.
     pub weights: WeightsFrom,
-    /// What was learned.
+    /// The task that the model learned.
     pub task: Task,
     /// Mean loss of the labels that count.
     pub loss: f64,

@@ -295,12 +295,12 @@ impl Tester {
     }
 }
 
-/// What a model is tried with.
+/// The input that a model is tried with.
 #[derive(Debug, Clone, Copy)]
 enum Trying {
     TestSet,
     Sample,
-    /// One that is none of the data.
+    /// A picture that is not from the data.
     Picture,
     /// Up to `count` tokens are written after `prompt` of them.
     Prompt {

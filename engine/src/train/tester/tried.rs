@@ -118,8 +118,8 @@ impl Weights {
         }
     }
 
-    /// What classes are called: by the data that the model learned from, as it was saved, and of weights that were loaded by
-    /// their own files, unless the data are of its user and have names. Names of data that it did not learn from are none of its.
+    /// The names of the classes. A checkpoint has the names of the data that it learned from. Loaded weights have the names in
+    /// their own files, unless the user's data name their classes. Names of data that the model never saw do not count.
     pub(super) fn class_names(&self, dataset: &Dataset) -> Vec<String> {
         let classes = dataset.facts().classes;
         let numbered = || (0..classes).map(|class| format!("class {class}")).collect();

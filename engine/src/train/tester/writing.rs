@@ -144,8 +144,8 @@ impl Tester {
         let alphabet = Alphabet::open_known(&data, is_of_conversations)?;
         if alphabet.checksum().unwrap_or(0) == 0 && checkpoint.as_ref().is_some_and(Checkpoint::has_tokenizer) {
             let folder = tried.experiment.weights.chosen();
-            let where_it_was = folder.map_or(String::new(), |path| format!(" in {}", path.display()));
-            let message = format!("the run learned text through a tokenizer, and none is{where_it_was} any more");
+            let where_it_was = folder.map_or(String::new(), |path| format!(" from {}", path.display()));
+            let message = format!("the run was trained with a tokenizer, which is missing now{where_it_was}");
             return Err(Problem::new("data.tokenizer", message, BRING_BACK).into());
         }
         let alphabet = if sampling.raw { alphabet.raw() } else { alphabet };

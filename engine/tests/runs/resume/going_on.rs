@@ -24,7 +24,7 @@ pub(crate) fn untimed(compressed: Compressed) -> Compressed {
     Compressed { test_secs: 0.0, trained_test_secs: None, ..compressed }
 }
 
-/// What came of a run.
+/// The results of a run.
 pub(crate) struct Run {
     pub(crate) plan: Arc<Plan>,
     /// Step, loss, norm, scale, rate and whether it was skipped, bit by bit.

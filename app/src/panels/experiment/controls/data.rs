@@ -123,8 +123,8 @@ pub(in crate::panels::experiment) const PLACEMENT: (Spec, Choice<Placement>) = (
     Spec {
         key: "data.placement",
         name: "Data placement",
-        help: "Where the samples are. Streamed, they take no memory beyond a queue of batches, and are read, decoded or generated \
-                anew in every epoch. In host memory (RAM) they lie outside the budget. On the device the training set is part \
+        help: "Where the samples are. Streamed samples take no memory beyond a queue of batches, and are read, decoded or \
+                generated again in every epoch. In host memory (RAM) they lie outside the budget. On the device the training set is part \
                 of the budget, a byte for each pixel and channel, and a batch needs no transfer.",
     },
     Choice {
@@ -183,8 +183,8 @@ pub(in crate::panels::experiment) const COPIES: Numeric = (
     Spec {
         key: "data.cache.copies",
         name: "Variants each",
-        help: "Variants that are kept of each training sample, among which an epoch draws: memory grows in proportion. Made anew, \
-                every epoch has others; kept, a run of many epochs sees each of them several times. No step takes longer.",
+        help: "How many variants of each training sample are kept. An epoch draws among them, and memory grows in proportion. \
+                Without this, every epoch gets new variants; with it, a long run sees each one several times. No step takes longer.",
     },
     Number {
         stops: &[1., 2., 3., 4., 6., 8., 16., 32., 64.],
@@ -200,8 +200,9 @@ pub(in crate::panels::experiment) const CACHE_PLACE: (Spec, Choice<CachePlace>) 
     Spec {
         key: "data.cache_in",
         name: "Kept in",
-        help: "In host memory (RAM), or in a file on a disk that has no name and is gone with the run: kept samples, and a teacher's answers. The file takes no host \
-                memory beyond a sample for each worker; reading from it takes less time than decoding, and more than memory.",
+        help: "Where kept samples and a teacher's answers lie: in host memory (RAM), or in a temporary file that is deleted after \
+                the run. The file takes no host memory beyond a sample for each worker. Reading from it takes less time than \
+                decoding, and more than memory.",
     },
     Choice {
         options: &[(CachePlace::Ram, "host memory"), (CachePlace::Disk, "a file on disk")],
@@ -247,8 +248,8 @@ pub(in crate::panels::experiment) const FLIP: (Spec, Choice<bool>) = (
     Spec {
         key: "data.flip",
         name: "Horizontal flip",
-        help: "Half of the training images are mirrored, anew in every epoch, by the loader while the model trains: no memory \
-            of the budget, next to no time. It helps where left and right mean the same, and harms digits and letters.",
+        help: "The loader mirrors half of the training images, others in every epoch, while the model trains. This takes no memory \
+            of the budget and next to no time. It helps where left and right mean the same, and harms digits and letters.",
     },
     Choice { options: &[(false, "off"), (true, "half of the images")], place: Place::Setting },
 );
@@ -319,7 +320,7 @@ pub(in crate::panels::experiment) fn source_row(setting: DataSetting, data: &Dat
     }
 }
 
-/// What a setting tells of data, where it tells them from others of the same source.
+/// The words of a setting that distinguish data from other data of the same source; `None` for a setting that does not.
 pub(in crate::panels) fn source_words(setting: DataSetting, data: &Data) -> Option<String> {
     match setting {
         DataSetting::Side => Some(format!("{0} x {0}", data.side)),

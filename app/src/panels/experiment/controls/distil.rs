@@ -34,7 +34,7 @@ pub(in crate::panels::experiment) const ANSWERS: (Spec, Choice<Answers>) = (
                 samples before the first step; its answers are kept in host memory or on disk, the teacher goes, and every \
                 micro-batch brings its answers along. The run learns the same. It takes the teacher's memory only at the \
                 beginning, and no time for it in a step; the answers take the classes times 2 or 4 bytes a label. Samples have to \
-                stay as they are: no mirroring, no cropping, no text that is cut anew in every epoch.",
+                stay as they are: no mirroring, no cropping, no text that is cut differently in every epoch.",
     },
     Choice {
         options: &[(Answers::Live, "in every step"), (Answers::Cached, "once, at the start")],

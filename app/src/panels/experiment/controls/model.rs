@@ -197,7 +197,7 @@ pub(in crate::panels::experiment) fn model_row(setting: ModelSetting) -> Row {
     }
 }
 
-/// What a setting tells of a model, where it tells it from others of its family.
+/// The words of a setting that distinguish a model from others of its family; `None` for a setting that does not.
 pub(in crate::panels) fn model_words(setting: ModelSetting, model: &Model) -> Option<String> {
     match setting {
         ModelSetting::Width(_) => Some(format!("width {}", model.width)),

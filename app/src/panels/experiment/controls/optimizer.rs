@@ -155,7 +155,7 @@ pub(in crate::panels::experiment) const SCHEDULE: (Spec, Choice<Schedule>) = (
 /// The rows of the group.
 pub(in crate::panels::experiment) const RULE: &[Row] = &[Row::of(&OPTIMIZER), Row::of(&LEARNING_RATE)];
 
-/// What few change of it. A rule brings its constants along.
+/// The advanced settings of the optimizer. Its constants are shown with its kind.
 pub(in crate::panels::experiment) const RULE_REST: &[Row] = &[
     Row::of(&UPDATE),
     Row::of(&SCHEDULE),

@@ -115,8 +115,8 @@ pub(in crate::panels::experiment) const TIED: (Spec, Choice<bool>) = (
     Spec {
         key: "model.tied",
         name: "Last layer",
-        help: "Tied, it uses the embedding's weights: a vocabulary's worth of weights, gradient and optimizer state less. The \
-                products are the same, so the time is.",
+        help: "When tied, the output layer shares the embedding's weights, which saves one vocabulary-sized matrix with its gradient \
+                and optimizer state. The products are the same, so the time is too.",
     },
     Choice { options: &[(true, "as the embedding"), (false, "its own weights")], place: Place::Setting },
 );

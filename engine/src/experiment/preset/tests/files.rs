@@ -1,4 +1,4 @@
-//! Files that are no presets, and files that cannot be written.
+//! Files that are not presets, and files that cannot be written.
 
 use std::{fs, path::Path};
 
