@@ -9,7 +9,7 @@ use crate::{bytes::Bytes, tensor::Shape};
 /// The engine's result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What can go wrong in the engine.
+/// The errors of the engine.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Error {
     /// An allocation would have crossed the budget. Nothing was allocated.
@@ -34,7 +34,7 @@ pub enum Error {
         path: PathBuf,
         /// The place in the file: a line, a byte offset, a record; `None` when it is the file as a whole.
         place: Option<String>,
-        /// What is wrong and how to fix it.
+        /// The fault, and how to fix it.
         message: String,
     },
     /// The loss or a value became NaN or infinite.
@@ -45,7 +45,7 @@ pub enum Error {
     TooLarge {
         /// Path of the layer.
         layer: String,
-        /// What the tensor is for.
+        /// The tensor's purpose.
         label: &'static str,
         /// The tensor's dimensions.
         shape: Shape,
@@ -60,7 +60,7 @@ pub enum Error {
         op: &'static str,
         /// Path of the layer.
         layer: String,
-        /// What did not fit, with shapes and dtypes.
+        /// The operands that do not fit, with shapes and dtypes.
         message: String,
     },
     /// The GPU's driver or one of its libraries failed.
@@ -72,9 +72,9 @@ pub enum Error {
     /// The system gave no thread: it limits how many there may be.
     #[error("the system provides no thread for {purpose}: {reason}")]
     NoThread {
-        /// What the thread is for.
+        /// The thread's purpose.
         purpose: &'static str,
-        /// What the system says.
+        /// The system's reason.
         reason: String,
     },
     /// Parts of the engine were used in an order or with values that cannot be: a bug, to be reported.
@@ -85,7 +85,7 @@ pub enum Error {
     Panic(String),
 }
 
-/// What a run's memory is limited by.
+/// The limit that a run's memory is held to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitedBy {
@@ -120,7 +120,7 @@ impl LimitedBy {
         matches!(self, Self::Process | Self::ProcessData)
     }
 
-    /// What there is to take of, in words: `what this machine has free`.
+    /// The source of the limit, in words: `what this machine has free`.
     pub fn source(&self) -> &'static str {
         match self {
             Self::Budget => "the budget",
@@ -140,7 +140,7 @@ pub struct BudgetError {
     pub layer: String,
     /// The operation that asked.
     pub op: &'static str,
-    /// What the allocation was for.
+    /// The purpose of the allocation.
     pub label: &'static str,
     /// Bytes asked for.
     pub asked: Bytes,
@@ -148,7 +148,7 @@ pub struct BudgetError {
     pub live: Bytes,
     /// The limit that was crossed.
     pub budget: Bytes,
-    /// What draws the line there.
+    /// The limit that draws the line there.
     pub limited_by: LimitedBy,
 }
 
@@ -158,7 +158,7 @@ impl BudgetError {
         text.contains(" more for ") && text.contains(" would take ") && text.ends_with(" in use)")
     }
 
-    /// What would be alive, and of what: `12.0 MiB of a budget of 8.00 MiB`.
+    /// The bytes that would be alive, and the limit: `12.0 MiB of a budget of 8.00 MiB`.
     fn in_words(&self) -> String {
         let [would_be, budget] = Bytes(self.live.0 + self.asked.0).beside(self.budget);
         format!("{would_be} of {}", self.limited_by.of(budget))
@@ -177,7 +177,7 @@ pub struct MemoryRefused {
     pub layer: String,
     /// The operation that asked.
     pub op: &'static str,
-    /// What the allocation was for.
+    /// The purpose of the allocation.
     pub label: &'static str,
     /// Bytes asked for.
     pub asked: Bytes,
@@ -202,7 +202,7 @@ pub struct DeviceFull {
     pub layer: String,
     /// The operation that asked.
     pub op: &'static str,
-    /// What the allocation was for.
+    /// The purpose of the allocation.
     pub label: &'static str,
     /// Bytes asked for; zero where that is not known.
     pub asked: Bytes,
@@ -223,9 +223,9 @@ pub struct DeviceFull {
 pub struct DeviceLost {
     /// Where in the run it was noticed; empty if it is not known.
     pub place: String,
-    /// What was asked of the driver then.
+    /// The request to the driver that failed.
     pub doing: String,
-    /// What the driver says of it.
+    /// The driver's reason.
     pub reason: String,
 }
 
@@ -245,9 +245,9 @@ pub struct NotFinite {
 pub struct Problem {
     /// Dotted key in the preset, such as `batch.micro`.
     pub key: String,
-    /// What is wrong.
+    /// The fault.
     pub message: String,
-    /// What would be valid.
+    /// A valid choice.
     pub mend: String,
 }
 
@@ -276,7 +276,7 @@ impl From<Problem> for Error {
     }
 }
 
-/// What a panic said.
+/// The text of a panic.
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without a message")

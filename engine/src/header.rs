@@ -23,14 +23,14 @@ use crate::{
 /// The longest header that is read.
 const MOST: u64 = 32 << 20;
 
-/// What a reader of headers takes a file for, in its messages.
+/// The words that a reader of headers uses for a file in its messages.
 #[derive(Debug, Clone, Copy)]
 pub struct Words {
     /// What the file should be, such as `a checkpoint`.
     pub what: &'static str,
-    /// What to do where it is something else.
+    /// What to do if it is something else.
     pub choose: &'static str,
-    /// What to do where it is damaged.
+    /// What to do if it is damaged.
     pub mend: &'static str,
     /// Whether it may have elements of types that only other programs have.
     pub takes_others: bool,
@@ -128,7 +128,7 @@ pub struct Place {
     pub bytes: u64,
 }
 
-/// What a file says of itself, held against its size.
+/// The header of a safetensors file, checked against the file's size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Header {
     /// The texts stored with the tensors.
@@ -193,7 +193,7 @@ pub fn read(path: &Path, file: &File, words: Words) -> Result<Header> {
     Ok(Header { facts: written.facts, tensors, elements_at })
 }
 
-/// What a file is by its first bytes, if that is not what its name says.
+/// The kind of a file by its first bytes, if its name says otherwise.
 fn mistaken(path: &Path) -> Option<&'static str> {
     const POINTER: &[u8] = b"version https://git-lfs";
     let mut first = [0; POINTER.len()];

@@ -47,7 +47,7 @@ impl Scope {
     }
 }
 
-/// What a layer is to the data that its model learns from.
+/// The relation of a layer to the data that its model learns from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LayerRole {
     /// The last layer: a row for each class.
@@ -78,10 +78,10 @@ impl LayerRole {
     }
 }
 
-/// What the paths of a teacher's layers begin with.
+/// The prefix of the paths of a teacher's layers.
 pub const TEACHER: &str = "teacher/";
 
-/// What a path is inside the teacher; `None` of a layer of the model that learns.
+/// A path inside the teacher; `None` for a layer of the model that learns.
 pub fn in_teacher(path: &str) -> Option<&str> {
     path.strip_prefix(TEACHER)
 }

@@ -9,7 +9,7 @@ pub struct Rng {
     key: u64,
 }
 
-/// What a stream is for, so that no two uses of a seed share numbers.
+/// The purpose of a stream, so that no two uses of a seed share numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     /// Which samples are for training and which for testing.
@@ -22,7 +22,7 @@ pub enum Stream {
     Data,
     /// Variants of training images.
     Augment,
-    /// What dropout drops.
+    /// The elements that dropout drops.
     Dropout,
     /// Which of the likely tokens a model writes.
     Sampling,

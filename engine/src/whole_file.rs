@@ -195,7 +195,7 @@ fn beside(path: &Path) -> io::Result<NamedTempFile> {
     Ok(file)
 }
 
-/// What the system reports, without the name of the temporary file, which the user does not know.
+/// The system's message, without the name of the temporary file, which the user does not know.
 fn without_path(error: &io::Error) -> io::Error {
     let text = error.to_string();
     let said = text.rsplit_once(" at path ").map_or(text.as_str(), |(said, _)| said);

@@ -50,13 +50,13 @@ impl<B: Backend> Cache<B> {
         self.seen.set(self.seen.get() + positions);
     }
 
-    /// What it holds.
+    /// The positions and bytes that the cache holds.
     pub fn size(&self) -> Cached {
         let bytes = self.layers.borrow().iter().map(|(_, kept)| kept.bytes()).sum();
         Cached { positions: self.places, bytes: Bytes(bytes) }
     }
 
-    /// What a layer keeps, made by `make` in its first pass.
+    /// The tensor that a layer keeps, made by `make` in its first pass.
     ///
     /// # Errors
     /// The errors of `make`.

@@ -34,7 +34,7 @@ pub struct Value<B: Backend> {
     id: Option<ValueId>,
     /// How the backward pass gets the tensor.
     source: Source<B>,
-    /// What the next layer's norm makes of it, if it was made in the same pass over memory.
+    /// The output of the next layer's norm, if it was made in the same pass over memory.
     normed: Option<(LayerId, NormedRows<B>)>,
 }
 
@@ -44,7 +44,7 @@ impl<B: Backend> Value<B> {
         Self { tensor, id: None, source: Source::Itself, normed: None }
     }
 
-    /// What a gradient rule saves of the value: the tensor, or a recipe for it.
+    /// Saves the value for a gradient rule: as the tensor, or as a recipe for it.
     pub fn save(&self) -> Saved<B> {
         Saved::new(&self.tensor, &self.source)
     }
@@ -90,7 +90,7 @@ impl<B: Backend> Clone for Value<B> {
     }
 }
 
-/// What a forward pass is for.
+/// The purpose of a forward pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pass {
     /// Training: layers use the batch's statistics and update their running ones.
@@ -294,7 +294,7 @@ impl<'m, B: Backend> Tape<'m, B> {
         self.is_recording
     }
 
-    /// What the pass is for. A checkpointed segment is not recorded at first and trains nevertheless.
+    /// The purpose of the pass. A checkpointed segment is not recorded at first, and trains nevertheless.
     pub fn pass(&self) -> Pass {
         self.pass
     }

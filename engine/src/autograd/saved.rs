@@ -1,4 +1,4 @@
-//! What gradient rules save of the values they need: the tensor itself, or a recipe to recompute it.
+//! Values saved for gradient rules: each as the tensor itself, or as a recipe to recompute it.
 //!
 //! The output of a normalisation follows from its input, which its own rule saves anyway, and the output of a rectifier
 //! follows from that. A rule that needs such an output in the backward pass saves a recipe, so the buffer is free as soon
@@ -47,7 +47,7 @@ pub struct Recipe<B: Backend> {
 type Make<B> = Box<dyn Fn(&Executor<B>) -> Result<Tensor<B>>>;
 type Add<B> = Box<dyn Fn(&Executor<B>, Tensor<B>) -> Result<Tensor<B>>>;
 
-/// What a gradient rule saves of a value.
+/// A value saved for a gradient rule.
 pub enum Saved<B: Backend> {
     /// The tensor.
     Kept(Tensor<B>),
@@ -218,7 +218,7 @@ impl<B: Backend> Source<B> {
 }
 
 impl<B: Backend> Saved<B> {
-    /// What a rule saves of a value with this source.
+    /// Saves a value with this source.
     pub(crate) fn new(tensor: &Tensor<B>, source: &Source<B>) -> Self {
         match source {
             Source::Itself | Source::Maker => Self::Kept(tensor.clone()),

@@ -30,7 +30,7 @@ struct Sampler {
     samples: Vec<Sample>,
 }
 
-/// What was measured of an op.
+/// The measurement of an op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
     /// The most bytes alive during it.

@@ -40,7 +40,7 @@ pub(crate) use watched::{Launched, Watched};
 pub use crate::tensor::{DType, HostSlice, Shape};
 use crate::{device::Target, error::Result, memory::allocator::Place};
 
-/// What stores elements and runs kernels.
+/// The storage of elements, and the kernels that run on it.
 pub trait Backend: Sized + 'static {
     /// The elements of one buffer.
     type Storage;
@@ -113,7 +113,7 @@ pub trait Backend: Sized + 'static {
         ""
     }
 
-    /// What the kernels run on; [`Kernel::scratch_bytes`] depends on it.
+    /// The device that kernels run on; [`Kernel::scratch_bytes`] depends on it.
     fn target(&self) -> &Target;
 
     /// A step or an evaluation is over. A pool that returns empty memory does so now.

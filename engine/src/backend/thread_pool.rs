@@ -65,7 +65,7 @@ impl ThreadPool {
         self.count
     }
 
-    /// What the pool's threads have allocated.
+    /// The meter that counts the allocations of the pool's threads.
     pub fn meter(&self) -> &'static Meter {
         self.meter
     }

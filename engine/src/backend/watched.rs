@@ -25,11 +25,11 @@ pub(crate) struct Alive {
 pub(crate) struct Launched<'a, B: Backend> {
     /// The kernel.
     pub(crate) kernel: &'a Kernel,
-    /// What it read.
+    /// The tensors that it read.
     pub(crate) inputs: &'a [&'a Tensor<B>],
-    /// What it wrote.
+    /// The tensors that it wrote.
     pub(crate) outputs: &'a [&'a Tensor<B>],
-    /// What was alive then.
+    /// The bytes that were alive then.
     pub(crate) alive: Alive,
 }
 

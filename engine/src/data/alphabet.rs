@@ -1,4 +1,4 @@
-//! What people write and read of sequences: a prompt as tokens, and tokens as text.
+//! The alphabet of sequences for people: a prompt as tokens, and tokens as text.
 //!
 //! Always holds: a prompt is written in the tokens of its data, so that a model sees it as it saw its samples. A published
 //! model opens on generated tokens, whose numbers are those of its own tokenizer: with that chosen, they are text. Refuses a
@@ -20,7 +20,7 @@ const QUESTION: u32 = 4;
 /// The alphabet of a choice of data.
 #[derive(Debug, Clone)]
 pub struct Alphabet {
-    /// What a prompt is written in: of generated tokens with a tokenizer, text.
+    /// The form of a prompt; text for generated tokens that have a tokenizer.
     prompt: Prompt,
     /// Numbers there are, where the tokens are numbers.
     numbers: usize,
@@ -30,7 +30,7 @@ pub struct Alphabet {
     tokenizer: Option<Arc<Tokenizer>>,
     /// Whether a prompt is what a user says, and an answer follows.
     is_conversation: bool,
-    /// What ends a text or an answer.
+    /// The tokens that end a text and an answer.
     ends: [Option<u32>; 2],
 }
 
@@ -102,7 +102,7 @@ impl Alphabet {
         self.prompt == Prompt::Text
     }
 
-    /// What a prompt is written in, with an example.
+    /// The form of a prompt in words, with an example.
     pub fn hint(&self) -> String {
         match self.prompt {
             Prompt::Text => "any text".to_owned(),

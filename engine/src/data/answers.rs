@@ -1,4 +1,4 @@
-//! What a teacher said of the training samples, where it is asked about each of them once.
+//! A teacher's answers to the training samples, if it is asked about each of them once.
 //!
 //! Owns [`AnswerSizes`], what that takes, and [`Answers`], where it lies: in host memory, or in a file without a name, which is
 //! gone with the run or with the program, however it ends. Always holds: the bytes of a sample are those of the teacher's
@@ -24,7 +24,7 @@ use crate::{
     tensor::DType,
 };
 
-/// What is kept of a teacher's answers.
+/// The sizes of a teacher's answers that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnswerSizes {
     /// Training samples.
@@ -34,7 +34,7 @@ pub struct AnswerSizes {
     place: CachePlace,
 }
 
-/// What file systems write at the least.
+/// The smallest block that file systems write.
 const DISK_BLOCK: u64 = 4096;
 
 impl AnswerSizes {
@@ -74,7 +74,8 @@ impl AnswerSizes {
         }
     }
 
-    /// What the disk has where they are to lie on one; `None` otherwise, and where the system does not tell.
+    /// The free bytes of the disk that the answers are to lie on. `None` if they lie in memory, or if the system does not
+    /// report it.
     pub(crate) fn disk_free(&self, data: &Data) -> Option<Bytes> {
         match self.place {
             CachePlace::Ram => None,
@@ -181,7 +182,7 @@ impl Answers {
         self.sizes.each
     }
 
-    /// What is on the disk now.
+    /// The bytes that are on the disk now.
     pub(crate) fn on_disk(&self) -> Bytes {
         match &self.place {
             Some(Place::File { file, .. }) => {

@@ -46,7 +46,7 @@ fn numbers(seed: u64, epoch: u64, index: usize) -> Rng {
 }
 
 impl Augment {
-    /// What `data` chooses; `None` for nothing.
+    /// The augmentations that `data` chooses; `None` if it chooses none.
     pub(super) fn new(data: &Data) -> Option<Self> {
         let Data { flip, crop_padding: crop, color_jitter: colour, .. } = *data;
         (flip || crop > 0 || colour > 0.0).then_some(Self { flip, crop, colour: colour as f32 })

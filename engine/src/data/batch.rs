@@ -56,7 +56,8 @@ pub struct HostBatch {
     pub inputs: Inputs,
     /// `[len * labels of a sample]`, values by the bits of their f32; empty for a training set on the device.
     pub labels: Vec<u32>,
-    /// What a teacher said of each sample before, as [`AnswerSizes`](crate::data::AnswerSizes) has it; empty without one.
+    /// The teacher's answers to the samples, as [`AnswerSizes`](crate::data::AnswerSizes) lays them out; empty if no teacher
+    /// was asked before.
     pub answers: Vec<u8>,
     /// The number of samples.
     pub len: usize,
@@ -64,7 +65,7 @@ pub struct HostBatch {
     pub epoch: u64,
 }
 
-/// What one sample takes in a batch. Every number is four bytes.
+/// The layout of one sample in a batch. Every number is four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BatchLayout {
     kind: InputsKind,

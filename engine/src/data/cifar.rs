@@ -24,7 +24,7 @@ const PLANE: usize = SIDE * SIDE;
 /// The class and the pixels.
 const SAMPLE: usize = 1 + CHANNELS * PLANE;
 
-/// What one of the two sets looks like.
+/// The format of one of the two sets.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Version {
     name: &'static str,

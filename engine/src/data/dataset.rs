@@ -129,7 +129,7 @@ impl Dataset {
         Known { info: self.facts, scaling, class_names: self.class_names(), is_of_conversations }
     }
 
-    /// What a model must know about the data.
+    /// The facts of the data that a model must know.
     pub fn facts(&self) -> &DatasetInfo {
         &self.facts
     }
@@ -184,7 +184,7 @@ impl Dataset {
         }
     }
 
-    /// What a sample takes in the batches of a part.
+    /// The layout of a sample in the batches of a part.
     pub(super) fn batch_layout(&self, split: Split) -> BatchLayout {
         BatchLayout::new(&self.chosen, &self.facts, split)
     }
@@ -295,7 +295,7 @@ impl Dataset {
         Ok(())
     }
 
-    /// What it takes of a disk now.
+    /// The bytes that it takes on a disk now.
     pub fn on_disk(&self) -> Bytes {
         self.image_set().map_or(Bytes::ZERO, ImageSet::on_disk)
     }
@@ -305,7 +305,7 @@ impl Dataset {
         self.meter
     }
 
-    /// What was chosen.
+    /// The choice of data.
     pub(super) fn chosen(&self) -> &Data {
         &self.chosen
     }

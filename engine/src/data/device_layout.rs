@@ -24,7 +24,7 @@ pub struct DeviceDatasetLayout {
 }
 
 impl DeviceDatasetLayout {
-    /// What the training set of `data` takes.
+    /// The layout of the training set of `data`.
     pub fn new(data: &Data, facts: &DatasetInfo) -> Self {
         // The narrowest type that has `values` different values.
         let compact = |values: usize| if values <= 256 { DType::U8 } else { DType::U32 };

@@ -1,4 +1,4 @@
-//! What it takes to feed a model: threads, batches made ahead, and their host memory.
+//! The cost of feeding a model: threads, batches made ahead, and their host memory.
 //!
 //! Owns [`Feed`], how a loader works, and [`HostMemory`], what loaders and their data take of host memory. Always holds: how a
 //! model is fed changes memory and time, and never a sample.
@@ -30,29 +30,29 @@ impl Feed {
     }
 }
 
-/// What data and loaders take of host memory while a model is trained: outside the budget of a run on a GPU, and outside what
-/// is counted as a run's own on the processor.
+/// The host memory that data and loaders take while a model is trained. It is outside the budget of a run on a GPU, and
+/// outside what is counted as a run's own on the processor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HostMemory {
     /// The data set: its samples where they are held, and what is kept to find them.
     pub data: Bytes,
-    /// What is kept of samples that are streamed ([`DataCache`](crate::experiment::DataCache)), once all of it is there.
+    /// Kept samples that are streamed ([`DataCache`](crate::experiment::DataCache)), once all of them are there.
     pub cache: Bytes,
-    /// What a teacher said of the training samples, where it is asked about each of them once.
+    /// The teacher's answers to the training samples, if it is asked about each of them once.
     pub answers: Bytes,
     /// Batches for training, those for a test, and the order of the samples.
     pub batches: Bytes,
-    /// What the threads work in. Of images in files, as the largest of a few took.
+    /// The room that the threads work in. For images in files, as the largest of a few took.
     pub workers: Bytes,
     /// Room on a disk for samples that are kept there; it takes no memory.
     pub disk: Bytes,
-    /// What the largest layer takes that is factored as its weights are loaded, before the first batch.
+    /// The room to factor the largest layer as its weights are loaded, before the first batch.
     pub factors: Bytes,
 }
 
-/// What a loader's thread has in addition to its batches: its queues and its names.
+/// Bytes of a loader's thread in addition to its batches: its queues and its names.
 const LOADER_BOOKKEEPING: usize = 16 << 10;
-/// What each thread that helps it has.
+/// Bytes of each thread that helps it.
 const WORKER_BOOKKEEPING: usize = 2 << 10;
 
 impl HostMemory {
@@ -95,8 +95,8 @@ impl HostMemory {
         self.data + self.fed()
     }
 
-    /// What it takes in addition to the data set, at the most: layers are factored after a teacher has answered and before the
-    /// first batch, and kept samples come while the model is trained.
+    /// The most bytes in addition to the data set. Layers are factored after a teacher has answered and before the first
+    /// batch, and kept samples come while the model is trained.
     pub fn fed(&self) -> Bytes {
         self.answers + (self.cache + self.batches + self.workers).max(self.factors)
     }
@@ -107,7 +107,7 @@ fn is_shuffled(data: &Data) -> bool {
     !(data.is_tokenized() && data.placement == Placement::Streamed)
 }
 
-/// What one thread works in at the most.
+/// The most bytes that one thread works in.
 fn scratch(data: &Data, found: &Inspection) -> usize {
     let info = found.info();
     let (size, targets) = (info.input.elements(), info.labels_per_sample);

@@ -266,7 +266,7 @@ pub(super) fn find(folder: &Path, names: &[String]) -> Result<Option<PathBuf>> {
     Ok(None)
 }
 
-/// What is wrong where one of `names` is in `folder` and is not a file.
+/// The error if one of `names` is in `folder` and is not a file.
 pub(super) fn in_the_place_of(folder: &Path, names: &[String]) -> Option<Error> {
     let paths = names.iter().map(|name| folder.join(name));
     let mut found = paths.filter_map(|path| fs::metadata(&path).ok().map(|about| (path, about)));

@@ -1,4 +1,4 @@
-//! What one look at a choice of data finds out, before anything of it is opened.
+//! One look at a choice of data, before anything of it is opened.
 //!
 //! Owns [`Inspection`], which an experiment carries from its resolution on: who has one need not look again. Always holds:
 //! it is of one choice of data, and what it found was so at the time.
@@ -19,7 +19,7 @@ use crate::{
     memory::disk,
 };
 
-/// What was found out about a choice of data. Cheap to clone.
+/// The findings about a choice of data. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Inspection {
     info: DatasetInfo,
@@ -30,11 +30,11 @@ pub struct Inspection {
     listing: Option<Arc<Listing>>,
     /// The largest label, where labels are files of their own.
     labelled: Option<Arc<Labelled>>,
-    /// What was found in text files, and what that means.
+    /// The findings in text files, and what they mean.
     texts: Option<(Arc<Found>, Arc<TextFacts>)>,
-    /// What was found in a table, and what that means.
+    /// The findings in a table, and what they mean.
     table: Option<(Arc<table::Found>, Arc<TableFacts>)>,
-    /// What else was recognised, in words.
+    /// Anything else that was recognised, in words.
     notes: Vec<String>,
     /// A warning that a tokenizer has far fewer tokens than the embedding has rows.
     few_tokens: Option<String>,
@@ -50,12 +50,12 @@ impl Inspection {
         source::of(data).inspect(data, known)
     }
 
-    /// What is known of data that are not opened: `info` alone.
+    /// The findings of data that are not opened: `info` alone.
     pub(crate) fn known(data: &Data, info: DatasetInfo) -> Self {
         Self::new(data, info, 0)
     }
 
-    /// What was found of data whose samples, and what is kept to find them, take `held` bytes once they are open.
+    /// The findings of data that take `held` bytes once they are open, for their samples and for what is kept to find them.
     pub(super) fn new(data: &Data, info: DatasetInfo, held: usize) -> Self {
         let scaling = match info.input {
             Input::Image { width, channels, .. } => 2 * width * channels * size_of::<f32>(),
@@ -106,7 +106,7 @@ impl Inspection {
         self.few_tokens.as_deref()
     }
 
-    /// What was recognised in the files that is not seen otherwise, a line each.
+    /// Facts that were recognised in the files and are shown nowhere else, a line each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -116,12 +116,12 @@ impl Inspection {
         Self { texts: Some((found, Arc::new(facts))), ..self }
     }
 
-    /// What was found in text files.
+    /// The findings in text files.
     pub(super) fn texts(&self) -> Option<&Arc<Found>> {
         self.texts.as_ref().map(|(found, _)| found)
     }
 
-    /// What is known of text files that become tokens; `None` of other data.
+    /// The facts of text files that become tokens; `None` for other data.
     pub fn text_facts(&self) -> Option<&TextFacts> {
         self.texts.as_ref().map(|(_, facts)| &**facts)
     }
@@ -131,12 +131,12 @@ impl Inspection {
         Self { table: Some((found, Arc::new(facts))), ..self }
     }
 
-    /// What was found in a table.
+    /// The findings in a table.
     pub(super) fn table(&self) -> Option<&Arc<table::Found>> {
         self.table.as_ref().map(|(found, _)| found)
     }
 
-    /// What is known of a table; `None` of other data.
+    /// The facts of a table; `None` for other data.
     pub fn table_facts(&self) -> Option<&TableFacts> {
         self.table.as_ref().map(|(_, facts)| &**facts)
     }
@@ -146,7 +146,7 @@ impl Inspection {
         self.listing.as_ref()
     }
 
-    /// What a model must know of the data.
+    /// The facts of the data that a model must know.
     pub fn info(&self) -> &DatasetInfo {
         &self.info
     }

@@ -1,4 +1,4 @@
-//! What is kept of streamed images: each sample as it was read, decoded or generated, or some variants of it.
+//! Kept samples of streamed images: each sample as it was read, decoded or generated, or some variants of it.
 //!
 //! Owns [`KeptSizes`], what that takes, and [`Kept`], where it lies: in host memory, or in a file without a name, which is gone
 //! with the set or with the program, also after a kill. A place is filled when its sample is needed for the first time,
@@ -31,7 +31,7 @@ use crate::{
     sync::Mutex,
 };
 
-/// What is kept of the samples of a set.
+/// The sizes of the kept samples of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KeptSizes {
     /// Variants of a training sample; `None` where it is kept as it is.
@@ -45,7 +45,7 @@ pub(super) struct KeptSizes {
     place: CachePlace,
 }
 
-/// What is kept, and where.
+/// The kept samples, and their place.
 #[derive(Debug)]
 pub(super) struct Kept {
     sizes: KeptSizes,
@@ -64,13 +64,13 @@ enum Place {
     },
 }
 
-/// What file systems take for the place of a sample that was written out of order.
+/// Bytes that file systems take for the place of a sample that was written out of order.
 const DISK_EXTENT: u64 = 16;
-/// What they write at the least.
+/// The smallest block that they write.
 const DISK_BLOCK: u64 = 4096;
 
 impl KeptSizes {
-    /// What `data` chooses to keep; `None` if it chooses nothing.
+    /// The samples that `data` chooses to keep; `None` if it keeps none.
     pub(super) fn of(data: &Data, facts: &DatasetInfo) -> Option<Self> {
         let cache = data.kept();
         (!cache.is_none()).then(|| Self {
@@ -124,8 +124,8 @@ impl KeptSizes {
         })
     }
 
-    /// What a thread works in, in addition to what it decodes in: on the way to the disk a sample is in memory as a whole, on
-    /// the way back a variant.
+    /// Bytes that a thread works in, in addition to those for decoding: on the way to the disk a whole sample is in memory,
+    /// on the way back a variant.
     pub(super) fn scratch(&self) -> usize {
         match self.place {
             CachePlace::Ram => 0,
@@ -162,12 +162,12 @@ impl Kept {
         Ok(Self { sizes, place })
     }
 
-    /// What is kept.
+    /// The sizes of the kept samples.
     pub(super) fn sizes(&self) -> &KeptSizes {
         &self.sizes
     }
 
-    /// What is on the disk now.
+    /// The bytes that are on the disk now.
     pub(super) fn on_disk(&self) -> Bytes {
         match &self.place {
             Place::Memory(_) => Bytes::ZERO,

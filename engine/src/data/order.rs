@@ -18,7 +18,7 @@ pub(super) struct Order {
     samples: usize,
     /// The samples in their order; empty where it is not held, and before the first epoch.
     held: Vec<u32>,
-    /// What decides it where it is not held.
+    /// The random source that decides the order, if it is not held.
     rng: Rng,
     is_begun: bool,
 }
@@ -30,7 +30,7 @@ impl Order {
         Self { samples, held, rng: Rng::from_key(0), is_begun: false }
     }
 
-    /// What it takes of host memory.
+    /// The bytes that it takes of host memory.
     pub(super) fn bytes(samples: usize) -> usize {
         if samples > MOST_HELD { 0 } else { samples * size_of::<u32>() }
     }

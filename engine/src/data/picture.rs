@@ -14,7 +14,7 @@ use crate::{
 
 /// The brightest value of the digits that ship with the program; of other images it is the largest byte.
 const BRIGHTEST_DIGIT: u8 = 16;
-/// What a pixel's red, green and blue weigh in its lightness, of 1000 (ITU-R BT.601).
+/// The weights of a pixel's red, green and blue in its lightness, of 1000 (ITU-R BT.601).
 const LIGHTNESS: [u32; 3] = [299, 587, 114];
 
 /// An image as a source has it: bytes that are not scaled yet.
@@ -107,7 +107,7 @@ impl Dataset {
         Ok(HostBatch { inputs, labels: vec![0; self.facts().labels_per_sample], len: 1, ..HostBatch::default() })
     }
 
-    /// What a class is called: by its folder, as the publishers of the set call it, or by its number.
+    /// The name of a class: by its folder, as the publishers of the set call it, or its number.
     pub fn class_name(&self, class: usize) -> String {
         const CIFAR10: [&str; 10] =
             ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"];
@@ -123,7 +123,7 @@ impl Dataset {
         own.or_else(known).unwrap_or_else(|| class.to_string())
     }
 
-    /// What all classes are called, where that is more than their numbers; `None` of sequences and values.
+    /// The names of all classes, if they are more than numbers; `None` for sequences and values.
     pub fn class_names(&self) -> Option<Vec<String>> {
         let facts = self.facts();
         let has_classes = matches!(self.chosen().task(), Task::Class | Task::Mask) && facts.label == LabelKind::Class;
@@ -164,7 +164,7 @@ impl Dataset {
         }
     }
 
-    /// What the samples are in place of pictures, and how such a model is tried.
+    /// The error for samples that are not pictures. It says what they are, and how such a model is tried.
     fn no_pictures(&self) -> Error {
         let kind = self.chosen().kind;
         let (what, mend) = match (kind.task(), kind) {

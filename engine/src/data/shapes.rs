@@ -77,7 +77,7 @@ pub(super) fn check(data: &Data, pixel_bytes: usize) -> Result<()> {
     Ok(())
 }
 
-/// What the shape of a class is called.
+/// The name of a class's shape.
 pub(super) fn class_name(class: usize) -> Option<&'static str> {
     Outline::ALL.get(class).map(|outline| outline.name())
 }

@@ -42,7 +42,8 @@ pub(super) trait Source: Sync {
         self.open(data, found.info(), seed)
     }
 
-    /// What a model must know of a choice, from names, headers and sizes alone. Generates nothing and reads no file whole.
+    /// The facts of a choice that a model must know, from names, headers and sizes alone. Generates nothing and reads no
+    /// file whole.
     ///
     /// # Errors
     /// Fails for files that are missing, unreadable or not in their format, and for settings that contradict the data.

@@ -32,7 +32,7 @@ pub struct ValueErrors {
 }
 
 impl ValueScale {
-    /// What a model's output stands for.
+    /// The value that a model's output stands for.
     pub fn value(&self, output: f64) -> f64 {
         self.mean + self.deviation * output
     }

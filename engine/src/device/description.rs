@@ -1,11 +1,11 @@
-//! What a driver says of a GPU.
+//! A driver's description of a GPU.
 
 use serde::Serialize;
 
-/// What the driver says of a GPU before it is opened.
+/// The driver's description of a GPU before it is opened.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Description {
-    /// What its maker calls it.
+    /// The maker's name for it.
     pub name: String,
     /// The driver's name for this card or part of a card (UUID), without the `GPU-` or `MIG-` of its management library. It is
     /// not written anywhere, because it identifies an owner's card.
@@ -19,14 +19,14 @@ pub struct Description {
     pub total_bytes: u64,
     /// The clock of its multiprocessors, at the most.
     pub clock_hz: f64,
-    /// What its memory's bus carries, at the most.
+    /// The most bytes that its memory's bus carries in a second.
     pub memory_bytes_per_sec: f64,
     /// The version of CUDA that the driver serves.
     pub driver: String,
 }
 
 impl Description {
-    /// What it shares with every other card of its kind on this driver.
+    /// The name of its kind, which it shares with every other such card on this driver.
     pub fn kind(&self) -> String {
         format!("{} on CUDA {}", self.name, self.driver)
     }

@@ -1,4 +1,4 @@
-//! What is known of devices that need not be here: cards, and what a run is planned for.
+//! Facts about devices that need not be here: cards, and the target of a run.
 //!
 //! Owns the [`Profile`] of a card, those that ship, the [`Processor`] as far as memory depends on it, and the [`Target`] of a
 //! run. What is in this machine is for [`hardware`](crate::hardware) to find out.

@@ -1,14 +1,14 @@
-//! What a GPU's memory pool does with empty memory.
+//! The treatment of empty memory in a GPU's memory pool.
 
 use crate::words::words;
 
 words! {
-    /// What the pool that all tensors come from does with memory that nothing lies in.
+    /// The treatment of memory without tensors in the pool that all tensors come from.
     pub enum PoolPolicy {
         /// The pool grows as needed and keeps what it has, because the next step takes the same again. Frameworks' default
         /// ("caching allocator", "allow growth").
         Grow = "grow",
-        /// What is empty goes back to the driver after each step, so that other programs have it meanwhile.
+        /// Empty memory goes back to the driver after each step, so that other programs have it meanwhile.
         Release = "release",
         /// The pool takes the whole budget at the start ("pre-allocation"): no other program can take it, and nothing has to
         /// grow.

@@ -1,5 +1,5 @@
-//! What the memory of a run depends on in a processor: how many threads kernels run on, and by which instructions they divide
-//! their work.
+//! The properties of a processor that the memory of a run depends on: how many threads kernels run on, and by which
+//! instructions they divide their work.
 
 /// A processor to plan for.
 ///
@@ -35,7 +35,7 @@ impl Processor {
 /// The instructions by which products divide their work. Each processor has those of the ones before it as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Instructions {
-    /// What every processor has. Also stands for a processor that is not known.
+    /// Instructions that every processor has. Also stands for a processor that is not known.
     Basic,
     /// Multiplication and addition in one, in registers of 32 bytes (FMA).
     Fma,

@@ -1,4 +1,4 @@
-//! What is known of a card: capacity, context, how its pool hands out memory, and how fast it is.
+//! The profile of a card: capacity, context, how its pool hands out memory, and how fast it is.
 //!
 //! Owns the cards that ship (`assets/devices`), which can be planned for on any machine. Always holds: a shipped profile
 //! says which of its figures are estimates. Refuses nothing: which names can be trained on is for
@@ -28,10 +28,10 @@ pub struct Profile {
     pub multiprocessors: u32,
     /// Memory, as the driver's tools show it.
     pub capacity: Bytes,
-    /// What the driver keeps of it for itself, so that no process has it.
+    /// Memory that the driver keeps for itself, so that no process has it.
     #[serde(default)]
     pub kept: Bytes,
-    /// What the process holds before the first tensor: driver context, cuBLAS, cuDNN, kernels.
+    /// Memory of the process before the first tensor: driver context, cuBLAS, cuDNN, kernels.
     pub context: Bytes,
     /// Driver and date of the measurement that `kept`, `context` and `pool` come from; `None`: they are estimates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,7 +53,7 @@ pub struct Card<'a> {
     pub capacity_bytes: u64,
     /// The most that a process may have.
     pub room_bytes: u64,
-    /// What the process holds before the first tensor.
+    /// Memory of the process before the first tensor.
     pub context_bytes: u64,
     /// Whether the context and the pool are estimates that were never measured.
     pub is_estimate: bool,
@@ -105,13 +105,13 @@ pub struct PoolProfile {
 }
 
 impl PoolProfile {
-    /// What a pool without room grows by for a block of `bytes`.
+    /// Bytes by which a pool without room grows for a block of `bytes`.
     pub fn segment_for(&self, bytes: u64) -> u64 {
         bytes.next_multiple_of(self.page.0.max(1)).max(self.segment.0)
     }
 }
 
-/// What a card can do in a second at the most.
+/// The most that a card can do in a second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PeakRates {

@@ -1,4 +1,4 @@
-//! What a run is planned for, and the names of devices.
+//! The target that a run is planned for, and the names of devices.
 //!
 //! Owns the form of the names: `cpu`, `cuda:0` for a GPU that is here, and the names of cards to plan for. Refuses names
 //! that mean nothing, and training on a card that is only planned for, each with what would do.
@@ -13,7 +13,7 @@ use crate::{
     error::Problem,
 };
 
-/// What a run is planned for.
+/// The target that a run is planned for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Target {
     /// The processor.
@@ -28,7 +28,7 @@ impl Target {
         matches!(self, Self::Gpu(_))
     }
 
-    /// What is known of the GPU.
+    /// The profile of the GPU; `None` for the processor.
     pub fn profile(&self) -> Option<&Profile> {
         match self {
             Self::Cpu(_) => None,
@@ -54,7 +54,7 @@ pub fn not_trained_on(device: &str) -> Option<Problem> {
     Some(Problem::new("device", message, "to train, choose the CPU or a GPU that is here"))
 }
 
-/// What is wrong with a device's name; `None` for a valid name, whether the device is here or not.
+/// The problem with a device's name; `None` for a valid name, whether the device is here or not.
 pub fn problem(device: &str) -> Option<Problem> {
     if device == "cpu" || cuda_index(device).is_some() || named(device).is_some() {
         return None;

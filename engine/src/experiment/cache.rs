@@ -1,4 +1,4 @@
-//! What is kept of streamed images, and where: the choices and their text forms.
+//! The cache of streamed images: what is kept and where, and the text forms of the choices.
 
 use std::{fmt, str::FromStr};
 
@@ -19,7 +19,7 @@ words! {
     }
 }
 
-/// What is kept of streamed images once they were read, decoded or generated.
+/// The form in which streamed images are kept once they were read, decoded or generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DataCache {
     /// Keep nothing: every epoch makes the samples again.

@@ -86,7 +86,7 @@ impl List {
         }
     }
 
-    /// What cannot be frozen or adapted.
+    /// Refuses layers that cannot be frozen or adapted.
     fn trained(&mut self, e: &Experiment) {
         let blocks = e.model.blocks();
         match e.frozen {
@@ -107,7 +107,7 @@ impl List {
         self.factored(e);
     }
 
-    /// What cannot be factored.
+    /// Refuses layers that cannot be factored.
     fn factored(&mut self, e: &Experiment) {
         let low_rank = &e.low_rank;
         let chosen = [
@@ -138,7 +138,7 @@ impl List {
         }
     }
 
-    /// What cannot be held as codes.
+    /// Refuses weights that cannot be held as codes.
     fn quantised(&mut self, e: &Experiment) {
         let base = e.quantise.base;
         if base.is_none() {
@@ -158,7 +158,7 @@ impl List {
         }
     }
 
-    /// What cannot become integers.
+    /// Refuses models that cannot become integers.
     fn compressed(&mut self, e: &Experiment) {
         let kind = e.quantise.kind;
         if kind.is_none() {
@@ -189,7 +189,7 @@ impl List {
         }
     }
 
-    /// What cannot have adapters.
+    /// Refuses layers that cannot have adapters.
     fn adapted(&mut self, e: &Experiment) {
         let (targets, there) = (e.lora.targets, e.model.kind.projections());
         if e.lora.rank == 0 || targets.is_all() {
@@ -256,7 +256,7 @@ impl List {
         }
     }
 
-    /// What an update in the backward pass rules out: all that needs every gradient at once.
+    /// Refuses settings that an update in the backward pass rules out: all that need every gradient at once.
     fn update(&mut self, e: &Experiment) {
         if e.optimizer.update != UpdateTime::InBackward {
             return;
@@ -287,7 +287,7 @@ impl List {
         }
     }
 
-    /// What cannot be pruned, and when.
+    /// Refuses models that cannot be pruned, and moments at which they cannot.
     fn pruned(&mut self, e: &Experiment) {
         let prune = &e.prune;
         if prune.kind.is_none() {

@@ -171,7 +171,7 @@ impl DataKind {
 }
 
 words! {
-    /// What is learned from a table.
+    /// The task that is learned from a table.
     pub enum TableTask {
         /// A class where the label is text or few whole numbers, and a value otherwise.
         Auto = "auto",
@@ -223,7 +223,7 @@ settings! {
         pub vocabulary: usize = UNCHOSEN, SIZES.when(|e| e.data.uses_vocabulary());
         /// The column of the label (table); without a name the last one.
         pub label: String = String::new(), SIZES.quiet().when(|e| e.data.kind.uses(DataSetting::Label));
-        /// What is learned of it (table).
+        /// The task that is learned from it (table).
         pub task: TableTask = TableTask::Auto, KERNELS.quiet().when(|e| e.data.kind.uses(DataSetting::TableTask));
         /// Columns of numbers that are categories, by their names with commas between them (table).
         pub categorical: String = String::new(), SIZES.quiet().when(|e| e.data.kind.uses(DataSetting::Categorical));
@@ -235,7 +235,7 @@ settings! {
         pub completion_only: bool = true, NOTHING.quiet().when(|e| e.data.kind.uses(DataSetting::CompletionOnly));
         /// Whether lines that cannot be read are left out and counted (jsonl, table). Otherwise the first one is an error.
         pub skip_broken: bool = false, NOTHING.quiet().when(|e| e.data.kind.uses(DataSetting::SkipBroken));
-        /// What sums are taken modulo (modular).
+        /// The modulus of the sums (modular).
         pub modulus: usize = 97, SIZES.when(|e| e.data.kind.uses(DataSetting::Modulus));
         /// Share of the samples held out for testing, of a text its last part (all but idx, cifar10 and cifar100).
         pub test_fraction: f64 = 0.2, SIZES
@@ -245,8 +245,9 @@ settings! {
         pub normalise: Normalise = Normalise::Auto, NOTHING.quiet().when(|e| e.data.kind.has_colours());
         /// Where the samples wait.
         pub placement: Placement = Placement::Host, KERNELS.quiet();
-        /// What is kept of streamed images: each is read, decoded or generated once, in the first epoch. There are
-        /// fewer variants than new ones in every epoch would be, so a run learns from other images than without.
+        /// The form in which streamed images are kept: each is read, decoded or generated once, in the first epoch. Kept
+        /// variants are fewer than new ones in every epoch would be, so a run with them learns from other images than
+        /// without.
         pub cache: DataCache = DataCache::None, NOTHING.quiet().when(|e| e.data.kind.can_keep());
         /// Where the kept samples are stored, and what a teacher said that is asked once.
         pub cache_in: CachePlace = CachePlace::Ram, NOTHING

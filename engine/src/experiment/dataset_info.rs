@@ -1,4 +1,4 @@
-//! What a model must know of its data.
+//! The facts of its data that a model must know.
 //!
 //! Owns [`DatasetInfo`] and [`Input`], which a data source finds out from names, headers and sizes.
 
@@ -8,7 +8,7 @@ use crate::{
     tensor::{DType, Shape},
 };
 
-/// What one sample is, as a model sees it.
+/// The form of one sample, as a model sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Input {
     /// An image `[height, width, channels]`.
@@ -54,7 +54,7 @@ impl Input {
         }
     }
 
-    /// What that tensor is called on screen.
+    /// The name of that tensor on screen.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Image { .. } => "images",
@@ -63,7 +63,7 @@ impl Input {
     }
 }
 
-/// What a label is.
+/// The kind of a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LabelKind {
     /// A class among several, judged by the cross entropy.
@@ -72,16 +72,16 @@ pub enum LabelKind {
     Value,
 }
 
-/// What a model must know of its data.
+/// The facts of its data that a model must know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DatasetInfo {
-    /// What a sample is.
+    /// The form of a sample.
     pub input: Input,
     /// Labels that a sample has: 1 for its class, one a token of a sequence, one a pixel of a mask.
     pub labels_per_sample: usize,
     /// How many of them may count: the others are the ignore index. Of texts, fewer count in some samples than in others.
     pub scored_labels: usize,
-    /// What a label is.
+    /// The kind of a label.
     pub label: LabelKind,
     /// The number of classes of a label: the width of the logits. For sequences it is the vocabulary; for a value it is 1.
     pub classes: usize,

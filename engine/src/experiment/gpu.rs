@@ -13,7 +13,7 @@ use crate::{
 settings! {
     /// How a GPU is used. On the processor these settings have no effect.
     pub struct Gpu in gpu {
-        /// What the pool does with empty memory.
+        /// The pool's treatment of empty memory.
         pub pool: PoolPolicy = PoolPolicy::Grow, KERNELS.when(on_gpu).words_were(&[("give-back", "release")]);
         /// The one buffer that cuBLAS and cuDNN work in, from the pool; 0: none, and algorithms that need none.
         pub workspace: Bytes = Bytes::mib(32), KERNELS.when(on_gpu).limits(Limits::Within {

@@ -68,7 +68,7 @@ const LLAMA_FIELDS: &[(&str, &str)] = &[
     ("data.vocabulary", "vocab_size"),
 ];
 
-/// What to do where a model cannot be made here: another value in its file would make another model of its weights.
+/// A way out if a model cannot be made here: another value in its file would make another model of its weights.
 const OTHER: &str = "choose another model";
 
 /// The longest sequence that an opened file begins with. Published models take 100,000 tokens and more, and few trainings do.
@@ -87,7 +87,7 @@ struct Imported {
     unlike: Vec<String>,
 }
 
-/// What a model reads.
+/// The samples that a model reads.
 enum Samples {
     /// Sequences of at most this many tokens.
     Tokens(usize),
@@ -95,7 +95,7 @@ enum Samples {
     Images { side: usize, classes: usize },
 }
 
-/// What a file says of the model whose weights lie next to it.
+/// The model of a file whose weights lie next to it, as the file describes it.
 pub(crate) struct Published {
     /// The architecture.
     pub(crate) model: Model,
@@ -160,7 +160,7 @@ pub(super) fn opened(text: &str, path: &Path) -> Result<(Experiment, Vec<String>
 }
 
 impl Kind {
-    /// What the file calls the setting of `key`.
+    /// The file's name for the setting of `key`.
     fn field<'a>(&self, key: &'a str) -> &'a str {
         self.fields.iter().find(|(of, _)| *of == key).map_or(key, |of| of.1)
     }
@@ -286,7 +286,8 @@ impl Config<'_> {
         value.as_f64().ok_or_else(wrong)
     }
 
-    /// What a norm adds to the variance: zero where that is what the family here adds. A file without it means `default`.
+    /// The term that a norm adds to the variance: zero if that is what the family here adds. A file without it means
+    /// `default`.
     fn epsilon(&self, name: &str, default: f64, family: f64) -> Result<f64> {
         let epsilon = self.number(name, default)?;
         Ok(if epsilon == family { 0.0 } else { epsilon })

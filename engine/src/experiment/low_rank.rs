@@ -65,7 +65,7 @@ impl Factor {
     /// Every factor, from the inputs to the outputs.
     pub const ALL: [Self; 3] = [Self::In, Self::Core, Self::Out];
 
-    /// What its layer is called below the path of the one that it stands for.
+    /// The name of its layer below the path of the layer that it stands for.
     pub const fn name(self) -> &'static str {
         match self {
             Self::In => "in",
@@ -204,7 +204,7 @@ impl LowRank {
         self.energy > 0.0 || self.size > 0.0
     }
 
-    /// What chooses the ranks, as it is written.
+    /// The choice of the ranks, as it is written.
     pub fn words(&self) -> String {
         let LowRank { rank, energy, size, .. } = self;
         let chosen = [("rank", *rank as f64), ("energy", *energy), ("size", *size)];
@@ -240,7 +240,7 @@ impl Experiment {
         self.low_rank.is_sought() && mark != Some(self.rank_mark())
     }
 
-    /// What ranks are found by: the weights, the model, and how many are wanted.
+    /// A checksum of the inputs of the search for ranks: the weights, the model, and how many ranks are wanted.
     fn rank_mark(&self) -> u32 {
         const BY: [&str; 3] = ["low_rank.energy", "low_rank.size", "weights.path"];
         let decides = |key: &str| key.starts_with("model.") || BY.contains(&key);

@@ -1,4 +1,4 @@
-//! What a user chooses: the experiment, which is also the preset format.
+//! The experiment: everything that a user chooses, which is also the preset format.
 //!
 //! Owns the types, their defaults and their text form ([`preset`]); [`check`] says what is impossible. Every field changes the
 //! run that follows. The structs are flat on purpose: a key such as `model.width` means the same for every kind.
@@ -80,7 +80,7 @@ settings! {
         /// The device: `cpu`, a GPU such as `cuda:0`, or a card to plan for such as `rtx4060-8g`. A preset without it is for
         /// any device.
         pub device: String = "cpu".to_owned(), NOTHING.quiet();
-        /// What computes in which type.
+        /// The type that each part computes in.
         pub precision: Precision = Precision::F32, KERNELS;
         /// Which activations are kept and which are computed again.
         pub checkpointing: Checkpointing = Checkpointing::None, KERNELS;
@@ -114,7 +114,7 @@ settings! {
         pub optimizer: Optimizer,
         /// Adapters next to frozen dense layers.
         pub lora: Lora,
-        /// What frozen weights are held in.
+        /// The form of frozen weights.
         pub quantise: Quantise,
         /// Which layers are products of smaller ones.
         pub low_rank: LowRank,
@@ -122,7 +122,7 @@ settings! {
         pub prune: Prune,
         /// Which trained model teaches this one.
         pub distil: Distil,
-        /// What the model begins with.
+        /// The weights that the model begins with.
         pub weights: Weights,
         /// How long, from which seed.
         pub run: Run,

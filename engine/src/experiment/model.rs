@@ -41,7 +41,7 @@ words! {
     }
 }
 
-/// What [`Model::width`] counts in a family.
+/// The unit of [`Model::width`] in a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WidthUnit {
     /// Units of a hidden layer.
@@ -54,7 +54,7 @@ pub enum WidthUnit {
     Embedding,
 }
 
-/// What [`Model::depth`] counts in a family.
+/// The unit of [`Model::depth`] in a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DepthUnit {
     /// The setting of the number of hidden layers.
@@ -94,10 +94,10 @@ pub enum ModelSetting {
     NormEpsilon,
 }
 
-/// What is known of a family without building a model.
+/// The facts of a family that are known without building a model.
 #[derive(Debug, Clone, Copy)]
 pub struct FamilyTraits {
-    /// What it learns.
+    /// The task that it learns.
     pub task: Task,
     /// The settings that it uses, in the order in which they are shown.
     pub settings: &'static [ModelSetting],
@@ -151,7 +151,7 @@ impl ModelKind {
         self.traits().settings.iter().any(|own| std::mem::discriminant(own) == std::mem::discriminant(&setting))
     }
 
-    /// What it learns.
+    /// The task that it learns.
     pub fn task(self) -> Task {
         self.traits().task
     }
@@ -212,7 +212,7 @@ impl ModelKind {
         }
     }
 
-    /// What the norms of rows of published models add to the variance; any number for a family without such norms.
+    /// The term that the row norms of published models add to the variance; any number for a family without such norms.
     pub(super) fn published_epsilon(self) -> f64 {
         match self {
             Self::Llama | Self::Gpt2 => 1e-5,
@@ -268,7 +268,7 @@ words! {
 }
 
 words! {
-    /// What attention keeps for its gradient. The numbers are the same.
+    /// The tensors that attention keeps for its gradient. The numbers are the same.
     pub enum AttentionKind {
         /// The probabilities, of the size length x length for each head.
         Plain = "plain",
@@ -341,12 +341,12 @@ settings! {
             .quiet()
             .when(|e| uses(e, ModelSetting::Dropout))
             .limits(Limits::Fraction { what: "a probability to drop", example: "0.1" });
-        /// What attention keeps for its gradient (vit, gpt2, llama).
+        /// The tensors that attention keeps for its gradient (vit, gpt2, llama).
         pub attention: AttentionKind = AttentionKind::Efficient, KERNELS.when(|e| uses(e, ModelSetting::Attention));
         /// Positions that one sees, itself and those before it; 0: all (gpt2, llama).
         pub window: usize = 0, SIZES.switch().quiet().when(|e| uses(e, ModelSetting::Window));
-        /// What norms over rows add to the variance; 0: as published, 1e-5 (gpt2, llama) or 1e-6 (vit, and normalised queries
-        /// and keys).
+        /// The term that norms over rows add to the variance; 0: as published, 1e-5 (gpt2, llama) or 1e-6 (vit, and
+        /// normalised queries and keys).
         pub norm_epsilon: f64 = 0.0, SIZES
             .quiet()
             .numbers(0.0, 0.1, "what a norm adds to the variance")

@@ -38,7 +38,7 @@ words! {
 pub(crate) const PROCESSOR: &str = "preprocessor_config.json";
 /// The longest of the files that are read here.
 const LONGEST: u64 = 1 << 20;
-/// What a file of weights says that this program wrote.
+/// The mark in a file of weights that this program wrote.
 const OWN: &[u8] = b"plimsoll";
 
 /// Mean and deviation of ImageNet's pixels, red, green and blue from 0 to 1 (torchvision's and timm's).
@@ -67,7 +67,7 @@ impl Normalise {
         }
     }
 
-    /// What the weights at `path` of such a model were trained with; `None` where nothing is known of it.
+    /// The scaling that the weights at `path` of such a model were trained with; `None` if it is not known.
     pub(super) fn of_weights(path: &Path, kind: ModelKind) -> Option<Self> {
         // What a run says of itself takes precedence over anything next to its file.
         Own::at(path).map_or_else(|| Self::published(path, kind), |own| own.normalise())

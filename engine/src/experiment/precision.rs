@@ -1,9 +1,9 @@
-//! What computes in which type.
+//! The type that each part computes in.
 
 use crate::{tensor::DType, words::words};
 
 words! {
-    /// What computes in which type.
+    /// The type that each part computes in.
     pub enum Precision {
         /// Everything is f32.
         F32 = "f32",

@@ -39,13 +39,13 @@ use crate::{
 /// A file that was opened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Opened {
-    /// What it says.
+    /// The experiment that the file describes.
     pub experiment: Experiment,
     /// Whether it is a preset, over which changes may be saved: a model's `config.json` is not.
     pub is_preset: bool,
     /// Where the text gives each of its keys.
     pub places: Places,
-    /// What its user should know, such as a key that is called otherwise now.
+    /// Notes for the user, such as a key that has a new name.
     pub notes: Vec<String>,
     /// The pickled file that the weights of its folder are in, which is not read.
     pub pickled: Option<PathBuf>,
@@ -220,7 +220,7 @@ fn text_with(value: impl Fn(&settings::Setting) -> Option<String>) -> String {
     text
 }
 
-/// What to [`set`] in `from` to make it `to`: `key=value` for each setting that differs and that `to` uses.
+/// Assignments for [`set`] that turn `from` into `to`: `key=value` for each setting that differs and that `to` uses.
 pub fn changes(from: &Experiment, to: &Experiment) -> Vec<String> {
     let used = settings::all().filter(|setting| setting.is_used(to));
     let differing = used.filter_map(|setting| {

@@ -9,7 +9,7 @@ use crate::{
 };
 
 words! {
-    /// What the frozen dense layers of a decoder's blocks are held in.
+    /// The form of the frozen dense layers of a decoder's blocks.
     pub enum BaseWeights {
         /// The type of computation.
         None = "none",
@@ -37,7 +37,7 @@ words! {
 }
 
 words! {
-    /// What the weights of a trained model become.
+    /// The form that the weights of a trained model take.
     pub enum CodedWeights {
         /// 8-bit integers with a scale a row, and the inputs of layers with them: products of integers.
         WithInputs = "with-inputs",
@@ -78,7 +78,7 @@ impl QuantiseKind {
 }
 
 settings! {
-    /// What frozen weights are held in ("QLoRA"), and whether a trained model is tested as one of integers.
+    /// The form of frozen weights ("QLoRA"), and whether a trained model is tested as one of integers.
     #[derive(Copy)]
     pub struct Quantise in quantise {
         /// The dense layers of the blocks; embeddings, norms and the head stay as they are. A product decodes a part of the
@@ -86,7 +86,7 @@ settings! {
         pub base: BaseWeights = BaseWeights::None, KERNELS.quiet();
         /// Whether dense layers and convolutions become integers, and when.
         pub kind: QuantiseKind = QuantiseKind::None, KERNELS.quiet();
-        /// What becomes integers when training is over: weights and inputs, or, for a decoder, its weights only.
+        /// The part that becomes integers when training is over: weights and inputs, or, for a decoder, its weights only.
         pub weights: CodedWeights = CodedWeights::WithInputs, KERNELS.when(is_after).quiet();
         /// Training batches by which the ranges of inputs are found when training is over.
         pub calibration: usize = 8, NOTHING.when(is_calibrated).counts(1, 10_000, "a number of batches").quiet();
@@ -94,7 +94,7 @@ settings! {
 }
 
 impl Quantise {
-    /// What becomes integers: where training rounds for them, inputs do as well.
+    /// The part that becomes integers. If training rounds for integers, inputs become integers too.
     pub fn coded(&self) -> CodedWeights {
         match self.kind {
             QuantiseKind::After => self.weights,

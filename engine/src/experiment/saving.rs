@@ -1,4 +1,4 @@
-//! What is saved between the passes and how long, and what is not trained.
+//! Settings of what is saved between the passes and for how long, and of what is not trained.
 
 use std::{fmt, str::FromStr};
 

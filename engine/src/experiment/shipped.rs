@@ -81,7 +81,7 @@ pub fn find(name: &str) -> Option<Result<Experiment>> {
     Some(preset::parse(text, format!("presets/{name}.toml")))
 }
 
-/// What the shipped preset of this earlier name is called now.
+/// The present name of the shipped preset that had this name earlier.
 fn renamed(name: &str) -> Option<&'static str> {
     FORMER.iter().find(|(former, _)| *former == name).map(|(_, now)| *now)
 }

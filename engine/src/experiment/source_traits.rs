@@ -1,20 +1,20 @@
-//! What can be said of a kind of data before anything is opened: its task, its path, its settings, its images and what a model
-//! of it is asked. [`DataKind::traits`](super::DataKind::traits) has a row for each kind.
+//! Facts about a kind of data before anything is opened: its task, its path, its settings, its images and what a model of it
+//! is asked. [`DataKind::traits`](super::DataKind::traits) has a row for each kind.
 
 use crate::experiment::{DataSetting, Labelled, Task};
 
-/// What [`Data::path`](super::Data::path) is for a kind of data.
+/// The use of [`Data::path`](super::Data::path) for a kind of data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathUse {
     /// Whether it is a file, and not a folder.
     pub is_file: bool,
-    /// What to write where it is missing.
+    /// What to write if it is missing.
     pub mend: &'static str,
-    /// What has to be there.
+    /// The files or folders that have to be there.
     pub holds: &'static str,
 }
 
-/// What is known of the height, width and channels of images before one is looked at.
+/// The facts about the height, width and channels of images that are known before one is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageExtents {
     /// All of them.
@@ -36,7 +36,7 @@ impl ImageExtents {
     }
 }
 
-/// What the length of a sequence counts.
+/// The unit of a sequence's length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LengthUnit {
     Digits,
@@ -44,7 +44,7 @@ pub(super) enum LengthUnit {
     Tokens,
 }
 
-/// What a model is asked that learned from a kind of data.
+/// The question to a model that learned from a kind of data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
     /// An image.
@@ -55,7 +55,7 @@ pub enum Asked {
     Prompt(Prompt),
 }
 
-/// What a prompt is written in.
+/// The form of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prompt {
     /// Text.
@@ -70,12 +70,12 @@ pub enum Prompt {
     Numbers,
 }
 
-/// What can be said of a kind of data before anything is opened.
+/// The facts about a kind of data before anything is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourceTraits {
-    /// What can be learned from it.
+    /// The task that can be learned from it.
     pub task: Task,
-    /// What a label is given to.
+    /// The part of a sample that has a label.
     pub labelled: Labelled,
     /// The file or folder that the user chooses; `None` for data that ship or are generated.
     pub path: Option<PathUse>,
@@ -85,11 +85,11 @@ pub struct SourceTraits {
     pub is_streamable: bool,
     /// Whether its samples are pictures, which can be mirrored, shifted and recoloured.
     pub has_pictures: bool,
-    /// What is known of its images.
+    /// The facts about its images.
     pub image: ImageExtents,
-    /// What a model of it is asked.
+    /// The question to a model of it.
     pub asked: Asked,
-    /// What its sequences are counted in, and how many of those one usually has; `None` where their length is not chosen.
+    /// The unit of its sequences, and how many of those one usually has; `None` if their length is not chosen.
     pub(super) usual_length: Option<(LengthUnit, usize)>,
 }
 

@@ -1,6 +1,6 @@
-//! What is learned from data, and what their labels are given to.
+//! The task that is learned from data, and the parts of a sample that have labels.
 
-/// What is learned. A model learns one of these, and data teach one.
+/// The task that is learned. A model learns one of these, and data teach one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Task {
     /// The class of an image.
@@ -14,7 +14,7 @@ pub enum Task {
 }
 
 impl Task {
-    /// What it is called in a sentence.
+    /// Its name in a sentence.
     pub fn name(self) -> &'static str {
         match self {
             Self::Class => "one class for an image",
@@ -25,7 +25,7 @@ impl Task {
     }
 }
 
-/// What a label is given to, and so what an accuracy is a share of.
+/// The part of a sample that has a label, and so the unit that an accuracy is a share of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Labelled {
     /// A whole sample.

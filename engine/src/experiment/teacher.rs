@@ -129,7 +129,7 @@ impl Teacher {
         Some(Problem::new(KEY, format!("the teacher's model cannot answer here: {}", wrong.message), OTHER))
     }
 
-    /// What its user should know: that it learned from other data, or from samples that test this run.
+    /// A note for the user, if the teacher learned from other data, or from samples that test this run.
     pub fn note(&self, student: &Experiment) -> Option<String> {
         if !self.is_run {
             return None;

@@ -239,7 +239,7 @@ impl<'a, T: Float> Positions<'a, T> {
     }
 }
 
-/// What a block of a head's rows writes: its columns of the result, and what it keeps of its rows.
+/// The work on a block of a head's rows. It writes its columns of the result, and the numbers that are kept of its rows.
 type Block<'f, T, U> = &'f (dyn Fn(Head, Range<usize>, MatMut<'_, T>, &mut [U]) + Sync);
 
 /// Runs `block` on every head's rows, `step` at a time. `y` is `[batch * length, heads * head_dim]`, and `kept` holds as

@@ -99,7 +99,7 @@ impl Arithmetic {
         }
     }
 
-    /// What multiplies tiles.
+    /// The kernel that multiplies tiles.
     pub(super) fn multiplier(self) -> Multiplier {
         match self {
             Self::Own(_) | Self::Converted => Multiplier::Crate,

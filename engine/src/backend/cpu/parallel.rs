@@ -10,10 +10,10 @@ pub(super) use crate::backend::scratch::on_cpu::GRAIN;
 
 /// The output of pieces of work, which can be split between two pieces.
 pub(super) trait Cut: Send + Sized {
-    /// What one piece gets.
+    /// The share of one piece.
     type Part;
-    /// What belongs to the pieces before `piece`, and what belongs to it and those after it. What was cut off before keeps
-    /// the numbers of its pieces.
+    /// Cuts it in two: the pieces before `piece`, and that piece with those after it. The numbers of pieces count from the
+    /// first one, also after an earlier cut.
     fn cut(self, piece: usize) -> (Self, Self);
     /// The part of the one piece that is left.
     fn part(self) -> Self::Part;

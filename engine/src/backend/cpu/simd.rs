@@ -7,7 +7,7 @@
 /// Which of a function's compilations to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
-    /// What the target guarantees.
+    /// The instructions that the target guarantees.
     Baseline,
     /// 256-bit registers.
     #[cfg(target_arch = "x86_64")]

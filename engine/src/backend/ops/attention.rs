@@ -37,7 +37,7 @@ pub enum Attention {
 }
 
 impl Attention {
-    /// What it is over.
+    /// The shape that it is over.
     pub fn shape(&self) -> &AttentionShape {
         match self {
             Self::Efficient(s) | Self::EfficientGrad(s) | Self::Plain(s) | Self::PlainGrad(s) => s,

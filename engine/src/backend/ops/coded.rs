@@ -13,7 +13,7 @@ use crate::{
     memory::Category,
 };
 
-/// What the codes of a weight stand for.
+/// The values that the codes of a weight stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Code {
     /// 255 steps from -1 to 1, evenly apart, over blocks of 256 elements.
@@ -244,7 +244,7 @@ pub struct WeightCodes<B: Backend> {
 }
 
 impl<B: Backend> WeightCodes<B> {
-    /// What products read.
+    /// The weight as products read it.
     pub fn weight(&self) -> CodedWeight<'_, B> {
         CodedWeight { code: self.code, sizes: self.sizes, codes: &self.codes, scales: vec![&self.scales] }
     }

@@ -206,7 +206,7 @@ impl<B: Backend> Executor<B> {
         Ok(y)
     }
 
-    /// What the codes of `w [out, ..]` stand for.
+    /// The values of the codes of `w [out, ..]`.
     ///
     /// # Errors
     /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
@@ -218,7 +218,7 @@ impl<B: Backend> Executor<B> {
         Ok(y)
     }
 
-    /// What the codes of `x` stand for.
+    /// The values of the codes of `x`.
     ///
     /// # Errors
     /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.

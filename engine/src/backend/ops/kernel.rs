@@ -9,7 +9,7 @@ use crate::{
     device::{Processor, Target},
 };
 
-/// What is known about a kernel without running it, on any backend.
+/// The facts about a kernel that are known without running it, on any backend.
 pub(in crate::backend) trait Contract {
     /// The name on screen and in timelines.
     fn name(&self) -> &'static str;

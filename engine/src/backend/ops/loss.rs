@@ -13,7 +13,7 @@ pub const IGNORE_INDEX: u32 = u32::MAX;
 /// The most parts whose losses a GPU sums apart.
 pub(in crate::backend) const CUDA_LOSS_PARTS: usize = 512;
 
-/// What a teacher counts in addition to the labels.
+/// The teacher's part of the loss, in addition to the labels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Lesson {
     /// The divisor of both models' logits.

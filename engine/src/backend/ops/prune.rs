@@ -44,7 +44,7 @@ pub enum Prune {
     /// the counts reach the second one as its lowest bits, and the second loses what was counted before. At the highest bits it
     /// begins from 0 and `rank`.
     Pick {
-        /// What was counted.
+        /// The key bits that were counted.
         bits: KeyBits,
         /// How many magnitudes the threshold is to reach, itself included.
         rank: u32,

@@ -113,7 +113,7 @@ fn crate_packing(plan: &GemmTiling, instructions: Instructions) -> usize {
     packed([plan.rows, plan.columns, plan.depth], in_place, plan.product.width, instructions)
 }
 
-/// What one call of the gemm crate allocates: `mem`, the packed blocks, and `did_pack_lhs`, a byte for each of their
+/// Bytes that one call of the gemm crate allocates: `mem`, the packed blocks, and `did_pack_lhs`, a byte for each of their
 /// rows. The crate computes its result column by column, so the right operand of the engine's products is its left.
 fn packed([rows, columns, depth]: [usize; 3], in_place: [bool; 2], width: usize, by: Instructions) -> usize {
     /// The widest micro-kernel is 64 by 6 for f32; other processors' are within these.

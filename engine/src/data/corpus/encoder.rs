@@ -26,7 +26,7 @@ pub(in crate::data) struct Encoder {
     pub(super) tokenizer: Arc<Tokenizer>,
     /// Whether only completions, and what assistants say, are scored.
     pub(super) completion_only: bool,
-    /// What counts the words that it meets, where that is wanted.
+    /// Counts the words that it meets, if that is wanted.
     pub(super) words: Option<Arc<Words>>,
 }
 

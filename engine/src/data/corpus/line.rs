@@ -9,21 +9,21 @@ use minijinja::{Value, value::ValueKind};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value as Json;
 
-/// What a line may have.
+/// The fields that a line may have, in words.
 const FIELDS: &str = "\"text\", \"prompt\" with \"completion\", or \"messages\"";
 
-/// What a line says.
+/// The content of a line.
 #[derive(Debug, PartialEq)]
 pub(super) enum Line<'a> {
     /// A text.
     Text(Cow<'a, str>),
-    /// What is given, and what is to follow.
+    /// The given part, and the part that is to follow.
     Completion(Cow<'a, str>, Cow<'a, str>),
     /// A conversation, as its template sees it: keys in the order of the line, those without a value left out.
     Messages(Vec<Value>),
 }
 
-/// What is wrong with a line.
+/// The fault of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wrong {
     /// Characters before it, and one; `None` where it is the line as a whole.
@@ -41,7 +41,7 @@ struct Fields<'a, M> {
     messages: Option<Vec<M>>,
 }
 
-/// What every message has. Whatever its content is, the template knows; calls of tools may stand in its place.
+/// The fields that every message has. The template knows any content; calls of tools may stand in its place.
 #[derive(Deserialize)]
 struct Message<'a> {
     #[serde(rename = "role", borrow)]

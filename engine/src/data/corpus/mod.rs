@@ -47,13 +47,13 @@ use crate::{
 
 /// The most bytes that are held.
 const MOST_HELD: u64 = 1 << 30;
-/// What a sample takes while it becomes tokens, for each of its bytes.
+/// Bytes that a sample takes while it becomes tokens, for each of its bytes.
 const WORK: usize = 64;
 
 /// Text files through a tokenizer.
 pub(super) struct Corpus;
 
-/// What was found out about the files of a choice.
+/// The findings about the files of a choice.
 #[derive(Debug)]
 pub(super) struct Found {
     index: Arc<Index>,

@@ -33,11 +33,11 @@ const NAMES: [&str; 5] = ["bos_token", "eos_token", "pad_token", "unk_token", "s
 /// The special tokens of a tokenizer.
 #[derive(Debug, Default)]
 pub(super) struct Special {
-    /// What ends a text.
+    /// The token that ends a text.
     pub(super) end: Option<u32>,
     /// The end of a text that the settings name, if it is not a token.
     pub(super) unknown_end: Option<String>,
-    /// What renders conversations.
+    /// The template that renders conversations.
     pub(super) template: Option<Template>,
     /// The checksum of what decides how texts end and conversations are rendered.
     pub(super) checksum: u32,
@@ -49,7 +49,7 @@ pub(super) fn files(folder: &Path) -> [PathBuf; 3] {
 }
 
 impl Special {
-    /// What the files in `folder` say; `id_of` is the number of a token.
+    /// Reads the files in `folder`; `id_of` is the number of a token.
     ///
     /// # Errors
     /// Fails for files that cannot be read, or are not what their names say.

@@ -1,4 +1,5 @@
-//! What a bounded look at the samples of text files shows: how long they are in tokens, and what padding or cutting costs.
+//! A bounded look at the samples of text files. It shows how long they are in tokens, and the cost of padding or cutting
+//! them.
 //!
 //! Owns [`Survey`], and [`TextFacts`] for callers that show it. Always holds: a look cuts about [`LOOK`] bytes into tokens,
 //! however large the files are; which samples it takes follows from the files alone, so that every machine finds the same.
@@ -24,7 +25,7 @@ const LOOK: u64 = 512 << 10;
 /// The most bytes of the longest samples that are looked at in addition.
 const LONG: u64 = 256 << 10;
 
-/// What was found out about text files before a run.
+/// The facts of text files that are known before a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextFacts {
     /// The tokenizer's file; `None` where bytes are the tokens.
@@ -80,7 +81,7 @@ pub(super) struct Survey {
     long: Vec<(usize, usize)>,
     /// Bytes of `spread`.
     bytes: u64,
-    /// What the words of all samples take where a tokenizer keeps them; `None` where some were not looked at.
+    /// The bytes of all samples' words, if a tokenizer keeps them; `None` if some samples were not looked at.
     kept_words: Option<usize>,
 }
 
@@ -126,7 +127,7 @@ impl Survey {
         seen as f64 * index.sample_bytes as f64 / self.bytes.max(1) as f64
     }
 
-    /// What the words of all samples take where a tokenizer keeps them, where all of them were looked at.
+    /// The bytes of all samples' words, if a tokenizer keeps them; `None` if some samples were not looked at.
     pub(super) fn kept_words(&self) -> Option<usize> {
         self.kept_words
     }
@@ -138,7 +139,7 @@ impl Survey {
         spread + self.spread.capacity() * size_of::<(usize, Encoded)>() + LONGEST * size_of::<(usize, usize)>()
     }
 
-    /// What it says of sequences of `length` tokens.
+    /// The facts for sequences of `length` tokens.
     pub(super) fn facts(&self, index: &Index, encoder: &Encoder, length: usize, is_packed: bool) -> TextFacts {
         let (mut filled, mut scored, mut truncated, mut unscored, mut tokens) = (0, 0, 0, 0, 0);
         let (mut inputs, mut labels) = (vec![0; length], vec![0; length]);

@@ -24,7 +24,7 @@ const DATE: DateTime = date(2024, 7, 26).at(0, 0, 0, 0);
 /// The most instructions of one rendering: a template that needs more does not end.
 const MOST: u64 = 50_000_000;
 
-/// What stands in place of the tags around what an assistant says, where a template has such tags.
+/// A mark in place of the tags around an assistant's words, if a template has such tags.
 const BEGIN: char = '\u{f8f0}';
 const END: char = '\u{f8f1}';
 /// An answer that no template writes by itself.
@@ -44,7 +44,7 @@ pub(super) struct Template {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Rendered {
     pub(super) text: String,
-    /// What assistants say, in bytes of the text.
+    /// The words of assistants, as ranges of bytes in the text.
     pub(super) said: Vec<Range<usize>>,
 }
 
@@ -124,7 +124,7 @@ impl Template {
         Ok(if self.is_marked { taken_apart(&whole).text } else { whole })
     }
 
-    /// What follows an answer that ends a conversation; `None` where that cannot be told.
+    /// The text after an answer that ends a conversation; `None` if that cannot be told.
     pub(super) fn after_answer(&self) -> Option<String> {
         let whole = self.plain(&[message("user", "a"), message("assistant", &ANSWER.to_string())]).ok()?;
         whole.split_once(ANSWER).map(|(_, rest)| rest.to_owned())
@@ -142,7 +142,7 @@ fn message(role: &str, content: &str) -> Value {
     context! { role, content }
 }
 
-/// What a failure says, without the name of the one template.
+/// The message of a failure, without the name of the one template.
 fn said(error: &Failure) -> String {
     let what = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
     match error.line() {

@@ -30,14 +30,14 @@ use crate::{
 
 /// The largest tokenizer that is read.
 const MOST: u64 = 256 << 20;
-/// What a tokenizer takes of host memory at most in addition to its file's bytes: words that it has cut up before.
+/// The most bytes of host memory that a tokenizer takes in addition to its file's bytes: words that it has cut up before.
 const CACHE: usize = 8 << 20;
 /// The table of them that a model of another kind than pairs of bytes makes before it has any.
 const RESERVED: usize = 1 << 20;
-/// What a tokenizer takes for each byte of its file: a vocabulary both ways, merges by their parts.
+/// Bytes that a tokenizer takes for each byte of its file: a vocabulary both ways, merges by their parts.
 const GROWTH: usize = 8;
 
-/// What ends a text that is cut into bytes.
+/// The token that ends a text that is cut into bytes.
 const END_OF_BYTES: u32 = 256;
 
 /// Text to tokens.
@@ -112,7 +112,7 @@ impl Tokenizer {
         ))
     }
 
-    /// What its settings say ends a text, where it has no such token.
+    /// The end of a text by its settings, if the tokenizer has no such token.
     pub(super) fn unknown_end(&self) -> Option<&str> {
         self.special.unknown_end.as_deref()
     }

@@ -12,9 +12,9 @@ use crate::sync::Mutex;
 const MOST: usize = 10_000;
 /// Threads that keep words of their own: those that load for training and for testing.
 const THREADS: usize = 2;
-/// What a word takes in the table of words. A full table is doubled, and the old and the new one are both there meanwhile.
+/// Bytes of a word in the table of words. A full table is doubled, and the old and the new one are both there meanwhile.
 const PLACE: usize = 170;
-/// What a word takes for each of its bytes: two copies in the name, each with a symbol of 32 bytes.
+/// Bytes of a word for each of its own bytes: two copies in the name, each with a symbol of 32 bytes.
 const OF_BYTE: usize = 66;
 /// The most bytes that the system adds by rounding two blocks up.
 const ROUNDED: usize = 32;

@@ -14,7 +14,7 @@ use crate::{
 
 const SIDE: usize = 6;
 
-/// What a folder holds, at a first look.
+/// The facts of a folder, at a first look.
 fn facts(folder: &Path, data: &Data) -> Result<DatasetInfo> {
     Ok(super::facts(folder, data, None)?.0)
 }

@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl ImageSet {
-    /// What is kept of a sample: as it is, or the variant that `epoch` draws. What is not kept yet is made first.
+    /// A kept sample: as it is, or the variant that `epoch` draws. It is made first if it is not kept yet.
     pub(super) fn kept_sample<'a>(
         &'a self,
         kept: &'a Kept,

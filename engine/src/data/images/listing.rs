@@ -26,9 +26,9 @@ use crate::{
 const MOST_FILES: usize = 2_000_000;
 /// The most classes.
 const MOST_CLASSES: usize = 10_000;
-/// What holds the images to train on, in a folder that is divided already.
+/// The folder of the images to train on, if a folder is divided already.
 const TRAINED: &str = "train";
-/// What may hold those to test on, the first that is there.
+/// Folders that may hold the images to test on. The first one that is there counts.
 const TESTED: [&str; 4] = ["val", "valid", "validation", "test"];
 /// Endings of images.
 const ENDINGS: [&str; 4] = ["jpg", "jpeg", "png", "webp"];
@@ -39,7 +39,7 @@ const SETTLED: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(in crate::data) struct Listing {
     folder: PathBuf,
-    /// What holds the classes: the folder itself, or what trains and what tests in it.
+    /// The folders that hold the classes: the folder itself, or its parts for training and testing.
     parts: Vec<PathBuf>,
     classes: Vec<OsString>,
     files: Vec<Entry>,
@@ -60,7 +60,7 @@ struct Entry {
     name: Box<OsStr>,
 }
 
-/// What is read while folders are listed.
+/// The state of a reading while folders are listed.
 struct Reading {
     room: usize,
     stamps: Vec<(PathBuf, Option<SystemTime>)>,

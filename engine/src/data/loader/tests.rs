@@ -1,4 +1,4 @@
-//! What the trainer relies on: order, completeness, bounds, and an end in every case.
+//! Properties that the trainer relies on: order, completeness, bounds, and an end in every case.
 
 use std::{
     collections::HashSet,

@@ -36,7 +36,7 @@ impl Outline {
         Self::Rhombus,
     ];
 
-    /// What it is called.
+    /// The name of the outline.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Disc => "disc",

@@ -1,4 +1,4 @@
-//! What a sample depends on, and what a picture shows.
+//! The parameters of a sample, and the content of a picture.
 
 use std::collections::HashSet;
 

@@ -10,11 +10,11 @@ use std::collections::HashMap;
 pub(super) const MOST_SLOTS: usize = 64;
 /// The most categories that are kept apart at all.
 pub(super) const MOST_CATEGORIES: usize = 100_000;
-/// What stands for a value that is missing.
+/// Texts that stand for a missing value.
 const MISSING: [&[u8]; 10] = [b"", b"NA", b"N/A", b"NAN", b"NULL", b"NONE", b"<NA>", b"#N/A", b"?", b"-"];
-/// What a category without a name is called.
+/// The name of a category without a name.
 pub(super) const NAMELESS: &str = "(missing)";
-/// What those that share a feature are called.
+/// The name of categories that share a feature.
 pub(super) const OTHERS: &str = "(others)";
 
 /// A feature column.
@@ -38,7 +38,7 @@ pub(super) enum ColumnKind {
     Category(Categories),
 }
 
-/// What a field is.
+/// The kind of a field.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Field {
     Missing,
@@ -48,7 +48,7 @@ pub(super) enum Field {
     Text,
 }
 
-/// What a field is. `comma` says whether one may stand before decimals, and is set where one does.
+/// The kind of a field. `comma` says whether a comma may stand before decimals, and is set if one does.
 pub(super) fn field(bytes: &[u8], is_comma_free: bool, comma: &mut bool) -> Field {
     if let Some(number) = plain(bytes) {
         return Field::Number(number);

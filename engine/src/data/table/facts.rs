@@ -1,4 +1,4 @@
-//! What was recognised in a table, for callers that show it.
+//! The facts of a table, for callers that show them.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{bytes::Bytes, experiment::TableTask};
 
-/// What a column of a table is used as.
+/// The use of a column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ColumnUse {
     /// Numbers, scaled to mean 0 and deviation 1 over the training rows.
@@ -22,7 +22,7 @@ pub enum ColumnUse {
         /// The number of categories that share one feature.
         shared: usize,
     },
-    /// What is learned.
+    /// The label, which is learned.
     Label,
     /// The column was left out.
     LeftOut,
@@ -33,7 +33,7 @@ pub enum ColumnUse {
 pub struct ColumnFacts {
     /// The column's name.
     pub name: String,
-    /// What it is used as.
+    /// Its use.
     pub used: ColumnUse,
     /// Rows in which it has no value.
     pub missing: usize,
@@ -41,7 +41,7 @@ pub struct ColumnFacts {
     pub number_like: Option<[String; 2]>,
 }
 
-/// What was found out about a table before a run.
+/// The facts of a table that are known before a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableFacts {
     /// The table's file.
@@ -60,7 +60,7 @@ pub struct TableFacts {
     pub features: usize,
     /// The column of the label.
     pub label: String,
-    /// What is learned of it.
+    /// The task that is learned from it.
     pub task: TableTask,
     /// The names of its classes; empty for a regression.
     pub classes: Vec<String>,

@@ -42,7 +42,7 @@ impl Ends {
     }
 }
 
-/// What is learned.
+/// The goal of learning.
 #[derive(Debug)]
 pub(super) enum Goal {
     /// The class of a row: what each is called, and for texts which category it is.
@@ -73,7 +73,7 @@ impl Label {
         }
     }
 
-    /// What is to be learned of it, or why it cannot be.
+    /// The goal for a column as the label, or why it cannot be one.
     pub(super) fn goal(&self, task: TableTask) -> Result<Goal, String> {
         match (self, task) {
             (Self::Texts { .. }, TableTask::Regression) => {

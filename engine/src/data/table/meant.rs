@@ -3,9 +3,9 @@
 //! Always holds: what is found is only said. A text stays a text: whether `1,234` is a thousand or one and a part is for the
 //! user to say.
 
-/// What a number has before or after it.
+/// Signs that a number may have before or after it.
 const BESIDE: [&str; 5] = ["$", "€", "£", "¥", "%"];
-/// What stands between thousands in addition to points and commas: spaces of three widths, apostrophes, an underscore.
+/// Signs between thousands in addition to points and commas: spaces of three widths, apostrophes, an underscore.
 const BETWEEN: [char; 6] = [' ', '\u{a0}', '\u{202f}', '\'', '’', '_'];
 /// A longer text is read as no number.
 const LONGEST: usize = 40;

@@ -52,7 +52,7 @@ const MOST_FEATURES: usize = 1 << 16;
 /// A table in a file.
 pub(super) struct TableFile;
 
-/// What was found in the file of a choice.
+/// The findings in the file of a choice.
 #[derive(Debug)]
 pub(super) struct Found {
     table: Arc<Table>,
@@ -260,7 +260,7 @@ fn shipped(path: &Path) -> Option<Result<&'static [u8]>> {
     }))
 }
 
-/// What `auto` stands for in the table's choice.
+/// The label and the task that `auto` stands for in the table's choice.
 pub(super) fn decided(found: &Found) -> (&str, TableTask) {
     let task = match found.goal {
         Goal::Classes(_) => TableTask::Classification,

@@ -44,7 +44,7 @@ pub(super) fn read(path: &Path, choice: Choice) -> Result<Table> {
     filling.into_table(stamp, choice, bytes, checksum).map(|table| Table { foreign, ..table })
 }
 
-/// What becomes of the columns.
+/// The columns of a table by their use.
 pub(super) struct Columns {
     pub(super) names: Vec<String>,
     pub(super) columns: Vec<Column>,
@@ -53,7 +53,7 @@ pub(super) struct Columns {
     pub(super) label: Label,
 }
 
-/// What the first rows have in a column.
+/// The first rows' fields in a column.
 #[derive(Clone, Default)]
 struct Head {
     numbers: usize,
@@ -64,7 +64,7 @@ struct Head {
 }
 
 impl Head {
-    /// What the first rows have in each of `count` columns.
+    /// The first rows' fields in each of `count` columns.
     fn of_columns(path: &Path, rows: &mut Rows<'_>, dialect: &mut Dialect, count: usize) -> Result<Vec<Self>> {
         let mut heads = vec![Self::default(); count];
         let mut seen = 0;

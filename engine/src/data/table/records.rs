@@ -27,7 +27,7 @@ pub(super) const LOOK: usize = 64 << 10;
 const MOST_ROW: u64 = 16 << 20;
 /// Bytes that are read at a time.
 const BLOCK: usize = 1 << 20;
-/// What may stand before the first name.
+/// The byte-order mark that may stand before the first name.
 pub(super) const BOM: &[u8] = &[0xef, 0xbb, 0xbf];
 
 /// The bytes of a file, from any source.
@@ -55,7 +55,7 @@ pub(super) fn head(path: &Path) -> Result<Vec<u8>> {
     Ok(head)
 }
 
-/// What a reader of bytes has seen.
+/// The state of a reader of bytes.
 #[derive(Default)]
 struct Seen {
     bytes: Cell<u64>,

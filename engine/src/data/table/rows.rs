@@ -119,7 +119,7 @@ impl TableRows {
         matches!(self.found.goal, Goal::Value).then_some([mean, deviation, self.test_variance])
     }
 
-    /// What a class is called.
+    /// The name of a class.
     pub(in crate::data) fn class_name(&self, class: usize) -> Option<String> {
         match &self.found.goal {
             Goal::Classes(classes) => classes.get(class).map(|class| class.name.clone()),

@@ -26,7 +26,7 @@ fn look(data: &Data) -> Result<TableFacts> {
     Inspection::of(data, None).map(|found| found.table_facts().expect("a table").clone())
 }
 
-/// What is said of a file that is refused.
+/// The message for a file that is refused.
 fn refused(text: impl AsRef<[u8]>, change: impl FnOnce(&mut Data)) -> String {
     let (_folder, mut data) = table(text);
     change(&mut data);
@@ -326,7 +326,7 @@ proptest! {
         }
     }
 
-    /// What is written as a table reads back.
+    /// Numbers that are written as a table read back the same.
     #[test]
     fn numbers_read_back(rows in proptest::collection::vec((-1e6f64..1e6, 0..5usize), 10..60)) {
         let text: String = rows.iter().map(|(x, y)| format!("{x},\"k,\n{y}\",{x}\n")).collect();

@@ -1,4 +1,4 @@
-//! What a choice of data rules out, for any files.
+//! Settings that a choice of data rules out, for any files.
 
 use super::List;
 use crate::{
@@ -69,7 +69,7 @@ impl List {
         }
     }
 
-    /// What is kept of samples that are not streamed, and variants where nothing is varied.
+    /// Refuses to keep samples that are not streamed, and variants if nothing is varied.
     fn cache(&mut self, data: &Data) {
         let key = "data.cache";
         match (data.cache, data.placement) {

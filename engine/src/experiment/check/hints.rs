@@ -1,4 +1,4 @@
-//! What can be and was probably not meant.
+//! Settings that are possible and were probably not meant.
 
 use crate::{
     error::Problem,
@@ -11,7 +11,7 @@ const LARGE_SIDE: usize = 128;
 /// A choice that is possible but probably not meant, with the change that would fix it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hint {
-    /// What is odd, and how to fix it.
+    /// The oddity, and how to fix it.
     pub problem: Problem,
     /// The change, for [`preset::set`](crate::experiment::preset::set).
     pub change: &'static str,

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::backend::AttentionShape;
 
-/// What the forward pass kept for the probabilities.
+/// The values that the forward pass kept for the probabilities.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) enum Weights<'a, T: Float> {
     /// The result and the softmax's denominators, from which they are recomputed.

@@ -1,4 +1,4 @@
-//! What codes stand for, on the CPU.
+//! The values that codes stand for, on the CPU.
 
 use super::*;
 use crate::rng::{Rng, Stream};

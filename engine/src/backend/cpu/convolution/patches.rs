@@ -177,7 +177,7 @@ impl<E: Term> Operand<E> for Unconverted<Patches<'_, E>> {
 /// The same patches where they lie: for each tap the channels of a pixel, or zeros.
 pub(super) struct PatchRuns<'a, T>(pub(super) Patches<'a, T>);
 
-/// What a tap sees outside the image.
+/// The values of a tap outside the image.
 static ZEROS: [u32; MOST_TERMS] = [0; MOST_TERMS];
 
 impl<E: Term> Operand<E> for PatchRuns<'_, E> {

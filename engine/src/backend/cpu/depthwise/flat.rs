@@ -19,7 +19,7 @@ use crate::backend::Window;
 const RUN: usize = 48;
 /// The largest window.
 const SIZE: usize = 7;
-/// What a run's taps reach.
+/// Numbers that the taps of a run reach.
 const REACH: usize = RUN + (SIZE - 1) * RUN;
 
 /// Whether a convolution is of this kind.

@@ -17,12 +17,12 @@ use crate::backend::{
     scratch::on_cpu::{row_parts, row_sums},
 };
 
-/// What is added to the normalised input.
+/// The term that is added to the normalised input.
 #[derive(Clone, Copy)]
 pub(super) enum Added<'a, T> {
     Nothing,
     Other(&'a [T]),
-    /// What stands where the output is written.
+    /// The values that are already in the output's place.
     Standing,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn apply<T: Float, W: Float<Acc = T::Acc>>(
     });
 }
 
-/// What the gradient of a rectified batch norm is computed from.
+/// The operands of the gradient of a rectified batch norm.
 pub(super) struct Masked<'a, T: Float, W: Float<Acc = T::Acc>> {
     /// Rows and channels.
     pub(super) extents: Rows,
@@ -100,7 +100,7 @@ impl<T: Float, W: Float<Acc = T::Acc>> Masked<'_, T, W> {
     }
 }
 
-/// What the output of channels is computed from: the mean, the factor, the offset.
+/// The constants of each channel's output: the mean, the factor, the offset.
 #[inline(always)]
 fn constants<const N: usize, A: Accumulator, W: Float<Acc = A>>(
     start: usize,

@@ -54,7 +54,7 @@ pub(super) fn launch<T: Float, W: Float<Acc = T::Acc>>(
     Ok(())
 }
 
-/// What is added to the output.
+/// The terms that are added to the output.
 struct Summed<'a, T: Float> {
     columns: usize,
     other: &'a [T],

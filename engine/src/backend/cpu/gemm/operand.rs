@@ -1,4 +1,4 @@
-//! What products read: matrices in memory, a block at a time.
+//! Operands of products: matrices in memory, read a block at a time.
 
 use std::ops::Range;
 

@@ -56,11 +56,11 @@ pub(in crate::backend) struct Product {
     /// Whether a tile of `c` is computed in scratch and then stored, because `c` is narrower than the arithmetic or
     /// irregular.
     pub(in crate::backend) staged: bool,
-    /// What multiplies its tiles.
+    /// The kernel that multiplies its tiles.
     pub(in crate::backend) by: Multiplier,
 }
 
-/// What multiplies tiles.
+/// The kernels that multiply tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::backend) enum Multiplier {
     /// The gemm crate.
@@ -112,7 +112,7 @@ pub(in crate::backend) struct TileLimits {
 /// A product cut into tiles.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::backend) struct GemmTiling {
-    /// What is computed.
+    /// The product that is computed.
     pub(in crate::backend) product: Product,
     /// Rows of a tile.
     pub(in crate::backend) rows: usize,
@@ -173,7 +173,7 @@ impl GemmTiling {
         self.product.m.div_ceil(self.rows.max(1)) * self.product.n.div_ceil(self.columns.max(1))
     }
 
-    /// What threads share out.
+    /// The pieces of work that threads share out.
     pub(in crate::backend) fn pieces(&self) -> usize {
         self.tiles() * self.segments
     }

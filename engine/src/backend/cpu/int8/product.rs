@@ -57,7 +57,7 @@ impl Blocks {
         }
     }
 
-    /// What threads share out.
+    /// The pieces of work that threads share out.
     pub(in crate::backend) fn pieces(&self) -> usize {
         self.pixels.div_ceil(self.rows)
     }

@@ -30,7 +30,7 @@ pub(super) struct ApolloMini<'a> {
     pub(super) extents: Rows,
     /// The constants of the two moments.
     pub(super) moments: Moments,
-    /// What the direction is drawn from.
+    /// The key from which the direction is drawn.
     pub(super) key: u64,
     /// Rate, decay and scale.
     pub(super) update: &'a Update,

@@ -24,7 +24,7 @@ const GROUP: usize = UpdateRule::GROUP;
 /// Steps from zero to the end of a code with a sign, and of one without.
 const STEPS: [f32; 2] = [127.0, 255.0];
 
-/// What is kept between updates.
+/// The state that is kept between updates.
 pub(super) struct States<'a> {
     /// Codes of the first moment, and the scale of each group.
     pub(super) first: (&'a mut [u8], &'a mut [f32]),
@@ -77,7 +77,7 @@ fn code(share: f32) -> u8 {
     (share.clamp(-1.0, 1.0) * STEPS[0] + 0.5f32.copysign(share)) as i8 as u8
 }
 
-/// What it stands for.
+/// The value of a code.
 #[inline(always)]
 fn decode(code: u8) -> f32 {
     f32::from(code as i8) / STEPS[0]
@@ -89,7 +89,7 @@ fn compand(share: f32) -> u8 {
     code(2.0 * share / (1.0 + share.abs()))
 }
 
-/// What it stands for.
+/// The value of a code.
 #[inline(always)]
 fn expand(code: u8) -> f32 {
     let companded = decode(code);

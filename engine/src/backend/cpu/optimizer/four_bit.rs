@@ -184,7 +184,7 @@ fn nearest_even(share: f32) -> u8 {
     (share * 16.0 - 0.5).clamp(0.0, 15.0) as u8
 }
 
-/// What the codes of the elements from `start` on stand for.
+/// Writes the values of the codes, from the element `start` on.
 #[inline(always)]
 fn decode(values: &[f32; 16], codes: &[u8], start: usize, to: &mut [f32]) {
     let value = |i: usize| values[usize::from((codes[i / 2] >> if i.is_multiple_of(2) { 4 } else { 0 }) & 15)];

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// What an attention is over: `qkv [batch * length, (heads + 2 kv_heads) * head_dim]`, as one dense layer makes it: a row
-/// holds the queries of all heads, then the keys, then the values. Query head h meets key head `h / (heads / kv_heads)`
+/// The shape of an attention over `qkv [batch * length, (heads + 2 kv_heads) * head_dim]`, as one dense layer makes it: a
+/// row holds the queries of all heads, then the keys, then the values. Query head h meets key head `h / (heads / kv_heads)`
 /// (Ainslie et al. 2023).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AttentionShape {

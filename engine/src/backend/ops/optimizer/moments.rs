@@ -39,9 +39,9 @@ impl NarrowWeight {
 /// Adam's constants with what does not change over a parameter made beforehand.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct AdamConstants {
-    /// What multiplies `m / (sqrt(v) + epsilon)`.
+    /// The factor of `m / (sqrt(v) + epsilon)`.
     pub(crate) rate: f64,
-    /// What decoupled decay leaves of a weight.
+    /// The factor by which decoupled decay shrinks a weight.
     pub(crate) decay: f64,
     /// L2 decay.
     pub(crate) l2: f64,

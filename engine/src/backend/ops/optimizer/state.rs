@@ -21,7 +21,7 @@ pub struct StateSpec {
 }
 
 impl StateSpec {
-    /// What it is for: a correction stands in place of a master weight.
+    /// The category of the state. A correction counts as a master weight, because it stands in place of one.
     pub fn category(&self) -> Category {
         match self.values {
             StateValues::Corrections => Category::MasterWeights,
@@ -50,7 +50,7 @@ pub enum StateValues {
     Pairs,
     /// The largest magnitude of a block, a row, a column or a group of codes; always f32.
     Scales,
-    /// What a weight of 16 bits lacks, in 127ths of half the gap to its neighbour.
+    /// The difference of a weight of 16 bits from its exact value, in 127ths of half the gap to its neighbour.
     Corrections,
 }
 

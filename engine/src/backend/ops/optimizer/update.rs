@@ -95,7 +95,7 @@ pub enum UpdateRule {
         moments: Moments,
         /// The weight as a matrix.
         extents: Rows,
-        /// What `p` is drawn from, by [`Rng::from_key`](crate::rng::Rng::from_key).
+        /// The key from which `p` is drawn, by [`Rng::from_key`](crate::rng::Rng::from_key).
         key: u64,
     },
     /// `w -= rate * sign(b1 m + (1-b1) g); m = b2 m + (1-b2) g` (Chen et al. 2023). Keeps `m`.
@@ -117,7 +117,7 @@ pub enum UpdateRule {
     },
 }
 
-/// What a rule looks at of a weight.
+/// The form in which a rule reads a weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WeightForm {
     /// Its elements alone, one by one or block by block.
@@ -147,7 +147,7 @@ impl UpdateRule {
     /// The most that the norm of its steps grows by.
     pub(crate) const APOLLO_GROWTH: f64 = 1.01;
 
-    /// What makes up for the rank of one: the root of 128.
+    /// A factor that makes up for the rank of one: the root of 128.
     pub(crate) const APOLLO_SCALE: f64 = 8.0 * SQRT_2;
 
     /// The norm of a step of [`UpdateRule::ApolloMini`] that would have the norm `size`, after one of norm `before`.
@@ -159,7 +159,7 @@ impl UpdateRule {
     /// Added to every square in [`UpdateRule::Adafactor`].
     pub(crate) const ADAFACTOR_EPSILON: f64 = 1e-30;
 
-    /// What of a new square enters the means of [`UpdateRule::Adafactor`] at `step`.
+    /// The share of a new square in the means of [`UpdateRule::Adafactor`] at `step`.
     pub(crate) fn adafactor_take(step: u64) -> f64 {
         (step.max(1) as f64).powf(-0.8)
     }
@@ -185,7 +185,7 @@ impl UpdateRule {
         matches!(self, Self::Lion { .. })
     }
 
-    /// What it looks at of a weight.
+    /// The form in which the rule reads a weight.
     pub fn form(&self) -> WeightForm {
         match *self {
             Self::Sgd

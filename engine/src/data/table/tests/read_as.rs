@@ -1,4 +1,4 @@
-//! What a column is read as: texts that look like numbers are told of, and numbers that 32 bits cannot hold refused.
+//! The reading of columns: texts that look like numbers get a note, and numbers that 32 bits cannot hold are refused.
 
 use super::*;
 
