@@ -24,7 +24,7 @@ pub(super) fn look() -> Cpu {
     Cpu { name: name(&system), cores, total, available }
 }
 
-/// What the maker calls the processor, where the system says it.
+/// The maker's name for the processor, if the system reports it.
 pub(super) fn look_for_name() -> Option<String> {
     let mut system = System::new().ok()?;
     system.refresh_cpu_list(CpuRefreshKind::nothing());
@@ -46,7 +46,7 @@ fn name(system: &System) -> Figure<String> {
     name.ok_or_else(|| "this system does not name the processor".to_owned())
 }
 
-/// What the control group of this process allows, where it limits anything (Linux).
+/// The limits of this process's control group, if it limits anything (Linux).
 fn limits(system: &mut System) -> Option<CGroupLimits> {
     let own = sysinfo::get_current_pid().ok();
     if let Some(pid) = own {

@@ -10,7 +10,7 @@ use crate::{hardware::Figure, sync::Mutex};
 #[cfg(target_os = "linux")]
 const INITIAL_NAMESPACE: u64 = 0xEFFF_FFFC;
 
-/// What was found out.
+/// The number, once it was found.
 static FOUND: Mutex<Option<u32>> = Mutex::new(None);
 
 /// The number.

@@ -28,7 +28,7 @@ pub(crate) struct KeptRates {
     pub(crate) rates: Rates,
 }
 
-/// What was measured.
+/// The subject of a measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Subject {
     processor: String,
@@ -46,7 +46,7 @@ impl Subject {
 }
 
 impl KeptRates {
-    /// What is kept of this program on this machine.
+    /// The kept rates of this program on this machine.
     pub(crate) fn read() -> Option<Self> {
         let kept: Self = serde_json::from_slice(&fs::read(place()?).ok()?).ok()?;
         let is_sane = kept.rates.is_sane() && kept.is_of(&Subject::here()?, secs(SystemTime::now()));

@@ -34,7 +34,7 @@ pub(super) struct KnownGpu {
     profile: Arc<Profile>,
 }
 
-/// What was measured on a kind of GPU, kept from program to program.
+/// The measurements of a kind of GPU, kept from program to program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 struct Measured {
@@ -42,20 +42,20 @@ struct Measured {
     opened: Option<Bytes>,
     /// How the pool hands out memory.
     pool: Option<PoolProfile>,
-    /// What a process held more after a run, by the [`kernels`] of the run: kernels are loaded when they are first used. Of
-    /// several measurements the least, for each counts what other runs had loaded as well.
+    /// Bytes that a process held more after a run, by the [`kernels`] of the run: kernels are loaded when they are first
+    /// used. The least of several measurements counts, because each includes what other runs had loaded as well.
     loaded: BTreeMap<String, Bytes>,
     /// Whether attention on tensor cores was right, by the kernels that were checked.
     tensor_cores: BTreeMap<String, bool>,
 }
 
-/// What this process holds of a GPU that it opened.
+/// The state of this process on a GPU that it opened.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct OpenGpu {
     /// Whether the driver reports what the process holds; otherwise it is only a bound.
     is_reported: bool,
     opened: Bytes,
-    /// What the process held in addition to the pool, when it was last asked.
+    /// The bytes of the process in addition to the pool, when it was last asked.
     held: Bytes,
     /// The kernels that are loaded.
     loaded: BTreeSet<String>,
@@ -63,13 +63,13 @@ struct OpenGpu {
 
 /// How exactly the kernels of a run are named: as they are, and with all of its sizes left out.
 const NAMES: [Likeness; 2] = [Likeness::Exact, Likeness::AtAnySize];
-/// What the kernels of a run may take that was never seen: a bound.
+/// Allowance for the kernels of a run that was never seen: a bound.
 const KERNELS: Bytes = Bytes::mib(96);
 /// Allowance for a run with convolutions: cuDNN's kernels come on top of ours and cuBLAS's.
 const KERNELS_OF_CONVOLUTIONS: Bytes = Bytes::mib(192);
 /// Allowance if a run of other sizes has loaded all kernels but those that the libraries choose by sizes.
 const OTHER_SIZES: Bytes = Bytes::mib(32);
-/// What a run of known kernels may take more than it did: a bound.
+/// Allowance for a run of known kernels in addition to their measured bytes: a bound.
 const MORE: Bytes = Bytes::mib(4);
 /// Runs for which the memory of their kernels is kept. Older ones are forgotten, and measured again.
 const KEPT: usize = 512;
@@ -95,12 +95,12 @@ impl KnownGpu {
         Self::of(self.index, self.description.clone(), measured, open)
     }
 
-    /// What the driver says of it.
+    /// The driver's description of it.
     pub(super) fn description(&self) -> &Description {
         &self.description
     }
 
-    /// What is known of it.
+    /// The profile of it.
     pub(super) fn profile(&self) -> &Arc<Profile> {
         &self.profile
     }
@@ -161,7 +161,7 @@ impl KnownGpu {
         self.with(self.measured.clone(), None)
     }
 
-    /// What the kernels of a run of `experiment` may add to what the process holds.
+    /// The allowance for the kernels of a run of `experiment`, which add to the bytes of the process.
     pub(super) fn kernels_of(&self, experiment: &Experiment) -> Bytes {
         let [all, own] = NAMES.map(|likeness| kernels(experiment, likeness));
         let is_loaded = |name| self.open.as_ref().is_some_and(|open| open.loaded.contains(name));
@@ -186,7 +186,7 @@ impl KnownGpu {
     }
 }
 
-/// What was measured by kind of GPU. A file that cannot be read costs a measurement, which the next run makes again.
+/// The measurements by kind of GPU. A file that cannot be read costs a measurement, which the next run makes again.
 fn remembered() -> BTreeMap<String, Measured> {
     let text = place().and_then(|place| fs::read_to_string(place).ok());
     text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
@@ -196,7 +196,7 @@ fn place() -> Option<PathBuf> {
     cache::folder("gpus").map(|folder| folder.join("measured.json"))
 }
 
-/// What is known of a GPU, from all that was found out.
+/// The profile of a GPU, from everything that was found out.
 fn profile(index: usize, gpu: &Description, measured: &Measured, open: Option<&OpenGpu>) -> Profile {
     // A measurement is never zero, but an earlier version may have written one.
     let opened = measured.opened.filter(|bytes| *bytes > Bytes::ZERO);
@@ -222,8 +222,8 @@ fn shipped_or_estimated(gpu: &Description) -> Profile {
     profile::of_model(&gpu.name, Bytes(gpu.total_bytes)).map_or_else(|| estimate(gpu), Clone::clone)
 }
 
-/// What a card of these processors and this memory does at the most, where no table knows it: two operations a lane and
-/// clock tick, and what the memory's bus carries.
+/// An estimate of the most that a card of these processors and this memory can do, if no table knows it: two operations a
+/// lane and clock tick, and the bytes that the memory's bus carries.
 fn estimate(gpu: &Description) -> Profile {
     let lanes = if matches!(gpu.capability, (7, _) | (8, 0)) { 64.0 } else { 128.0 };
     let f32 = 2.0 * lanes * f64::from(gpu.multiprocessors) * gpu.clock_hz;

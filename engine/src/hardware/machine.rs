@@ -1,4 +1,4 @@
-//! What a prediction must know of this machine, as a value.
+//! The facts of this machine that a prediction needs, as a value.
 //!
 //! Owns [`Machine`]: the processor's threads and rates, what the process holds before a run and what the system can
 //! still give it, and the GPUs that are here with what was measured on them. Always holds: a `Machine` never changes; a
@@ -103,12 +103,12 @@ impl Machine {
         }
     }
 
-    /// What the process holds before a run and without its data.
+    /// The bytes of the process before a run and without its data.
     pub fn process_base(&self) -> Bytes {
         self.0.process_base
     }
 
-    /// What the system can give this process before a run and its data; `None` if it does not report it.
+    /// The memory that the system can give this process before a run and its data; `None` if it does not report it.
     pub fn free_memory(&self) -> Option<FreeMemory> {
         self.0.free_memory
     }
@@ -135,7 +135,7 @@ impl Machine {
         }
     }
 
-    /// What `device` names: the processor, a GPU that is here, or a card to plan for.
+    /// The target that `device` names: the processor, a GPU that is here, or a card to plan for.
     ///
     /// # Errors
     /// Fails for an unknown name, and for a GPU that is not here.
@@ -154,8 +154,7 @@ impl Machine {
         })
     }
 
-    /// What `experiment` runs on. The context of a GPU that is here allows for the kernels that this very run is yet to
-    /// load.
+    /// The target of `experiment`. The context of a GPU that is here allows for the kernels that this run has yet to load.
     ///
     /// # Errors
     /// Fails where [`target`](Self::target) does.

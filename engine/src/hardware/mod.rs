@@ -1,4 +1,4 @@
-//! What is in this machine, and what it says of itself.
+//! The hardware of this machine, and the figures that it reports.
 //!
 //! Owns the discovery of the CPU and of NVIDIA GPUs, the [`Watcher`] that looks once a second, and what a device's name
 //! means here ([`Machine`]). Always holds: a figure that cannot be had says why, in words
@@ -38,7 +38,7 @@ pub struct Devices {
 /// The processor.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cpu {
-    /// What the maker calls it.
+    /// The maker's name for it.
     #[serde(serialize_with = "figure")]
     pub name: Figure<String>,
     /// Threads it runs at once for this process.
@@ -57,7 +57,7 @@ pub struct Gpu {
     /// CUDA's number for it, which a device's name such as `cuda:0` has, or why nothing trains on it.
     #[serde(serialize_with = "figure")]
     pub index: Figure<u32>,
-    /// What the maker calls it.
+    /// The maker's name for it.
     #[serde(serialize_with = "figure")]
     pub name: Figure<String>,
     /// The version of its driver.
@@ -92,14 +92,14 @@ impl Gpu {
         self.index.as_ref().map(|index| format!("cuda:{index}")).map_err(Clone::clone)
     }
 
-    /// What it is called on screen: `GPU 0: ` and its maker's name, or without a number where it cannot be chosen.
+    /// Its name on screen: `GPU 0: ` and its maker's name, or without a number if it cannot be chosen.
     pub fn title(&self) -> String {
         let name = self.name.as_deref().unwrap_or("unnamed");
         self.index.as_ref().map_or_else(|_| format!("GPU: {name}"), |index| format!("GPU {index}: {name}"))
     }
 }
 
-/// What the maker calls the processor.
+/// The maker's name for the processor.
 ///
 /// # Errors
 /// Says so where the system does not name it.

@@ -24,7 +24,7 @@ impl UsageBefore {
     }
 }
 
-/// What the driver says that this process holds of a GPU that it has just opened.
+/// The bytes that this process holds of a GPU that it has just opened, as the driver reports them.
 ///
 /// # Errors
 /// The reason why the driver does not say.
@@ -35,9 +35,9 @@ pub(crate) fn reported(uuid: &str, before: &UsageBefore) -> Figure<Bytes> {
     held(uuid, before)
 }
 
-/// What this process holds of a GPU that it opened: as the driver says. In a container the driver may list the process with 0
-/// bytes (NVIDIA/open-gpu-kernel-modules, pull request 614); what was taken of the GPU since this process opened it is the same
-/// figure, as long as no other process computes on it.
+/// The bytes that this process holds of a GPU that it opened, as the driver reports them. In a container the driver may list
+/// the process with 0 bytes (NVIDIA/open-gpu-kernel-modules, pull request 614). The bytes taken of the GPU since this
+/// process opened it are the same figure then, as long as no other process computes on it.
 ///
 /// # Errors
 /// Why it is not known.

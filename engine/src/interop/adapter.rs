@@ -23,7 +23,7 @@ const WEIGHTS: &str = "adapter_model.safetensors";
 const DOWN: &str = ".adapter_down";
 const UP: &str = ".adapter_up";
 
-/// What an adapter adds to one weight.
+/// The addition of an adapter to one weight.
 #[derive(Clone)]
 pub(super) struct Adapter<'a> {
     down: (&'a [u8], DType), // [rank, in]
@@ -178,7 +178,7 @@ pub(super) fn write(run: &Run<'_>, folder: &Path, exported: &mut Exported) -> Re
     exported.put_json(folder, ADAPTERS, fields.as_object().cloned().unwrap_or_default())
 }
 
-/// What PEFT reads next to the adapters.
+/// The configuration that PEFT reads next to the adapters.
 fn configuration(experiment: &Experiment, targets: &[String], is_transposed: bool) -> Value {
     let base = experiment.weights.chosen().and_then(|path| if path.is_dir() { Some(path) } else { path.parent() });
     // The program that loads it may run in another folder.

@@ -20,7 +20,7 @@ use crate::{
 /// The longest configuration that is read.
 const MOST: u64 = 1 << 20;
 
-/// What decides how a model trains, and not what it computes.
+/// Settings that decide how a model trains, and not what it computes.
 const FREE: [&str; 4] = ["model.dropout", "model.attention", "model.norm_epsilon", "model.head_dim"];
 
 /// Refuses a model that computes something else than the one whose weights are `mapped`; what is not known comes back.

@@ -11,10 +11,10 @@ use crate::{
     experiment::{DatasetInfo, Experiment, Model, ModelKind, Stem, weights::CONFIG},
 };
 
-/// What is known of the data that a run learned from, in addition to their extents.
+/// The facts of the data that a run learned from, in addition to their extents.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Told<'a> {
-    /// What classes are called.
+    /// The names of the classes.
     pub(super) names: Option<&'a [String]>,
     /// Mean and deviation of each channel from 0 to 1, by which pixels were scaled.
     pub(super) scaling: Option<[[f64; 3]; 2]>,
@@ -213,7 +213,7 @@ fn vit(model: &Model, info: &DatasetInfo, names: Option<&[String]>) -> Result<Va
     Ok(fields)
 }
 
-/// What timm requires in a model's folder; torchvision has no such file.
+/// The fields that timm requires in a model's folder; torchvision has no such file.
 fn of_timm(experiment: &Experiment, info: &DatasetInfo, told: Told<'_>) -> Result<Map<String, Value>> {
     let (model, [_, _, channels]) = (&experiment.model, info.image()?);
     if model.stem == Stem::Small {

@@ -48,14 +48,14 @@ const COMPANIONS: [&str; 9] = [
     "generation_config.json",
 ];
 
-/// What was written.
+/// A written export.
 #[derive(Debug, Default, PartialEq)]
 pub struct Exported {
     /// The files, those with weights first.
     pub files: Vec<PathBuf>,
-    /// What the weights take.
+    /// The bytes of the weights.
     pub bytes: Bytes,
-    /// What its user should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
@@ -150,7 +150,7 @@ fn scaling(experiment: &Experiment, own: &Mapped) -> Option<[[f64; 3]; 2]> {
     said.unwrap_or(data.normalise).constants().or_else(|| known::mean_and_deviation(&own.facts))
 }
 
-/// What the user of an export should know of it.
+/// Notes for the user of an export.
 fn notes(folder: &Path, experiment: &Experiment, info: &DatasetInfo, merge: bool) -> Vec<String> {
     let mut notes = Vec::new();
     let is_adapter = experiment.lora.rank > 0 && !merge;
@@ -191,7 +191,7 @@ fn notes(folder: &Path, experiment: &Experiment, info: &DatasetInfo, merge: bool
     notes
 }
 
-/// What the files of a trained model lack, for callers that export it: the integers that it was tested with at the end.
+/// A note on the part of a trained model that its files lack: the integers that it was tested with at the end.
 pub fn left_out(experiment: &Experiment) -> Option<String> {
     let quantise = &experiment.quantise;
     let kind = match quantise.kind {
@@ -214,7 +214,7 @@ enum Weight<'a> {
     Coded(CodedTensor<'a>),
 }
 
-/// What a whole tensor of a factored layer comes from.
+/// The parts of a factored layer that a whole tensor is made of.
 enum OfFactors<'a> {
     /// The bias of the last factor.
     Bias(String),
@@ -325,7 +325,7 @@ impl<'a> Run<'a> {
         Ok(entries)
     }
 
-    /// What the whole tensor `name` comes from, where it is one of a factored layer.
+    /// The parts that make the whole tensor `name`, if it is one of a factored layer.
     fn of_factors(&self, name: &str) -> Result<Option<OfFactors<'a>>> {
         let of = |layer: &&Factorable| {
             name.strip_prefix(&layer.name()).is_some_and(|rest| matches!(rest, ".weight" | ".bias"))

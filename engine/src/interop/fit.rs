@@ -30,7 +30,7 @@ use crate::{
 
 pub use teaching::teaching;
 
-/// What notes say of a part that is not there.
+/// The words of notes for a part that is missing.
 const AFRESH: &str = "begins with new values";
 
 /// Where some elements of a tensor come from.
@@ -63,7 +63,7 @@ struct Now {
     at: usize,
 }
 
-/// What names the tensors of this program's own files.
+/// The name of this program's own naming of tensors.
 const OWN: &str = "this program's";
 
 /// The weights that `experiment` chooses, fitted to its model; `None` where it begins from nothing.
@@ -118,7 +118,7 @@ impl Fitted {
         Ok(Self { mapped, naming, tensors, factors: None, notes, now: Now::default() })
     }
 
-    /// What its user should know: what begins with new values, what was left out.
+    /// Notes for the user: which parts begin with new values, and which were left out.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -145,7 +145,7 @@ impl Fitted {
         self.naming != OWN
     }
 
-    /// What the classes are called that its head answers with, where a file says it.
+    /// The names of the classes of its head, if a file has them.
     pub fn class_names(&self) -> Option<Vec<String>> {
         self.has_head().then(|| self.mapped.class_names())?
     }

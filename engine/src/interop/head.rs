@@ -5,8 +5,8 @@
 use super::{mapped::Mapped, names};
 use crate::experiment::{DataKind, DatasetInfo, Experiment, Input, limits::MAX_VOCABULARY, weights::known::Known};
 
-/// What pictures are for weights that answer with other classes than the generated shapes of their experiment; `None` for other
-/// weights, and if it is not known how their pixels were scaled.
+/// The scaling of pictures and the class names for weights whose classes are not the generated shapes of their experiment;
+/// `None` for other weights, and if it is not known how their pixels were scaled.
 pub(crate) fn known(experiment: &Experiment) -> Option<Known> {
     let data = experiment.whole_data();
     let [mean, deviation] = data.normalise.constants().filter(|_| data.kind == DataKind::Shapes)?;

@@ -1,4 +1,4 @@
-//! What the classes of a model are called, by the files that hold its weights or lie next to them.
+//! The names of a model's classes, by the files that hold its weights or lie next to them.
 //!
 //! Always holds: a name for each number from 0 on, or none at all.
 
@@ -16,11 +16,11 @@ const NAMES: &str = "id2label";
 const NUMBERS: &str = "label2id";
 /// The field of timm.
 const OF_TIMM: &str = "label_names";
-/// What timm says of an architecture's published weights.
+/// The key under which timm describes an architecture's published weights.
 pub(super) const PUBLISHED: &str = "pretrained_cfg";
 
 impl Mapped {
-    /// What the classes are called, where a file says it.
+    /// The names of the classes, if a file has them.
     pub(super) fn class_names(&self) -> Option<Vec<String>> {
         own::class_names(&self.facts).or_else(|| in_config(self.config.as_deref()?))
     }

@@ -26,7 +26,7 @@ pub(super) struct Naming {
     pub(super) rows: &'static [Row],
     /// The name of a block with this number, counted from 1; `None` for one with rows of its own.
     pub(super) block: fn(&Model, usize) -> Option<String>,
-    /// What stands before names, and is missing in files of the model without its head.
+    /// The prefix of names. Files of the model without its head lack it.
     pub(super) prefix: &'static str,
     /// Ends of names that hold nothing to load: constants, and counts of batches.
     pub(super) constants: &'static [&'static str],

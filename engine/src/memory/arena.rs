@@ -32,7 +32,7 @@ use system::Part;
 #[derive(Debug)]
 pub struct Arena {
     part: Part,
-    /// What the run is expected to use of it.
+    /// Bytes of it that the run is expected to use.
     expected: usize,
 }
 

@@ -16,12 +16,12 @@ pub const ENGINE: Bytes = Bytes::kib(64);
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Bookkeeping {
     live: [u64; Phase::ALL.len()],
-    /// What the heap holds beyond that: a small share of it, so that it needs no wider number.
+    /// Bytes that the heap holds beyond that: a small share of it, so that it needs no wider number.
     beyond: [u32; Phase::ALL.len()],
 }
 
 impl Bookkeeping {
-    /// What is held in `phase`, [`ENGINE`] included.
+    /// The bytes held in `phase`, [`ENGINE`] included.
     pub fn of(&self, phase: Phase) -> Held {
         let (live, beyond) = (self.live[phase as usize], u64::from(self.beyond[phase as usize]));
         Held { live: live + ENGINE.0, reserved: live + beyond + ENGINE.0 }
@@ -41,7 +41,7 @@ impl Bookkeeping {
     }
 }
 
-/// What a ledger does about the bookkeeping.
+/// The treatment of the bookkeeping by a ledger.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) enum Books {
     /// Bookkeeping is ignored.

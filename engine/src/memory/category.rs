@@ -1,4 +1,4 @@
-//! What memory is for.
+//! The purpose of memory.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bytes::Bytes;
 
-/// What a block of memory is for. The order is the order of the stack on screen, from the ground up.
+/// The purpose of a block of memory. The order is the order of the stack on screen, from the ground up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Category {
@@ -26,9 +26,9 @@ pub enum Category {
     Gradients,
     /// Outputs of layers kept for the backward pass, and the gradients that flow between layers.
     Activations,
-    /// What one op needs while it runs.
+    /// The memory that one op needs while it runs.
     Scratch,
-    /// What the allocator holds beyond what is alive.
+    /// The memory that the allocator holds beyond what is alive.
     Slack,
 }
 

@@ -1,4 +1,5 @@
-//! What the system can still give this process: the machine's free memory, its control group, its own limits.
+//! The memory that the system can still give this process, by the machine's free memory, its control group and its own
+//! limits.
 //!
 //! Owns the readings ([`FreeMemory`]). Always holds: an amount is at the most what every limit that can be read leaves.
 //! Refuses nothing itself: the ledger of a run on the CPU refuses, by [`Line`]. A limit that cannot be read does not
@@ -15,7 +16,7 @@ use crate::{
 pub struct Line {
     /// Bytes alive.
     pub bytes: Bytes,
-    /// What draws the line there.
+    /// The limit that draws the line there.
     pub limited_by: LimitedBy,
 }
 
@@ -26,7 +27,8 @@ impl Line {
         system.unwrap_or(Self { bytes: budget, limited_by: LimitedBy::Budget })
     }
 
-    /// What a run takes and this line, as they read next to each other: of a budget its size, of anything else what it is.
+    /// The load of a run and this line, as they read next to each other. A budget is named by its size, any other limit by
+    /// its source.
     pub fn beside(&self, load: Bytes) -> [String; 2] {
         let [load, line] = load.beside(self.bytes);
         match self.limited_by {
@@ -36,24 +38,24 @@ impl Line {
     }
 }
 
-/// What a process that trains maps before a run in addition to one that plans: the ballast, and the stacks and heaps of the
-/// trainer's thread and of those that keep the run and make its batches. They took 8 to 12 MiB more than the ballast (`cnn-shapes`
-/// and `mlp-digits`, 1 and 2 threads), as some begin while the line is drawn.
+/// Bytes that a process that trains maps before a run in addition to one that plans: the ballast, and the stacks and heaps
+/// of the trainer's thread and of those that keep the run and make its batches. They took 8 to 12 MiB more than the ballast
+/// (`cnn-shapes` and `mlp-digits`, 1 and 2 threads), as some begin while the line is drawn.
 const MAPPED_TO_TRAIN: Bytes = Bytes(ballast::BYTES as u64 + (14 << 20));
 
-/// What the program maps until it can answer in words, without the threads that compute: the ballast, the trainer's thread, and
-/// the heap. With the part of two threads it is 28 MiB; without a check `plan` aborted where there was less than 14 MiB, and
-/// `train`, with the ballast, where there was less than 22 MiB (`app/tests/command_line/limits.rs`).
+/// Bytes that the program maps until it can answer in words, without the threads that compute: the ballast, the trainer's
+/// thread, and the heap. With the part of two threads it is 28 MiB; without a check `plan` aborted where there was less than
+/// 14 MiB, and `train`, with the ballast, where there was less than 22 MiB (`app/tests/command_line/limits.rs`).
 const STARTS_WITH: Bytes = Bytes::mib(20);
-/// What each of those threads maps: a stack of 2 MiB, and as much of the heap for its first products.
+/// Bytes that each of those threads maps: a stack of 2 MiB, and as much of the heap for its first products.
 const THREAD_STARTS_WITH: Bytes = Bytes::mib(4);
 
-/// What the system can still give this process, by the tightest of its limits.
+/// The memory that the system can still give this process, by the tightest of its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FreeMemory {
     /// Bytes by which the process may grow.
     pub bytes: Bytes,
-    /// What the limit is.
+    /// The tightest limit.
     pub limited_by: LimitedBy,
 }
 
@@ -63,8 +65,8 @@ impl FreeMemory {
         least(limits().into_iter())
     }
 
-    /// What a limit of this process leaves before it has threads, where that is less than it starts with: the least that it
-    /// starts with comes second.
+    /// The memory that a limit of this process leaves before it has threads, if that is less than the program starts with.
+    /// The second value is the least that it starts with.
     pub fn too_little_to_start(threads: usize) -> Option<(Self, Bytes)> {
         let needed = Bytes(STARTS_WITH.0 + threads as u64 * THREAD_STARTS_WITH.0);
         let own = limits().into_iter().filter(|(_, limited_by)| limited_by.is_of_process());
@@ -98,7 +100,7 @@ fn least(limits: impl Iterator<Item = (Bytes, LimitedBy)>) -> Option<FreeMemory>
     least.map(|(bytes, limited_by)| FreeMemory { bytes, limited_by })
 }
 
-/// What each limit leaves now.
+/// The bytes that each limit leaves now.
 fn limits() -> Vec<(Bytes, LimitedBy)> {
     #[cfg(target_os = "linux")]
     let found = linux::limits();
@@ -165,7 +167,8 @@ mod linux {
         Some(Bytes::kib(line.trim().trim_end_matches(" kB").parse().ok()?))
     }
 
-    /// What the control groups of `/proc/self/cgroup` leave, including the groups around them, for version 2 and version 1.
+    /// The bytes that the control groups of `/proc/self/cgroup` leave, including the groups around them, for version 2 and
+    /// version 1.
     pub(super) fn groups(own: &str, root: &Path) -> Vec<Bytes> {
         let mut found = Vec::new();
         for line in own.lines() {
@@ -186,8 +189,8 @@ mod linux {
         found
     }
 
-    /// What one group leaves. The system drops file pages that were not used lately when memory is short, so they count
-    /// as free.
+    /// The bytes that one group leaves. The system drops file pages that were not used lately when memory is short, so they
+    /// count as free.
     fn left(folder: &Path, [limit, used, cached]: [&str; 3]) -> Option<Bytes> {
         let (limit, used) = (number(folder.join(limit))?, number(folder.join(used))?);
         let stat = read(folder.join("memory.stat")).unwrap_or_default();
@@ -195,7 +198,7 @@ mod linux {
         Some(Bytes(limit.saturating_sub(used.saturating_sub(cached))))
     }
 
-    /// What the limits of the process itself leave.
+    /// The bytes that the limits of the process itself leave.
     fn own() -> Vec<(Bytes, LimitedBy)> {
         let sizes: Vec<u64> = read("/proc/self/statm")
             .map(|text| text.split_whitespace().filter_map(|pages| pages.parse().ok()).collect())

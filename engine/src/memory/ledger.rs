@@ -50,7 +50,7 @@ pub struct Ledger(Rc<Account>);
 struct Account {
     budget: Option<Bytes>,
     limited_by: Cell<LimitedBy>,
-    /// What the process holds in addition to the pool, on a GPU.
+    /// The memory of the process in addition to the pool, on a GPU.
     context: Bytes,
     allocator: RefCell<Allocator>,
     live: Cell<u64>,
@@ -168,7 +168,7 @@ impl Ledger {
         Ok(Ticket { ledger: self.clone(), bytes, place, block: Cell::new(block) })
     }
 
-    /// What would count against the budget with `bytes` more: what is alive, or on a GPU the whole process.
+    /// The bytes that would count against the budget with `bytes` more: those alive, or on a GPU the whole process.
     fn would_be(&self, allocator: &Allocator, bytes: u64) -> Bytes {
         match allocator {
             // The bookkeeping of a phase that has begun may be past the budget already.
@@ -182,7 +182,7 @@ impl Ledger {
         self.0.allocator.borrow_mut().step_ended();
     }
 
-    /// What the allocator holds now, by its model.
+    /// The bytes that the allocator holds now, by its model.
     pub fn reserved(&self) -> Bytes {
         self.0.allocator.borrow().reserved()
     }
@@ -269,7 +269,7 @@ impl Ledger {
         self.with_path(layer, str::to_owned)
     }
 
-    /// What `f` makes of the path of a layer. No layer is named meanwhile.
+    /// The result of `f` for the path of a layer. `f` must not name layers.
     pub fn with_path<T>(&self, layer: LayerId, f: impl FnOnce(&str) -> T) -> T {
         f(&self.0.layers.borrow()[layer.0 as usize])
     }
@@ -301,7 +301,7 @@ impl Ledger {
         self.recorded(|| self.0.layers.borrow_mut().shared())
     }
 
-    /// What was recorded since the last call, of layers with the paths that `layers` has.
+    /// The recording since the last call. Its layers have the paths in `layers`.
     fn recorded(&self, layers: impl FnOnce() -> Arc<[String]>) -> Recording {
         match &mut *self.0.record.borrow_mut() {
             Record::None => Recording::default(),

@@ -25,7 +25,7 @@ pub enum Part {
         /// Whether it is the step's first, in which gradients are allocated.
         is_first: bool,
     },
-    /// What follows the last micro-batch of a step.
+    /// The part after the last micro-batch of a step.
     Update {
         /// Whether the optimizer's state is there.
         has_state: bool,
@@ -36,7 +36,7 @@ pub enum Part {
     Evaluation,
     /// A batch of a test.
     Batch {
-        /// What it has; the last one has what is left.
+        /// Its samples; the last batch has those that are left.
         samples: usize,
     },
     /// The making of a model of integers, up to its first batch.
@@ -47,7 +47,7 @@ pub enum Part {
     Coding,
     /// A batch of a test with codes.
     CodedBatch {
-        /// What it has; the last one has what is left.
+        /// Its samples; the last batch has those that are left.
         samples: usize,
     },
     /// One pass over tokens of a text that is continued.

@@ -35,9 +35,9 @@ pub struct Reading {
     pub reserved: Bytes,
 }
 
-/// What counts the memory of a device, independently of the ledger.
+/// A counter of a device's memory that is independent of the ledger.
 pub trait Measure {
-    /// What is alive now.
+    /// The bytes that are alive now.
     fn now(&self) -> Reading;
 
     /// The most that was alive since the last [`Measure::reset_peak`].
@@ -75,7 +75,7 @@ impl Meter {
         Box::leak(Box::default())
     }
 
-    /// What is alive now.
+    /// The bytes that are alive now.
     pub fn now(&self) -> Reading {
         reading(&self.live, &self.held)
     }
@@ -122,7 +122,7 @@ pub fn meter_this_thread(meter: Option<&'static Meter>) -> Option<&'static Meter
     METER.with(|cell| cell.replace(meter))
 }
 
-/// What this thread is counted on.
+/// The meter that counts this thread.
 pub fn meter_of_this_thread() -> Option<&'static Meter> {
     METER.with(Cell::get)
 }

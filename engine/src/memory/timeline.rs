@@ -1,4 +1,5 @@
-//! What a dry run records: a point for each op, every allocation and free of a block, and what was alive when.
+//! The recording of a dry run: a point for each op, every allocation and free of a block, and the memory alive at each
+//! moment.
 
 use std::sync::Arc;
 
@@ -31,11 +32,11 @@ pub struct Point {
 /// A block that is alive at a moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Alive {
-    /// What it is, such as `weight` or `output`.
+    /// Its name, such as `weight` or `output`.
     pub name: &'static str,
     /// Path of the layer that owns it.
     pub layer: String,
-    /// What it is for.
+    /// Its purpose.
     pub category: Category,
     /// Its size.
     pub bytes: u64,

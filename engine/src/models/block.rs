@@ -1,8 +1,8 @@
 //! Blocks: chains of layers, with skips that pass by other blocks.
 //!
-//! What goes from block to block is a stack of values: the last is what the next layer works on, those below are skips that
-//! wait for the block that takes them. So a segment of any blocks is a function from a stack to a stack, and checkpointing is
-//! exact for any skips that cross its edges.
+//! A stack of values goes from block to block. The last value is the one that the next layer works on; those below are skips
+//! that wait for the block that takes them. So a segment of any blocks is a function from a stack to a stack, and
+//! checkpointing is exact for any skips that cross its edges.
 
 use super::Layers;
 use crate::{
@@ -18,7 +18,7 @@ pub(super) struct Block<B: Backend> {
     skip: Skip,
 }
 
-/// What a block does with the stack of skips.
+/// The use that a block makes of the stack of skips.
 enum Skip {
     None,
     /// The block's output is also left as a skip.
@@ -106,7 +106,7 @@ pub(super) fn skips_taken<B: Backend>(blocks: &[Block<B>]) -> usize {
     taken
 }
 
-/// What is left when every skip has been taken.
+/// The value that is left when every skip has been taken.
 pub(super) fn last<B: Backend>(mut values: Vec<Value<B>>) -> Value<B> {
     pop(&mut values)
 }

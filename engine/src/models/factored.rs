@@ -1,4 +1,4 @@
-//! What a model takes whose layers are factored, and what it would take with every layer whole.
+//! The size of a model whose layers are factored, and its size with every layer whole.
 
 use std::fmt;
 

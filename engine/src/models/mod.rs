@@ -47,7 +47,7 @@ fn activation<B: Backend>(executor: &Executor<B>, scope: Scope, kind: Activation
 struct Parts<B: Backend> {
     /// Numbered from 1: what checkpointing keeps or computes again.
     blocks: Vec<Block<B>>,
-    /// What stands between the last block and the classes.
+    /// The layers between the last block and the classes.
     head: Layers<B>,
     classes: Linear<B>,
 }

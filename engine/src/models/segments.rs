@@ -47,7 +47,7 @@ fn alone(count: usize, is_checkpointed: impl Fn(usize) -> bool) -> Vec<Segment> 
     (0..count).map(|i| Segment { blocks: i..i + 1, is_checkpointed: is_checkpointed(i) }).collect()
 }
 
-/// What a block costs to keep and to compute again.
+/// The cost of keeping a block and of computing it again.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
     /// Bytes that stay when everything is kept.

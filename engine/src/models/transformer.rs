@@ -1,4 +1,4 @@
-//! What decoders and vision transformers share: pre-norm blocks of attention and of a feed-forward layer.
+//! The parts that decoders and vision transformers share: pre-norm blocks of attention and of a feed-forward layer.
 //!
 //! Everything works on rows, `[batch * length, width]`, for any batch.
 
@@ -24,7 +24,7 @@ pub(super) enum Form {
     Vit,
 }
 
-/// What is the same in every block.
+/// The choices that are the same in every block.
 #[derive(Clone, Copy)]
 pub(super) struct Style<'a> {
     pub(super) model: &'a Model,

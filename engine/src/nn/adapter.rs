@@ -102,7 +102,7 @@ impl<B: Backend> Adapter<B> {
         self.dropout.as_ref().map(|dropped| &dropped.passes)
     }
 
-    /// What decides which inputs this pass drops.
+    /// The key that decides which inputs this pass drops.
     pub(super) fn key(&self, pass: Pass) -> Key {
         let Dropped { stream, passes, .. } = self.dropout.as_ref()?;
         match pass {

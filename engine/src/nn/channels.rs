@@ -17,9 +17,9 @@ pub struct TensorChannels {
     pub layer: LayerId,
     /// The tensor's name in its layer, such as `weight`.
     pub name: &'static str,
-    /// What its rows are: the filters of a convolution, the outputs of a dense layer.
+    /// The group of its rows: the filters of a convolution, the outputs of a dense layer.
     pub rows: Option<ChannelGroup>,
-    /// What its last extent is, once or several times over.
+    /// The group of its last extent, which may hold it several times over.
     pub columns: Option<ChannelGroup>,
 }
 
@@ -30,7 +30,7 @@ pub struct ChannelMap {
     tensors: Vec<TensorChannels>,
 }
 
-/// What is known of a group.
+/// The facts of a group.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     channels: usize,

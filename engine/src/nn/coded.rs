@@ -73,7 +73,7 @@ impl<B: Backend> CodedParam<B> {
         std::iter::once(&self.codes).chain(&self.scales)
     }
 
-    /// What products read.
+    /// The weight as products read it.
     pub fn weight(&self) -> CodedWeight<'_, B> {
         let scales = self.scales.iter().map(Param::weight).collect();
         CodedWeight { code: self.code, sizes: self.sizes, codes: self.codes.weight(), scales }

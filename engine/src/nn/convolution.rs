@@ -56,7 +56,7 @@ pub struct Convolution<B: Backend, const DEPTHWISE: bool> {
     shape: ConvShape,
     weight: Param<B>,       // [filters, size, size, channels]; depthwise: [size, size, channels]
     bias: Option<Param<B>>, // [filters]
-    /// What makes it a layer of 8-bit integers. Boxed, because most layers have none.
+    /// The state of a layer of 8-bit integers. Boxed, because most layers have none.
     integers: Option<Box<IntegerLayer<B>>>,
 }
 

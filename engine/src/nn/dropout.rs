@@ -28,7 +28,7 @@ impl Dropout {
         Self { layer, probability, stream: init.stream(Stream::Dropout), passes: Cell::new(0) }
     }
 
-    /// What this pass drops; nothing in an evaluation.
+    /// The elements that this pass drops; none in an evaluation.
     pub(super) fn draw(&self, pass: Pass) -> Option<ops::Dropout> {
         if pass == Pass::Evaluation || self.probability == 0.0 {
             return None;

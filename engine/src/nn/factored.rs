@@ -16,7 +16,7 @@ use crate::{
 pub struct Factorable {
     /// The layer's path, such as `block1/conv`.
     pub path: String,
-    /// What it is where it is whole.
+    /// The layer's kind and extents if it is whole.
     pub whole: WholeLayer,
     /// The layer's ranks; `None` if it stays whole.
     pub ranks: Option<Ranks>,
@@ -95,7 +95,7 @@ fn path_of(path: &str, factor: Factor) -> String {
     format!("{path}/{}", factor.name())
 }
 
-/// What two factors start as whose product is to be as large as one layer that starts as `whole`.
+/// The initial values of two factors whose product is to be as large as one layer that starts as `whole`.
 fn starts(whole: Start, inner: usize, rank: usize) -> [Start; 2] {
     match whole {
         Start::Uniform { .. } => [Start::Uniform { fan_in: inner }, Start::Uniform { fan_in: rank }],

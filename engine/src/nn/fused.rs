@@ -15,7 +15,7 @@ use crate::{
     nn::{Dropout, Layer, Param, Residual, activation::saved_output, param::accumulate_all},
 };
 
-/// What stands after a layer, in this order.
+/// The tail of a layer: the operations after it, in this order.
 pub struct Tail<'m, B: Backend> {
     /// A dropout.
     pub(super) dropout: Option<&'m Dropout>,

@@ -23,7 +23,7 @@ const RANGE: &str = "input range";
 /// model that answers with values lost them (`mlp-table-value`: R² of 0.69 in place of 0.94).
 const SHARE: f64 = 0.01;
 
-/// What a dense layer or a convolution has in addition to its weight.
+/// The state that a dense layer or a convolution of integers has in addition to its weight.
 pub struct IntegerLayer<B: Backend> {
     layer: LayerId,
     /// The range of its inputs, where it learns with rounded numbers.

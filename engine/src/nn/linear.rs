@@ -24,13 +24,13 @@ pub struct Linear<B: Backend> {
     bias: Option<Param<B>>, // [out]
     /// The adapter, which is trained instead of the weight. Boxed, because most layers have none.
     adapter: Option<Box<Adapter<B>>>,
-    /// What makes it a layer of 8-bit integers. Boxed, for the same reason.
+    /// The state of a layer of 8-bit integers. Boxed, for the same reason.
     integers: Option<Box<IntegerLayer<B>>>,
     /// The weight belongs to another layer, which lists it among its parameters.
     is_tied: bool,
 }
 
-/// What a dense layer multiplies by.
+/// The weight that a dense layer multiplies by.
 enum Weight<B: Backend> {
     /// A tensor, which may be another layer's.
     Plain(Rc<Param<B>>),

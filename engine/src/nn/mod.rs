@@ -104,7 +104,7 @@ pub trait Layer<B: Backend> {
         Vec::new()
     }
 
-    /// What it keeps in addition to its parameters, such as running statistics, each with its name.
+    /// The tensors that it keeps in addition to its parameters, such as running statistics, each with its name.
     fn buffers(&self) -> Vec<(&'static str, &Tensor<B>)> {
         Vec::new()
     }
@@ -119,7 +119,8 @@ pub trait Layer<B: Backend> {
         None
     }
 
-    /// What it has to become one of 8-bit integers, where it may; its weight is then [`Layer::prunable`].
+    /// The state for becoming a layer of 8-bit integers, if the layer may become one; its weight is then
+    /// [`Layer::prunable`].
     fn integers(&self) -> Option<&IntegerLayer<B>> {
         None
     }

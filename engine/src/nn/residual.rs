@@ -76,7 +76,7 @@ pub fn chain<'m, B: Backend>(layers: &'m [Box<dyn Layer<B>>], tape: &mut Tape<'m
     visited_chain(layers, tape, x, None)
 }
 
-/// What is called with each layer and its output.
+/// A callback for each layer and its output.
 pub type Visit<'a, B> = dyn FnMut(&dyn Layer<B>, &Tensor<B>) -> Result<()> + 'a;
 
 /// [`chain`], with a call of `visit` after each layer, where one is given. Layers are not fused then: each has its output.

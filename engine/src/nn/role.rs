@@ -1,6 +1,6 @@
-//! What a parameter is in its layer, and to a rule that treats the matrices of hidden layers apart.
+//! The role of a parameter in its layer, and its use for a rule that treats the matrices of hidden layers apart.
 
-/// What a parameter is in its layer.
+/// The role of a parameter in its layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ParamRole {
     /// A factor: the weight of a layer or a norm, or the table of an embedding.
@@ -50,7 +50,7 @@ impl ParamRole {
     }
 }
 
-/// What a parameter is to a rule that treats the matrices of hidden layers apart.
+/// The use of a parameter for a rule that treats the matrices of hidden layers apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ParamUse {
     /// A matrix that a hidden layer multiplies by: of a dense layer, of a convolution as `[filters, taps]`, of an adapter.

@@ -1,8 +1,8 @@
-//! What a parameter is before training.
+//! The values of a parameter before training.
 
 use crate::backend::ops::Elementwise;
 
-/// What a parameter is before training.
+/// The values of a parameter before training.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Start {
     /// Uniform in ±1/sqrt(fan_in): PyTorch's default for dense and convolution layers (He et al. 2015 with a gain for
@@ -21,7 +21,7 @@ pub enum Start {
 }
 
 impl Start {
-    /// What writes the values, from a random source of this key.
+    /// The kernel that writes the values, from a random source of this key.
     pub(super) fn fill(self, key: u64) -> Elementwise {
         match self {
             Self::Uniform { fan_in } => Elementwise::Uniform { bound: 1.0 / (fan_in as f64).sqrt(), key },

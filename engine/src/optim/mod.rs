@@ -26,7 +26,7 @@ const QUANTISED_FROM: usize = 4096;
 /// Updates after which APOLLO-Mini sees gradients in another direction (the paper has the same number).
 const DIRECTION_UPDATES: u64 = 200;
 
-/// What one update needs in addition to the experiment's choice.
+/// The inputs of one update in addition to the experiment's choice.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Update {
     /// Learning rate of this step.

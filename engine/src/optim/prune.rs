@@ -27,7 +27,7 @@ pub struct Pruning<B: Backend> {
     bound: Tensor<B>,  // [2]
 }
 
-/// What is left of the weights without those that are zero, or were taken out.
+/// The size of the weights without those that are zero or were taken out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stripped {
     /// Weights that can be pruned; where channels were taken out, all parameters of the model before.
@@ -176,7 +176,7 @@ impl<B: Backend> Pruning<B> {
         Ok(zeros)
     }
 
-    /// What `all` parameters take with the zeros of `params` left out.
+    /// The size of `all` parameters with the zeros of `params` left out.
     ///
     /// # Errors
     /// Fails when the device does.

@@ -1,4 +1,4 @@
-//! What differs between two experiments, as data: the engine names the settings, a user interface writes the sentence.
+//! The differences between two experiments, as data: the engine names the settings, a user interface writes the sentence.
 
 use crate::{
     bytes::Bytes,
@@ -15,7 +15,7 @@ pub enum Change {
     Batch(Batch),
     /// Samples that one forward pass sees when the model is tested.
     EvaluationBatch(EvaluationBatch),
-    /// What computes in which type.
+    /// The type that each part computes in.
     Precision(Precision),
     /// Which blocks are computed again.
     Checkpointing(Checkpointing),
@@ -37,7 +37,7 @@ pub enum Change {
     Answers(Answers),
     /// Parameters that are not trained.
     Frozen(Frozen),
-    /// What frozen weights are held in.
+    /// The form of frozen weights.
     Base(BaseWeights),
     /// Length of a sequence.
     Length(usize),

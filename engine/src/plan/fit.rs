@@ -1,4 +1,4 @@
-//! What would fit: the nearest changes, and the best configurations for a budget. Every answer is a dry run.
+//! Changes that would fit: the nearest ones, and the best configurations for a budget. Every answer is a dry run.
 //!
 //! Always holds: an offer was planned and fits; a search that meets its [`Limit`] keeps what it found. What weights and
 //! optimizer state hold for the whole run ([`Plan::held`]) is asked first: where that alone crosses the budget, no batch
@@ -19,10 +19,10 @@ use crate::{
 
 /// Offers that are worth making even when one of them is best in everything.
 const OFFERS: usize = 3;
-/// What a change must save of the memory or of the time to be worth making: one part in this many.
+/// A change is worth making if it saves this part of the memory or of the time: one in this many.
 const WORTH: u64 = 100;
 
-/// What a search for configurations came to.
+/// The result of a search for configurations.
 #[derive(Debug, Clone)]
 pub struct Found {
     /// Configurations that fit, fastest first.

@@ -1,4 +1,4 @@
-//! What forward passes take of a model that is tried and not trained: its weights, and one batch after another, or the
+//! The memory of forward passes of a model that is tried and not trained: its weights, and one batch after another, or the
 //! tokens of a text.
 //!
 //! Always holds: it is a dry run of the session that answers, with weights that are loaded into it where there are some; no
@@ -48,20 +48,20 @@ pub enum Begun {
     Thinned,
 }
 
-/// What the forward passes of one model take, apart from any training.
+/// The memory of the forward passes of one model, apart from any training.
 #[derive(Debug, Clone)]
 pub struct Forward {
-    /// What it was planned for.
+    /// The target that it was planned for.
     pub target: Target,
     /// The line: the experiment's budget, or the whole card where that is less.
     pub budget: Bytes,
-    /// What the engine's own structures hold in each phase; nothing on a GPU.
+    /// The bytes of the engine's own structures in each phase; none on a GPU.
     pub bookkeeping: Bookkeeping,
     /// The most bytes alive.
     pub live: Bytes,
     /// The most that the allocator holds for them.
     pub reserved: Bytes,
-    /// What is alive then, by category.
+    /// The bytes that are alive then, by category.
     pub categories_at_peak: Categories,
     /// The timeline from making the model to the last batch.
     pub timeline: Timeline,
@@ -165,7 +165,7 @@ impl Forward {
         }
     }
 
-    /// What counts against the budget at the peak: the bytes alive, or on a GPU the whole process.
+    /// The bytes that count against the budget at the peak: those alive, or on a GPU the whole process.
     pub fn load(&self) -> Bytes {
         match &self.target {
             Target::Cpu(_) => self.live,

@@ -1,5 +1,5 @@
-//! What stays wider than the type that is computed in, tensor by tensor, and why. Read off the parameters, states and
-//! buffers that the dry run made.
+//! The tensors that stay wider than the type that is computed in, and the reasons. They are read off the parameters, states
+//! and buffers that the dry run made.
 
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ use crate::{
 pub struct HighPrecisionTensor {
     /// Path of its layer.
     pub layer: String,
-    /// What it is, such as `weight`.
+    /// Its name, such as `weight`.
     pub name: &'static str,
     /// The copy's type.
     pub dtype: DType,

@@ -1,4 +1,5 @@
-//! What would fit although it changes the training itself: for a plan that no batch, precision or checkpointing makes fit.
+//! Changes that would fit although they change the training itself, for a plan that no batch, precision or checkpointing
+//! makes fit.
 
 use crate::{
     device::{Target, profile},

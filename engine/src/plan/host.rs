@@ -23,12 +23,12 @@ pub enum HostObstacle {
     },
     /// They take more than the machine has.
     Machine {
-        /// What it has.
+        /// The bytes that the machine has.
         free: Bytes,
     },
-    /// What is kept of them takes more than the disk has.
+    /// The part that is kept on the disk takes more than the disk has.
     Disk {
-        /// What it has.
+        /// The bytes that the disk has.
         free: Bytes,
     },
 }
@@ -40,7 +40,7 @@ pub struct HostOffer {
     pub changes: Vec<String>,
     /// The experiment with those settings.
     pub experiment: Experiment,
-    /// What data, batches and threads take then.
+    /// The host memory of data, batches and threads then.
     pub host: HostMemory,
 }
 
@@ -73,8 +73,8 @@ const WAYS: [fn(&mut Experiment); 8] = [
 ];
 
 impl Plan {
-    /// What stands in the way of its data first, where the machine has `free` bytes of memory for them; without a figure
-    /// memory is in nothing's way.
+    /// The first obstacle to its data, if the machine has `free` bytes of memory for them; without a figure memory is no
+    /// obstacle.
     pub fn host_obstacle(&self, free: Option<Bytes>) -> Option<HostObstacle> {
         self.obstacle_to(&self.host, free)
     }
@@ -113,7 +113,7 @@ impl Plan {
 }
 
 impl HostObstacle {
-    /// What is in the way of `plan`, and what of `offers` would fit.
+    /// The problem that the obstacle is for `plan`, with those of `offers` that would fit.
     pub fn problem(&self, plan: &Plan, offers: &[HostOffer]) -> Problem {
         let other = match offers {
             [] => "take fewer or smaller samples".to_owned(),

@@ -71,17 +71,17 @@ use crate::{
 /// ```
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// What was planned, with what was found out about it.
+    /// The resolved experiment, with everything that was found out about it.
     pub resolved: Resolved,
     /// The machine it was planned on.
     pub machine: Machine,
-    /// What was planned.
+    /// The experiment that was planned.
     pub experiment: Arc<Experiment>,
-    /// What it was planned for.
+    /// The target that it was planned for.
     pub target: Target,
     /// The line: the experiment's budget, or the whole card where that is less.
     pub budget: Bytes,
-    /// What the engine's own structures hold in each phase; nothing on a GPU, where they are memory of the host.
+    /// The bytes of the engine's own structures in each phase; none on a GPU, where they are memory of the host.
     pub bookkeeping: Bookkeeping,
     /// The highest memory of the whole run.
     pub peak: Peak,
@@ -89,7 +89,7 @@ pub struct Plan {
     pub peak_pass: Pass,
     /// Bytes by category at the peak; `slack` is reserved minus live, and on a GPU the context is one of them.
     pub categories_at_peak: Categories,
-    /// What is alive at the peak, largest first.
+    /// The blocks alive at the peak, largest first.
     pub alive_at_peak: Vec<Alive>,
     /// The asking of a teacher, one micro-batch as all the others; empty where none is asked before the first step.
     pub teach: Timeline,
@@ -109,7 +109,7 @@ pub struct Plan {
     pub save: Timeline,
     /// The making of a model of 8-bit integers, and its test; empty where the trained model stays as it is.
     pub compress: Timeline,
-    /// What the data and the making of batches take of host memory, outside the budget.
+    /// The host memory of the data and of the making of batches, outside the budget.
     pub host: HostMemory,
     /// Other ways to feed the model, if the host cannot feed it this way.
     pub host_offers: Vec<HostOffer>,
@@ -150,8 +150,8 @@ impl Plan {
         predict(&Resolved::new(experiment, machine).map_err(first)?, machine)
     }
 
-    /// What counts against the budget at the peak: the bytes alive, or on a GPU the whole process, because that is what the
-    /// card runs out of.
+    /// The bytes that count against the budget at the peak: those alive, or on a GPU the whole process, because that is what
+    /// the card runs out of.
     pub fn load(&self) -> Bytes {
         match self.target {
             Target::Cpu(_) => self.peak.live,
@@ -159,8 +159,8 @@ impl Plan {
         }
     }
 
-    /// What counts against the budget at the peak, by category. The sum is [`Plan::load`]: on the processor, what the heap
-    /// holds beyond what is alive does not count.
+    /// The bytes that count against the budget at the peak, by category. Their sum is [`Plan::load`]: on the processor, heap
+    /// beyond what is alive does not count.
     pub fn counted_at_peak(&self) -> Categories {
         let mut counted = self.categories_at_peak;
         if !self.target.is_gpu() {
@@ -169,8 +169,8 @@ impl Plan {
         counted
     }
 
-    /// What the run holds from its first update to its end, for any micro-batch and any checkpointing: weights, optimizer state
-    /// and running statistics; on a GPU the context as well.
+    /// The bytes that the run holds from its first update to its end, for any micro-batch and any checkpointing: weights,
+    /// optimizer state and running statistics; on a GPU the context as well.
     pub fn held(&self) -> Bytes {
         const HELD: [Category; 4] =
             [Category::Parameters, Category::MasterWeights, Category::OptimizerState, Category::Buffers];
@@ -210,7 +210,7 @@ impl Plan {
         self.fits().then(|| self.budget - self.load())
     }
 
-    /// What a process may have of the card, where the experiment's budget is more than that.
+    /// The most that a process may have of the card, if the experiment's budget is more than that.
     pub fn card_below_budget(&self) -> Option<Bytes> {
         (self.experiment.budget > self.budget).then_some(self.budget)
     }
@@ -228,8 +228,8 @@ impl Plan {
         }
     }
 
-    /// What stands in the way first: the budget of a run that crosses it, and otherwise the machine where it can give less
-    /// than the budget.
+    /// The first line in the way: the budget if the run crosses it, and otherwise the machine if it can give less than the
+    /// budget.
     pub fn line(&self) -> Line {
         let machine = self.machine_line().filter(|line| self.fits() && line.bytes < self.budget);
         machine.unwrap_or(Line { bytes: self.budget, limited_by: LimitedBy::Budget })

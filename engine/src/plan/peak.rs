@@ -9,9 +9,9 @@ use crate::bytes::Bytes;
 pub struct Peak {
     /// Bytes alive: tensors, scratch and, on the processor, the engine's context. On a GPU, what is used of the pool.
     pub live: Bytes,
-    /// What the allocator holds for them. On a GPU, the pool.
+    /// The bytes that the allocator holds for them. On a GPU, the pool.
     pub reserved: Bytes,
-    /// What the operating system sees of the process. On a GPU, what the driver does: the context and the pool.
+    /// The bytes of the process as the operating system sees them. On a GPU, as the driver does: the context and the pool.
     pub process: Bytes,
 }
 

@@ -85,7 +85,7 @@ fn of_sizes(error: Error, resolved: &Resolved) -> Error {
 /// has nothing more to show.
 const MICRO_BATCHES: usize = 32;
 
-/// What steps are run dry for.
+/// The purpose of a dry run of steps.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     /// Record allocations, to see what they take.
@@ -104,7 +104,7 @@ struct Dry<'a> {
     asked: Option<Asked>,
     /// The recordings so far, one a pass. On the processor they are empty until the ledger is replayed.
     recordings: Vec<Recording>,
-    /// What the model was before channels were taken out of it.
+    /// The facts of the model before channels were taken out of it.
     whole: Option<ModelFacts>,
     /// Micro-batches of a step that are not run, nor shown.
     left_out: usize,
@@ -160,7 +160,7 @@ fn shortened(experiment: &Experiment) -> Experiment {
     shortened
 }
 
-/// What runs `resolved` dry, against a ledger of its own.
+/// The executor that runs `resolved` dry, against a ledger of its own.
 fn executor(
     resolved: &Resolved,
     machine: &Machine,
@@ -240,14 +240,14 @@ impl<'a> Dry<'a> {
         self.session.evaluate(|| Ok(batches.next())).map(drop)
     }
 
-    /// What the trained model takes while it becomes one of integers and is tested.
+    /// Runs the change of the trained model into one of integers, and its test.
     fn compress(&self) -> Result<()> {
         let (samples, micro) = (self.resolved.evaluation_batch(), self.resolved.experiment().batch.micro);
         let mut batches = [samples, self.resolved.info().test % samples].into_iter().filter(|n| *n > 0).map(Blank);
         self.session.compress(|| Ok(Blank(micro)), || Ok(batches.next())).map(drop)
     }
 
-    /// What a checkpoint takes to write.
+    /// Runs the writing of a checkpoint.
     fn save(&self) -> Result<()> {
         self.session.save(&[], &mut Nowhere)
     }
@@ -365,7 +365,7 @@ fn highest<'a>(resolved: &Resolved, recordings: &'a [Recording; Pass::ALL.len()]
     (highest, &recordings[highest as usize])
 }
 
-/// What is alive at the peak by category, what the allocator holds beyond it, and the context of a GPU.
+/// The bytes alive at the peak by category, the allocator's bytes beyond them, and the context of a GPU.
 fn categories(resolved: &Resolved, peak: &Recording, reserved: Bytes) -> Categories {
     let mut categories = peak.categories_at_peak;
     categories.add(Category::Slack, reserved.saturating_sub(peak.live_peak).0);

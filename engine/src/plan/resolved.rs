@@ -37,7 +37,7 @@ pub struct Resolved {
     beside: Option<Arc<Experiment>>,
     /// The run that trains the teacher, where a preset describes it.
     first: Option<Arc<First>>,
-    /// What ranks were found from, by this experiment or the one before.
+    /// The spectra from which ranks were found, by this experiment or the one before.
     spectra: Option<Arc<Spectra>>,
     /// The layers of its model that are factored.
     factored: Arc<[Factorable]>,
@@ -51,13 +51,13 @@ pub struct Resolved {
 pub struct Resumed {
     /// Steps that were done before.
     pub step: u64,
-    /// What the session had counted.
+    /// The counters of the session.
     pub counters: Counters,
-    /// What was seen of the same run so far; nothing where another run goes on from its checkpoint.
+    /// The record of the same run so far; empty if another run goes on from its checkpoint.
     pub so_far: SoFar,
 }
 
-/// What was seen of a run by the time of a checkpoint.
+/// The record of a run by the time of a checkpoint.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SoFar {
     /// The highest memory as measured; zero in the checkpoints of earlier versions.
@@ -211,12 +211,12 @@ impl Resolved {
         self.steps().1.saturating_sub(self.steps_done())
     }
 
-    /// What was chosen.
+    /// The chosen experiment.
     pub fn experiment(&self) -> &Arc<Experiment> {
         &self.experiment
     }
 
-    /// What its data are.
+    /// The facts of its data.
     pub fn info(&self) -> &DatasetInfo {
         self.data.info()
     }
@@ -226,7 +226,7 @@ impl Resolved {
         self.beside.as_deref()
     }
 
-    /// What is kept of the teacher's answers, where it is asked before the first step and not in each.
+    /// The sizes of the teacher's answers, if it is asked before the first step and not in each.
     pub fn answers(&self) -> Option<AnswerSizes> {
         answers(&self.experiment, self.info())
     }
@@ -243,7 +243,7 @@ impl Resolved {
         self.first.as_ref().map(|first| &first.experiment)
     }
 
-    /// What was found out about its data.
+    /// The findings about its data.
     pub fn data(&self) -> &Inspection {
         &self.data
     }
@@ -258,7 +258,7 @@ impl Resolved {
         &self.factored
     }
 
-    /// What its data and the threads that make its batches take of host memory.
+    /// The host memory of its data and of the threads that make its batches.
     pub fn host(&self) -> HostMemory {
         let batches = [self.experiment.batch.micro, self.evaluation_batch()];
         let host = HostMemory::new(&self.experiment.data, &self.data, batches);
@@ -269,7 +269,7 @@ impl Resolved {
         host.with_answers(&self.experiment.data, &answers, self.experiment.batch.micro)
     }
 
-    /// What it runs on.
+    /// The target that it runs on.
     pub fn target(&self) -> &Target {
         &self.target
     }
@@ -312,13 +312,13 @@ fn decided(experiment: &Experiment, data: &Inspection) -> Experiment {
     decided
 }
 
-/// What is kept of a teacher's answers, where it is asked before the first step.
+/// The sizes of a teacher's answers, if it is asked before the first step.
 fn answers(experiment: &Experiment, info: &DatasetInfo) -> Option<AnswerSizes> {
     let is_kept = experiment.distil.is_asked_before();
     is_kept.then(|| AnswerSizes::new(&experiment.data, info, experiment.precision.compute()))
 }
 
-/// What is to teach `experiment`, read again unless it is `known`; what is wrong with it joins the problems.
+/// The teacher of `experiment`, read again unless it is `known`; its faults join the problems.
 fn teacher_of(
     experiment: &Experiment,
     known: Option<&Arc<Teacher>>,

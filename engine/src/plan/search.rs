@@ -16,7 +16,7 @@ use crate::{
 /// A configuration that fits, and what it costs against the one asked about.
 #[derive(Debug, Clone)]
 pub struct Advice {
-    /// What it changes; empty for the configuration asked about.
+    /// Its changes; empty for the configuration asked about.
     pub changes: Vec<Change>,
     /// The whole configuration.
     pub experiment: Experiment,
@@ -43,7 +43,7 @@ impl<'a> Search<'a> {
         Self { plan, limit, least: Cell::new(plan.load()), was_cut: Cell::new(false) }
     }
 
-    /// What is asked about.
+    /// The plan that is asked about.
     pub(super) fn plan(&self) -> &'a Plan {
         self.plan
     }
@@ -53,7 +53,7 @@ impl<'a> Search<'a> {
         self.least.get()
     }
 
-    /// What an offer must fit: `budget`, and what the machine can give where that is less.
+    /// The line that an offer must fit: `budget`, or what the machine can give if that is less.
     pub(super) fn line(&self, budget: Bytes) -> Bytes {
         self.plan.machine_line().map_or(budget, |line| budget.min(line.bytes))
     }
@@ -151,8 +151,8 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// What the candidate holds for its whole run ([`Plan::held`]), by its smallest micro-batch; `None` when it cannot be,
-    /// or when the search must end.
+    /// The bytes that the candidate holds for its whole run ([`Plan::held`]), by its smallest micro-batch; `None` when it
+    /// cannot be planned, or when the search must end.
     pub(super) fn held(&self, candidate: &Experiment) -> Result<Option<Bytes>> {
         if candidate.precision == self.plan.experiment.precision {
             return Ok(Some(self.plan.held()));
@@ -163,7 +163,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// What evaluation alone takes of the budget, at the least.
+/// The least bytes of the budget that evaluation alone takes.
 pub(super) fn evaluation(plan: &Plan) -> Bytes {
     plan.evaluate.peak().max(plan.compress.peak())
         + plan.target.profile().map(|profile| profile.context).unwrap_or_default()

@@ -33,8 +33,8 @@ pub fn measured_machine(pool: &ThreadPool) -> Machine {
     machine
 }
 
-/// What a process that trains holds in addition to one that plans: the trainer's and the loader's threads, the queue of events,
-/// the store of runs. An estimate: `train` said 2.2 to 3.6 MB more than `plan` of four presets.
+/// Bytes of a process that trains in addition to one that plans: the trainer's and the loader's threads, the queue of
+/// events, the store of runs. An estimate: `train` said 2.2 to 3.6 MB more than `plan` of four presets.
 const TRAINS_WITH: Bytes = Bytes::mib(3);
 
 /// This machine, measured once by threads of its own, which end afterwards. The size of the process is that of one that trains.

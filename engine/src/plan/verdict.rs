@@ -17,22 +17,22 @@ pub enum Verdict {
     },
     /// The run is inside its budget, but the machine has less to give.
     OverMachine {
-        /// What the machine can give the run, and which limit says so.
+        /// The most that the machine can give the run, and which limit says so.
         line: Line,
     },
     /// The run is inside its budget, but its data are past the budget of the host.
     OverHostBudget {
-        /// What they take, less that.
+        /// The bytes by which they are past it.
         by: Bytes,
     },
     /// The run is inside its budget, but the machine cannot hold its data.
     NoRoomForData {
-        /// What the machine can give.
+        /// The bytes that the machine can give.
         free: Bytes,
     },
     /// The run is inside its budget, but the disk cannot hold what is kept of its data.
     NoRoomOnDisk {
-        /// What the disk can give.
+        /// The bytes that the disk can give.
         free: Bytes,
     },
 }
@@ -43,7 +43,7 @@ impl Verdict {
         matches!(self, Self::Fits { .. })
     }
 
-    /// What scripts call it.
+    /// Its name for scripts.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Fits { .. } => "fits",

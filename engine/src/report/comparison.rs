@@ -23,9 +23,9 @@ pub const MOST: usize = 6;
 /// A run, or a plan that was never run.
 #[derive(Debug, Clone)]
 pub struct Subject {
-    /// What it is called here.
+    /// Its name here.
     pub name: String,
-    /// What was chosen.
+    /// The chosen experiment.
     pub experiment: Arc<Experiment>,
     /// Its prediction; for a kept run, with the peaks and the time that were kept with it. `None` if it cannot be planned any
     /// more, as when its data are gone.
@@ -37,7 +37,7 @@ pub struct Subject {
 /// The results of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Ran {
-    /// What was predicted of what its budget counts, when it began.
+    /// The predicted bytes that its budget counts, as of its beginning.
     pub predicted_bytes: Option<u64>,
     /// The most that was measured of what its budget counts.
     pub measured_bytes: Option<u64>,
@@ -61,7 +61,7 @@ impl Subject {
         Self { name: name.into(), experiment: Arc::clone(&plan.experiment), plan: Some(plan), ran: None }
     }
 
-    /// What is predicted of what the budget counts: by this program's plan, or else by the one that ran it.
+    /// The predicted bytes that the budget counts: by this program's plan, or else by the one that ran it.
     pub fn predicted(&self) -> Option<Bytes> {
         let before = || self.ran.as_ref()?.predicted_bytes.map(Bytes);
         self.plan.as_ref().map(|plan| plan.load()).or_else(before)
@@ -77,7 +77,7 @@ impl Subject {
         self.ran.as_ref()?.estimated_step_secs
     }
 
-    /// What was measured of what the budget counts.
+    /// The measured bytes that the budget counts.
     pub fn measured(&self) -> Option<Bytes> {
         self.ran.as_ref()?.measured_bytes.map(Bytes)
     }
@@ -104,7 +104,7 @@ pub struct SettingRow {
 /// A category that some subject has at its peak.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CategoryRow {
-    /// What the memory is for.
+    /// The purpose of the memory.
     pub category: Category,
     /// Bytes of each at its peak; `None` of a subject without a plan.
     pub bytes: Vec<Option<u64>>,
@@ -115,9 +115,9 @@ pub struct CategoryRow {
 pub struct AliveRow {
     /// Path of the layer.
     pub layer: String,
-    /// What they are, such as `weight` or `output`.
+    /// Their name, such as `weight` or `output`.
     pub name: &'static str,
-    /// What they are for.
+    /// Their purpose.
     pub category: Category,
     /// Bytes alive at each peak; `None` of a subject without a plan.
     pub bytes: Vec<Option<u64>>,
@@ -149,9 +149,9 @@ pub struct Comparison {
     pub subjects: Vec<Subject>,
     /// The settings that differ, in the order of the preset format.
     pub settings: Vec<SettingRow>,
-    /// What each category holds at each peak, in stacking order; categories that are empty in every subject are left out.
+    /// The bytes of each category at each peak, in stacking order; categories that are empty in every subject are left out.
     pub categories: Vec<CategoryRow>,
-    /// What is alive at one peak and not, or not as large, at another; the largest difference first.
+    /// The blocks that are alive at one peak and missing, or smaller, at another; the largest difference first.
     pub alive: Vec<AliveRow>,
 }
 

@@ -8,9 +8,9 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
-/// What the curves of a run are called, as columns and as tags.
+/// The names of a run's curves, as columns and as tags.
 pub mod names {
-    /// What the names of curves over tests begin with.
+    /// The prefix of the names of curves over tests.
     pub const TEST: &str = "test/";
 
     /// A curve is one row: its constant, its name, and the sentence about it.

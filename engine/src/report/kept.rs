@@ -24,13 +24,13 @@ pub struct Kept {
     pub run: StoredRun,
     /// The run's preset, prediction and events.
     pub details: StoredDetails,
-    /// What was chosen.
+    /// The chosen experiment.
     pub experiment: Arc<Experiment>,
     /// The run's curves.
     pub curves: Curves,
     /// The folder of its checkpoints.
     pub files: PathBuf,
-    /// What could not be read, in words.
+    /// The part that could not be read, in words.
     pub damage: Option<String>,
 }
 
@@ -62,7 +62,7 @@ impl Kept {
         (self.run.steps > 0).then_some(self.run.measured)
     }
 
-    /// What an event file says of the run in addition to its curves.
+    /// The description of the run in an event file, in addition to its curves.
     pub fn about(&self) -> About {
         let values = preset::differing(&[&*self.experiment, &Experiment::default()]);
         let used = values.into_iter().filter_map(|(key, mut values)| Some((key.to_owned(), values.swap_remove(0)?)));
@@ -101,7 +101,7 @@ impl Ran {
     }
 }
 
-/// What throughput counts in a step: samples, or the tokens of them.
+/// The units of a step that throughput counts: samples, or the tokens of them.
 fn counted(experiment: &Experiment) -> f64 {
     let of_sample = match experiment.data.labelled() {
         Labelled::Byte | Labelled::Token => experiment.data.length,

@@ -58,7 +58,7 @@ pub struct LockedPeak {
     pub preset: String,
     /// `cpu`, or a card.
     pub device: String,
-    /// What counts against the budget: the bytes alive, on a GPU the whole process.
+    /// The bytes that count against the budget: those alive, on a GPU the whole process.
     pub bytes: u64,
     /// The same bytes by category.
     pub categories: BTreeMap<String, u64>,
@@ -289,9 +289,9 @@ fn named(categories: &Categories) -> BTreeMap<String, u64> {
 /// Bytes as they were locked, and as they are now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// What was locked.
+    /// The bytes that were locked.
     pub locked_bytes: u64,
-    /// What it is now.
+    /// The present bytes.
     pub bytes: u64,
 }
 
@@ -317,7 +317,7 @@ pub struct Checked {
     pub device: String,
     /// Whether the peak, or the peak of a phase, rose.
     pub rose: bool,
-    /// What counts against the budget.
+    /// The bytes that count against the budget.
     #[serde(flatten)]
     pub peak: Change,
     /// The categories at the peak that differ, by name.

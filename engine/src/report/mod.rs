@@ -1,4 +1,4 @@
-//! What leaves the program: comparisons, locks of predicted peaks, traces of a step, series in the formats of other
+//! Data that leave the program: comparisons, locks of predicted peaks, traces of a step, series in the formats of other
 //! programs.
 //!
 //! Owns what such a thing is and how it is written. Always holds: every figure comes from a plan or from a kept run, and

@@ -1,4 +1,4 @@
-//! What a plan holds, as tables: the ops of a pass, the layers, what is alive at the peak.
+//! The content of a plan as tables: the ops of a pass, the layers, the blocks alive at the peak.
 //!
 //! Always holds: bytes are whole numbers, and the first line names the columns.
 
@@ -109,7 +109,7 @@ pub fn layers(plan: &Plan) -> Table {
     table
 }
 
-/// What is alive at the peak of a plan, the largest first.
+/// The blocks alive at the peak of a plan, the largest first.
 pub fn alive(plan: &Plan) -> Table {
     let mut table = Table::new(["name", "layer", "category", "bytes"]);
     let row = |block: &crate::memory::Alive| {
@@ -119,7 +119,7 @@ pub fn alive(plan: &Plan) -> Table {
     table
 }
 
-/// What differs between those that are compared: settings, categories at the peaks, tensors; a column for each.
+/// The differences between the subjects: settings, categories at the peaks, tensors; a column for each subject.
 pub fn comparison(comparison: &Comparison) -> Table {
     let names = comparison.subjects.iter().map(|subject| subject.name.as_str());
     let mut table = Table::new(["part", "what"].into_iter().chain(names));

@@ -10,15 +10,15 @@ mod proto;
 use self::proto::Message;
 use crate::report::curves::{Curve, Curves, Group};
 
-/// What TensorBoard looks for in the name of a file.
+/// The part of a file's name that TensorBoard looks for.
 pub const FILE_NAME: &str = "events.out.tfevents.plimsoll";
 
-/// What an event file says of a run in addition to its curves.
+/// The description of a run in an event file, in addition to its curves.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct About {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What it is, in Markdown.
+    /// Its description, in Markdown.
     pub description: String,
     /// The run's preset.
     pub preset: String,

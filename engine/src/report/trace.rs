@@ -26,7 +26,7 @@ const MICROS: f64 = 1e6;
 #[derive(Debug, Serialize)]
 struct Event<'a> {
     name: &'a str,
-    /// What kind of event it is: `X` a slice, `C` a counter, `M` a name.
+    /// The kind of event: `X` a slice, `C` a counter, `M` a name.
     ph: &'static str,
     pid: u32,
     tid: u32,
@@ -204,7 +204,7 @@ mod tests {
         event[key].as_f64().unwrap_or_else(|| panic!("no number {key} in {event}"))
     }
 
-    /// What the format demands of every event.
+    /// Checks the fields that the format demands of every event.
     fn is_event(event: &Value) {
         assert!(event["name"].is_string() && event["pid"].is_u64() && event["tid"].is_u64(), "{event}");
         assert!(event["args"].is_object() && number(event, "ts") >= 0.0, "{event}");

@@ -147,7 +147,7 @@ fn expand(code: f64) -> f64 {
     signed(code) / (2.0 - signed(code).abs())
 }
 
-/// What a correction adds to a weight: a part of half the gap to its neighbour.
+/// The addition of a correction to a weight: a part of half the gap to its neighbour.
 fn corrected(narrow: NarrowWeight, weight: f64, code: f64) -> f64 {
     let (least, fraction) = match narrow {
         NarrowWeight::Bf16 => (-126, 7),
@@ -162,7 +162,7 @@ fn corrected(narrow: NarrowWeight, weight: f64, code: f64) -> f64 {
 pub struct Worst {
     /// The difference.
     pub error: f64,
-    /// What was allowed there.
+    /// The tolerance there.
     pub tolerance: f64,
 }
 

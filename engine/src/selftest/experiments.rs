@@ -181,7 +181,7 @@ fn thinned(e: &mut Experiment, dice: Dice) {
     }
 }
 
-/// What is kept of streamed images.
+/// Draws the form in which streamed images are kept.
 fn kept(e: &mut Experiment, dice: Dice) {
     if e.data.placement != Placement::Streamed || !e.data.kind.can_keep() {
         return;
@@ -228,7 +228,7 @@ fn pruned(dice: Dice) -> Prune {
     }
 }
 
-/// What is chosen of a GPU's memory and arithmetic.
+/// Draws the choices of a GPU's memory and arithmetic.
 fn gpu(dice: Dice) -> Gpu {
     Gpu {
         pool: dice.one(70, &PoolPolicy::ALL),

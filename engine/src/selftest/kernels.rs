@@ -1,7 +1,7 @@
 //! Every kernel in every type: its result on the device against the CPU's in f64, twice with the same bits, and nothing written
 //! outside its outputs.
 //!
-//! What both sides read is rounded to the device's type first, so that they read the same numbers.
+//! The operands of both sides are rounded to the device's type first, so that both read the same numbers.
 
 use crate::backend::ops::{Coded, Convolution, Gather, Int8, Linear, Loss, Optimizer};
 use std::any::TypeId;
@@ -23,7 +23,7 @@ use crate::{
 
 /// Elements before and after an operand that lies inside a buffer.
 const MARGIN: usize = 256;
-/// What stands in them.
+/// The value of these elements.
 const MARK: f64 = 77.0;
 /// Updates of each optimizer's case, one after another.
 const UPDATES: usize = 3;
@@ -91,7 +91,7 @@ pub(super) fn is_reference<B: Backend>() -> bool {
     TypeId::of::<B>() == TypeId::of::<Cpu>()
 }
 
-/// What a launch did.
+/// The effect of a launch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// The operands as the kernel saw them: rounded to their types.
@@ -206,7 +206,7 @@ fn has_same_bits(a: &[Vec<f64>], b: &[Vec<f64>]) -> bool {
     a.iter().flatten().map(|x| x.to_bits()).eq(b.iter().flatten().map(|x| x.to_bits()))
 }
 
-/// What the CPU makes of the same numbers in f64.
+/// The CPU's results for the same numbers in f64.
 fn reference(case: &Case, outcome: &Outcome) -> Result<Vec<Vec<f64>>, Fault> {
     let executor = Executor::new(Cpu::new(cpu_threads()), Ledger::new(None, false));
     let wide = |numbers: &[Vec<f64>], of: &[Operand], is_output: bool| -> Vec<Operand> {

@@ -43,9 +43,9 @@ use compare::Worst;
 pub struct Bench<B: Backend> {
     /// Takes the device in use, with an account; where the account has a budget, the device keeps it as well.
     pub open: Box<dyn Fn(Ledger) -> Result<Executor<B>>>,
-    /// What it is.
+    /// The target of the device.
     pub target: Target,
-    /// What the device says is alive on it.
+    /// The bytes that are alive on the device, as it reports them.
     pub measured: Rc<dyn Fn() -> Bytes>,
     /// The most that one tensor takes in addition to its bytes: what the device rounds up, and the engine's bookkeeping.
     pub beside: Bytes,
@@ -103,19 +103,19 @@ pub struct Check {
     pub name: String,
     /// Whether all was as it should be.
     pub ok: bool,
-    /// What was compared with what.
+    /// The two things that were compared.
     pub compared: String,
     /// The largest difference in relation to its tolerance.
     pub worst_error: f64,
-    /// What was allowed there.
+    /// The tolerance there.
     pub tolerance: f64,
     /// How long it took.
     pub secs: f64,
-    /// What was wrong.
+    /// The fault, if there was one.
     pub fault: Option<String>,
 }
 
-/// What a check found right.
+/// The result of a check that found no fault.
 struct Found {
     compared: String,
     worst: Worst,
@@ -127,7 +127,7 @@ impl Found {
     }
 }
 
-/// What a check found wrong.
+/// The fault that a check found.
 #[derive(Debug)]
 pub struct Fault {
     message: String,

@@ -10,9 +10,9 @@ use crate::{
     step::{Blank, Session, Teaching, load::Anything, save::Nowhere},
 };
 
-/// What the engine's own structures hold in each phase of a run of `experiment` on the CPU, which `teacher` teaches if there
-/// is one. The first step makes the optimizer's state, the second has it from the start, and every later one repeats the
-/// second.
+/// The bytes of the engine's own structures in each phase of a run of `experiment` on the CPU, which `teacher` teaches if
+/// there is one. The first step makes the optimizer's state, the second has it from the start, and every later one repeats
+/// the second.
 ///
 /// # Errors
 /// Fails when the model cannot be built.

@@ -100,7 +100,7 @@ impl<B: Backend> Session<B> {
         Ok(())
     }
 
-    /// What was taken out; `None` where nothing was.
+    /// The part that was taken out; `None` if nothing was.
     pub(super) fn taken_out(&self) -> Option<Stripped> {
         let (whole, now) = (self.whole?, Whole::of(&self.model));
         Some(Stripped {

@@ -24,7 +24,7 @@ use crate::{
 /// The size and the accuracy of a trained model as one of integers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Compressed {
-    /// What became integers.
+    /// The weights that became integers.
     pub weights: CodedWeights,
     /// Bytes of all parameters, with dense layers and convolutions as codes of a byte with a scale a row and a range of inputs
     /// a layer; for weights alone, as codes with a scale a block. Where weights are pruned, zeros are left out, and a bit a

@@ -46,7 +46,7 @@ impl<B: Backend> Session<B> {
         Ok(self.executor.read(&sum)?.is_none_or(|values| values[0].is_finite()))
     }
 
-    /// What the step is short of: the error a run that lost its numbers ends with.
+    /// The error of a run whose numbers are no longer finite. It names the layer where that began, if it is found.
     pub fn not_finite(&self, step: u64, batch: impl MicroBatch) -> NotFinite {
         NotFinite { step, layer: self.diagnose(batch).ok().flatten() }
     }

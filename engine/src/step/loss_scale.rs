@@ -30,12 +30,12 @@ impl LossScale {
         if self.is_dynamic { Self { scale, good, ..self } } else { self }
     }
 
-    /// What [`LossScale::restored`] takes.
+    /// The state that [`LossScale::restored`] takes.
     pub(super) fn history(&self) -> (f64, u64) {
         (self.scale, self.good)
     }
 
-    /// What the loss is multiplied by.
+    /// The factor of the loss.
     pub(super) fn scale(&self) -> f64 {
         self.scale
     }

@@ -1,4 +1,4 @@
-//! What a step learns from, on the host.
+//! The data that a step learns from, on the host.
 
 use crate::backend::HostSlice;
 
@@ -11,8 +11,8 @@ pub trait MicroBatch {
     fn inputs(&self) -> HostSlice<'_>;
     /// The labels `[samples * labels of a sample]`, values by their bits in f32; empty for a training set on the device.
     fn labels(&self) -> &[u32];
-    /// What a teacher that was asked before said of each label, in bytes of the type that is computed in:
-    /// `[samples * labels of a sample, classes]`. None where no teacher was.
+    /// The earlier answers of a teacher to each label, in bytes of the type that is computed in: `[samples * labels of a
+    /// sample, classes]`. Empty if no teacher was asked before.
     fn answers(&self) -> &[u8] {
         &[]
     }

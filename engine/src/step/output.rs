@@ -1,4 +1,4 @@
-//! What a step gives: a [`PendingStep`] at once, and its [`StepOutput`] once the device has computed it.
+//! The result of a step: a [`PendingStep`] at once, and its [`StepOutput`] once the device has computed it.
 
 use crate::{backend::Readback, error::Result, step::loss::means};
 
@@ -32,7 +32,7 @@ impl PendingStep {
     }
 }
 
-/// What a step gave. A dry run has no numbers; it gives the numbers of a step that went well.
+/// The numbers of a step. A dry run has none; it gives the numbers of a step that went well.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StepOutput {
     /// Mean loss over the effective batch's scored labels.

@@ -77,7 +77,7 @@ pub const WRITE_BUFFER: usize = 8 << 10;
 const BEGINNING: &str = "{\"__metadata__\":{\"checksum\":\"";
 /// Where the checksum is in a file.
 pub const CHECKSUM_AT: u64 = 8 + BEGINNING.len() as u64;
-/// What stands there at first, and what is added up in its place.
+/// The placeholder that stands there at first, and is added up in the checksum's place.
 pub const NO_CHECKSUM: &str = "00000000";
 
 impl<B: Backend> Session<B> {

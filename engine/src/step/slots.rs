@@ -1,4 +1,4 @@
-//! What decides how training goes on: the tensors of a session, each with its name, and its counters.
+//! The state that decides how training goes on: the tensors of a session, each with its name, and its counters.
 //!
 //! Always holds: the order and the names depend on the experiment alone, so that what one session writes another one finds.
 //! Of parameters in mixed precision the master weight counts, from which the narrower one follows.
@@ -16,7 +16,7 @@ use crate::{
     optim::{self, Pruning},
 };
 
-/// What stands before the name of a tensor of the optimizer's state.
+/// The prefix of the names of tensors of the optimizer's state.
 const STATE: &str = "optimizer.";
 
 /// The numbers of a session that are stored with its tensors.

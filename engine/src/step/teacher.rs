@@ -119,7 +119,7 @@ impl<B: Backend> Session<B> {
         self.teacher.as_ref().map(|teacher| &teacher.model)
     }
 
-    /// What a teacher says to `inputs`, or has said: then these are the `answers`.
+    /// The teacher's answers to `inputs`, as a lesson. If it has answered before, they are `answers`.
     pub(super) fn lesson(&self, inputs: &Tensor<B>, answers: Option<Tensor<B>>) -> Result<Option<Lesson<'_, B>>> {
         let Distil { temperature, weight, .. } = self.experiment.distil;
         let lesson = ops::Lesson { temperature, weight };

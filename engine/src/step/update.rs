@@ -61,13 +61,13 @@ impl<B: Backend> Session<B> {
         Ok(())
     }
 
-    /// What the model takes, and would take with every layer whole; `None` where no layer is factored.
+    /// The size of the model, and its size with every layer whole; `None` if no layer is factored.
     pub fn factored(&self) -> Option<FactoredSize> {
         self.model.factored_size(self.experiment.precision.compute())
     }
 
-    /// What the weights would take if their zeros were not stored, or what they take since channels were taken out; `None`
-    /// where nothing was pruned.
+    /// The size of the weights if their zeros were not stored, or their size since channels were taken out; `None` if
+    /// nothing was pruned.
     ///
     /// # Errors
     /// Fails when the device does.

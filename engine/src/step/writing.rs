@@ -61,7 +61,7 @@ impl<B: Backend> Writing<'_, B> {
         Ok(())
     }
 
-    /// What the cache holds, or held while there was one.
+    /// The content of the cache, or its last content once it is gone.
     pub fn cached(&self) -> Cached {
         self.cached
     }

@@ -1,4 +1,4 @@
-//! What a user says of kept runs.
+//! Changes of kept runs by the user.
 //!
 //! Always holds: a change is made to all of the runs that were named, or to none. Refuses to put away a run that still
 //! trains, or is about to go on.

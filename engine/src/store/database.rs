@@ -126,7 +126,7 @@ impl Database {
         Ok(Self { path, connection, is_frozen: false, lacks_room: false, place: None })
     }
 
-    /// What a reader is to know of what is not in it: changes that cannot be read where nothing can be written.
+    /// A warning for a reader about changes that are missing: they cannot be read if nothing can be written.
     pub(super) fn caution(&self) -> Option<String> {
         let log = self.path.with_file_name(LOG);
         let has_changes = self.is_frozen && fs::metadata(&log).is_ok_and(|log| log.len() > 0);
@@ -194,7 +194,7 @@ impl Database {
         self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
     }
 
-    /// What a failure of the database means.
+    /// The error that a failure of the database means.
     pub(super) fn fault(&self, error: &rusqlite::Error) -> Error {
         let is_full = self.lacks_room && error.sqlite_error_code() == Some(ErrorCode::ReadOnly);
         Error::file(&self.path, if is_full { FULL.to_owned() } else { reason(error) })

@@ -1,4 +1,4 @@
-//! What happened in a run in addition to its steps, as it is kept.
+//! Events of a run in addition to its steps, as they are kept.
 
 use jiff::Timestamp;
 use rusqlite::{Connection, Transaction, params};
@@ -10,7 +10,7 @@ use crate::{
 };
 
 words! {
-    /// What kind of thing happened.
+    /// The kind of an event.
     pub enum EventKind {
         /// A message for the user.
         Warning = "warning",
@@ -37,7 +37,7 @@ pub struct KeptEvent {
     pub at: Timestamp,
     /// After how many steps.
     pub step: u64,
-    /// What kind of thing.
+    /// The kind of the event.
     pub kind: EventKind,
     /// Details in words; empty if the kind says everything.
     pub text: String,

@@ -1,4 +1,4 @@
-//! What failures of the store mean, in words: what is wrong, and how to fix it.
+//! Failures of the store, in words: what is wrong, and how to fix it.
 
 use std::{fs, io, path::Path};
 
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// What to do if a store cannot be repaired.
+/// A way out if a store cannot be repaired.
 const OTHER: &str = "name another folder with --store or PLIMSOLL_STORE";
 /// The words for a full disk.
 pub(super) const FULL: &str = "cannot be written: the disk is full; make room on it";
@@ -33,7 +33,7 @@ pub(super) enum Fault {
     NoFile,
     /// The folder of the store cannot be made.
     Folder(io::Error),
-    /// What the system says of the file.
+    /// The system's error for the file.
     File(io::Error),
 }
 

@@ -13,7 +13,8 @@ use crate::{
 /// Runs that are listed where several may be meant.
 const LISTED: usize = 6;
 
-/// What follows every letter, digit and dash: all keys with a beginning lie before the beginning and this.
+/// A letter that sorts after every letter, digit and dash: all keys with a prefix lie between the prefix and the prefix with
+/// this letter.
 const BEHIND: char = '~';
 
 /// The newest run.

@@ -33,7 +33,7 @@ const YOUNG: SignedDuration = SignedDuration::from_mins(1);
 pub struct Stray {
     /// The folder.
     pub folder: PathBuf,
-    /// What it takes on the disk.
+    /// Its bytes on the disk.
     pub on_disk: Bytes,
     /// When it was last written.
     pub written: Timestamp,

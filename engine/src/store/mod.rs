@@ -92,9 +92,9 @@ pub struct Store {
 pub struct StoredDetails {
     /// The preset as it was run.
     pub preset: String,
-    /// What was predicted; empty where that is damaged.
+    /// The prediction; empty if it is damaged.
     pub prediction: Prediction,
-    /// What could not be read, in words.
+    /// The part that could not be read, in words.
     pub damage: Option<String>,
     /// Warnings, pauses and saves, in order.
     pub events: Vec<KeptEvent>,
@@ -152,7 +152,7 @@ impl Store {
         Ok(database.map(|database| Self { folder: folder.to_owned(), database }))
     }
 
-    /// What is missing of a store that can only be read, in words; `None` where nothing is.
+    /// A warning about the part that is missing of a store that can only be read; `None` if nothing is missing.
     pub fn caution(&self) -> Option<String> {
         self.database.caution()
     }
@@ -201,7 +201,7 @@ impl Store {
         Ok(standing.alive)
     }
 
-    /// What is kept of a run except its series.
+    /// The record of a run except its series.
     ///
     /// # Errors
     /// Fails for a run that is not there, and where the database does.

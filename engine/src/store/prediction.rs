@@ -15,12 +15,12 @@ use crate::{
 /// The largest prediction that is read.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// What was predicted of a kept run.
+/// The prediction of a kept run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
     /// The budget.
     pub budget_bytes: u64,
-    /// What counts against it.
+    /// The bytes that count against it.
     pub load_bytes: u64,
     /// The highest memory of the whole run.
     pub peak: Peak,
@@ -30,7 +30,7 @@ pub struct Prediction {
     pub categories_at_peak: Categories,
     /// The highest moment of each pass.
     pub passes: Vec<PassPeak>,
-    /// What is alive at the peak, largest first.
+    /// The blocks alive at the peak, largest first.
     pub alive_at_peak: Vec<Block>,
     /// Layers in forward order.
     pub layers: Vec<LayerRow>,
@@ -68,11 +68,11 @@ pub struct PassPeak {
 /// A block that is alive at the peak.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Block {
-    /// What it is, such as `weight` or `output`.
+    /// Its name, such as `weight` or `output`.
     pub name: String,
     /// Path of the layer that owns it.
     pub layer: String,
-    /// What it is for.
+    /// Its purpose.
     pub category: Category,
     /// The tensor's size.
     pub bytes: u64,
@@ -100,7 +100,7 @@ pub struct StoredTimeline {
 }
 
 impl Prediction {
-    /// What a plan says.
+    /// The prediction of a plan.
     pub fn of(plan: &Plan) -> Self {
         let mut timelines = vec![StoredTimeline::of(Pass::Steady, &plan.steady)];
         if plan.peak_pass != Pass::Steady {

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::store::{RunState, StoredRun};
 
-/// What a clearing leaves.
+/// The runs that a clearing leaves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Prune {
     /// The number of runs with the best test accuracy that stay.

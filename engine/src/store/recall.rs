@@ -12,7 +12,7 @@ use crate::{
     plan::{Pass, Plan},
 };
 
-/// What this program calls ops and blocks.
+/// This program's names of ops and blocks.
 struct Names(HashSet<&'static str>);
 
 impl Names {

@@ -34,12 +34,12 @@ const LAST_TRIES: Duration = Duration::from_secs(8);
 /// The pause between two attempts once nothing more comes.
 const HASTE: Duration = Duration::from_millis(5);
 
-/// What to record, and where.
+/// The subject of a record, and its place.
 #[derive(Debug, Clone)]
 pub struct Recording {
     /// The store's folder.
     pub folder: PathBuf,
-    /// What starts the run.
+    /// The origin of the run.
     pub origin: Origin,
     /// The run may begin although it does not fit. Where it then meets its budget, it was not refused but ended there.
     pub is_forced: bool,
@@ -141,7 +141,7 @@ impl Recorder {
         Keep { folder: Some(made), record: Some(self.first()) }
     }
 
-    /// What the run's checkpoints wait for: that what came before is in the store.
+    /// The condition that the run's checkpoints wait for: everything before them is in the store.
     pub fn first(&self) -> RecordFirst {
         let shared = Arc::clone(&self.shared);
         RecordFirst::new(move |step, evaluations| shared.lock().want(step, evaluations))
@@ -216,7 +216,7 @@ impl Recorder {
         self.shared.lock().is_kept
     }
 
-    /// What is wrong with keeping the run, each time it is something new.
+    /// The problem of keeping the run, each time it is a new one.
     pub fn warning(&self) -> Option<String> {
         self.shared.lock().warning.take()
     }

@@ -30,7 +30,7 @@ words! {
 }
 
 words! {
-    /// What started a run.
+    /// The origin of a run.
     pub enum Origin {
         /// The run was started in the window.
         Window = "window",
@@ -59,7 +59,7 @@ pub struct StoredRun {
     pub title: String,
     /// The name that its user gave it.
     pub name: Option<String>,
-    /// What its user noted of it; empty where nothing.
+    /// The user's note on it; empty without one.
     pub note: String,
     /// The run's tags, in order.
     pub tags: Vec<String>,
@@ -71,7 +71,7 @@ pub struct StoredRun {
     pub state: RunState,
     /// Why it failed.
     pub message: Option<String>,
-    /// What started it.
+    /// Its origin.
     pub origin: Origin,
     /// When it began.
     pub started: Timestamp,
@@ -81,7 +81,7 @@ pub struct StoredRun {
     pub version: String,
     /// The device by its name in presets.
     pub device: String,
-    /// What its maker calls the device; empty where that is not known.
+    /// The maker's name of the device; empty if it is not known.
     pub device_name: String,
     /// Whether that is a GPU.
     pub is_gpu: bool,
@@ -113,9 +113,9 @@ pub struct StoredRun {
     pub test_accuracy: Option<f64>,
     /// Best accuracy of all evaluations.
     pub best_test_accuracy: Option<f64>,
-    /// What its model became in the end, where that is smaller than what was trained.
+    /// The form of its model in the end, if that is smaller than the trained one.
     pub smaller: Option<SmallerModel>,
-    /// What it takes on the disk: its part of the database, and its files.
+    /// Its bytes on the disk: its part of the database, and its files.
     pub on_disk: Bytes,
 }
 
@@ -123,7 +123,7 @@ impl StoredRun {
     /// What is said of a run that met its budget.
     pub const OVER_BUDGET: &str = "over budget";
 
-    /// What to call it: the name that its user gave it, or its title.
+    /// Its label: the name that its user gave it, or its title.
     pub fn label(&self) -> &str {
         self.name.as_deref().unwrap_or(if self.title.is_empty() { "Untitled" } else { &self.title })
     }

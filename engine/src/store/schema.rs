@@ -3,8 +3,8 @@
 /// Marks a database as a store of runs: "Plim".
 pub(super) const MARK: i32 = 0x506c_696d;
 
-/// What brings a store from each version to the next. A store that was brought through all is of this version. What stands
-/// here is never changed: it is the form of stores that exist.
+/// The changes that bring a store from each version to the next. A store that has gone through all of them is of this
+/// version. An entry here is never changed, because stores of that form exist.
 pub(super) const MIGRATIONS: &[&str] = &[
     "
     CREATE TABLE runs (

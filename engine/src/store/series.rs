@@ -33,7 +33,7 @@ pub struct Series {
     pub steps: Steps,
     /// A value for each evaluation.
     pub evaluations: Evaluations,
-    /// What could not be read, in words; `None` where all could.
+    /// The part that could not be read, in words; `None` if all could be.
     pub damage: Option<String>,
 }
 

@@ -1,5 +1,5 @@
-//! What a run's model became in the end, where that is smaller than the model that was trained: as integers, without what was
-//! pruned, or factored.
+//! The form of a run's model in the end, if it is smaller than the trained model: as integers, without its pruned parts, or
+//! factored.
 //!
 //! Always holds: of several changes the last counts, because integers and factors already leave the zeros out.
 
@@ -9,7 +9,7 @@ use super::run::word;
 use crate::{bytes::Bytes, experiment::CodedWeights, train::Summary, words::words};
 
 words! {
-    /// What a trained model became.
+    /// The form that a trained model took.
     pub enum Became {
         /// Weights and inputs of its layers are 8-bit integers.
         Integers = "integers",
@@ -17,7 +17,7 @@ words! {
         Weights8 = "8-bit weights",
         /// Weights are 4-bit integers.
         Weights4 = "4-bit weights",
-        /// What was pruned is left out.
+        /// The pruned parts are left out.
         Pruned = "pruned",
         /// Layers are products of smaller ones.
         Factored = "low rank",
@@ -27,7 +27,7 @@ words! {
 /// A trained model that became smaller.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SmallerModel {
-    /// What it became.
+    /// Its form.
     pub became: Became,
     /// Bytes of its weights.
     pub bytes: Bytes,
@@ -40,7 +40,7 @@ pub struct SmallerModel {
 }
 
 impl SmallerModel {
-    /// What the model of a run became; `None` where it stayed as it was.
+    /// The form that the model of a run took; `None` if it stayed as it was.
     pub fn of(summary: &Summary) -> Option<Self> {
         if let Some(integers) = summary.compressed {
             let became = match integers.weights {

@@ -31,7 +31,7 @@ pub(super) struct Writer {
     recording: Recording,
     key: RunKey,
     started: Timestamp,
-    /// What is yet to be written.
+    /// The records that have yet to be written.
     backlog: Batch,
     /// How many steps, evaluations and events of this recorder are in the store for sure.
     written: [u64; 3],
@@ -48,7 +48,7 @@ pub(super) struct Writer {
     other: Option<u32>,
     /// The store was taken away, and the run is to begin there again.
     is_anew: bool,
-    /// What the user is to know of what was written.
+    /// A remark for the user on what was written.
     remark: Option<String>,
 }
 
@@ -79,7 +79,7 @@ impl Writer {
         }
     }
 
-    /// What is yet to be written.
+    /// The records that have yet to be written.
     pub(super) fn backlog(&self) -> &Batch {
         &self.backlog
     }
@@ -122,12 +122,12 @@ impl Writer {
         self.has_begun()
     }
 
-    /// What the user is to know of what was written, once.
+    /// A remark for the user on what was written, once.
     pub(super) fn remark(&mut self) -> Option<String> {
         self.remark.take()
     }
 
-    /// What was lost, in words, once all is over.
+    /// The losses, in words, once all is over.
     pub(super) fn losses(&self, failure: Option<&Fault>) -> Option<String> {
         let lost = self.backlog.lost;
         let failure = failure.map(|fault| self.error(fault));
@@ -347,7 +347,7 @@ fn begins_anew(step: u64) -> KeptEvent {
     KeptEvent { at: Timestamp::now(), step: step - 1, kind: EventKind::Warning, text }
 }
 
-/// What was measured op by op, as bytes; `None` where that is more than is kept.
+/// The memory measured op by op, as bytes; `None` if that is more than is kept.
 fn measured_bytes(measured: &[Bytes]) -> Option<Vec<u8>> {
     let mut bytes =
         u32::try_from(measured.len()).ok().filter(|count| *count as usize <= columns::MOST)?.to_le_bytes().to_vec();

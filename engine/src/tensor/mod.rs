@@ -1,4 +1,4 @@
-//! What describes a tensor on any backend: the type of its elements, its shape, and numbers of the host.
+//! The description of a tensor on any backend: the type of its elements, its shape, and numbers of the host.
 //!
 //! Owns [`DType`], [`Shape`] and [`HostSlice`]. It lies below everything that uses tensors, so that an experiment can name
 //! types and a data source can name shapes without knowing a backend.

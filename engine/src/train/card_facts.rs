@@ -1,4 +1,4 @@
-//! What a card really is and does, compared with what is assumed of its kind before it is asked.
+//! The facts of a real card, compared with the assumptions about its kind before it is asked.
 
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ use crate::{
 /// Assumed and asked.
 #[derive(Debug, Clone, Serialize)]
 pub struct CardFacts {
-    /// What the driver says of the card.
+    /// The driver's description of the card.
     pub described: Description,
     /// The profile of its kind, before anything is measured.
     pub assumed: Profile,
@@ -31,15 +31,15 @@ pub struct CardFacts {
     /// The used bytes once the card was open and its libraries were started.
     #[serde(serialize_with = "figure")]
     pub used_after_bytes: Figure<u64>,
-    /// What the library then reports for this process; some containers report 0 bytes.
+    /// The bytes that the library then reports for this process; some containers report 0.
     #[serde(serialize_with = "figure")]
     pub told_of_process_bytes: Figure<u64>,
-    /// What is taken for the process's bytes then; none where it is only a bound.
+    /// The bytes that are taken for the process's then; `None` if they are only a bound.
     pub held_bytes: Option<u64>,
     /// The most that the driver lets a process allocate then, by its own count.
     #[serde(serialize_with = "figure")]
     pub free_by_cuda_bytes: Figure<u64>,
-    /// What its pools do.
+    /// The behaviour of its pools.
     pub pool: Vec<pool_manners::Answer>,
 }
 

@@ -1,4 +1,4 @@
-//! What callers may ask of the trainer, and how a run obeys.
+//! Requests of callers to the trainer, and how a run obeys them.
 
 use std::{
     path::PathBuf,
@@ -14,7 +14,7 @@ use crate::{
     train::{event::Event, event_sink::EventSink, keep::Keep},
 };
 
-/// What to run.
+/// The run to start.
 #[derive(Debug, Clone)]
 pub struct Start {
     /// The experiment.
@@ -68,7 +68,7 @@ pub(super) struct Inbox<'a> {
     next: Option<Start>,
 }
 
-/// What to do at a moment between two steps.
+/// The action at a moment between two steps.
 pub(super) enum Turn {
     Step,
     Evaluate,

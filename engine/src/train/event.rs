@@ -1,4 +1,4 @@
-//! What a run reports to callers: ordered events, and the latest value of what changes too often to queue.
+//! Reports of a run to callers: ordered events, and the latest value of figures that change too often to queue.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -90,9 +90,9 @@ pub struct Summary {
     pub best_test_accuracy: Option<f64>,
     /// The errors of values at the last evaluation since the run began or went on.
     pub test_errors: Option<ValueErrors>,
-    /// What pruning left of the weights at the last evaluation.
+    /// The size of the weights after pruning, at the last evaluation.
     pub stripped: Option<Stripped>,
-    /// What the trained model is as one of integers.
+    /// The trained model as one of integers.
     pub compressed: Option<Compressed>,
     /// The size of the model, where its layers are factored, since the last evaluation.
     pub factored: Option<FactoredSize>,
@@ -104,7 +104,7 @@ pub struct Summary {
     pub data_bytes: Bytes,
     /// Batches that were ready when the model asked for one, in the mean.
     pub batches_ready: f64,
-    /// What data and loaders took of host memory.
+    /// The host memory that data and loaders took.
     pub host: HostUse,
     /// The predicted peak, from the dry run.
     pub predicted: Peak,
@@ -143,7 +143,7 @@ pub enum Outcome {
     Failed(Error),
 }
 
-/// What happens in a run, in order.
+/// An event of a run. Events come in order.
 #[derive(Debug, Clone)]
 pub enum Event {
     /// More is known about the machine than before: rates, the size of the process, the memory of a GPU.
@@ -186,7 +186,7 @@ pub enum Event {
     Thinned {
         /// After this many steps.
         step: u64,
-        /// What is left of it.
+        /// The size that is left.
         stripped: Stripped,
     },
     /// A checkpoint was written whole.
@@ -199,7 +199,7 @@ pub enum Event {
         bytes: Bytes,
         /// Measured: most bytes alive while it was written.
         live: Bytes,
-        /// What it was written for.
+        /// The reason why it was written.
         why: SaveReason,
     },
     /// The trained model was tested as one of 8-bit integers.

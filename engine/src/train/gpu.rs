@@ -166,7 +166,7 @@ impl Gpu {
         Box::new(move || process.bytes())
     }
 
-    /// What the process holds while no run is active, if the driver reports it: a window, too, takes memory of its card.
+    /// The bytes of the process while no run is active, if the driver reports them: a window, too, takes memory of its card.
     pub(super) fn held_idle(&self) -> Option<Bytes> {
         self.process.reported()
     }
@@ -179,8 +179,8 @@ impl Gpu {
         self.device.finish()
     }
 
-    /// What the process holds in addition to the pool of a run that has ended. Where the driver does not report memory by
-    /// process, what others took meanwhile would count as well: nothing is known then.
+    /// The bytes of the process in addition to the pool of a run that has ended. If the driver does not report memory by
+    /// process, memory that others took meanwhile would count as well, so nothing is known then.
     pub(super) fn held_beside(&self, pool: &dyn Measure) -> Option<Bytes> {
         let (process, reserved) = (self.process.reported()?, pool.now().reserved);
         (process > reserved).then(|| process - reserved)

@@ -1,4 +1,4 @@
-//! What stays of a run: where its checkpoints go, and what each was written for.
+//! The files of a run that stay: where its checkpoints go, and why each was written.
 //!
 //! When they are written is the experiment's choice: the settings `run.save_*`. On a stop and at the end one is always written.
 
@@ -110,7 +110,7 @@ impl Awaited {
 }
 
 words! {
-    /// What a checkpoint was written for.
+    /// The reason why a checkpoint was written.
     pub enum SaveReason {
         /// This many steps or minutes have passed: [`Run::save_every`](crate::experiment::Run::save_every) and
         /// [`Run::save_minutes`](crate::experiment::Run::save_minutes).

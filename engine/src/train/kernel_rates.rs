@@ -31,10 +31,10 @@ const SECS: f64 = 0.05;
 /// Launches of a kernel at the most.
 const MOST: usize = 200;
 
-/// What a kernel came to.
+/// The measured rate of a kernel.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct KernelRate {
-    /// What it does, with its sizes.
+    /// Its work, with its sizes.
     pub name: String,
     /// The type of what it works on; `tf32` is f32 with products rounded.
     pub arithmetic: &'static str,
@@ -145,7 +145,7 @@ fn of_one(executor: &Executor<Cuda>, launch: &Launch) -> Result<f64> {
     if times < 2 { Ok(once) } else { run(times.min(MOST)) }
 }
 
-/// What is timed, of every family, with operands of `dtype`.
+/// The launches of every family that are timed, with operands of `dtype`.
 fn launches(dtype: DType, small: bool) -> Vec<Launch> {
     let mut all = products(dtype, small);
     all.extend(convolutions(dtype, small));
@@ -223,7 +223,7 @@ fn attentions(dtype: DType, small: bool) -> Vec<Launch> {
     ]
 }
 
-/// What streams through memory.
+/// The launches that stream through memory.
 fn streams(dtype: DType, small: bool) -> Vec<Launch> {
     let (rows, columns) = if small { (64, 96) } else { (8192, 3072) };
     let (tokens, vocabulary) = if small { (32, 500) } else { (2048, 50_257) };

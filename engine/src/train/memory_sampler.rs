@@ -79,12 +79,12 @@ impl MemorySampler {
         self.peak
     }
 
-    /// What counts the memory.
+    /// The counter of the memory.
     pub(super) fn meter(&self) -> Rc<dyn Measure> {
         Rc::clone(&self.meter)
     }
 
-    /// What was alive before the run.
+    /// The bytes that were alive before the run.
     pub(super) fn idle(&self) -> Bytes {
         self.idle.live
     }

@@ -1,4 +1,4 @@
-//! What this process holds of a GPU that it opened.
+//! The memory that this process holds of a GPU that it opened.
 //!
 //! Owns how that is read, which is decided once, when the GPU is opened: the driver reports it by process, or it is what the
 //! use of the card has grown by. Always holds: a reading that fails repeats the last one, and no run mixes the two kinds of
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// What this process holds of a GPU.
+/// The memory that this process holds of a GPU.
 #[derive(Clone)]
 pub(super) struct Process {
     read: Rc<dyn Fn() -> Option<Bytes>>,

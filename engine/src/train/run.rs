@@ -38,7 +38,7 @@ use crate::{
     },
 };
 
-/// What a run is made of.
+/// The parts that a run is made of.
 pub(super) struct RunSpec<'a> {
     pub(super) id: RunId,
     pub(super) plan: &'a Arc<Plan>,
@@ -48,11 +48,11 @@ pub(super) struct RunSpec<'a> {
     pub(super) events: &'a EventSink,
     /// Where the run's checkpoints go.
     pub(super) keep: &'a Keep,
-    /// What it goes on from.
+    /// The checkpoint that it goes on from.
     pub(super) checkpoint: Option<&'a Checkpoint>,
-    /// What its model begins with, until it is loaded.
+    /// The weights that its model begins with, until they are loaded.
     pub(super) weights: Mutex<Option<Fitted>>,
-    /// What teaches it, until it is loaded.
+    /// The weights of its teacher, until they are loaded.
     pub(super) teacher: Mutex<Option<Fitted>>,
     /// The checksum of that.
     pub(super) teacher_checksum: Option<u32>,
@@ -142,7 +142,8 @@ pub(super) fn on_gpu(
 }
 
 impl RunSpec<'_> {
-    /// What the run is fed by first: where a teacher is asked before the first step, the samples that it is asked about.
+    /// The loader of the first samples. If a teacher is asked before the first step, they are the samples that it is asked
+    /// about.
     fn loader(&self) -> Result<Loader> {
         if self.plan.resolved.answers().is_none() {
             return self.training_loader(None);
@@ -151,7 +152,7 @@ impl RunSpec<'_> {
         Loader::lessons(Arc::clone(&self.dataset), batch.micro, Feed::of(data))
     }
 
-    /// What the steps of the run are fed by, from where it goes on; with what the teacher said, where it was asked before.
+    /// The loader of the steps, from where the run goes on; with the teacher's answers, if it was asked before.
     pub(super) fn training_loader(&self, answers: Option<Arc<Answers>>) -> Result<Loader> {
         let Experiment { batch, run, data, .. } = &*self.plan.experiment;
         let from = self.checkpoint.map_or(Position::default(), |checkpoint| checkpoint.progress().position);

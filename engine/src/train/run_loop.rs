@@ -39,7 +39,7 @@ pub(super) struct RunLoop<'a, 'j> {
     spec: &'a RunSpec<'j>,
     experiment: &'a Experiment,
     loader: Loader,
-    /// What the teacher's answers take of a disk.
+    /// The bytes of the teacher's answers on a disk.
     answers_on_disk: Bytes,
     sampler: MemorySampler,
     waited: Duration,

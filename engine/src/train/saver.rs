@@ -36,7 +36,7 @@ pub(super) struct Saver<'a> {
     best: PathBuf,
     /// The claim on a folder that was made again.
     claim: Option<Claim>,
-    /// What records the run.
+    /// The record of the run.
     record: Option<&'a RecordFirst>,
     /// The step that the last checkpoint is of.
     saved: u64,

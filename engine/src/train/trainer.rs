@@ -145,7 +145,7 @@ struct DatasetCache {
 }
 
 impl DatasetCache {
-    /// What the data of the last run take of host memory.
+    /// The host memory of the last run's data.
     fn bytes(&self) -> Bytes {
         self.dataset.as_ref().map_or(Bytes::ZERO, |dataset| dataset.meter().now().live)
     }
@@ -291,7 +291,7 @@ impl Attempt {
         Ok(Outcome::Finished)
     }
 
-    /// What the run will take. What was found out when a run began that goes on stays as it is.
+    /// The plan of the run. The findings of the beginning stay as they are in a run that goes on.
     fn plan(
         &mut self,
         machine: &Machine,

@@ -1,4 +1,4 @@
-//! What runs train on: the processor's threads, and the GPU that was used last.
+//! The devices that runs train on: the processor's threads, and the GPU that was used last.
 //!
 //! Always holds: a GPU stays open from run to run, because starting its libraries takes a second; a GPU that failed is closed,
 //! however its run ended, and the next run opens it again. Everything here belongs to the trainer's thread.
@@ -40,14 +40,14 @@ pub(super) trait Use {
     fn run<B: Backend>(self, executor: Executor<B>) -> Result<Self::Output>;
 }
 
-/// What such work took.
+/// The memory that such work took.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Measured {
     /// Most bytes alive.
     pub(super) live: Bytes,
 }
 
-/// What runs train on.
+/// The devices that runs train on.
 pub(super) struct Worker {
     threads: Result<ThreadPool>,
     priority: ThreadPriority,

@@ -1,4 +1,4 @@
-//! What a choice of architecture rules out, by itself and with the data's images.
+//! Settings that a choice of architecture rules out, by itself and with the data's images.
 
 use super::List;
 use crate::{
@@ -57,7 +57,7 @@ impl List {
         }
     }
 
-    /// What the images rule out. The values are within their limits here.
+    /// Checks the settings that images limit. Their values are within their own limits here.
     pub(super) fn extents(&mut self, e: &Experiment, info: Option<&DatasetInfo>) {
         if !matches!(info.map(|info| info.input), Some(Input::Tokens { .. })) {
             self.image(e, info);

@@ -1,4 +1,4 @@
-//! What a choice of heads, patches and levels rules out, by itself and with the data.
+//! Settings that a choice of heads, patches and levels rules out, by itself and with the data.
 
 use super::List;
 use crate::{

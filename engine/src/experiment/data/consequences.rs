@@ -1,4 +1,4 @@
-//! What follows from the choice of data, before anything is opened.
+//! Consequences of the choice of data, before anything is opened.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ impl DataKind {
         self.traits().path.is_some()
     }
 
-    /// What can be learned from it.
+    /// The task that can be learned from it.
     pub fn task(self) -> Task {
         self.traits().task
     }
@@ -76,7 +76,7 @@ impl Data {
         }
     }
 
-    /// What stands in a path before the name of data that ship with the program.
+    /// The prefix of a path that names data which ship with the program.
     pub(crate) const SHIPPED: &str = "shipped:";
 
     /// The file or folder of the data, where it is not there.
@@ -99,7 +99,7 @@ impl Data {
     pub(crate) const HOW_FED: [&str; 6] =
         ["data.placement", "data.workers", "data.prefetch", "data.cache_in", "data.cache_folder", "data.host_budget"];
 
-    /// What is kept of the samples that are streamed; nothing of others.
+    /// The form in which streamed samples are kept; none for samples that are not streamed.
     pub(crate) fn kept(&self) -> DataCache {
         let is_kept = self.placement == Placement::Streamed && self.kind.can_keep();
         if is_kept { self.cache } else { DataCache::None }
@@ -132,7 +132,7 @@ impl Data {
         *self == Self { workers, prefetch, host_budget, ..other.clone() }
     }
 
-    /// What a label is given to.
+    /// The part of a sample that has a label.
     pub fn labelled(&self) -> Labelled {
         match self.task() {
             Task::Value => Labelled::Value,
@@ -141,7 +141,7 @@ impl Data {
         }
     }
 
-    /// What is learned. Of a table whose task is not decided yet, a class.
+    /// The task that is learned. For a table whose task is not decided yet, a class.
     pub fn task(&self) -> Task {
         let is_value = self.kind == DataKind::Table && self.task == TableTask::Regression;
         if is_value { Task::Value } else { self.kind.task() }

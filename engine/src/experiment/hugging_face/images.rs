@@ -52,7 +52,7 @@ pub(super) fn vit(config: &Config<'_>) -> Result<Imported> {
     Ok(Imported { model, samples: Samples::Images { side, classes }, omitted, unlike: Vec::new() })
 }
 
-/// What timm calls `architecture`.
+/// The model that timm's `architecture` names.
 pub(super) fn timm(config: &Config<'_>) -> Result<Imported> {
     let name = config.given("architecture").and_then(Value::as_str).unwrap_or_default();
     let argument = |name: &str| config.given("model_args").and_then(|given| given.get(name)).and_then(Value::as_u64);

@@ -12,13 +12,13 @@ impl Model {
         }
     }
 
-    /// What the norms of rows add to the variance.
+    /// The term that the norms of rows add to the variance.
     pub fn epsilon(&self) -> f64 {
         let is_chosen = self.norm_epsilon > 0.0 && self.kind.uses(ModelSetting::NormEpsilon);
         if is_chosen { self.norm_epsilon } else { self.kind.published_epsilon() }
     }
 
-    /// What the norms of queries and keys add to the variance.
+    /// The term that the norms of queries and keys add to the variance.
     pub fn query_key_epsilon(&self) -> f64 {
         if self.norm_epsilon > 0.0 { self.norm_epsilon } else { 1e-6 }
     }

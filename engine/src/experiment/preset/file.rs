@@ -45,7 +45,7 @@ pub(super) fn text_of_config(path: &Path) -> Result<String> {
     text_of(path)
 }
 
-/// What to do with a folder that has no `config.json`.
+/// The error for a folder without `config.json`. It says what to do with the folder.
 pub(crate) fn folder(path: &Path) -> Error {
     let has_weights = || {
         let names = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -90,7 +90,7 @@ pub(super) fn too_large(path: &Path) -> Error {
     Error::file(path, format!("is larger than {}, and a preset is smaller", Bytes(MAX_BYTES)))
 }
 
-/// What a file of another program is, and what to do with it.
+/// The kind of a file of another program, and what to do with it.
 fn other_program(path: &Path, bytes: &[u8]) -> Option<(&'static str, &'static str)> {
     const WEIGHTS: &str = "open the config.json that lies in the same folder";
     const DATA: &str = "choose data in the experiment, under data.kind and data.path";

@@ -13,11 +13,11 @@ use crate::{
     suggest::nearest,
 };
 
-/// What has been read so far.
+/// The part of a preset that has been read so far.
 #[derive(Default)]
 pub(super) struct Reader {
     pub(super) experiment: Experiment,
-    /// What is called otherwise now.
+    /// Notes on keys that have a new name.
     pub(super) notes: Vec<String>,
     pub(super) problems: Vec<Problem>,
     /// Where each key and group is in the file.

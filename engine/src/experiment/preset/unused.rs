@@ -28,7 +28,7 @@ impl Places {
     }
 }
 
-/// What of some assignments, as [`set_all`](super::set_all) takes them, the kinds that `experiment` chooses make no use of: a
+/// The assignments, in the form that [`set_all`](super::set_all) takes, that the kinds of `experiment` do not use: a
 /// sentence each, with the kinds that do.
 pub fn unused<'a>(experiment: &Experiment, assignments: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let settings = assignments.into_iter().filter_map(|assignment| find(assignment.split('=').next()?.trim()));

@@ -19,7 +19,7 @@ pub(crate) trait Field: Any {
     /// Takes a value of the right type; false for another, which leaves the field as it is.
     fn read(&mut self, value: &Value) -> bool;
 
-    /// What would be valid.
+    /// The valid values, in words.
     fn valid(&self) -> String;
 
     /// The value as TOML; `None` for an option that is not given.
@@ -323,7 +323,7 @@ fn is_whole_above(text: &str, most: u64) -> bool {
     is_whole && text.parse::<u64>().map_or(true, |number| number > most)
 }
 
-/// What a value is, in words.
+/// A value in words.
 pub(super) fn describe(value: &Value) -> String {
     match value {
         Value::String(text) => format!("\"{}\" is text that does not fit here", shortened(text.value())),

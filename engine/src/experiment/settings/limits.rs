@@ -3,7 +3,7 @@
 use super::{Number, Wrong};
 use crate::bytes::Bytes;
 
-/// What a number may be. `what` names it in a message, such as "a batch".
+/// The limits of a number. `what` names it in a message, such as "a batch".
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Limits {
     /// Any number.
@@ -34,7 +34,7 @@ impl Limits {
         }
     }
 
-    /// What is wrong with `number`, and what would be valid. NaN is outside every range.
+    /// The fault of `number` and the valid values; `None` if it is within the limits. NaN is outside every range.
     pub(crate) fn judge(&self, number: Number) -> Option<Wrong> {
         let value = number.real();
         let is_not = |what: &str| format!("{number} is not {what}");

@@ -24,7 +24,7 @@ pub(crate) use self::{
 };
 use crate::{error::Problem, experiment::Experiment, suggest::meant};
 
-/// What is wrong with a value, and what would be valid.
+/// The fault of a value, and the valid values.
 pub(crate) type Wrong = (String, String);
 
 /// One setting: a key of the preset format, its field and its rule.
@@ -230,7 +230,7 @@ impl Setting {
         if self.rule.is_paragraph { field.paragraph() } else { field.write() }
     }
 
-    /// What would be a value of it.
+    /// The valid values of the setting, in words.
     pub(crate) fn valid(&self, e: &Experiment) -> String {
         (self.get)(e).valid()
     }
@@ -245,7 +245,7 @@ impl Setting {
         self.rule.limits.high().map(|high| high.to_string())
     }
 
-    /// What the limits say of its value.
+    /// The problem of its value, if the limits do not allow it.
     pub(crate) fn judge(&self, e: &Experiment) -> Option<Problem> {
         let (message, mend) = self.rule.limits.judge((self.get)(e).number()?)?;
         Some(Problem::new(self.key, message, mend))
@@ -268,7 +268,7 @@ fn wrong(field: &dyn Field, value: &Value, most: Option<&str>) -> Wrong {
     }
 }
 
-/// What is wrong with the text of a whole number that no field holds; `most` is what the setting's limits allow.
+/// The fault of a text with a whole number that no field holds; `most` is what the setting's limits allow.
 pub(crate) fn too_large(text: &str, most: Option<&str>) -> Option<Wrong> {
     let digits = text.trim_start_matches(['+', '-']);
     let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');

@@ -1,9 +1,9 @@
-//! What is known of a setting in addition to its field: what it decides, its limits, when it is used, what it was called before.
+//! Facts about a setting in addition to its field: its effect, its limits, when it is used, and its earlier name.
 
 use super::{Limits, Number};
 use crate::experiment::Experiment;
 
-/// What a setting decides of a training step.
+/// The effect of a setting on a training step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decides {
     /// Neither a kernel nor the size of a tensor.
@@ -14,7 +14,7 @@ pub(super) enum Decides {
     Kernels,
 }
 
-/// What is known of a setting in addition to its field.
+/// The facts about a setting in addition to its field.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rule {
     pub(super) decides: Decides,

@@ -1,4 +1,4 @@
-//! What a checkpoint keeps of the data that its model learned from, so that it can be asked and exported when the data are gone.
+//! Facts that a checkpoint keeps of its model's data, so that it can be asked and exported when the data are gone.
 //!
 //! Owns [`Known`]. Always holds: what is written reads back to the last bit. Extents past the limits of any data are refused.
 
@@ -23,14 +23,14 @@ const MOST: usize = 1 << 16;
 /// More samples than any data have.
 const MOST_SAMPLES: usize = 1 << 40;
 
-/// What is known of data without them.
+/// The facts of data that are known without them.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Known {
-    /// What a model must know of them.
+    /// The facts of them that a model must know.
     pub(crate) info: DatasetInfo,
     /// For images, the factor of each channel, then the summand of each; empty for other data.
     pub(crate) scaling: Vec<f32>,
-    /// What classes are called, where that is more than their numbers.
+    /// The names of the classes, if they are more than numbers.
     pub(crate) class_names: Option<Vec<String>>,
     /// Whether samples are conversations.
     pub(crate) is_of_conversations: bool,

@@ -1,4 +1,4 @@
-//! What a file of weights that this program wrote says of the run that saved it.
+//! The facts of a run in a file of weights that this program wrote.
 //!
 //! Owns [`Own`]. Always holds: only headers are read. What earlier versions did not write follows from the experiment of
 //! the run, as far as it does.
@@ -16,7 +16,7 @@ use crate::{
 pub(crate) const PIXELS: &str = "pixels";
 /// The text that says what classes are called: a name a line, each in double quotes.
 pub(crate) const CLASS_NAMES: &str = "class_names";
-/// What stands before the names of texts in a file of weights alone.
+/// The prefix of the names of texts in a file of weights alone.
 pub(crate) const PREFIX: &str = "plimsoll_";
 /// The most runs that are followed, each of which began with the weights of the next.
 const MOST_RUNS: usize = 16;

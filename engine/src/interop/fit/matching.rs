@@ -1,4 +1,5 @@
-//! What becomes of a model's tensors by one naming: found, missing, of other extents, or of a type that holds no weights.
+//! The match of a model's tensors with a file by one naming: found, missing, of other extents, or of a type that holds no
+//! weights.
 
 use std::collections::HashSet;
 
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::{error::Result, experiment::Experiment, header::Place, layer_path::LayerRole};
 
-/// What became of a model's tensors by one naming.
+/// The match of a model's tensors with a file by one naming.
 #[derive(Default)]
 pub(super) struct Match {
     pub(super) found: Vec<(String, Vec<Piece>)>,

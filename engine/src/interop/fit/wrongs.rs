@@ -1,4 +1,4 @@
-//! What is wrong with weights, in words that say how to fix it.
+//! Faults of weights, in words that say how to fix them.
 
 use std::collections::HashSet;
 
@@ -20,7 +20,8 @@ const NAMED: usize = 3;
 type Wrong = (&'static str, Vec<String>);
 
 impl Mapped {
-    /// What begins with new values because it is not there, and what is wrong: missing, misshapen, mistyped or left over.
+    /// The notes on parts that begin with new values because they are missing, and the faults: missing, misshapen, mistyped
+    /// or left over.
     pub(super) fn wrongs(
         &self,
         found: &Match,

@@ -69,7 +69,7 @@ fn tucker(whole: WholeLayer, ranks: Ranks, weight: &[f64]) -> Option<Vec<Vec<f64
     Some(inputs.into_iter().chain([core]).chain(last).collect())
 }
 
-/// What [`decomposed`] takes of host memory at the most, in addition to the weight in f64, its result included.
+/// The most host memory that [`decomposed`] takes in addition to the weight in f64, its result included.
 pub(super) fn decomposed_bytes(whole: WholeLayer, ranks: Ranks) -> usize {
     let factors = whole.factored_weights(ranks) * size_of::<f64>();
     if whole.is_matrix() {

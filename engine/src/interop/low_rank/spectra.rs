@@ -37,7 +37,7 @@ struct Spectrum {
     out: Vec<f64>,
 }
 
-/// What ranks are found from.
+/// The source of the ranks.
 #[derive(Debug, Clone, PartialEq)]
 enum Found {
     Values {

@@ -13,8 +13,8 @@ use faer::{
     },
 };
 
-/// What the products of the library work in, in addition to the documented memory of a matrix: parts of both factors, packed,
-/// as large as a processor's caches make them. Measured where this was written; an estimate elsewhere.
+/// Bytes that the products of the library work in, in addition to the documented memory of a matrix: parts of both factors,
+/// packed, as large as a processor's caches make them. Measured where this was written; an estimate elsewhere.
 pub(super) const PACKED_BYTES: usize = 4 << 20;
 
 /// Which singular vectors are wanted.
@@ -58,7 +58,7 @@ fn workspace([rows, columns]: [usize; 2], vectors: Vectors) -> StackReq {
     svd_scratch::<f64>(rows, columns, left, right, Par::Seq, Default::default())
 }
 
-/// What [`svd`] allocates for a matrix of these extents, its result included.
+/// Bytes that [`svd`] allocates for a matrix of these extents, its result included.
 pub(super) fn svd_bytes(extents: [usize; 2], vectors: Vectors) -> usize {
     let numbers: usize = vectors.numbers(extents).into_iter().sum::<usize>() + extents[0].min(extents[1]);
     numbers * size_of::<f64>() + workspace(extents, vectors).unaligned_bytes_required()

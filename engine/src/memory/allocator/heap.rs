@@ -14,14 +14,15 @@ pub(in crate::memory) fn reserved(bytes: u64) -> u64 {
     }
 }
 
-/// What a process grows by while blocks of the heap of `reserved` bytes at the most come and go: the blocks, the holes between
-/// them, the timelines of the plan, and code and stacks that are touched for the first time. An estimate, and a bound of what
-/// was seen (`plimsoll verify --drawn`, when tensors lay on the heap: 52 MiB more than 259 MiB, and 11 MiB more than 4 MiB).
+/// Bytes that a process grows by while blocks come and go on a heap of at most `reserved` bytes: the blocks, the holes
+/// between them, the timelines of the plan, and code and stacks that are touched for the first time. An estimate, and a
+/// bound of what was seen (`plimsoll verify --drawn`, when tensors lay on the heap: 52 MiB more than 259 MiB, and 11 MiB
+/// more than 4 MiB).
 pub fn grows(reserved: u64) -> u64 {
     reserved + reserved / 4 + GROWS_BY
 }
 
-/// What a process grows by in any case.
+/// Bytes that a process grows by in any case.
 const GROWS_BY: u64 = 12 << 20;
 
 /// The bytes that can be alive in a process that may grow by `free`: the inverse of [`grows`].

@@ -1,4 +1,4 @@
-//! What an allocator holds for what is alive: the only place that models one.
+//! Models of allocators, which say what an allocator holds for the bytes that are alive. They are modelled nowhere else.
 //!
 //! [`Allocator`] follows every block: a [`pool::Pool`] finds a place for it and grows, on the processor as on a GPU; on the
 //! heap each is rounded for itself. Always holds: what is *reserved* is at least what is *used*. The models are checked against
@@ -21,8 +21,8 @@ use crate::{
 pub use places::{Places, Requests, Search};
 pub use pool::Place;
 
-/// What a process grows by in a run on the processor whose allocator comes to hold `reserved` bytes, with its tensors in a
-/// range or on the heap.
+/// Bytes that a process grows by in a run on the processor whose allocator comes to hold `reserved` bytes, with its tensors
+/// in a range or on the heap.
 pub fn process_grows(reserved: Bytes, is_in_range: bool) -> Bytes {
     // Other systems than Linux have no range.
     Bytes(if cfg!(target_os = "linux") && is_in_range { range::grows(reserved.0) } else { heap::grows(reserved.0) })
@@ -76,7 +76,7 @@ impl Allocator {
         }
     }
 
-    /// What is reserved.
+    /// The reserved bytes.
     pub fn reserved(&self) -> Bytes {
         match self {
             Self::Heap(reserved) => Bytes(*reserved),
@@ -85,7 +85,7 @@ impl Allocator {
         }
     }
 
-    /// What would be reserved once a block of `bytes` was there as well.
+    /// The reserved bytes if a block of `bytes` was there as well.
     pub(super) fn reserved_with(&self, bytes: u64) -> Bytes {
         match self {
             Self::Heap(reserved) => Bytes(reserved + heap::reserved(bytes)),

@@ -26,7 +26,7 @@ pub struct Places {
     extent: u64,
     /// The segment that holds them all.
     segment: u64,
-    /// What is asked for and where it goes, by pass and part.
+    /// The expected requests and their places, by pass and part.
     parts: Vec<((Part, Part), Vec<Advised>)>,
 }
 
@@ -212,7 +212,7 @@ impl Guide {
         Self { places, pass: Part::Start, part: None, next: 0 }
     }
 
-    /// What it goes through.
+    /// The places that it goes through.
     pub fn places(&self) -> &Places {
         &self.places
     }

@@ -50,14 +50,14 @@ pub struct Pool {
     reserved: u64,
     /// Where blocks should lie, if that was found beforehand.
     guide: Option<Guide>,
-    /// What is asked for, if that is to be kept.
+    /// The requests, if they are to be kept.
     requests: Option<Requests>,
 }
 
 /// The number that stands for no place, as for all blocks of a heap.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// What the device gave in one piece.
+/// A piece of memory that the device gave at once.
 #[derive(Debug)]
 struct Segment {
     bytes: u64,
@@ -118,7 +118,7 @@ impl Pool {
         self.requests = Some(Requests::default());
     }
 
-    /// What was asked for since [`Pool::keep_requests`].
+    /// The requests since [`Pool::keep_requests`].
     pub fn take_requests(&mut self) -> Requests {
         self.requests.take().unwrap_or_default()
     }
@@ -144,7 +144,7 @@ impl Pool {
         bytes.max(1).next_multiple_of(self.profile.granule.0.max(1))
     }
 
-    /// What the pool would grow by for a block of `bytes`.
+    /// The bytes that the pool would grow by for a block of `bytes`.
     pub fn growth(&self, bytes: u64) -> Bytes {
         let bytes = self.rounded(bytes);
         let planned = self.not_yet_taken();

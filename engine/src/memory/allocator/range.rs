@@ -24,17 +24,17 @@ pub(in crate::memory) const PAGE: Bytes = Bytes(4096);
 /// How the range hands out memory.
 pub(in crate::memory) const PROFILE: PoolProfile = PoolProfile { granule: GRANULE, segment: PAGE, page: PAGE };
 
-/// What a process grows by in a run whose range and heap come to `reserved` bytes: them, the bits for their granules, and code,
-/// stacks and scratch that are touched for the first time. An estimate of the latter:
-/// `train` was seen to take 1 to 4 MiB, with one thread and with two.
+/// Bytes that a process grows by in a run whose range and heap come to `reserved` bytes: those bytes, the bits for their
+/// granules, and code, stacks and scratch that are touched for the first time. The latter is an estimate: `train` was seen
+/// to take 1 to 4 MiB, with one thread and with two.
 pub(in crate::memory) fn grows(reserved: u64) -> u64 {
     reserved + reserved / 128 + GROWS_BY
 }
 
-/// What a process grows by in any case.
+/// Bytes that a process grows by in any case.
 const GROWS_BY: u64 = 4 << 20;
 
-/// What a block of `bytes` takes of the range.
+/// The bytes of the range that a block of `bytes` takes.
 pub(in crate::memory) fn rounded(bytes: u64) -> u64 {
     bytes.max(1).next_multiple_of(GRANULE.0)
 }
@@ -79,7 +79,7 @@ impl Range {
         &mut self.parts_mut().pool
     }
 
-    /// What range and heap hold.
+    /// The bytes that range and heap hold.
     pub(super) fn reserved(&self) -> Bytes {
         self.parts().pool.reserved() + Bytes(self.parts().heap)
     }

@@ -37,7 +37,7 @@ static BYTES: AtomicUsize = AtomicUsize::new(0);
 
 static STATES: [State; PARTS] = [const { State::new() }; PARTS];
 
-/// What a part is used for.
+/// The state of a part.
 struct State {
     is_taken: AtomicBool,
     /// The living blocks, and 1 more while the run has it.

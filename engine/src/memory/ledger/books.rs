@@ -57,7 +57,7 @@ impl Ledger {
         }
     }
 
-    /// What [`Ledger::gathering`] has gathered.
+    /// The bookkeeping that [`Ledger::gathering`] has gathered.
     pub fn gathered(&self) -> Bookkeeping {
         // The present phase is not over yet.
         self.set_phase(self.phase());

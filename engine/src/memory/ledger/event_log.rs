@@ -1,4 +1,4 @@
-//! What happens in an account, kept to be replayed once the bookkeeping is known.
+//! A log of the events in an account, kept to be replayed once the bookkeeping is known.
 //!
 //! Owns [`EventLog`]. The bookkeeping of a dry run is known only when the run is over, and it counts from the start: the log is
 //! then [replayed](EventLog::replayed) into an account that counts it, so that one dry run gives both. Always holds: what the

@@ -43,7 +43,7 @@ impl Ledger {
         }
     }
 
-    /// What a pool was asked for since then.
+    /// The requests to a pool since then.
     pub fn take_requests(&self) -> Requests {
         self.0.allocator.borrow_mut().pool_mut().map(|pool| pool.take_requests()).unwrap_or_default()
     }

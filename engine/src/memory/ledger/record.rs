@@ -1,4 +1,4 @@
-//! What an account keeps of what happens in it: nothing, a recording, or a log.
+//! The record that an account keeps of its events: nothing, a recording, or a log.
 
 use super::{
     event_log::EventLog,
@@ -10,13 +10,13 @@ use crate::bytes::Bytes;
 /// Index of a block that is in no recording.
 pub(super) const UNRECORDED: u32 = u32::MAX;
 
-/// What is kept of what happens.
+/// The record of events.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a box would be bookkeeping that only some runs have")]
 pub(super) enum Record {
     /// Nothing is recorded.
     None,
-    /// What a plan shows of a pass.
+    /// A recording of the figures that a plan shows of a pass.
     Recorder(Recorder),
     /// Everything in order, to be recorded once the bookkeeping is known.
     Log(Box<EventLog>),

@@ -1,4 +1,4 @@
-//! What happened between two moments: the blocks that were allocated and freed, and what was alive at the peak.
+//! A recording between two moments: the blocks that were allocated and freed, and the blocks alive at the peak.
 //!
 //! Always holds: blocks keep their indices from one recording to the next, because their tickets hold these indices.
 
@@ -17,7 +17,7 @@ struct Event {
     born: bool,
 }
 
-/// What a ticket stands for.
+/// The block of a ticket.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Block {
     pub(super) label: &'static str,
@@ -48,24 +48,24 @@ pub(super) struct Recorder {
     layers: Vec<LayerUse>,
 }
 
-/// What one layer takes.
+/// The memory of one layer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LayerUse {
     /// The most it held of each category, each at its own moment.
     pub high: Categories,
     /// Activations it held when the backward pass began.
     pub saved: Bytes,
-    /// What the account holds in each category now.
+    /// The bytes of the account in each category now.
     live: Categories,
 }
 
-/// What a recording holds once it is taken.
+/// A recording that was taken.
 #[derive(Debug, Clone, Default)]
 pub struct Recording {
     /// The timeline, one point an op.
     pub timeline: Timeline,
     at_peak: Vec<Block>,
-    /// What each category held then.
+    /// The bytes of each category then.
     pub categories_at_peak: Categories,
     /// The most bytes alive.
     pub live_peak: Bytes,
@@ -76,7 +76,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// What was alive at the peak, largest first.
+    /// The blocks alive at the peak, largest first.
     pub fn alive_at_peak(&self) -> Vec<Alive> {
         let alive = |block: &Block| Alive {
             name: block.label,
@@ -103,7 +103,7 @@ impl Recorder {
         Self { peak_reserved: reserved, ..Self::default() }
     }
 
-    /// What the allocator holds now.
+    /// Notes the bytes that the allocator holds now.
     pub(super) fn holds(&mut self, reserved: Bytes) {
         self.peak_reserved = self.peak_reserved.max(reserved);
     }

@@ -21,14 +21,14 @@ pub(super) enum Repetition {
     },
 }
 
-/// What decides what an account makes of the same requests.
+/// The state that decides how an account answers requests: in equal moments, equal requests have equal effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Moment {
     live: u64,
     fingerprint: u64,
 }
 
-/// What is left out before a micro-batch: the last ones before it, over again.
+/// Micro-batches left out before a micro-batch: repetitions of the last ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Repeated {
     /// How many of the last ones: 1 or 2.

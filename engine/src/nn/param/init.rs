@@ -64,7 +64,7 @@ impl<'a, B: Backend> Init<'a, B> {
         Self { base: choice.base, quantised: choice.kind, ..self }
     }
 
-    /// What the layer `layer`, whose sums have `taps` terms, has to become one of 8-bit integers.
+    /// The state with which the layer `layer`, whose sums have `taps` terms, can become one of 8-bit integers.
     ///
     /// # Errors
     /// Fails when it would cross the budget ([`Error::Budget`](crate::error::Error::Budget)) or when the device fails.
@@ -95,7 +95,7 @@ impl<'a, B: Backend> Init<'a, B> {
         self.thinned.map_or(channels, |prune| prune.kept(channels))
     }
 
-    /// What writes the first values of a parameter, from a random source of this key.
+    /// The kernel that writes the first values of a parameter, from a random source of this key.
     fn fill(&self, layer: LayerId, role: ParamRole, start: Start, key: u64) -> Elementwise {
         let is_replaced = self.replaced.is_some_and(|replaced| replaced(layer, role));
         if is_replaced { Elementwise::Fill(0.0) } else { start.fill(key) }

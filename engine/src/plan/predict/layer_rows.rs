@@ -1,4 +1,4 @@
-//! What each layer has of a step.
+//! The rows of layers: the part of each layer in a step.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::{
     step::Session,
 };
 
-/// What a model is, for any passes.
+/// The facts of a model, for any passes.
 pub(super) struct ModelFacts {
     pub(super) parameters: u64,
     pub(super) trained: u64,

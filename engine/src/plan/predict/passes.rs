@@ -76,7 +76,7 @@ impl Dry<'_> {
         Ok(Passes { first, whole, thinned: Some((prune, thinned)), compress: self.compressed()? })
     }
 
-    /// What the trained model becomes; the recording's number.
+    /// Plans the change of the trained model into a smaller one. Returns the recording's number.
     fn compressed(&mut self) -> Result<usize> {
         self.compress()?;
         Ok(self.take_recording())

@@ -26,7 +26,7 @@ pub(crate) fn are_in_range(experiment: &Experiment) -> bool {
     experiment.model.depth <= DEEPEST && experiment.prune.kind != PruneKind::Channels
 }
 
-/// What a run of `resolved` requests from a pool that grows, and what that takes.
+/// The requests of a run of `resolved` to a pool that grows, and the bytes that this takes.
 ///
 /// # Errors
 /// Fails when the model cannot be built.

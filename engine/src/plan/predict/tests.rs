@@ -1,4 +1,4 @@
-//! What was predicted of a pool holds for later steps, and the bookkeeping is that of a dry run of its own.
+//! The prediction of a pool holds for later steps, and the bookkeeping is that of a dry run of its own.
 
 use super::*;
 use crate::{

@@ -22,7 +22,7 @@ const OTHER: &str = "choose another teacher, or train it as a run of its own and
 pub(super) struct First {
     /// The teacher's experiment, on the device and under the budget of the run that it teaches.
     pub(super) experiment: Arc<Experiment>,
-    /// What counts against the budget at its peak.
+    /// The bytes that count against the budget at its peak.
     load: Bytes,
     info: DatasetInfo,
 }
@@ -72,7 +72,7 @@ impl First {
         Ok(Self { experiment: Arc::new(experiment), load: planned.load(), info: *resolved.info() })
     }
 
-    /// What its user should know.
+    /// A note for the user.
     pub(super) fn note(&self) -> String {
         let Experiment { title, budget, .. } = &*self.experiment;
         format!(

@@ -1,4 +1,4 @@
-//! What is to be said about an experiment before it runs, and does not keep it from running.
+//! Notes on an experiment before it runs. They do not keep it from running.
 
 use super::Resolved;
 use crate::experiment::{
@@ -7,7 +7,7 @@ use crate::experiment::{
 };
 
 impl Resolved {
-    /// What was found out that its settings do not say, a line each.
+    /// Findings that its settings do not show, a line each.
     pub fn notes(&self) -> Vec<String> {
         let (chosen, whole) = (self.experiment.data.normalise, self.experiment.whole_data());
         let is_said = whole.kind.has_colours() && whole.normalise != Normalise::Auto;

@@ -15,7 +15,7 @@ impl Message {
         Self::default()
     }
 
-    /// What was written.
+    /// The written bytes.
     pub(super) fn encoded(&self) -> &[u8] {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! What fills a tensor, and what changes its elements one by one.
+//! Kernels that fill a tensor, and kernels that change its elements one by one.
 
 use super::{COUNTS, Case, Extent, kernel_names};
 use crate::{
@@ -15,7 +15,7 @@ kernel_names! {
     Elementwise::Scale(_) => "scale",
 }
 
-/// What writes numbers without reading any, and what changes them one by one.
+/// The cases of kernels that write numbers without reading any, and of kernels that change them one by one.
 pub fn elements(draw: &mut Draw, dtype: DType, count: usize) -> Vec<Case> {
     let (x, y) = ((draw.numbers(count), dtype), (draw.numbers(count), dtype));
     let key = count as u64;

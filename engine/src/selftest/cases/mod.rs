@@ -38,11 +38,11 @@ pub type Operand = (Vec<f64>, DType);
 /// A launch, and how many terms its longest sum has: what roundings add up over.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// What is launched.
+    /// The kernel that is launched.
     pub kernel: Kernel,
-    /// What it reads.
+    /// Its inputs.
     pub inputs: Vec<Operand>,
-    /// What it writes, with what stands there before.
+    /// Its outputs, with the values that stand there before.
     pub outputs: Vec<Operand>,
     /// Terms of the longest sum.
     pub terms: usize,

@@ -21,7 +21,7 @@ kernel_names! {
 
 const EPSILON: f64 = 1e-3;
 
-/// What both kinds of normalisations work on.
+/// The operands of both kinds of normalisations.
 struct Operands {
     x: Operand,
     dy: Operand,

@@ -1,4 +1,4 @@
-//! What the recorder of a run and its thread share.
+//! The state that the recorder of a run and its thread share.
 
 use crossbeam_channel::{Receiver, Sender};
 use jiff::Timestamp;
@@ -11,14 +11,14 @@ use crate::{
     train::{Outcome, StepRecord, Summary},
 };
 
-/// What the recorder and its thread share.
+/// The state that the recorder and its thread share.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     pub(super) batch: Batch,
     pub(super) has_plan: bool,
     pub(super) is_refused: bool,
     pub(super) is_kept: bool,
-    /// What is wrong, until it is reported.
+    /// The problem, until it is reported.
     pub(super) warning: Option<String>,
     /// The last step that was taken; before the first, the one that the run goes on after.
     pub(super) step: u64,
@@ -26,7 +26,7 @@ pub(super) struct Shared {
     pub(super) evaluations: u64,
     /// Wakes the thread; `None` once nothing more comes.
     pub(super) wake: Option<Sender<()>>,
-    /// What a checkpoint waits for.
+    /// The record that a checkpoint waits for.
     pub(super) wanted: Option<Wanted>,
     /// The thread writes nothing more.
     pub(super) is_over: bool,

@@ -75,7 +75,7 @@ fn a_checkpoint_waits_for_the_steps_before_it_and_for_nothing_else() {
     assert!(!is_awaited(&awaited, 0));
 }
 
-/// What an earlier version, or a store that could not be written, has left out is said and not passed over.
+/// A run that goes on reports a gap that an earlier version, or a store that could not be written, has left.
 #[test]
 fn a_run_that_goes_on_behind_a_hole_says_so() {
     let folder = folder();
@@ -189,7 +189,7 @@ fn a_store_that_is_removed_while_a_run_trains_is_begun_anew_and_that_is_said() {
     assert_eq!((store.get(&key).expect("kept").steps, store.details(&key).expect("details").events.len()), (9, 1));
 }
 
-/// What waiting does not mend is not waited for, and nothing is put into another program's folder.
+/// The run does not wait for trouble that waiting cannot mend, and nothing is put into another program's folder.
 #[test]
 fn a_run_ends_at_once_where_its_store_is_none() {
     let folder = folder();

@@ -1,4 +1,4 @@
-//! What a run's model became is kept with the run.
+//! The form of a run's model is kept with the run.
 
 use super::*;
 use crate::{experiment::CodedWeights, step::Compressed};

@@ -16,11 +16,11 @@ use crate::{
     plan::Resolved,
 };
 
-/// What is wrong where text becomes other tokens.
+/// The fault if text becomes other tokens.
 const OTHER_TOKENS: &str = "the tokenizer or its template is not the one that the run learned with";
 
-/// What a checkpoint says of the data that its model learned from, for a run that begins with its weights, and for questions to
-/// it when the data are gone: what a sample is, how pixels were scaled, and what classes are called.
+/// The facts in a checkpoint about its model's data: what a sample is, how pixels were scaled, and the names of the classes.
+/// A run that begins with its weights needs them, and so do questions to the model when the data are gone.
 pub(in crate::train) fn about(experiment: &Experiment, dataset: &Dataset) -> Vec<(&'static str, String)> {
     let data = experiment.whole_data();
     let scaled = if data.normalise == Normalise::Auto { Normalise::Dataset } else { data.normalise };
@@ -29,8 +29,7 @@ pub(in crate::train) fn about(experiment: &Experiment, dataset: &Dataset) -> Vec
 }
 
 impl Checkpoint {
-    /// What its model must know of the data that it learned from, as it keeps that; `None` in the checkpoints of earlier
-    /// versions.
+    /// The kept facts of the data that its model learned from; `None` in the checkpoints of earlier versions.
     pub fn info(&self) -> Option<DatasetInfo> {
         Known::of_facts(&self.header.facts).map(|known| known.info)
     }
@@ -42,7 +41,7 @@ impl Checkpoint {
         Resolved::knowing(&self.info()?, &experiment.decided_as(&own).untaught(), machine).ok()
     }
 
-    /// What it keeps of the data that it learned from, where `experiment` chooses the same.
+    /// The kept facts of the data that it learned from, if `experiment` chooses the same data.
     pub(in crate::train) fn known(&self, experiment: &Experiment) -> Option<Known> {
         const FREE: [&str; 7] = [
             "data.flip",
@@ -60,7 +59,7 @@ impl Checkpoint {
         Known::of_facts(&self.header.facts).filter(|_| is_same)
     }
 
-    /// What the classes of its model are called, where it says so.
+    /// The names of its model's classes, if it has them.
     pub(in crate::train) fn class_names(&self) -> Option<Vec<String>> {
         own::class_names(&self.header.facts)
     }
@@ -148,7 +147,7 @@ impl Checkpoint {
         ))
     }
 
-    /// What is to be said where text becomes other tokens now than those that the model learned.
+    /// A warning if text becomes other tokens now than those that the model learned.
     pub(in crate::train) fn caution_of_tokens(&self, tokenizer_checksum: Option<u32>) -> Option<String> {
         let is_other = self.is_of_other_tokens(tokenizer_checksum);
         is_other.then(|| {

@@ -50,7 +50,7 @@ const FIRST: u32 = 1;
 pub(super) const LAST: &str = "last.safetensors";
 /// The name of the best one.
 pub(super) const BEST: &str = "best.safetensors";
-/// What a file is taken for, in messages.
+/// The words for a file in messages.
 const WORDS: Words = Words {
     what: "a checkpoint",
     choose: "choose a checkpoint (.safetensors) of a run",
@@ -187,7 +187,7 @@ impl Checkpoint {
         preset::parse(text, self.path.join("experiment"))
     }
 
-    /// What the prediction and the record of a run that goes on from it must know.
+    /// The facts that the prediction and the record of a run that goes on from it must know.
     pub(super) fn resumed(&self, is_same_run: bool) -> Resumed {
         let Progress { step, so_far, .. } = self.progress;
         // What was seen of another run is not this one's.

@@ -23,7 +23,7 @@ pub(in crate::train) struct Progress {
     pub(in crate::train) step: u64,
     /// Steps of the whole run, by which the learning rate goes.
     pub(in crate::train) total_steps: u64,
-    /// What the next step trains on.
+    /// The place of the next step in the data.
     pub(in crate::train) position: Position,
     /// The number of training samples.
     pub(in crate::train) samples: u64,
@@ -37,11 +37,11 @@ pub(in crate::train) struct Progress {
     pub(in crate::train) skipped_steps: u64,
     /// Seconds so far, pauses excluded.
     pub(in crate::train) secs: f64,
-    /// What was seen of it.
+    /// The record of it so far.
     pub(in crate::train) so_far: SoFar,
 }
 
-/// What a fact is called that is not in the file, or not as it should be.
+/// The name of a fact that is missing in the file, or malformed.
 type Missing = &'static str;
 
 /// The texts of a checkpoint's header, by name.
@@ -156,8 +156,8 @@ impl Progress {
     }
 }
 
-/// What a checkpoint says in addition to its tensors. `experiment` is the text of the run's experiment, `about` describes its
-/// data.
+/// The facts in a checkpoint in addition to its tensors. `experiment` is the text of the run's experiment, `about` describes
+/// its data.
 pub(in crate::train) fn facts(
     progress: &Progress,
     counters: &Counters,

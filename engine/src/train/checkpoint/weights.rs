@@ -20,7 +20,7 @@ use crate::{
     whole_file,
 };
 
-/// What the names of the optimizer's state begin with.
+/// The prefix of the names of the optimizer's state.
 const STATE: &str = "optimizer.";
 /// The elements of a file begin at a multiple of this.
 const ALIGNED: usize = 8;

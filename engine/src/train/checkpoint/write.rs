@@ -25,7 +25,7 @@ struct Writer<'a> {
     checksum: crc32fast::Hasher,
 }
 
-/// What went wrong with a file that is written.
+/// The failure of a file that is written.
 enum Failed {
     System(std::io::Error),
     Run(Error),

@@ -1,4 +1,4 @@
-//! What a run reports of its steps: their numbers, their measured memory, how they were fed and what was skipped.
+//! Reports of a run's steps: their numbers, their measured memory, how they were fed and which were skipped.
 
 use std::{sync::Arc, time::Instant};
 

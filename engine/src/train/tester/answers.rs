@@ -1,4 +1,4 @@
-//! What a model answers, counted: by class, by sample, and which class was taken for which.
+//! The counted answers of a model: by class, by sample, and which class was taken for which.
 //!
 //! Always holds: an answer is the first of the largest logits, and right where the loss counts it as right, so that the right
 //! answers are the accuracy's. What is kept is host memory, and does not count in the pass that is measured.
@@ -21,7 +21,7 @@ pub struct Likely {
     pub probability: f32,
 }
 
-/// What became of the labels of one class.
+/// The answers to the labels of one class.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OfClass {
     /// Labels of this class.
@@ -53,7 +53,7 @@ fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// What was answered to one sample of a test set.
+/// The answer to one sample of a test set.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Answer {
     /// The sample's class; 0 for a mask.
@@ -92,7 +92,7 @@ impl Answer {
     }
 }
 
-/// What a model answered to a whole test set.
+/// The answers of a model to a whole test set.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answers {
     /// The results by class.

@@ -18,13 +18,13 @@ pub struct Evaluation {
     pub errors: Option<ValueErrors>,
     /// Samples of the test set.
     pub samples: usize,
-    /// What was answered, class by class and sample by sample; `None` for sequences and values.
+    /// The answers, class by class and sample by sample; `None` for sequences and values.
     pub answers: Option<Answers>,
-    /// What the classes are called; none for sequences and values.
+    /// The names of the classes; empty for sequences and values.
     pub class_names: Vec<String>,
     /// A warning if the data are no longer those that the model learned from, or if a part of the model begins with new values.
     pub caution: Option<String>,
-    /// What it took.
+    /// Its memory.
     pub took: Took,
 }
 

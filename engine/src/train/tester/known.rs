@@ -1,4 +1,4 @@
-//! What is asked of a model without its data: a picture, or a prompt.
+//! Questions to a model without its data: a picture, or a prompt.
 //!
 //! Always holds: what a checkpoint keeps of the data is believed where its own are chosen, so they need not be there, and a
 //! picture goes to the model as its samples went. Published weights over the generated data that an experiment begins
@@ -12,7 +12,7 @@ use crate::{
     train::checkpoint::Checkpoint,
 };
 
-/// What is known of the data, if that is enough for what is tried.
+/// The known facts of the data, if they are enough for the input that is tried.
 pub(super) fn of(tried: &Tried, checkpoint: Option<&Checkpoint>, trying: Trying) -> Option<Known> {
     let is_enough = |known: &Known| match trying {
         Trying::TestSet | Trying::Sample => false,

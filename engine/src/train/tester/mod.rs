@@ -72,7 +72,7 @@ pub struct Tester {
     worker: Worker,
     events: EventSink,
     dataset: Option<Arc<Dataset>>,
-    /// What pictures go through where the data are not looked at, and by what.
+    /// The choice of data, its facts and the set that pictures go through if the data are not looked at.
     known: Option<(Data, Known, Arc<Dataset>)>,
 }
 
@@ -235,7 +235,7 @@ impl Tester {
         self.dataset(&resolved)
     }
 
-    /// What trying takes, refused where that is past the line.
+    /// Plans the memory of a try. Refuses one that is past the line.
     fn ready(&mut self, tried: &Tried, checkpoint: Option<Checkpoint>, trying: Trying) -> Result<Ready> {
         self.worker.prepare(&tried.experiment, &self.events)?;
         let machine = self.worker.machine();
@@ -315,11 +315,11 @@ struct Ready {
     forward: Forward,
     weights: Weights,
     line: Line,
-    /// What is known of the data, where they are not looked at.
+    /// The known facts of the data, if the data are not looked at.
     known: Option<Known>,
 }
 
-/// What is done with a session.
+/// Work with a session.
 trait With {
     type Output;
 

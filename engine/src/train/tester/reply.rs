@@ -1,11 +1,11 @@
-//! What is shown to a model, and what it answers.
+//! Inputs that are shown to a model, and its answers.
 
 use std::path::Path;
 
 use super::{Likely, Took, WeightsFrom};
 use crate::data::{Picture, TableRow};
 
-/// What is shown to a model of images.
+/// The input that is shown to a model of images.
 #[derive(Debug, Clone)]
 pub enum Shown<'a> {
     /// A sample of the test set: a picture or a row.
@@ -16,7 +16,7 @@ pub enum Shown<'a> {
     Drawing(&'a [u8]),
 }
 
-/// What a model answered to a picture.
+/// The answer of a model to a picture.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
     /// Where the weights came from.
@@ -33,11 +33,11 @@ pub struct Reply {
     pub shares: Vec<f32>,
     /// The class of each pixel, `[height * width]`; empty for a class.
     pub mask: Vec<u32>,
-    /// What the classes are called.
+    /// The names of the classes.
     pub class_names: Vec<String>,
     /// A warning if the data are no longer those that the model learned from, or if a part of the model begins with new values.
     pub caution: Option<String>,
-    /// What it took.
+    /// Its memory.
     pub took: Took,
 }
 

@@ -19,7 +19,7 @@ use crate::{
 /// A model that is tried: an experiment, with the weights of one of its checkpoints or those that it begins with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tried {
-    /// What decides the model, its data, the device and the budget.
+    /// The model, its data, the device and the budget.
     pub experiment: Experiment,
     /// The checkpoint whose weights it has; without one it has the weights of `weights.path`, or is as it is initialised.
     pub checkpoint: Option<PathBuf>,
@@ -31,13 +31,13 @@ impl Tried {
         Self { experiment, checkpoint: None }
     }
 
-    /// What its model learned.
+    /// The task that its model learned.
     pub fn task(&self) -> Task {
         self.experiment.data.task()
     }
 }
 
-/// What trying a model took.
+/// The memory of a try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Took {
     /// The budget.
@@ -109,7 +109,7 @@ impl Weights {
         }
     }
 
-    /// What is to be said of a prompt whose tokens are not those of the tokenizer that they learned with.
+    /// A warning about a prompt whose tokens are not those of the tokenizer that the model learned with.
     pub(super) fn caution_of_tokens(&self, tokenizer_checksum: Option<u32>) -> Option<String> {
         match self {
             Self::Checkpoint(checkpoint) => checkpoint.caution_of_tokens(tokenizer_checksum),

@@ -20,7 +20,7 @@ use crate::{
 
 /// Below it the likeliest token is taken: it is all that such a temperature leaves, and the quotients have no room in 32 bits.
 const COLDEST: f64 = 1e-6;
-/// What to do where a tokenizer is gone.
+/// A way out if a tokenizer is gone.
 const BRING_BACK: &str = "bring it back, or write --set data.tokenizer=FOLDER with its tokenizer.json";
 /// The most tokens that one sign is written in.
 const SIGN: usize = 8;
@@ -32,7 +32,7 @@ const MOST_TOKENS: usize = 1 << 20;
 pub struct Sampling {
     /// How many tokens; without a number, as many as answer a prompt of the data.
     pub tokens: Option<usize>,
-    /// What logits are divided by: 1 leaves them, less prefers the likely, 0 takes the likeliest alone.
+    /// The divisor of logits: 1 leaves them, less prefers the likely, 0 takes the likeliest alone.
     pub temperature: f64,
     /// The likeliest tokens that together have this share of the probability are drawn from.
     pub top_p: f64,
@@ -99,7 +99,7 @@ impl Sampling {
     }
 }
 
-/// What was written.
+/// The text that was written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Written {
     /// Where the weights came from.
@@ -112,9 +112,9 @@ pub struct Written {
     pub tokens: Vec<u32>,
     /// The tokens as text.
     pub text: String,
-    /// What is to be said where the tokenizer is not the one that the model learned with.
+    /// A warning if the tokenizer is not the one that the model learned with.
     pub caution: Option<String>,
-    /// What it took.
+    /// Its memory.
     pub took: Took,
 }
 

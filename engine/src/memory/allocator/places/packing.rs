@@ -10,7 +10,7 @@
 /// A block and its life, from the moment it is allocated to the moment before it is freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Life {
-    /// What it takes.
+    /// Its bytes.
     pub bytes: u64,
     /// When it comes.
     pub born: u32,
@@ -119,7 +119,7 @@ struct Hall<'a> {
     /// For each block, the allocations from its own to the last one in its life; there are as many as blocks.
     births: Vec<(usize, usize)>,
     stretches: Vec<Stretch>,
-    /// What is in the way of one block.
+    /// The spans that are in the way of one block.
     in_the_way: Vec<Span>,
     looked_at: u64,
 }
@@ -130,9 +130,9 @@ type Span = (u64, u64);
 /// A stretch of time.
 #[derive(Default)]
 struct Stretch {
-    /// What is taken through all of it.
+    /// The spans that are taken through all of it.
     throughout: Vec<Span>,
-    /// What is taken at some time of it by blocks that are kept here or with its parts.
+    /// The spans that are taken at some time of it, by blocks that are kept here or with its parts.
     ever: Vec<Span>,
 }
 

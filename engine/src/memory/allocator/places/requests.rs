@@ -1,4 +1,4 @@
-//! What a run requests from a pool and when it gives it back, pass by pass, as one dry run has seen it.
+//! The requests of a run to a pool and when it gives them back, pass by pass, as one dry run has seen them.
 //!
 //! Owns the lives of blocks. Always holds: a pass that comes again is kept as it was the first time, and of a part that
 //! comes again inside its pass the last time counts, so that what outlives it does so in what follows the pass's last one.
@@ -6,7 +6,7 @@
 
 use crate::memory::Part;
 
-/// What was asked for.
+/// The requests of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Requests {
     passes: Vec<Pass>,

@@ -10,7 +10,7 @@ use crate::{
 
 const PROFILE: PoolProfile = PoolProfile { granule: Bytes(512), segment: Bytes::kib(64), page: Bytes::kib(4) };
 
-/// What a step asks for, in granules.
+/// The requests of a step, in granules.
 #[derive(Debug, Clone)]
 struct Run {
     weights: Vec<u64>,
@@ -19,7 +19,7 @@ struct Run {
     micro_batches: usize,
 }
 
-/// What a run does otherwise than was planned.
+/// A difference between a run and its plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
     Nothing,

@@ -75,7 +75,7 @@ fn a_range_grows_at_its_end_by_whole_pages_and_into_the_hole_that_is_there() {
     assert_eq!((pool.used(), pool.reserved(), pool.holes.len()), (Bytes(0), Bytes(5 * 4096), 1));
 }
 
-/// What a test does to a pool.
+/// An operation of a test on a pool.
 #[derive(Debug, Clone)]
 enum Deed {
     Take(u64),
