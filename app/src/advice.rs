@@ -1,4 +1,4 @@
-//! What is offered where an experiment does not fit, in words: what an offer changes, and why nothing fits.
+//! Offers for an experiment that does not fit, in words: the changes of an offer, and the reason why nothing fits.
 
 use plimsoll_engine::{
     Bytes,
@@ -11,7 +11,7 @@ use plimsoll_engine::{
 
 use crate::format;
 
-/// What an offer changes, such as `micro-batch 32 x 2, bf16-mixed`.
+/// The changes of an offer, such as `micro-batch 32 x 2, bf16-mixed`.
 pub(crate) fn words(advice: &Advice) -> String {
     let parts: Vec<String> = advice.changes.iter().map(one).collect();
     if parts.is_empty() { "as it is".to_owned() } else { parts.join(", ") }
@@ -86,7 +86,7 @@ fn frozen(choice: Frozen) -> String {
 /// Why no micro-batch, precision or checkpointing makes a plan fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shortfall {
-    /// What weights and optimizer state hold for the whole run, at the least.
+    /// The least bytes that weights and optimizer state hold for the whole run.
     held: Bytes,
     /// The lowest peak of the configurations that were planned.
     least: Bytes,

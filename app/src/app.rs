@@ -42,7 +42,7 @@ use crate::{
 /// A worker's news are drawn this much later at most. Not zero: that would draw two frames for each.
 const WAKE: Duration = Duration::from_millis(16);
 
-/// What is kept between sessions.
+/// The state that is kept between sessions.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct PersistedState {
@@ -200,7 +200,7 @@ impl App {
         self.keeper = Some(keeper);
     }
 
-    /// What to keep for the next session.
+    /// The state to keep for the next session.
     pub(crate) fn persisted(&self) -> PersistedState {
         let document = &self.state.document;
         let mut drafts = self.state.drafts.persisted();

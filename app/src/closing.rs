@@ -60,7 +60,7 @@ impl Closing {
     }
 }
 
-/// What waits for the first of the signals.
+/// A closure that waits for the first of the signals.
 #[cfg(unix)]
 fn waiter(signals: &[i32], _: Arc<AtomicBool>) -> io::Result<impl FnOnce() + Send + 'static> {
     use std::{io::Read, os::unix::net::UnixStream};
@@ -73,7 +73,7 @@ fn waiter(signals: &[i32], _: Arc<AtomicBool>) -> io::Result<impl FnOnce() + Sen
     Ok(move || drop(told.read_exact(&mut [0])))
 }
 
-/// What waits for the first of the signals: here only a check shows them.
+/// A closure that waits for the first of the signals. On this system only a check shows them.
 #[cfg(not(unix))]
 fn waiter(_: &[i32], has_come: Arc<AtomicBool>) -> io::Result<impl FnOnce() + Send + 'static> {
     /// How often it looks.

@@ -1,5 +1,5 @@
-//! What a user can ask for. A [`UiCommand`] owns its label, its tooltip and its shortcut; an [`Action`] is a command or
-//! a change with its data. Panels only send; `dispatch` is the one place that acts.
+//! Requests of a user. A [`UiCommand`] owns its label, its tooltip and its shortcut; an [`Action`] is a command or a change
+//! with its data. Panels only send; `dispatch` is the one place that acts.
 
 use std::{cell::RefCell, path::PathBuf};
 
@@ -92,7 +92,7 @@ impl UiCommand {
         }
     }
 
-    /// What it does, in a sentence.
+    /// Its effect, in a sentence.
     pub(crate) fn tooltip(self) -> &'static str {
         match self {
             Self::New => "Start from the default experiment.",
@@ -216,7 +216,7 @@ fn has_shift(input: &egui::InputState, asked: Key) -> bool {
     input.events.iter().any(with_shift)
 }
 
-/// What a panel asks for.
+/// The request of a panel.
 #[derive(Debug, Clone)]
 pub(crate) enum Action {
     /// A command.
@@ -288,7 +288,7 @@ pub(crate) enum Action {
     Take(Pane, Take),
 }
 
-/// What is asked for with kept runs.
+/// The request about kept runs.
 #[derive(Debug, Clone)]
 pub(crate) enum RunsAction {
     /// Pick these, the one to look at last.
@@ -319,7 +319,7 @@ pub(crate) enum RunsAction {
     ComparePin,
 }
 
-/// What the panels sent in this frame, in order.
+/// The actions that the panels sent in this frame, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Sender(RefCell<Vec<Action>>);
 

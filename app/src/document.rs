@@ -15,7 +15,7 @@ const LEFT: usize = 12;
 /// The experiment in hand.
 #[derive(Debug)]
 pub(crate) struct Document {
-    /// What is chosen.
+    /// The chosen experiment.
     pub(crate) experiment: Experiment,
     /// The file it came from.
     pub(crate) path: Option<PathBuf>,
@@ -23,7 +23,7 @@ pub(crate) struct Document {
     pub(crate) saved: Experiment,
     /// The settings of a kept run that were last loaded into it.
     pub(crate) loaded: Option<Box<Experiment>>,
-    /// What its user had made of it when those were loaded over it.
+    /// The user's own version, from before those were loaded over it.
     pub(crate) own: Option<Box<Experiment>>,
     /// Undo and redo.
     pub(crate) history: History,
@@ -125,7 +125,7 @@ impl Document {
         self.loaded = Some(Box::new(settings.clone()));
     }
 
-    /// What its user made of it, and is in no file and no kept run.
+    /// The user's own version, if it is in no file and no kept run.
     pub(crate) fn own(&self) -> Option<&Experiment> {
         if self.loaded.as_deref() == Some(&self.experiment) {
             self.own.as_deref()
@@ -134,7 +134,7 @@ impl Document {
         }
     }
 
-    /// What is kept as a draft when the document is left: for a shipped preset, what the user made of it.
+    /// The draft that is kept when the document is left: for a shipped preset, the user's version of it.
     pub(crate) fn draft(&self) -> Option<Draft> {
         let name = self.shipped.clone().filter(|_| self.path.is_none())?;
         let experiment = self.own()?.clone();

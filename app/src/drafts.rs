@@ -26,7 +26,7 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// What was changed of the preset: `batch 64 → 32, no checkpointing → every block`.
+    /// The changes of the preset: `batch 64 → 32, no checkpointing → every block`.
     pub(crate) fn changes(&self, shipped: &Experiment) -> String {
         let changes = naming::changes(shipped, &self.experiment);
         if changes.is_empty() { "its title or description".to_owned() } else { naming::listed(&changes, TOLD) }

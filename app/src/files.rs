@@ -18,7 +18,7 @@ use crate::takeaway::Take;
 /// A dialog that comes back with nothing sooner than this was never shown: no service answered.
 const TOO_QUICK: Duration = Duration::from_millis(400);
 
-/// What a path is wanted for.
+/// The purpose of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Purpose {
     /// A preset to open.
@@ -156,8 +156,8 @@ fn desktop(purpose: Purpose, suggestion: &Path) -> Option<PathBuf> {
     }
 }
 
-/// What was typed or pasted without the folder that stood before it, where it is a whole path itself: `/home/me//a/b.toml`
-/// is `/a/b.toml`, and `/home/me/~/b.toml` is `~/b.toml`.
+/// The text that was typed or pasted, without the folder before it, if it is a whole path itself: `/home/me//a/b.toml` is
+/// `/a/b.toml`, and `/home/me/~/b.toml` is `~/b.toml`.
 pub(crate) fn without_prefix(text: &str) -> &str {
     let start = [text.rfind("//").map(|at| at + 1), text.rfind("/~/").map(|at| at + 1)].into_iter().flatten().max();
     &text[start.unwrap_or(0)..]

@@ -5,10 +5,10 @@
 
 use eframe::egui::{Context, Id, Order, Popup};
 
-/// What had the focus before something was opened over the window.
+/// The control that had the focus before something was opened over the window.
 #[derive(Debug, Default)]
 pub(crate) struct Opener {
-    /// What had it in the last frame in which nothing was open.
+    /// The control that had the focus in the last frame in which nothing was open.
     last: Option<Id>,
     is_over: bool,
 }

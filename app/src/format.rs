@@ -144,7 +144,7 @@ pub(crate) fn share(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
-/// What an accuracy is a share of.
+/// The unit that an accuracy is a share of.
 pub(crate) fn accuracy(data: &Data) -> &'static str {
     match data.labelled() {
         Labelled::Sample => "Accuracy",
@@ -156,7 +156,7 @@ pub(crate) fn accuracy(data: &Data) -> &'static str {
     }
 }
 
-/// What models of values are judged by: the share of the labels' variance that they explain.
+/// The measure of models of values: the share of the labels' variance that they explain.
 pub(crate) const R2: &str = "R²";
 
 /// The measure inside a sentence.
@@ -165,7 +165,7 @@ pub(crate) fn measure(data: &Data) -> String {
     if name == R2 { name.to_owned() } else { name.to_lowercase() }
 }
 
-/// What a model reached on its data: a share, or of values a plain number.
+/// The score of a model on its data: a share, or for values a plain number.
 pub(crate) fn score(data: &Data, score: f64) -> String {
     if data.labelled() == Labelled::Value { plain_score(score) } else { share(score) }
 }
@@ -185,7 +185,7 @@ pub(crate) fn plain_score(score: f64) -> String {
     format!("{score:.3}")
 }
 
-/// What a run that is compared reached at its last test.
+/// The score of a compared run at its last test.
 pub(crate) fn last_score(subject: &Subject) -> Option<String> {
     subject.ran.as_ref()?.test_accuracy.map(|score| score_among(&subject.experiment.data, score))
 }

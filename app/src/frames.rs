@@ -55,7 +55,7 @@ impl Frames {
 const SOONEST: Duration = Duration::from_millis(16);
 /// News of the trainer are drawn this much later at most.
 const LATEST: Duration = Duration::from_millis(500);
-/// What the processor draws is drawn no sooner, however quickly it does: it takes all of its cores for that.
+/// The least time between frames that the processor draws, because it takes all of its cores for them.
 const SOONEST_BY_SOFTWARE: Duration = Duration::from_millis(250);
 /// A frame that takes longer is drawn by the processor, or nearly so.
 const SLOW: Duration = Duration::from_millis(25);

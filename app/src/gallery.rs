@@ -35,7 +35,7 @@ pub(crate) enum Source {
 /// The timeline of a preset's step, small.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Picture {
-    /// What was alive, column by column, each at its highest.
+    /// The memory that was alive, column by column, each at its highest.
     pub(crate) columns: Vec<Categories>,
     /// The predicted peak of what the budget counts.
     pub(crate) load: Bytes,
@@ -66,9 +66,9 @@ pub(crate) struct Entry {
     pub(crate) source: Source,
     /// Under which heading it stands.
     pub(crate) group: Group,
-    /// What it is in addition to its title: a short name, the changes of a draft, the path of a file.
+    /// A description in addition to its title: a short name, the changes of a draft, the path of a file.
     pub(crate) name: String,
-    /// What it holds; of a file, once it is read.
+    /// Its experiment; for a file, once it is read.
     pub(crate) experiment: Option<Experiment>,
     /// Its picture, once it is made.
     pub(crate) picture: Option<Pictured>,
@@ -168,7 +168,7 @@ impl Gallery {
     }
 }
 
-/// What the thread found of an entry.
+/// The thread's findings about an entry.
 #[derive(Debug)]
 pub(crate) struct Found {
     gallery: u64,
@@ -177,7 +177,7 @@ pub(crate) struct Found {
     picture: Pictured,
 }
 
-/// What is wanted of an entry.
+/// The entry that is wanted, and for which machine.
 #[derive(Debug)]
 struct Wanted {
     gallery: u64,

@@ -1,4 +1,4 @@
-//! What is kept between sessions: the view, the layout, the experiment in hand and the drafts, in a file of its own.
+//! State that is kept between sessions: the view, the layout, the experiment in hand and the drafts, in a file of its own.
 //!
 //! Always holds: the file is written whole or not at all, soon after a change, so that a kill or a full disk costs seconds at
 //! the most. A file that cannot be read is put aside and reported; it is never written over.
@@ -24,7 +24,7 @@ const DELAY: Duration = Duration::from_secs(2);
 pub(crate) struct Keeper {
     /// The file; `None` where this user has no folder for it.
     place: Option<PathBuf>,
-    /// What the file holds.
+    /// The content of the file.
     written: String,
     /// When the next look is due.
     due: Option<Instant>,

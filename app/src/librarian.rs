@@ -23,7 +23,7 @@ pub(crate) enum Change {
     Star(Vec<RunKey>, bool),
     /// A name; an empty one takes it away.
     Name(RunKey, String),
-    /// What was noted.
+    /// The note of a run.
     Note(RunKey, String),
     /// Tags.
     Tags(RunKey, Vec<String>),
@@ -35,7 +35,7 @@ pub(crate) enum Change {
     Delete(Vec<RunKey>),
 }
 
-/// What is compared.
+/// The subject of a comparison.
 #[derive(Debug, Clone)]
 pub(crate) enum Compare {
     /// A kept run, with what it is called.
@@ -53,14 +53,14 @@ enum Wish {
     Open(RunKey, Wanted, f32),
     /// Several side by side.
     Compare(Vec<Compare>, f32),
-    /// What a plan is made for.
+    /// The machine that a plan is made for.
     Machine(Box<Machine>),
 }
 
 /// Runs or plans side by side.
 #[derive(Debug)]
 pub(crate) struct Compared {
-    /// What differs.
+    /// The differences.
     pub(crate) comparison: Comparison,
     /// The curves of each; `None` of a plan.
     pub(crate) runs: Vec<Option<RunRecord>>,
@@ -70,23 +70,23 @@ pub(crate) struct Compared {
     pub(crate) notes: Vec<String>,
 }
 
-/// What the store holds.
+/// The content of the store.
 #[derive(Debug)]
 pub(crate) struct Read {
     /// Every run.
     pub(crate) rows: Vec<Row>,
     /// The points of those that were tested.
     pub(crate) points: Points,
-    /// What of the store cannot be read.
+    /// A part of the store that cannot be read, in words.
     pub(crate) missing: Option<String>,
     /// How many changes were made before it was read.
     pub(crate) changes: u64,
 }
 
-/// What the thread sends back.
+/// The reply of the thread.
 #[derive(Debug)]
 pub(crate) enum Reply {
-    /// What the store holds.
+    /// The content of the store.
     Read(Box<Read>),
     /// The store cannot be read.
     Trouble(String),

@@ -2,10 +2,10 @@
 
 use plimsoll_engine::{Bytes, plan::Plan};
 
-/// What the bar and the timeline draw as the line.
+/// The limit that the bar and the timeline draw as the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limit {
-    /// What sets it, in a word.
+    /// The owner of the limit, in a word.
     pub(crate) whose: &'static str,
     /// Where it is.
     pub(crate) bytes: Bytes,
@@ -22,7 +22,7 @@ impl Limit {
         }
     }
 
-    /// What it leaves for tensors: on a card, the context counts against it as well.
+    /// The bytes that it leaves for tensors. On a card, the context counts against it as well.
     pub(crate) fn room(self, plan: &Plan) -> Bytes {
         self.bytes.saturating_sub(plan.target.profile().map_or(Bytes::ZERO, |card| card.context))
     }

@@ -37,7 +37,7 @@ pub(crate) enum Obstacle {
     Failure(String),
 }
 
-/// What one configuration comes to, in two figures.
+/// The result of one configuration, in two figures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Outcome {
     /// The predicted peak.
@@ -48,21 +48,21 @@ pub(crate) struct Outcome {
     pub(crate) samples: usize,
 }
 
-/// What a neighbour would change.
+/// A neighbour of the present value, with its result.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Neighbour {
     /// The neighbour's name, such as `128` or `bf16-mixed`.
     pub(crate) name: String,
-    /// What it comes to, or why it cannot be.
+    /// The result, or why it cannot be.
     pub(crate) outcome: Result<Outcome, String>,
 }
 
 /// Neighbours, and what they compare with.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Compared {
-    /// What the experiment as it is comes to.
+    /// The result of the experiment as it is.
     pub(crate) now: Result<Outcome, String>,
-    /// What its neighbours come to.
+    /// The results of its neighbours.
     pub(crate) neighbours: Vec<Neighbour>,
 }
 
@@ -79,16 +79,17 @@ pub(crate) struct Question {
     pub(crate) neighbours: Vec<(String, Experiment)>,
 }
 
-/// What the thread sends back.
+/// The answer of the thread.
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// The plan of a generation, or what is in its way.
     Plan(Generation, Result<Arc<Plan>, Obstacle>),
-    /// What else fits, for a generation: the best for the budget and, if the plan does not fit, the nearest changes.
+    /// Other configurations that fit, for a generation: the best for the budget and, if the plan does not fit, the nearest
+    /// changes.
     Options(Generation, Box<Options>),
     /// An experiment to compare with: one that was asked for, or the pinned one again, with what the time model knows by now.
     Pin(Result<Arc<Plan>, Obstacle>),
-    /// What a neighbour of a control would change, for a generation.
+    /// The neighbours of a control with their results, for a generation.
     Neighbours(Generation, &'static str, Compared),
 }
 
@@ -217,7 +218,7 @@ struct Worker {
     last: Option<(Generation, Experiment)>,
     /// The last one that could be: what comes next mostly has the same data.
     resolved: Option<Resolved>,
-    /// What the last search that came to its end was for.
+    /// The subject of the last search that came to its end.
     searched: Option<Searched>,
     /// Newest last, each without its title and description.
     cache: VecDeque<(Experiment, Result<Outcome, String>)>,
@@ -386,7 +387,7 @@ fn fits_teacher(resolved: &Resolved) -> Result<(), Obstacle> {
     fitted.map(drop).map_err(|error| Obstacle::Problems(vec![problem(error)]))
 }
 
-/// What of an experiment decides a plan: all but its title and description.
+/// The parts of an experiment that decide a plan: all but its title and description.
 fn plain(experiment: &Experiment) -> Experiment {
     Experiment { title: String::new(), description: String::new(), ..experiment.clone() }
 }

@@ -67,7 +67,7 @@ impl Group {
 pub(crate) struct Shipped {
     /// The preset's short name, such as `mlp-digits`.
     pub(crate) name: String,
-    /// What it holds.
+    /// Its experiment.
     pub(crate) experiment: Experiment,
 }
 

@@ -5,7 +5,7 @@
 
 use eframe::egui::{Context, FocusDirection, Id, Order, Popup, Rect, Ui};
 
-/// What was drawn in a frame, in order, and what is to have the focus in the next.
+/// The regions that were drawn in a frame, in order, and the control that is to have the focus in the next.
 #[derive(Debug, Clone, Default)]
 struct Regions {
     drawn: Vec<(Id, Rect)>,

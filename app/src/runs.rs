@@ -22,29 +22,29 @@ use crate::{
 pub(crate) struct Row {
     /// The run as the store has it.
     pub(crate) run: StoredRun,
-    /// What sets it apart from the other runs of its title, or from its preset: settings, and when it began where another has
-    /// the same.
+    /// The settings that distinguish it from the other runs of its title, or from its preset, and its beginning if another
+    /// run has the same settings.
     pub(crate) differs: String,
     /// When it began, as exactly as needed to distinguish it from runs that have everything else in common.
     pub(crate) when: String,
     /// The settings alone that set it apart.
     by_settings: String,
-    /// What its name leaves out: when it began where others have its settings, what sets it apart where it has a name of its
-    /// own, and its title.
+    /// The details that its name leaves out: its beginning if others have its settings, its distinguishing settings if it
+    /// has a name of its own, and its title.
     pub(crate) details: String,
     /// The checkpoint that it left.
     pub(crate) saved: Option<PathBuf>,
-    /// What a search looks through.
+    /// The text that a search looks through.
     text: String,
 }
 
 impl Row {
-    /// What sets it apart, or its title where nothing does: its name as long as its user gave it none.
+    /// Its distinguishing settings, or its title without any: its name as long as its user gave it none.
     pub(crate) fn told(&self) -> &str {
         naming::told(&self.by_settings, &self.run.title)
     }
 
-    /// What it is called after its number: the name that it was given, else what sets it apart.
+    /// Its name after its number: the name that it was given, else its distinguishing settings.
     pub(crate) fn short_name(&self) -> &str {
         self.run.name.as_deref().unwrap_or_else(|| self.told())
     }
@@ -54,7 +54,7 @@ impl Row {
         self.run.name.is_none() && !self.by_settings.is_empty()
     }
 
-    /// What it is called, in every pane: `Run 4: batch 32, every block`.
+    /// Its name in every pane: `Run 4: batch 32, every block`.
     pub(crate) fn name(&self) -> String {
         naming::of_run(self.run.number, self.short_name())
     }
@@ -247,7 +247,7 @@ pub(crate) fn order(rows: &[Row], search: &str, sort: Sort<RunColumn>) -> Vec<us
     order
 }
 
-/// What the store holds, as far as the window knows.
+/// The content of the store, as far as the window knows.
 #[derive(Debug, Default)]
 pub(crate) struct Runs {
     rows: Vec<Row>,
@@ -267,13 +267,13 @@ pub(crate) struct Runs {
     pub(crate) left_out: usize,
     /// How many kept runs are left out of the plot, because newer ones fill it.
     pub(crate) without_point: usize,
-    /// What was deleted last, and can be brought back.
+    /// The runs that were deleted last, and can be brought back.
     pub(crate) deleted: Vec<RunKey>,
-    /// What the first of them is called.
+    /// The name of the first of them.
     pub(crate) deleted_name: String,
-    /// What is brought back, until the store has it again.
+    /// The runs that are being brought back, until the store has them again.
     pub(crate) coming_back: Vec<RunKey>,
-    /// What the store has again, until it is picked.
+    /// The runs that the store has again, until they are picked.
     pub(crate) returned: Vec<RunKey>,
     /// All that this window deleted and did not bring back.
     pub(crate) put_away: Vec<RunKey>,

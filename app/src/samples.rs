@@ -1,4 +1,4 @@
-//! What is known of texts and tables before a run, in lines and as JSON: one place, so that window and command line say the same.
+//! Facts of texts and tables before a run, in lines and as JSON: one place, so that window and command line say the same.
 
 use plimsoll_engine::{
     data::{ColumnFacts, ColumnUse, TableFacts, TextFacts},
@@ -70,7 +70,7 @@ fn categories(column: &ColumnFacts) -> Option<String> {
     })
 }
 
-/// What was recognised in a table, a line each.
+/// The facts of a table, a line each.
 pub(crate) fn table_lines(facts: &TableFacts) -> Vec<String> {
     let TableFacts { rows, columns, label, classes, features, .. } = facts;
     let counted = |n: usize, one| format::counted(n as u64, one);

@@ -1,4 +1,4 @@
-//! What the window knows: the document, its prediction, the runs, the log. Panels read it; `dispatch` changes it.
+//! The state of the window: the document, its prediction, the runs, the log. Panels read it; `dispatch` changes it.
 
 use std::{path::PathBuf, sync::Arc, time::Instant};
 
@@ -31,7 +31,7 @@ pub(crate) use crate::{document::Document, session::RunKey};
 /// Entries of the log that are kept.
 const LOG_LENGTH: usize = 500;
 
-/// What the planner said of the document.
+/// The planner's results for the document.
 #[derive(Debug, Default)]
 pub(crate) struct Prediction {
     /// The newest plan; it may be of an older generation while the next is on its way or impossible.
@@ -44,7 +44,7 @@ pub(crate) struct Prediction {
     pub(crate) options: Options,
     /// The generation of those options.
     pub(crate) options_generation: Generation,
-    /// What neighbours were last asked for, and the answer.
+    /// The neighbours that were last asked for, and the answer.
     pub(crate) neighbours: Option<Neighbours>,
     /// The run that begins once its generation has a plan.
     pub(crate) awaited: Option<Awaited>,
@@ -90,7 +90,7 @@ impl Prediction {
         }
     }
 
-    /// What else fits, once it is known of the newest plan.
+    /// Other configurations that fit, once they are known for the newest plan.
     pub(crate) fn newest_options(&self) -> Option<&Options> {
         (self.options_generation == self.plan_generation).then_some(&self.options)
     }
@@ -114,11 +114,11 @@ pub(crate) struct LogEntry {
     pub(crate) at_secs: f64,
     /// How much it matters.
     pub(crate) level: Level,
-    /// What happened.
+    /// The event in words.
     pub(crate) text: String,
 }
 
-/// What happened in this session, oldest first.
+/// The events of this session, oldest first.
 #[derive(Debug)]
 pub(crate) struct Log {
     start: Instant,
@@ -136,18 +136,18 @@ impl Log {
     }
 }
 
-/// What stays on screen until it is read.
+/// A message that stays on screen until it is read.
 #[derive(Debug, Clone)]
 pub(crate) enum Notice {
     /// How the last run ended, where that needs the eye.
     Run(Outcome),
-    /// What could not be saved, and why.
+    /// A file that could not be saved, and why.
     File(String),
-    /// What could not be opened, and why.
+    /// A file that could not be opened, and why.
     Unopened(String),
 }
 
-/// What to do once the question of unsaved changes is settled.
+/// The action once the question of unsaved changes is settled.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Then {
     /// Start afresh.
@@ -168,7 +168,7 @@ pub(crate) enum Then {
     Quit,
 }
 
-/// What a kept run is read for.
+/// The purpose of reading a kept run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// To show it as it was.
@@ -184,9 +184,9 @@ pub(crate) enum Wanted {
 pub(crate) enum Dialog {
     /// Type a path.
     Path {
-        /// What it is wanted for.
+        /// The purpose of the path.
         purpose: Purpose,
-        /// What the field holds at first.
+        /// The initial text of the field.
         suggestion: String,
         /// Tells one such dialog from the next.
         number: u64,
@@ -212,7 +212,7 @@ pub(crate) enum Dialog {
 pub(crate) struct State {
     /// The experiment in hand.
     pub(crate) document: Document,
-    /// What the planner said of it.
+    /// The planner's results for it.
     pub(crate) prediction: Prediction,
     /// The runs of this session.
     pub(crate) session: Session,
@@ -228,15 +228,15 @@ pub(crate) struct State {
     pub(crate) latest: Latest,
     /// The run whose curves are shown, if not the newest.
     pub(crate) shown: Option<RunKey>,
-    /// What is to be written once its place is chosen.
+    /// The content to be written once its place is chosen.
     pub(crate) taken: Option<(Content, Take)>,
-    /// What needs the eye.
+    /// The message that needs the eye.
     pub(crate) notice: Option<Notice>,
     /// The plan held for comparison.
     pub(crate) pin: Option<Arc<Plan>>,
     /// The experiment whose plan is to be held, until it is there.
     pub(crate) pin_asked: Option<Experiment>,
-    /// What happened.
+    /// The log of events.
     pub(crate) log: Log,
     /// The budgets of devices that were left for another.
     pub(crate) budgets: Budgets,
@@ -246,11 +246,11 @@ pub(crate) struct State {
     pub(crate) shipped: Vec<Shipped>,
     /// Shipped presets that were touched and left.
     pub(crate) drafts: Drafts,
-    /// What the gallery shows.
+    /// The content of the gallery.
     pub(crate) gallery: Gallery,
     /// The machine as far as it is known.
     pub(crate) machine: Machine,
-    /// What the devices say of themselves.
+    /// The devices' own figures.
     pub(crate) devices: Option<Arc<Devices>>,
     /// The open dialog.
     pub(crate) dialog: Option<Dialog>,
@@ -258,7 +258,7 @@ pub(crate) struct State {
     pub(crate) opened: u64,
     /// Paths asked for so far.
     pub(crate) paths_asked: u64,
-    /// What to do once the changes are saved.
+    /// The action once the changes are saved.
     pub(crate) after_saving: Option<Then>,
     /// The user has agreed to close the window.
     pub(crate) closing: bool,
@@ -336,7 +336,7 @@ impl State {
         self.plan().is_none() && self.prediction.obstacle.is_none()
     }
 
-    /// What keeps a run from beginning, in words; `None` when nothing does, as far as is known before the plan is there.
+    /// The reason why no run can begin, in words; `None` if there is no reason, as far as is known before the plan is there.
     pub(crate) fn why_no_training(&self) -> Option<String> {
         match &self.prediction.obstacle {
             Some(Obstacle::Problems(problems)) => {

@@ -31,15 +31,15 @@ pub(crate) struct Palette {
     pub(crate) budget: Color32,
     /// Over the part of the bar that is past the budget.
     pub(crate) past: Color32,
-    /// What was measured.
+    /// Measured bytes.
     pub(crate) measured: Color32,
-    /// What the allocator holds.
+    /// Bytes that the allocator holds.
     pub(crate) reserved: Color32,
-    /// What the process holds.
+    /// Bytes that the process holds.
     pub(crate) process: Color32,
     /// The outline of what a timeline is compared with.
     pub(crate) outline: Color32,
-    /// What was predicted, as a curve.
+    /// Predicted bytes, as a curve.
     pub(crate) predicted: Color32,
     /// Training data.
     pub(crate) train: Color32,
@@ -243,7 +243,7 @@ impl Palette {
         }
     }
 
-    /// What a figure is printed on.
+    /// The ground that a figure is printed on.
     pub(crate) fn paper(&self) -> Color32 {
         self.field
     }

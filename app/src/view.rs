@@ -39,7 +39,7 @@ pub(crate) enum LayerColumn {
 /// A column of the table of what is alive at the peak.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum AliveColumn {
-    /// What it is.
+    /// The kind of the device.
     Name,
     /// The owner.
     Layer,
@@ -53,19 +53,19 @@ pub(crate) enum AliveColumn {
 /// A column of the table of kept runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum RunColumn {
-    /// What it is called.
+    /// Its name.
     #[default]
     Name,
     /// Whether it is starred.
     Star,
-    /// What its name leaves out.
+    /// The details that its name leaves out.
     #[serde(alias = "Differs")]
     Details,
     /// When it began.
     Started,
     /// How far it came.
     State,
-    /// What it ran on.
+    /// The device that it ran on.
     Device,
     /// The measured peak.
     Measured,
@@ -87,7 +87,7 @@ pub(crate) enum ComparePart {
     Curves,
     /// Memory of one step.
     Step,
-    /// What is alive at one peak and not at another.
+    /// Blocks that are alive at one peak and not at another.
     Alive,
 }
 
@@ -106,7 +106,7 @@ pub(crate) enum TryPart {
     Classes,
     /// The test set, leafed through.
     Samples,
-    /// What is drawn, or dropped on the window.
+    /// A picture that is drawn, or dropped on the window.
     Picture,
 }
 
@@ -124,7 +124,7 @@ pub(crate) enum Leaf {
     Unsure,
 }
 
-/// What is shown of the model that is tried.
+/// The view of the model that is tried.
 #[derive(Debug, Clone)]
 pub(crate) struct TryOut {
     /// The part.
@@ -135,7 +135,7 @@ pub(crate) struct TryOut {
     pub(crate) taken_for: Option<[usize; 2]>,
     /// The page of them.
     pub(crate) page: usize,
-    /// What is drawn.
+    /// The drawn strokes.
     pub(crate) strokes: Vec<Stroke>,
     /// The path of an image, as it is typed.
     pub(crate) path: String,
@@ -172,8 +172,8 @@ pub(crate) struct Sort<C> {
 }
 
 impl<C: Copy + PartialEq> Sort<C> {
-    /// What a click on the heading of `column` makes of it: the column from A to Z where it holds words, else the largest
-    /// first; at the second click the other way round; at the third as the table was at first.
+    /// The order after a click on the heading of `column`. The first click sorts by the column, from A to Z if it holds
+    /// words, else the largest first; the second reverses the order; the third restores the order of the start.
     pub(crate) fn clicked(self, column: C, has_words: bool, at_first: Self) -> Self {
         let first = Self { column, falling: !has_words };
         let second = Self { column, falling: has_words };
@@ -216,7 +216,7 @@ pub(crate) struct View {
     pub(crate) alive: Sort<AliveColumn>,
     /// The table of kept runs.
     pub(crate) runs: Sort<RunColumn>,
-    /// What kept runs are searched for.
+    /// The search among kept runs.
     #[serde(skip)]
     pub(crate) run_search: String,
     /// The rows of kept runs that are shown.
@@ -224,7 +224,7 @@ pub(crate) struct View {
     pub(crate) shown_runs: crate::panels::ShownRuns,
     /// The part of the comparison that is shown.
     pub(crate) compare: ComparePart,
-    /// What is shown of the model that is tried.
+    /// The view of the model that is tried.
     #[serde(skip)]
     pub(crate) try_out: TryOut,
     /// Show frame times.

@@ -11,7 +11,7 @@ use crate::{
     kept::{self, Keeper},
 };
 
-/// What the toolkit's folder and its file are named after.
+/// The name of the toolkit's folder and file.
 const NAME: &str = "plimsoll";
 
 /// Opens the window, on a preset if one is given, its runs kept in the store of `store` or why they are not, and returns when

@@ -11,7 +11,7 @@ use eframe::egui::{
 /// The least room, in points.
 const LEAST: Vec2 = vec2(640.0, 400.0);
 
-/// What the toolkit's keys change the zoom by, and the smallest to which they do.
+/// The step by which the toolkit's keys change the zoom, and the smallest zoom that they reach.
 const STEP: f32 = 0.1;
 const SMALLEST: f32 = 0.2;
 

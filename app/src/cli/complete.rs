@@ -1,4 +1,5 @@
-//! What a shell completes while a command is typed: commands and options, the names of presets, of devices and of kept runs.
+//! The words that a shell completes while a command is typed: commands and options, the names of presets, of devices and of
+//! kept runs.
 //!
 //! The shell asks this program, so that what it offers is what there is. Always holds: an answer writes no word of its own
 //! and fails in silence, because it stands in the line that is typed. The shell asks by setting [`VARIABLE`].
@@ -47,7 +48,7 @@ pub(super) fn answer(command: fn() -> Command) {
     CompleteEnv::with_factory(command).var(VARIABLE).complete();
 }
 
-/// What makes a shell ask this program.
+/// The script that makes a shell ask this program.
 ///
 /// # Errors
 /// A shell that is not one of [`Shell`].

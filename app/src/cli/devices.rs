@@ -34,7 +34,7 @@ pub(super) struct Devices {
 struct Json<'a> {
     #[serde(flatten)]
     here: &'a hardware::Devices,
-    /// What convolutions run by on a GPU.
+    /// The library that runs convolutions on a GPU.
     #[serde(serialize_with = "hardware::figure")]
     cudnn: Figure<String>,
     /// Cards to plan for.

@@ -175,7 +175,7 @@ fn ended(outcome: &Outcome, summary: &Summary, predicted: Peak, is_of_values: bo
     object
 }
 
-/// What the trained model takes, where it was made smaller; null where it was not.
+/// The size of the trained model, if it was made smaller; null if it was not.
 fn compressed(summary: &Summary) -> Value {
     let mut found = Value::Null;
     if let Some(stripped) = summary.stripped {

@@ -48,7 +48,7 @@ struct Json<'a> {
     fits: bool,
     peak: Peak,
     step_secs: f64,
-    /// What weights and optimizer state hold for the whole run, at the least.
+    /// The least bytes that weights and optimizer state hold for the whole run.
     held_bytes: u64,
     /// The lowest peak of everything that was planned.
     least_bytes: u64,
@@ -57,7 +57,7 @@ struct Json<'a> {
     candidates: Vec<Candidate>,
     /// The largest micro-batch that fits, if it is another one; its time ratio is per sample.
     fill: Option<Candidate>,
-    /// What would fit although it changes the training, when no candidate does.
+    /// Changes that would fit although they change the training, when no candidate does.
     further: Vec<Further>,
 }
 
@@ -85,8 +85,8 @@ struct Candidate {
     set: Vec<String>,
 }
 
-/// What makes `to` of a preset: micro-batch, accumulation, precision and checkpointing in any case, then everything else
-/// differs.
+/// The assignments that make `to` of a preset: micro-batch, accumulation, precision and checkpointing in any case, then
+/// everything else that differs.
 fn set(preset: &Experiment, to: &Experiment) -> Vec<String> {
     let always = [
         ("batch.micro", to.batch.micro.to_string()),

@@ -17,7 +17,7 @@ use crate::cli::{Misuse, in_store::InStore};
 /// How long the first writing is waited for, so that a script finds the run as soon as it reads its name.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What is kept of a run.
+/// The part of a run that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum What {
     /// Nothing: the run is gone when it ends
@@ -28,17 +28,17 @@ enum What {
     All,
 }
 
-/// What is kept of a run, and where.
+/// The part of a run that is kept, and its place.
 #[derive(Debug, Args)]
 pub(super) struct KeepChoice {
-    /// What of the run is kept
+    /// The part of the run that is kept
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = What::All)]
     keep: What,
     #[command(flatten)]
     store: InStore,
 }
 
-/// What there is to report about keeping a run.
+/// A report about keeping a run.
 #[derive(Debug)]
 pub(super) enum Told {
     /// The run stands in the store under this name.
@@ -121,7 +121,7 @@ impl Keeping {
         Keep { folder: self.files.clone().map(Folder::from), record: self.record() }
     }
 
-    /// What checkpoints in another folder wait for.
+    /// The condition that checkpoints in another folder wait for.
     pub(super) fn record(&self) -> Option<RecordFirst> {
         self.recorder.as_ref().map(Recorder::first)
     }

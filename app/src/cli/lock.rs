@@ -90,8 +90,8 @@ fn folder_of(lock: &Path) -> PathBuf {
     parent.unwrap_or(Path::new(".")).to_owned()
 }
 
-/// What a lock in `folder` calls a preset: a shipped one by its name, a file or a model's folder by its path from there, which
-/// has a slash.
+/// The name of a preset in a lock in `folder`: a shipped one has its own name, a file or a model's folder its path from
+/// there, which has a slash.
 fn name_in(folder: &Path, preset: &Path) -> anyhow::Result<String> {
     let shown = preset.display();
     let text = preset.to_str().with_context(|| format!("{shown}: a lock is text, and this path is not UTF-8"))?;
@@ -245,7 +245,7 @@ fn at(folder: &Path, preset: &str) -> PathBuf {
     }
 }
 
-/// What became of a peak: a line, and more where it is another.
+/// The result for a peak: a line, and more lines if it rose.
 fn words(checked: &Checked) -> String {
     let Checked { preset, device, peak, .. } = checked;
     let now = Bytes(peak.bytes);

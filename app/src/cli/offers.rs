@@ -1,4 +1,4 @@
-//! What would fit, in lines for people.
+//! Changes that would fit, in lines for people.
 
 use plimsoll_engine::{
     plan::{self, Advice, Found, Limit, Plan},
@@ -10,8 +10,8 @@ use crate::advice::{self, Shortfall};
 /// Offers that are listed.
 pub(super) const COUNT: usize = 3;
 
-/// What a plan that does not fit is answered with: the nearest changes that fit; or else why nothing does, and what would
-/// fit although it changes the training.
+/// The answer to a plan that does not fit: the nearest changes that fit; or else why nothing does, and which changes of the
+/// training would fit.
 ///
 /// # Errors
 /// A dry run that fails.

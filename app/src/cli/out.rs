@@ -1,4 +1,4 @@
-//! What goes to stdout, and what goes to stderr in addition.
+//! The output on stdout, and the output on stderr in addition.
 //!
 //! Always holds: text for people has no control characters that came with a name or a title. JSON and files are as they are.
 

@@ -55,7 +55,7 @@ struct Host {
     /// Bytes on a disk; they do not count in the total.
     disk_bytes: u64,
     budget_bytes: Option<u64>,
-    /// What would fit, where the data stand in the way.
+    /// Changes that would fit, if the data are the obstacle.
     would_fit: Vec<String>,
 }
 
@@ -117,7 +117,7 @@ struct Json<'a> {
     machine_bytes: Option<u64>,
     budget_bytes: u64,
     device: &'a str,
-    /// What counts against the budget: the live bytes of the processor, the process on a GPU.
+    /// The bytes that count against the budget: the live bytes of the processor, the process on a GPU.
     load_bytes: u64,
     /// The GPU's figures.
     card: Option<Card<'a>>,
@@ -134,11 +134,11 @@ struct Json<'a> {
     /// Bytes of the data set and its cache, outside the budget.
     host_data_bytes: u64,
     host: Host,
-    /// What was recognised of the data that their settings do not say.
+    /// Facts of the data that their settings do not show.
     data_notes: Vec<String>,
-    /// What was recognised in a table.
+    /// The facts of a table.
     table: Option<samples::TableJson<'a>>,
-    /// What was recognised in texts that become tokens.
+    /// The facts of texts that become tokens.
     text: Option<samples::Json<'a>>,
     /// How layers are products of smaller ones, where they are to be.
     low_rank: Option<LowRank<'a>>,

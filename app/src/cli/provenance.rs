@@ -8,7 +8,7 @@ use serde::Serialize;
 pub(super) struct Provenance {
     /// The name that was asked for, such as `cuda:0`.
     on: String,
-    /// What its maker calls it.
+    /// The maker's name for it.
     device: Option<String>,
     /// The version of a GPU's driver.
     driver: Option<String>,

@@ -45,7 +45,7 @@ pub(super) fn run(
     }
 }
 
-/// What a run came to, kept whole.
+/// The results of a run, kept whole.
 pub(super) struct Record {
     pub(super) plan: Arc<Plan>,
     pub(super) steps: Vec<StepRecord>,

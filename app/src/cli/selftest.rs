@@ -29,7 +29,7 @@ Examples:
 
 Exit status 1 when a check fails.")]
 pub(super) struct Selftest {
-    /// What is checked: cpu, or a GPU by its number, such as cuda:0
+    /// The device that is checked: cpu, or a GPU by its number, such as cuda:0
     #[arg(long, value_name = "D", default_value = "cpu")]
     device: String,
     /// Only checks whose names contain this; may be given more than once

@@ -203,8 +203,8 @@ fn evaluations(series: &Series, run: &StoredRun) -> String {
     format!("\n{table}")
 }
 
-/// What happened, a line each. Of saves that follow each other the first and the last are listed, so that a run that saves at
-/// every step does not hide what else happened.
+/// The events, a line each. Of saves that follow each other only the first and the last are listed, so that a run that saves
+/// at every step does not hide other events.
 fn happened(events: &[KeptEvent]) -> String {
     if events.is_empty() {
         return String::new();

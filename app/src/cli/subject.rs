@@ -1,4 +1,4 @@
-//! What a command line names by one word: a preset, planned here, or a kept run.
+//! Subjects that a command line names by one word: a preset, planned here, or a kept run.
 
 use std::{path::Path, sync::Arc};
 
@@ -22,7 +22,7 @@ const NAMED: usize = 3;
 
 /// A preset or a run, to be compared or written.
 pub(super) struct Named {
-    /// What it is.
+    /// The kind of the subject.
     pub(super) subject: Subject,
     /// Everything that is kept of it; `None` of a preset.
     pub(super) kept: Option<Kept>,
@@ -112,7 +112,7 @@ pub(super) fn all<'a>(
     Ok(named)
 }
 
-/// What distinguishes a subject.
+/// The properties that distinguish a subject.
 struct Own<'a> {
     name: &'a str,
     experiment: &'a Experiment,
@@ -127,8 +127,8 @@ impl<'a> Own<'a> {
     }
 }
 
-/// What each is called: its name; where others have it, the name with the settings in which they differ, and where those are
-/// the same, with the time at which it began.
+/// The name of each subject. If others have the same name, the settings in which they differ follow it; if those are the
+/// same too, the time at which it began.
 fn told_apart(subjects: &[Own<'_>], zone: &TimeZone) -> Vec<String> {
     let names: Vec<String> = subjects.iter().map(|subject| subject.name.to_owned()).collect();
     let by_settings = naming::extended(names, |group| {

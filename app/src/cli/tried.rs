@@ -39,7 +39,7 @@ pub(super) struct ModelChoice {
 }
 
 impl ModelChoice {
-    /// What it is called in a sentence.
+    /// Its name in a sentence.
     pub(super) fn name(&self) -> String {
         self.model.to_string_lossy().into_owned()
     }
@@ -121,7 +121,7 @@ pub(super) fn weights_as_json(weights: &WeightsFrom) -> Value {
     }
 }
 
-/// What it took, in a line.
+/// The memory that it took, in a line.
 pub(super) fn took_in_words(took: &Took) -> String {
     let Took { budget, predicted, measured, .. } = took;
     let cache = format::cache(took).map(|cache| format!(" {cache}")).unwrap_or_default();

@@ -66,7 +66,7 @@ pub(super) struct Try {
     json: bool,
 }
 
-/// What a model is tried with.
+/// The input that a model is tried with.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct What {

@@ -147,7 +147,7 @@ impl Dispatcher<'_> {
         self.load(Document { experiment, history, ..Document::of_shipped(shipped) });
     }
 
-    /// What remains of the document that another one replaces: for a changed shipped preset a draft, whose title it returns.
+    /// Leaves the document for another one. For a changed shipped preset a draft remains; its title is returned.
     fn leave(&mut self) -> Option<String> {
         let State { document, budgets, drafts, .. } = &mut *self.state;
         budgets.closing(&document.experiment);
@@ -202,7 +202,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// What a file gives and nothing makes use of: all of it in the log.
+    /// Reports settings of a file that nothing uses; all of them in the log.
     fn say_what_is_not_used(&mut self, path: &Path, unused: &[Unused<'_>]) {
         let lines = unused.iter().map(|unused| format!("{} ({}): {}", path.display(), unused.place, unused.words));
         let lines: Vec<String> = lines.collect();

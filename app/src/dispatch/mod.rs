@@ -61,11 +61,11 @@ pub(crate) struct Services {
     pub(crate) trials: Trials,
 }
 
-/// What an action may touch.
+/// The state that an action may touch.
 pub(crate) struct Dispatcher<'a> {
     /// The window's drawing context.
     pub(crate) ctx: &'a egui::Context,
-    /// What the window knows.
+    /// The state of the window.
     pub(crate) state: &'a mut State,
     /// How it looks.
     pub(crate) view: &'a mut View,
@@ -73,7 +73,7 @@ pub(crate) struct Dispatcher<'a> {
     pub(crate) layout: &'a mut Layout,
     /// The window's threads.
     pub(crate) services: &'a Services,
-    /// What records its runs.
+    /// The recorders of its runs.
     pub(crate) recorders: &'a mut Recorders,
     /// Short messages.
     pub(crate) toasts: &'a mut Toasts,

@@ -41,7 +41,7 @@ impl Recorders {
         }
     }
 
-    /// What is wrong with keeping the runs, since it was last asked.
+    /// The problems of keeping the runs, since they were last asked for.
     pub(super) fn warnings(&mut self) -> Vec<String> {
         let all = self.present.iter().chain(&self.ending);
         let warnings = all.filter_map(Recorder::warning).collect();

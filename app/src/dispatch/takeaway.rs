@@ -1,4 +1,4 @@
-//! What is taken out of the window: charts and tables, to files and onto the clipboard.
+//! Content that is taken out of the window: charts and tables, to files and onto the clipboard.
 
 use std::path::PathBuf;
 

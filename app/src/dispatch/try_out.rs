@@ -12,7 +12,7 @@ use crate::{
     view::TryPart,
 };
 
-/// What images end with.
+/// The extensions of image files.
 const IMAGES: [&str; 4] = ["png", "jpg", "jpeg", "webp"];
 
 impl Dispatcher<'_> {

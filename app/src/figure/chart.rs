@@ -22,7 +22,7 @@ pub(crate) struct Curve {
     pub(crate) is_marked: bool,
 }
 
-/// What a chart is drawn over.
+/// The ground that a chart is drawn over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Over {
     /// Optimizer steps.

@@ -28,10 +28,10 @@ const COLUMNS: usize = 600;
 pub(crate) struct Run<'a> {
     pub(crate) title: String,
     pub(crate) curves: &'a Curves,
-    /// What is predicted of what the budget counts; `None` if that is not known any more.
+    /// The predicted bytes that the budget counts; `None` if they are not known any more.
     pub(crate) predicted: Option<Bytes>,
     pub(crate) budget: Bytes,
-    /// What the accuracy is a share of.
+    /// The unit that the accuracy is a share of.
     pub(crate) accuracy: &'a str,
     /// The norm at which gradients are clipped; zero where they are not.
     pub(crate) clip_norm: f64,

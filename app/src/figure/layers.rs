@@ -1,4 +1,4 @@
-//! What each layer holds: weights, gradients, optimizer state and saved activations as a bar.
+//! The memory of each layer: weights, gradients, optimizer state and saved activations as a bar.
 
 use plimsoll_engine::{
     Bytes,
@@ -22,7 +22,7 @@ const HEAD: f32 = print::TITLE + print::EDGE + 4.0;
 /// A part of a bar: whose colour it has, what it is called, and its bytes.
 type Part = (Category, &'static str, fn(&LayerRow) -> u64);
 
-/// What a bar is made of, from the left.
+/// The parts of a bar, from the left.
 const PARTS: [Part; 4] = [
     (Category::Parameters, "weights", |layer| layer.weight_bytes),
     (Category::Gradients, "gradients", |layer| layer.gradient_bytes),

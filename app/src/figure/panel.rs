@@ -13,7 +13,7 @@ use crate::{
 pub(super) struct Axis<'a> {
     pub(super) round: Round,
     pub(super) words: &'a dyn Fn(f64) -> String,
-    /// What it shows; empty where the words of its values say so.
+    /// Its name; empty if the words of its values say so.
     pub(super) name: &'a str,
     /// No value above it is marked: the axis is broken there.
     pub(super) broken_at: Option<f64>,

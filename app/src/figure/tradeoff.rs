@@ -25,7 +25,7 @@ pub(crate) struct Dot {
 }
 
 impl Dot {
-    /// What stands at its point where there is room.
+    /// The words at its point, if there is room.
     fn label(&self) -> String {
         if self.number.is_empty() { self.name.clone() } else { format!("{}: {}", self.number, self.name) }
     }

@@ -1,4 +1,4 @@
-//! What the thread does: it takes wishes, reads and changes the store, and replies.
+//! The work of the thread: it takes wishes, reads and changes the store, and replies.
 //!
 //! Always holds: of several questions about the picked runs in a row, the last alone is answered; every change is counted,
 //! also one that the store refused.
@@ -42,7 +42,7 @@ pub(super) struct Desk {
     replies: Sender<Reply>,
     wake: Box<dyn Fn() + Send>,
     machine: Machine,
-    /// What was taken from the inbox and comes next.
+    /// The wishes that were taken from the inbox and come next.
     next: Vec<Wish>,
     /// How many changes were made, or refused.
     changes: u64,

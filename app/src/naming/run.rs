@@ -15,12 +15,12 @@ const OF_A_RUN: [&str; 2] = ["distil.teacher", "weights.path"];
 /// Settings that the name of a run lists at most.
 pub(crate) const NAMED: usize = 4;
 
-/// What a run is called, in every pane: its number, then the name that it was given or what sets it apart from the others.
+/// The name of a run in every pane: its number, then the name that it was given or its distinguishing settings.
 pub(crate) fn of_run(number: u64, name: &str) -> String {
     format!("{}: {name}", session::numbered(number))
 }
 
-/// What a run without a name of its own is called after its number: what sets it apart, or its title where nothing does.
+/// The name, after its number, of a run without one of its own: its distinguishing settings, or its title without any.
 pub(crate) fn told<'a>(differs: &'a str, title: &'a str) -> &'a str {
     match (differs, title) {
         ("", "") => "Untitled",

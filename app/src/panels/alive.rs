@@ -1,4 +1,4 @@
-//! What is alive at the peak: every block, with the layer that owns it.
+//! The blocks alive at the peak, each with the layer that owns it.
 
 use eframe::egui::{Align, Layout, RichText, Ui};
 use egui_extras::{Column, TableBuilder};

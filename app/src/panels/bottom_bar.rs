@@ -34,7 +34,7 @@ const BESIDE_FROM: f32 = 560.0;
 const NO_RUN: &str = "No run is in progress: press Train to begin one.";
 /// Why nothing more can be asked of a run that was told to stop.
 const STOPPING: &str = "The run stops after the step that it is in.";
-/// What its line says meanwhile.
+/// The words of its line meanwhile.
 const STOPS: &str = "stops after this step";
 /// Share of its line that the name of a run may take.
 const NAME_SHARE: f32 = 0.36;
@@ -121,8 +121,8 @@ fn widest_pause(ui: &Ui) -> f32 {
     width + 2.0 * ui.spacing().button_padding.x
 }
 
-/// What a run would take, and how far one is: two lines of the same height in every state. The reason why none can begin is in
-/// the second line while there is no run, and otherwise in the first.
+/// The forecast of a run, and the progress of one: two lines of the same height in every state. The reason why none can
+/// begin is in the second line while there is no run, and otherwise in the first.
 fn lines(ui: &mut Ui, context: &PanelContext<'_>) {
     ui.spacing_mut().item_spacing.y = 0.0;
     let (reason, run) = (why_not(context), shown(context));
@@ -172,7 +172,7 @@ fn may_go_on(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
     text::cut(ui, RichText::new(&words).weak(), &words);
 }
 
-/// What keeps a run from beginning, while none is active.
+/// The reason why no run can begin, while none is active.
 fn why_not(context: &PanelContext<'_>) -> Option<String> {
     let state = context.state;
     state.why_no_training().filter(|_| state.session.active().is_none())
@@ -219,7 +219,7 @@ fn standing(run: &RunRecord, is_stopping: bool, palette: &Palette) -> (String, C
     (text, color)
 }
 
-/// What of a run's time its batches were waited for.
+/// The share of a run's time in which it waited for batches, in words.
 fn waiting(run: &RunRecord) -> String {
     let Some((share, _)) = run.fed else { return String::new() };
     let percent = format!("{:.0}%", share * 100.0);
@@ -261,7 +261,7 @@ fn called(ui: &mut Ui, run: &RunRecord, most: f32) {
     });
 }
 
-/// What the figures of a run will take at most, as far as it is known when it begins.
+/// The most room that the figures of a run will take, as far as it is known when it begins.
 fn widest_figures(ui: &Ui, run: &RunRecord, is_wide: bool) -> f32 {
     let body = egui::TextStyle::Body.resolve(ui.style());
     let wide = |words: &str| text::width(ui, words, &body);

@@ -235,7 +235,7 @@ fn beside_line(bar: Rect, line: f32, words: Vec2) -> Rect {
     Rect::from_min_size(pos2(left, bar.center().y - size.y / 2.0), size)
 }
 
-/// What a chip leaves of a room that it may lie over: the wider side.
+/// The part of a room that a chip leaves free: the wider side.
 fn clear_of(room: Rect, chip: Rect) -> Rect {
     if !room.intersects(chip) {
         return room;
@@ -287,7 +287,7 @@ fn name(
     }
 }
 
-/// What a category is, in a sentence.
+/// The meaning of a category, in a sentence.
 pub(crate) fn meaning(category: Category) -> &'static str {
     match category {
         Category::Context => {

@@ -64,10 +64,10 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     });
 }
 
-/// What is known of the card that is chosen.
+/// The facts of the chosen card.
 struct Card {
     profile: Arc<Profile>,
-    /// What the plan allows for kernels that the run is yet to load; nothing of a card that is not here.
+    /// The plan's allowance for kernels that the run has yet to load; zero for a card that is not here.
     kernels: Bytes,
 }
 
@@ -90,7 +90,7 @@ fn planned_for(ui: &mut Ui, card: &Card) {
     ui.add_space(theme::WIDE_GAP);
 }
 
-/// What is known of a card, in rows of a grid.
+/// The facts of a card, in rows of a grid.
 fn known(ui: &mut Ui, Card { profile, kernels }: &Card) {
     let tera = |ops: f64| format!("{} TFLOP/s", format::three(ops / 1e12));
     let (major, minor) = profile.compute_capability;
@@ -155,7 +155,7 @@ fn one_gpu(ui: &mut Ui, gpu: &Gpu, run: Option<StepRecord>, card: Option<&Card>)
     ui.add_space(theme::WIDE_GAP);
 }
 
-/// What processes other than this one hold.
+/// The bytes of processes other than this one.
 fn others(gpu: &Gpu) -> Figure<Bytes> {
     match (&gpu.used, &gpu.process) {
         (Ok(used), Ok(process)) => Ok(used.saturating_sub(*process)),
@@ -191,7 +191,7 @@ fn stacked(ui: &mut Ui, parts: &[(Color32, Bytes)], whole: Bytes) {
     response.widget_info(|| WidgetInfo::labeled(egui::Role::Figure, true, format!("Memory of the card: {whole}")));
 }
 
-/// What a run holds and what is not its own: four figures from the driver, each with its own meaning.
+/// The memory of a run and of others: four figures from the driver, each with its own meaning.
 fn four_figures(ui: &mut Ui, gpu: &Gpu, step: StepRecord) {
     let palette = theme::palette(ui);
     let others = others(gpu).map_or_else(|why| format!("not available: {why}"), |bytes| bytes.to_string());

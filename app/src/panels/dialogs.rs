@@ -1,4 +1,4 @@
-//! What lies over the window: questions before something is lost, the path field, the list of keys, the drop hint.
+//! Panes over the window: questions before something is lost, the path field, the list of keys, the drop hint.
 
 mod path;
 

@@ -30,7 +30,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     escape(ui, context, is_there);
 }
 
-/// What Escape would close, and what has the focus.
+/// The state before Escape: what it would close, and which control has the focus.
 #[derive(Debug, Clone, Copy, Default)]
 struct Before {
     is_notice: bool,

@@ -28,7 +28,7 @@ const SENTENCE_SHARE: f32 = 0.45;
 
 /// A part of the row.
 enum Part<'a> {
-    /// What the offers after it are.
+    /// The title of the offers after it.
     Title(String),
     /// A configuration, and what its button says in place of its changes.
     Offer(&'a Advice, Option<String>),
@@ -75,7 +75,7 @@ fn way_back(ui: &mut Ui, context: &PanelContext<'_>) {
     }
 }
 
-/// What the offers that have `room` leave of the line.
+/// The part of the line that the offers with `room` leave.
 fn beside(ui: &Ui, plan: &Plan, parts: &[Part<'_>], room: f32) -> f32 {
     let (_, taken) = shown(ui, plan, parts, room);
     // What the width of a text is rounded by.
@@ -120,7 +120,7 @@ fn parts<'a>(plan: &Plan, options: &'a Options) -> Vec<Part<'a>> {
     parts
 }
 
-/// What the offer to fill the budget says: a larger batch where there is room for one.
+/// The words of the offer to fill the budget with a larger batch, if there is room for one.
 fn fill_words(plan: &Plan, fill: &Advice) -> String {
     let batch = &fill.experiment.batch;
     let micro = format::count(batch.micro as u64);
@@ -194,7 +194,7 @@ fn button_width(ui: &Ui, texts: &[String]) -> f32 {
     texts.iter().map(|text| text_width(ui, text)).sum::<f32>() + gaps + 2.0 * ui.spacing().button_padding.x + 1.0
 }
 
-/// What a button says: the changes, what they save and what they cost.
+/// The words of a button: the changes, their saving and their cost.
 fn button_texts(offer: &Advice, peak: Bytes) -> [String; 3] {
     [advice::words(offer), offer.peak.difference(peak), format::time_ratio(offer.time_ratio)]
 }

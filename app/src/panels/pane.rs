@@ -8,7 +8,7 @@ use crate::{command::Sender, state::State, view::View};
 /// A pane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, VariantArray, Serialize, Deserialize)]
 pub(crate) enum Pane {
-    /// What is chosen.
+    /// The settings of the experiment.
     Experiment,
     /// One step, op by op.
     Step,
@@ -26,11 +26,11 @@ pub(crate) enum Pane {
     Layers,
     /// The kept runs.
     Runs,
-    /// What is alive at the peak.
+    /// The blocks alive at the peak.
     Alive,
-    /// What the devices say.
+    /// The figures of the devices.
     Devices,
-    /// What happened.
+    /// The log of events.
     Log,
 }
 
@@ -69,9 +69,9 @@ impl Pane {
     }
 }
 
-/// What a pane works with.
+/// The data that a pane works with.
 pub(crate) struct PanelContext<'a> {
-    /// What the window knows.
+    /// The state of the window.
     pub(crate) state: &'a State,
     /// How it looks.
     pub(crate) view: &'a mut View,

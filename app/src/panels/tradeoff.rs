@@ -211,7 +211,7 @@ fn plane<'a>(ui: &Ui, points: &[[f64; 2]], is_of_values: bool, height: f32) -> P
         .label_formatter(|_| None)
 }
 
-/// What the pointer is on: its words, and what a click on it does.
+/// The point under the pointer: its words, and the effect of a click on it.
 fn pointed(
     ui: &Ui,
     context: &PanelContext<'_>,

@@ -20,7 +20,7 @@ const REST: u32 = 7;
 /// The longest of such rests.
 const LONGEST_REST: Duration = Duration::from_millis(400);
 
-/// What else fits.
+/// Other configurations that fit.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Options {
     /// The best configurations for the budget, fastest first.
@@ -47,8 +47,8 @@ impl Options {
     }
 }
 
-/// What of a plan decides what else fits, in addition to the experiment: a plan that is made again because something else of
-/// the machine was measured, such as the size of the process, has the same offers.
+/// The inputs of a search in addition to the experiment. A plan that is made again because something else of the machine was
+/// measured, such as the size of the process, has the same offers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Searched {
     generation: Generation,
@@ -88,7 +88,7 @@ impl<'a> Turns<'a> {
     }
 }
 
-/// What else fits, looked for in turns with a run.
+/// Other configurations that fit, looked for in turns with a run.
 pub(super) fn options(plan: &Plan, turns: &Turns<'_>) -> Options {
     let time = if turns.shared.inbox().is_training { SEARCH_TIME * (REST + 1) } else { SEARCH_TIME };
     let is_superseded = || turns.is_over();

@@ -111,7 +111,7 @@ pub(crate) struct RunRecord {
     pub(super) shown_as: u64,
     /// When it began, of a run of another session.
     pub(crate) when: Option<String>,
-    /// What it is called where it is kept, as long as it has no name of its own: what sets it apart from all kept runs.
+    /// The settings that distinguish it from all kept runs: its name where it is kept, as long as it has no name of its own.
     pub(crate) told: Option<String>,
     /// The name that its user gave it.
     pub(crate) own_name: Option<String>,
@@ -121,7 +121,7 @@ pub(crate) struct RunRecord {
     experiment: Arc<Experiment>,
     /// A number that is the same in all runs that differ from it only by their seed.
     pub(crate) kin: u64,
-    /// What of its data decides the test: runs of one task share it.
+    /// The part of its data that decides the test: runs of one task share it.
     pub(crate) tested_on: Data,
     /// The plan that it was started with.
     pub(crate) plan: Option<Arc<Plan>>,
@@ -161,7 +161,7 @@ pub(crate) struct RunRecord {
     pub(crate) best_accuracy: Option<f64>,
     /// Whether it has a checkpoint, as far as this session saw it.
     pub(crate) has_checkpoint: bool,
-    /// What its model became in the end, where that is smaller than what was trained.
+    /// The form of its model in the end, if that is smaller than the trained one.
     pub(crate) smaller: Option<SmallerModel>,
     /// Its summary.
     pub(crate) summary: Option<Summary>,
@@ -172,7 +172,7 @@ fn exact(value: &f32) -> f64 {
     value.to_string().parse().unwrap_or(f64::NAN)
 }
 
-/// What a run of a number is called first: `Run 4`.
+/// The first words of a run's name, by its number: `Run 4`.
 pub(crate) fn numbered(number: u64) -> String {
     format!("Run {number}")
 }
@@ -257,12 +257,12 @@ impl RunRecord {
         }
     }
 
-    /// What it is called first: its number.
+    /// Its label: its number.
     pub(crate) fn label(&self) -> String {
         numbered(self.shown_as)
     }
 
-    /// What it is called, in every pane: `Run 4: batch 32, every block`.
+    /// Its name in every pane: `Run 4: batch 32, every block`.
     pub(crate) fn name(&self) -> String {
         naming::of_run(self.shown_as, &self.short_name())
     }
@@ -291,7 +291,7 @@ impl RunRecord {
         Some([self.peak_load.as_mib(), self.best_accuracy?])
     }
 
-    /// What was measured op by op in a step of it, if that is the step of a plan's pass.
+    /// The memory measured op by op in a step of it, if that is the step of a plan's pass.
     pub(crate) fn measured_step_of(&self, plan: &Plan, pass: Pass) -> Option<&[Bytes]> {
         let (step, bytes) = self.measured_step.as_ref()?;
         let is_same = pass == plan.pass_of(*step) && bytes.len() == plan.timeline(pass).points.len();

@@ -1,4 +1,4 @@
-//! What each pane has to give, as it is shown now.
+//! The content of each pane, as it is shown now.
 
 use plimsoll_engine::{
     Bytes,
@@ -32,7 +32,7 @@ pub(crate) enum Content {
     Text(String),
 }
 
-/// What a pane gives in this form, and a name for its file; `None` while there is nothing to see.
+/// The content of a pane in this form, and a name for its file; `None` while there is nothing to see.
 pub(crate) fn content(pane: Pane, take: Take, state: &State, view: &View) -> Option<(Content, String)> {
     let content = if take.is_picture() {
         Content::Figure(figure(pane, state, view)?)
@@ -106,7 +106,7 @@ fn table(pane: Pane, state: &State, view: &View) -> Option<String> {
     }
 }
 
-/// What is compared: the curves of those that ran where these are shown, and one step of each otherwise.
+/// A figure of the comparison: the curves of those that ran if these are shown, and one step of each otherwise.
 fn compared_figure(state: &State, view: &View) -> Option<Figure> {
     let compared = state.compared.as_ref()?;
     let subjects = &compared.comparison.subjects;

@@ -1,4 +1,4 @@
-//! What can be taken out of a pane: its chart as a picture, its data as a table.
+//! Content that can be taken out of a pane: its chart as a picture, its data as a table.
 //!
 //! Owns what a pane has to give, and the thread that draws pictures and writes files. Always holds: what is taken is what the
 //! pane shows; a file is written whole or not at all. Drawing a picture takes longer than a frame, so it is never done in one.

@@ -34,7 +34,7 @@ pub(crate) const CHIP_GAP: f32 = 4.0;
 pub(crate) const NAME_WIDTH: f32 = 108.0;
 /// Width of the first heading of the experiment pane.
 pub(crate) const HEADING_WIDTH: f32 = 84.0;
-/// What the names leave of a narrow pane to the values: their share of it, and the least that they keep.
+/// The share of a narrow pane that the names take, so that the values have the rest.
 pub(crate) const NAME_SHARE: f32 = 0.42;
 /// The least width of a control's name.
 pub(crate) const NARROWEST_NAME: f32 = 60.0;
@@ -82,7 +82,7 @@ pub(crate) const TOAST_WIDTH: f32 = 420.0;
 pub(crate) const NARROWEST_TOAST: f32 = 140.0;
 /// Short messages do not stand in the top bar where it has less room for them.
 pub(crate) const NARROWEST_ROOM: f32 = 320.0;
-/// What of the space around the line of the top bar a short message may take, above and below.
+/// Points of the space around the line of the top bar that a short message may take, above and below.
 pub(crate) const TOAST_OVER: f32 = 4.0;
 /// Inside a short message, from its border.
 pub(crate) const TOAST_PADDING: Margin = Margin::symmetric(8, 2);
@@ -98,11 +98,11 @@ pub(crate) const NARROW_BUTTONS: f32 = 340.0;
 pub(crate) const MENU_WIDTH: f32 = 180.0;
 /// Width of the button that compares kept runs.
 pub(crate) const COMPARE_WIDTH: f32 = 86.0;
-/// What a dialog that scrolls leaves of the window's height: its heading, its button and the space around it.
+/// The part of the window's height around the content of a dialog that scrolls: its heading, its button and their margins.
 pub(crate) const DIALOG_MARGIN: f32 = 140.0;
 /// How much of a scroll bar is seen where the pointer is elsewhere.
 pub(crate) const SCROLL_SEEN: f32 = 0.6;
-/// What the gallery leaves of the window around it.
+/// The margin of the gallery in the window.
 pub(crate) const GALLERY_MARGIN: f32 = 72.0;
 /// How large the gallery grows.
 pub(crate) const GALLERY_SIZE: Vec2 = vec2(1180.0, 900.0);

@@ -1,4 +1,4 @@
-//! What was found of the model that is tried, as the pane shows it.
+//! The findings about the model that is tried, as the pane shows them.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -44,12 +44,12 @@ impl Drawn {
     }
 }
 
-/// What is known of the model that is tried.
+/// The findings about the model that is tried.
 #[derive(Debug, Default)]
 pub(crate) struct Trial {
     /// Whose model it is.
     pub(crate) of: Option<Of>,
-    /// What its prompts are written in; none of a model that takes no prompt.
+    /// The alphabet of its prompts; `None` for a model that takes no prompt.
     pub(crate) alphabet: Option<Alphabet>,
     /// The run that was shown last.
     pub(crate) shown: Option<RunKey>,
@@ -73,17 +73,17 @@ pub(crate) struct Trial {
     pub(crate) rows: HashMap<usize, Box<Reply>>,
     /// The samples that were asked for.
     pub(crate) asked: HashSet<usize>,
-    /// What was answered to a picture, and the picture.
+    /// The answer to a picture, and the picture.
     pub(crate) reply: Option<(Box<Reply>, Drawn)>,
     /// The prompt, and what was written on.
     pub(crate) written: String,
     /// How many bytes of that are the prompt.
     pub(crate) prompt_bytes: usize,
-    /// What the writing took.
+    /// The memory of the writing.
     pub(crate) wrote: Option<Took>,
-    /// What is to be said of that.
+    /// A warning about the written text.
     pub(crate) wrote_with: Option<String>,
-    /// What is known of models that were tried before, with how it was shown; the newest last.
+    /// The findings about models that were tried before, each with its view; the newest last.
     others: Vec<(Trial, TryOut)>,
 }
 
@@ -119,7 +119,7 @@ impl Trial {
         of_test.or_else(of_reply).or(self.wrote_with.as_deref())
     }
 
-    /// What is said of a test while it is under way: how far it is, as soon as that is known.
+    /// The words for a test under way: how far it is, as soon as that is known.
     pub(crate) fn under_way(&self) -> Option<String> {
         let words = |(done, of): (usize, usize)| {
             let of = format::counted(of as u64, "sample");

@@ -67,11 +67,11 @@ pub(crate) fn without_checkpoint(state: &State, tried: Subject<'_>) -> Option<&'
 pub(crate) struct Model {
     /// Its experiment.
     pub(crate) experiment: Experiment,
-    /// What its run left; without a run, it has the weights that the experiment begins with.
+    /// The files that its run left; without a run, it has the weights that the experiment begins with.
     pub(crate) run: Option<Left>,
 }
 
-/// What a run left of its model.
+/// The files of a model that a run left.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Left {
     /// The folder of its checkpoints.
@@ -107,7 +107,7 @@ impl Left {
     }
 }
 
-/// What a model is tried with.
+/// The input that a model is tried with.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum TryWith {
     /// Its test set.
@@ -116,7 +116,7 @@ pub(crate) enum TryWith {
     Samples(Vec<usize>),
     /// A JPEG, PNG or WebP.
     File(PathBuf),
-    /// What was drawn.
+    /// A drawing.
     Drawing(Vec<Stroke>),
     /// A prompt.
     Prompt(String, Sampling),
@@ -128,16 +128,16 @@ enum Wish {
     Machine(Box<Machine>),
 }
 
-/// What the thread found, of the model of this number.
+/// The thread's findings, for the model of this number.
 #[derive(Debug)]
 pub(crate) struct Found {
     /// The number.
     pub(crate) number: u64,
-    /// What was asked.
+    /// The finding.
     pub(crate) what: What,
 }
 
-/// What was found.
+/// A finding about a model.
 #[derive(Debug)]
 pub(crate) enum What {
     /// So many samples of the test set, of so many, were answered.
@@ -196,7 +196,7 @@ impl Trials {
         let _ = self.wishes.send(Wish::Machine(Box::new(machine.clone())));
     }
 
-    /// What was found so far.
+    /// The findings since the last call.
     pub(crate) fn found(&self) -> impl Iterator<Item = Found> + '_ {
         self.found.try_iter()
     }

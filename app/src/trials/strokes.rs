@@ -1,4 +1,4 @@
-//! What was drawn by hand, brought to the size of a model's images.
+//! A drawing by hand, brought to the size of a model's images.
 //!
 //! Always holds: the drawing fills the image as the digits of a set do, in any part of the square, so that
 //! neither its place nor its size decides the answer.

@@ -56,7 +56,7 @@ impl<'a> Subject<'a> {
         experiment.weights.chosen().map(|path| Self::Weights { experiment, data, path })
     }
 
-    /// What decides the model and its data.
+    /// The experiment that decides the model and its data.
     pub(crate) fn experiment(&self) -> &'a Experiment {
         match self {
             Self::Run(run) => run.experiment(),
@@ -72,7 +72,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// What it is called.
+    /// Its name.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Run(run) => run.name(),

@@ -1,4 +1,4 @@
-//! What every plot has in common: quiet grid lines at round values, small labels, no background.
+//! The common look of all plots: quiet grid lines at round values, small labels, no background.
 
 use eframe::egui::{FontId, Ui};
 use egui_plot::{AxisHints, GridInput, GridMark, Plot};

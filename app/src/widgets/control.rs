@@ -24,13 +24,13 @@ use crate::{
 
 /// A control of a setting: a number, or one of a few.
 pub(crate) trait Control {
-    /// What it is.
+    /// Its specification.
     fn spec(&self) -> Spec;
 
     /// Draws it.
     fn ui(&self, ui: &mut Ui, form: &Form<'_>);
 
-    /// What there is to choose from.
+    /// The words of its choices.
     #[cfg(test)]
     fn words(&self) -> Vec<&'static str>;
 }
@@ -201,7 +201,7 @@ impl<'a> Form<'a> {
         help.show(|ui| self.lesson(ui, spec, title, neighbours));
     }
 
-    /// What a control does to memory and to time, and what its neighbours would change.
+    /// The effect of a control on memory and time, and the changes to its neighbours.
     fn lesson(&self, ui: &mut Ui, spec: Spec, title: &str, neighbours: impl FnOnce() -> Vec<(String, Experiment)>) {
         ui.set_max_width(theme::TOOLTIP_WIDTH);
         ui.strong(title);

@@ -1,4 +1,5 @@
-//! What of a pane lies below a notice: the pane scrolls that much further, so that nothing in it stays out of sight.
+//! The part of a pane that lies below a notice: the pane scrolls that much further, so that nothing in it stays out of
+//! sight.
 //!
 //! Owns where the notice is, as it was drawn last.
 

@@ -74,7 +74,7 @@ impl PlotItem for DenseLine<'_> {
     }
 }
 
-/// What a line through `places` covers of each pixel column in `seen`, and `half` a width above and below it.
+/// The part of each pixel column in `seen` that a line through `places` covers, `half` a width above and below it.
 fn columns(places: &[Pos2], seen: Rangef, half: f32) -> Vec<BandPoint> {
     let (Some(first), Some(last)) = (places.first(), places.last()) else { return Vec::new() };
     let (left, right) = (first.x.max(seen.min - 1.0).floor(), last.x.min(seen.max + 1.0).floor());

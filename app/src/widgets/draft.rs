@@ -7,14 +7,14 @@ use eframe::egui::{Context, Id, Response, TextEdit, Ui};
 
 use crate::theme;
 
-/// What is typed over what was known.
+/// A text that is typed over the known one.
 #[derive(Debug, Clone, Default)]
 struct Draft {
     known: String,
     text: String,
 }
 
-/// What is typed in a field and not taken yet.
+/// The text that is typed in a field and not taken yet.
 pub(crate) fn typed(ui: &Ui, id: Id) -> Option<String> {
     ui.data(|data| data.get_temp::<Draft>(id)).map(|draft| draft.text)
 }
@@ -41,13 +41,13 @@ pub(crate) fn field(
     edited.taken
 }
 
-/// What became of a field in this frame.
+/// The result of a field in this frame.
 pub(crate) struct Edited {
     /// The field.
     pub(crate) response: Response,
-    /// What it holds.
+    /// Its text.
     pub(crate) text: String,
-    /// What was typed, once the field was left and if that is another text than was known.
+    /// The typed text, once the field was left and if it differs from the known one.
     pub(crate) taken: Option<String>,
 }
 

@@ -5,7 +5,7 @@ use eframe::egui::{self, Ui};
 
 use crate::theme;
 
-/// What room the right end is given.
+/// The room that the right end gets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Room {
     /// As much as it takes now.

@@ -9,9 +9,9 @@ use crate::theme;
 pub(crate) struct Entry {
     /// The colour of its chip; the text alone where it has none.
     pub(crate) color: Option<Color32>,
-    /// What it is called.
+    /// Its name.
     pub(crate) text: RichText,
-    /// What it means.
+    /// Its meaning.
     pub(crate) hover: String,
 }
 

@@ -7,7 +7,7 @@ use plimsoll_engine::store::RunKey;
 use super::{draft, text};
 use crate::{runs::Runs, theme};
 
-/// What is said, and what of it where there is less room.
+/// The warning, and a shorter one for less room.
 const TAKEN: [&str; 2] = ["⚠ another run has this name", "⚠"];
 /// The words take no more of the line than this.
 const SHARE: f32 = 0.5;

@@ -8,7 +8,7 @@ use plimsoll_engine::{
 /// One segment of a bar, as shares of the bar's whole length.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Segment {
-    /// What it is for.
+    /// Its purpose.
     pub(crate) category: Category,
     /// How much.
     pub(crate) bytes: Bytes,

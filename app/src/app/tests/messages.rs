@@ -37,7 +37,7 @@ fn what_is_told_again_is_told_once_and_goes_by_itself() {
     assert!(start.elapsed() > Duration::from_secs(2), "it can be read");
 }
 
-/// What is drawn below a message: all of its frame.
+/// The frame that is drawn below a message.
 fn message(window: &Window, text: &str) -> egui::Rect {
     window.get_by_label_contains(text).rect().expand2(vec2(9.0, 3.0))
 }

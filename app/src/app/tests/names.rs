@@ -1,4 +1,4 @@
-//! What is known of a run stays with it: its number, what was found of its model, and which run the panes speak of.
+//! Knowledge of a run stays with it: its number, the findings about its model, and whether the panes speak of it.
 
 use egui_kittest::kittest::NodeT;
 

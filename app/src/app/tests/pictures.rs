@@ -88,7 +88,7 @@ pub(super) fn pieces(window: &Window) -> Vec<Piece> {
     pieces
 }
 
-/// What lies at a point below the piece `top`.
+/// The colour that lies at a point below the piece `top`.
 fn ground(pieces: &[Piece], top: usize, at: Pos2) -> Color32 {
     pieces[..top].iter().filter_map(|piece| piece.paint(at)).fold(Color32::BLACK, |below, color| below.blend(color))
 }
@@ -109,7 +109,7 @@ fn words(text: &TextShape) -> &str {
     text.galley.text()
 }
 
-/// What is wrong with a picture.
+/// Collects the faults of a picture.
 pub(super) fn judge(pieces: &[Piece], screen: Rect, faults: &mut BTreeSet<String>) {
     let texts: Vec<_> = pieces.iter().enumerate().filter_map(|(i, piece)| Some((i, piece.text()?))).collect();
     for (n, (i, (text, whole, seen))) in texts.iter().enumerate() {

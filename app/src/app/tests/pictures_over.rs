@@ -1,5 +1,5 @@
-//! What lies over the window, judged as the panes are: dialogs, menus and the gallery, in both themes and every size and
-//! scale. All of it is on the screen, nothing in it is cut or covered, and its text stands out.
+//! Areas over the window, judged as the panes are: dialogs, menus and the gallery, in both themes and every size and scale.
+//! All of each is on the screen, nothing in it is cut or covered, and its text stands out.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::{command::Action, files::Purpose, state::Then};
 /// Points by which a frame may leave the screen: its line.
 const LINE: f32 = 1.0;
 
-/// What a menu or a dialog is drawn on, the last of its kind, and its index.
+/// The frame of a menu or a dialog, the last of its kind, and its index.
 fn frame(pieces: &[Piece], radius: u8, fill: Color32) -> Option<(usize, Rect)> {
     pieces.iter().enumerate().rev().find_map(|(i, piece)| match &piece.shape {
         Shape::Rect(rect) if rect.corner_radius == CornerRadius::same(radius) && rect.fill == fill => {

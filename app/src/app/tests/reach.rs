@@ -10,7 +10,7 @@ const SCROLLING: usize = 24;
 /// Frames after which what moves has begun to.
 const BEGUN: usize = 3;
 
-/// What has the focus: its id, and its name for a screen reader.
+/// The control that has the focus: its id, and its name for a screen reader.
 fn focused(window: &Window) -> Option<(Id, String)> {
     let id = window.ctx.memory(|memory| memory.focused())?;
     let node = window.query(By::new().predicate(|node| node.is_focused()));

@@ -1,4 +1,4 @@
-//! What a screen reader meets: everything has a name, and is read in the order of the eye.
+//! The window for a screen reader: everything has a name, and is read in the order of the eye.
 
 use eframe::egui::{Color32, Rect, TextStyle, epaint::text::FontsView};
 use egui_kittest::{Node, kittest::NodeT};
@@ -21,10 +21,10 @@ const NAMED: [Role; 13] = [
     Role::Tab,
     Role::ProgressIndicator,
 ];
-/// What egui leaves in the tree in addition to what it draws.
+/// Points by which a place in the tree may be larger than the drawn one.
 const SLACK: f32 = 2.0;
 
-/// What is read, in the order of the tree.
+/// The controls that are read, in the order of the tree.
 fn read(window: &Window) -> Vec<(Role, String, Rect)> {
     let mut found = Vec::new();
     walk(window.root(), &mut found);

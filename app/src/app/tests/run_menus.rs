@@ -1,4 +1,4 @@
-//! What can be done with a run stands in a menu where the run is seen: on the right button, and on a key.
+//! The actions for a run stand in a menu where the run is seen: on the right button, and on a key.
 
 use eframe::egui::{Event, PointerButton, Pos2};
 

@@ -1,4 +1,4 @@
-//! What is taken out of a pane: to files, and onto the clipboard.
+//! Data taken out of a pane: to files, and onto the clipboard.
 
 use std::fs;
 

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::panels::timeline::{Seen, seen_id};
 
-/// What lies over what, of the picture that was drawn last, and how many words there are.
+/// Words that lie over each other in the picture that was drawn last, and how many words there are.
 fn overlaps(window: &Window) -> (usize, Vec<String>) {
     let (lines, places): Seen = window.ctx.data(|data| data.get_temp(seen_id())).expect("drawn");
     let over_lines = places.iter().flat_map(|place| {

@@ -47,7 +47,7 @@ pub(super) struct Bench {
     json: bool,
 }
 
-/// What a workload took.
+/// The measurements of a workload.
 #[derive(Debug, Serialize)]
 pub(in crate::cli) struct Row<'a> {
     name: &'static str,

@@ -155,7 +155,7 @@ mod tests {
     /// PyTorch's side.
     const PEER: &str = include_str!("../../../../tests/peers/cuda.py");
 
-    /// What PyTorch's side says that the models of a group have.
+    /// The parameters of a group's models by PyTorch's side.
     fn parameters_of_peer(group: &str) -> u64 {
         let line = PEER.lines().find(|line| line.trim_start().starts_with(&format!("\"{group}\":")));
         let line = line.unwrap_or_else(|| panic!("cuda.py lacks {group}"));

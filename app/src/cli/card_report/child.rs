@@ -18,7 +18,7 @@ use super::report::Ended;
 
 /// How long nothing is waited for at a time.
 const GLANCE: Duration = Duration::from_millis(200);
-/// What is kept of its complaints: their end.
+/// The characters that are kept of its complaints: their end.
 const SAID: usize = 4000;
 
 /// A process.
@@ -91,7 +91,7 @@ impl Child {
         let _ = self.process.wait();
     }
 
-    /// What it complained of, once it has ended.
+    /// Its complaints, once it has ended.
     pub(super) fn said(&mut self) -> String {
         self.end();
         self.said.take().and_then(|said| said.join().ok()).unwrap_or_default()

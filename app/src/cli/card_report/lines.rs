@@ -17,14 +17,14 @@ const PRESETS: [&str; 4] = ["cnn-shapes", "resnet18-shapes", "gpt-long", "cnn-sh
 /// Steps of each run.
 const STEPS: u64 = 40;
 
-/// What a line is above the run that it is drawn for, where a pool takes the whole line at its start.
+/// Bytes of a line above the run that it is drawn for, if a pool takes the whole line at its start.
 const ABOVE: Bytes = Bytes::mib(64);
 
 #[derive(Debug, Serialize)]
 struct Row {
     name: String,
     budget_bytes: u64,
-    /// What the process took at the most; none where the run was refused.
+    /// The most bytes of the process; `None` if the run was refused.
     process_bytes: Option<u64>,
     ok: bool,
     /// Why it was refused.

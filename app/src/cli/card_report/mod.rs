@@ -156,7 +156,7 @@ impl CardReport {
     }
 }
 
-/// What is shown of a report that is being made.
+/// The shown state of a report that is being made.
 struct Progress {
     part: String,
     done: String,

@@ -127,7 +127,7 @@ fn card(rows: &[Value]) -> String {
     table(["figure", "what it is"], facts)
 }
 
-/// What a pool did, in a line.
+/// The manner of a pool, in a line.
 fn pool(answer: &Value) -> String {
     if let Some(blocks) = answer["blocks"]["blocks"].as_array() {
         let one = |b: &Value| {

@@ -12,7 +12,7 @@ use crate::cli::out;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part {
     pub(super) name: &'static str,
-    /// What it asks, for people.
+    /// Its question, for people.
     pub(super) asks: &'static str,
     /// The part's share of the time, relative to the others.
     pub(super) share: u32,
@@ -111,10 +111,10 @@ impl Part {
     }
 }
 
-/// What no other command asks.
+/// Questions that no other command asks.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum Task {
-    /// What the card is and what the driver does.
+    /// The card's properties and the driver's manners.
     Card,
     /// The tightest lines.
     Lines,

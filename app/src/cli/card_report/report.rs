@@ -1,4 +1,4 @@
-//! What a report holds: how each part ended, and its rows as the command wrote them.
+//! The content of a report: how each part ended, and its rows as the command wrote them.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(super) struct Report {
     minutes: u64,
     /// Whether it has less of everything: for a simulated card.
     quick: bool,
-    /// What the parts come to.
+    /// The results of the parts in few figures.
     summary: Summary,
     parts: Vec<PartReport>,
 }
@@ -77,7 +77,7 @@ impl Serialize for Ended {
     }
 }
 
-/// What a part came to.
+/// The result of a part.
 #[derive(Debug, Serialize)]
 pub(super) struct PartReport {
     pub(super) name: &'static str,

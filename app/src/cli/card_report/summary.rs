@@ -1,4 +1,4 @@
-//! What the parts of a report come to, in few figures: what is assumed of a card against what was measured, and whether the
+//! The results of a report's parts in few figures: the assumptions about a card against the measurements, and whether the
 //! predictions were right.
 
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::report::PartReport;
 
-/// What an unknown kernel may take, in a plan.
+/// The bytes that a plan allows for an unknown kernel.
 const KERNELS_ALLOWED: u64 = 96 << 20;
 
 /// The figures.

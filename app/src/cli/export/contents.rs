@@ -1,4 +1,4 @@
-//! What an exported file holds.
+//! The content of an exported file.
 
 use anyhow::Context;
 use plimsoll_engine::{
@@ -31,7 +31,7 @@ use crate::{
 /// Names and what each is.
 type Rows = Vec<(String, String)>;
 
-/// What is chosen of a file.
+/// The choice of a file's content.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Contents {
     pub(super) format: Format,
@@ -138,7 +138,7 @@ fn planned(subject: &Subject) -> anyhow::Result<&Plan> {
     subject.plan.as_deref().with_context(|| format!("{}: cannot be planned here any more", subject.name))
 }
 
-/// What was measured during each op of a step, where it is the step that is planned.
+/// The measurement during each op of a step, if it is the planned step.
 fn measured(kept: &Kept, plan: &Plan) -> Option<(Pass, Vec<Bytes>)> {
     let (step, bytes) = &kept.details.measured_step;
     let pass = plan.pass_of(*step);

@@ -40,10 +40,10 @@ pub(super) struct Export {
     /// A kept run, a preset file, or the name of a shipped preset; with html up to six
     #[arg(required = true, value_name = "RUN|PRESET", add = complete::subjects())]
     subjects: Vec<PathBuf>,
-    /// What to write
+    /// The format of the file
     #[arg(short, long, value_enum)]
     format: Format,
-    /// What a picture or a table is of
+    /// The subject of a picture or a table
     #[arg(long, value_enum)]
     what: Option<What>,
     /// The phase of the run that a picture is of, in place of the one with the peak
@@ -97,9 +97,9 @@ enum Format {
 enum What {
     /// The memory of a step, op by op
     Step,
-    /// What each layer holds
+    /// The memory of each layer
     Layers,
-    /// What is alive at the peak (a table)
+    /// The blocks alive at the peak (a table)
     Alive,
     /// The curves of a run
     Curves,

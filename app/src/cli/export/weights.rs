@@ -23,7 +23,7 @@ use crate::cli::{Misuse, in_store, out, save, subject};
 struct OfRun {
     kept: Kept,
     checkpoint: Checkpoint,
-    /// What its model must know of its data, or why nothing is known of them.
+    /// The facts of its data that its model must know, or why nothing is known of them.
     info: Result<DatasetInfo, String>,
 }
 

@@ -28,7 +28,7 @@ fn parameters(plan: &Plan) -> String {
     }
 }
 
-/// What stays wider than the activations, by reason; nothing where all is of one width.
+/// The tensors that stay wider than the activations, by reason; empty if all are of one width.
 fn wide(plan: &Plan) -> String {
     let mut table = Table::new(["stays wider", "tensors", "memory", "why"]).words(4);
     let mut rows: Vec<(&str, &str, usize, u64)> = Vec::new();
@@ -93,7 +93,7 @@ pub(super) fn describe(plan: &Plan) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// What the peak consists of: by category, and the largest tensors.
+/// The content of the peak: by category, and the largest tensors.
 fn at_peak(plan: &Plan) -> String {
     let load = plan.load();
     let mut categories = Table::new(["at the peak", "memory", "share"]);
@@ -113,7 +113,7 @@ fn at_peak(plan: &Plan) -> String {
     format!("{categories}\n{alive}")
 }
 
-/// What eager and fused execution take compared with the same run in place; empty for a run in place.
+/// The cost of eager and fused execution, compared with the same run in place; empty for a run in place.
 fn execution(plan: &Plan) -> anyhow::Result<String> {
     let way = match plan.experiment.execution {
         Execution::InPlace => return Ok(String::new()),
@@ -138,7 +138,7 @@ fn execution(plan: &Plan) -> anyhow::Result<String> {
     Ok(format!("{way} takes {memory}; a step takes about {:.1}% {than} time.\n", time.abs()))
 }
 
-/// What is taken of host memory outside the budget.
+/// The host memory outside the budget.
 fn host(plan: &Plan) -> String {
     let HostMemory { data, cache, answers, batches, workers, disk, factors } = plan.host;
     let budget = plan.experiment.data.host_line().map_or(String::new(), |line| format!(" (of {line})"));
@@ -156,7 +156,7 @@ fn host(plan: &Plan) -> String {
     )
 }
 
-/// What a teacher takes that is asked before the first step; nothing of any other.
+/// The memory of a teacher that is asked before the first step; empty for any other.
 fn teacher(plan: &Plan) -> String {
     match plan.timeline(Pass::Teach) {
         asked if asked.points.is_empty() => String::new(),

@@ -1,4 +1,4 @@
-//! What `plimsoll runs` changes in kept runs; each change is reported in a line.
+//! Changes of kept runs by `plimsoll runs`; each change is reported in a line.
 
 use clap::Subcommand;
 use plimsoll_engine::{

@@ -195,7 +195,7 @@ fn bar(done: u64, whole: u64) -> String {
     format!("[{}{}]", "#".repeat(filled), ".".repeat(LENGTH - filled))
 }
 
-/// What the run came to, for people, compared with what was predicted.
+/// The results of the run, for people, compared with the prediction.
 pub(super) fn result(summary: &Summary, predicted: &Peak, is_gpu: bool) -> String {
     let percent = |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:.2}%", share * 100.0));
     let mut table = Table::new(["peak", "predicted", "measured", "difference"]);

@@ -32,11 +32,11 @@ use crate::{
 };
 use verdict::Rule;
 
-/// What would train longer than this is planned only, unless the steps were asked for.
+/// A run that would train longer than this is planned only, unless the steps were asked for.
 const LONGEST_SECS: f64 = 300.0;
 /// Steps of a preset.
 const STEPS: u64 = 6;
-/// What a line is above the run that it is drawn for, where a pool takes the whole line at its start.
+/// Bytes of a line above the run that it is drawn for, if a pool takes the whole line at its start.
 const ABOVE: Bytes = Bytes::mib(64);
 
 /// Train presets, or experiments drawn at random, for a few steps and compare predicted memory with measured memory
@@ -83,11 +83,11 @@ pub(super) struct Verify {
     json: bool,
 }
 
-/// What is to be measured.
+/// The run that is to be measured.
 struct Case {
     name: String,
     experiment: Experiment,
-    /// What it was drawn by, if it was.
+    /// The seed that it was drawn by, if it was drawn.
     seed: Option<u64>,
 }
 
@@ -132,7 +132,7 @@ struct Row<'a> {
     first: Option<Pair>,
     #[serde(flatten)]
     provenance: &'a Provenance,
-    /// What it was drawn by.
+    /// The seed that it was drawn by.
     seed: Option<u64>,
 }
 

@@ -7,7 +7,7 @@ use plimsoll_engine::{
     plan::{Peak, Plan},
 };
 
-/// What a prediction may be above its measurement.
+/// The most by which a prediction may be above its measurement.
 #[derive(Debug, Clone, Copy)]
 struct Bound {
     /// The allowed share of what was measured.
@@ -30,7 +30,7 @@ impl Bound {
     }
 }
 
-/// What the prediction of one run has to meet.
+/// The conditions for the prediction of one run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rule {
     live: Bound,

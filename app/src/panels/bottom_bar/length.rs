@@ -1,4 +1,4 @@
-//! What the present configuration would take, and what keeps it from training, in one line.
+//! The forecast for the present configuration, and the reason why it cannot train, in one line.
 //!
 //! Always holds: steps, duration, time of a step and rate are shown in any room; words go, and the reason becomes a sign. The
 //! whole of both is shown on hover and to a screen reader.
@@ -11,7 +11,7 @@ use crate::{format, panels::PanelContext, saves::Saves, theme, widgets::text};
 /// The reason why no run can begin, where the figures leave no room for its words.
 const SIGN: &str = "⚠";
 
-/// What the present configuration would take, and what keeps it from training.
+/// The forecast for the present configuration, and the reason why it cannot train.
 pub(super) fn planned(ui: &mut Ui, context: &PanelContext<'_>, reason: Option<&str>) {
     let palette = theme::palette(ui);
     let state = context.state;
@@ -61,7 +61,8 @@ fn chosen<'l, 'r>(
     (lengths.iter().find(|words| fits(words, beside)).unwrap_or(least), told)
 }
 
-/// What is told of the words on hover, which begins with them where they are short: the room may be too little even for those.
+/// The words on hover. They begin with `words` unless they contain them, because the line may have too little room even for
+/// those.
 fn about(words: &str, plan: &Plan) -> String {
     let whole = about_length(plan);
     if whole.contains(words) { whole } else { format!("{words}. {whole}") }

@@ -20,7 +20,7 @@ use crate::{
 
 /// The least width of a column of values.
 const VALUE: f32 = 76.0;
-/// What a column has for who it belongs to, in two lines, before the names of rows take more than their share.
+/// The room for the name of a column's subject, in two lines, before the names of rows take more than their share.
 const HEAD: f32 = 110.0;
 /// Share of the width that the names of rows may take where values are long.
 const NAMES: f32 = 0.36;
@@ -80,7 +80,7 @@ fn results(comparison: &Comparison) -> Vec<Row> {
     rows
 }
 
-/// What is alive at one peak, and not or not as large at another.
+/// The blocks alive at one peak, and missing or smaller at another.
 pub(super) fn alive(ui: &mut Ui, compared: &Compared, called: &[String]) {
     let comparison = &compared.comparison;
     if comparison.alive.is_empty() {
@@ -93,7 +93,7 @@ pub(super) fn alive(ui: &mut Ui, compared: &Compared, called: &[String]) {
     grid(ui, called, "alive", &rows, 0);
 }
 
-/// What a tensor is called: a weight and its master weight differ by their category alone.
+/// The name of a tensor. A weight and its master weight differ only by their category.
 fn tensor(row: &AliveRow) -> String {
     format!("{} {} ({})", row.layer, row.name, row.category.name())
 }

@@ -15,11 +15,11 @@ use crate::{
     theme,
 };
 
-/// What the dialog says.
+/// The words of the dialog.
 struct Words {
     title: &'static str,
     about: &'static str,
-    /// What the empty field shows.
+    /// The hint in the empty field.
     hint: &'static str,
     button: &'static str,
 }

@@ -30,14 +30,14 @@ fn field() -> Id {
     Id::unique("field of the description")
 }
 
-/// What is shown while the description is edited, and how high it is.
+/// The state that is shown while the description is edited, with its height.
 #[derive(Debug, Clone, Default)]
 struct Held {
     text: String,
     height: f32,
 }
 
-/// What to look at, from the preset. Answers how much higher it became since the description was edited.
+/// The preset's advice on what to look at. Returns how much higher it became since the description was edited.
 pub(super) fn shown(ui: &mut Ui, context: &PanelContext<'_>) -> f32 {
     let id = Id::unique("description that is shown");
     let held: Option<Held> = ui.data(|data| data.get_temp(id));

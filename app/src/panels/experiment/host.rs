@@ -1,4 +1,4 @@
-//! What the data and the making of batches take of host memory: a bar of its own, with what was measured over it.
+//! The host memory of the data and of the making of batches: a bar of its own, with the measured bytes over it.
 
 use eframe::egui::{self, Color32, CornerRadius, Rect, Sense, Stroke, Ui, vec2};
 use plimsoll_engine::{
@@ -49,7 +49,7 @@ fn with_units(words: &str) -> String {
     ["KiB", "MiB", "GiB", "TiB"].into_iter().fold(words.to_owned(), together)
 }
 
-/// What is kept on a disk, in words.
+/// The bytes on a disk, in words.
 fn disk(host: &HostMemory, measured: Option<(Bytes, &str)>) -> String {
     let seen = measured.map_or(String::new(), |(bytes, run)| format!("; {run}: {bytes} measured"));
     format!("On disk: {}{seen}", host.disk)
@@ -113,7 +113,7 @@ fn bar(
     response
 }
 
-/// What lies in the bar, with the colours of what is like it in a step.
+/// The parts of the bar, with the colours of similar parts of a step.
 fn parts(host: &HostMemory, palette: &Palette) -> [(Bytes, Color32); 6] {
     let color = |category| palette.category(category);
     [

@@ -154,7 +154,7 @@ fn heading(ui: &Ui, name: &str, set: &[String]) -> String {
     (0..=NAMED).rev().map(naming).find(fits).unwrap_or_else(|| name.to_owned())
 }
 
-/// What stands in the way and belongs to no single control.
+/// The problem that belongs to no single control.
 fn failure(ui: &mut Ui, context: &PanelContext<'_>) {
     let lines = match &context.state.prediction.obstacle {
         Some(Obstacle::Failure(text)) => vec![text.clone()],
@@ -243,7 +243,7 @@ fn from_the_top(ui: &Ui, opened: u64) -> ScrollArea {
     area.vertical_scroll_offset(0.0)
 }
 
-/// What was probably not meant by the control `key`, and a button that mends it.
+/// A hint about a choice of the control `key` that was probably not meant, and a button that mends it.
 fn hint(ui: &mut Ui, form: &Form<'_>, key: &'static str) {
     let hints = check::hints(form.experiment(), None).into_iter().filter(|hint| hint.problem.key == key);
     for hint in hints {

@@ -23,9 +23,9 @@ const NONE_OFFERED: &str = "No kept run has matching weights. Train one and it a
 pub(super) struct PathRow<'a> {
     /// The setting.
     pub(super) spec: Spec,
-    /// What an empty field shows.
+    /// The hint in an empty field.
     pub(super) hint: &'a str,
-    /// What the button asks for.
+    /// The action of the button.
     pub(super) browse: Action,
     /// Paths to choose from, by what they are called, and what the list of them is. It has its place while it is empty, so
     /// that the field keeps its own when the first comes.

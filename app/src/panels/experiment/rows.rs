@@ -31,7 +31,7 @@ impl Row {
         Self { what: What::Control(control), is_there: |_| true, is_named: true }
     }
 
-    /// What `draw` draws: the settings of `specs`, or a fact.
+    /// A row that `draw` draws: the settings of `specs`, or a fact.
     pub(super) const fn drawn(specs: &'static [Spec], draw: Draw) -> Self {
         Self { what: What::Drawn { specs, draw }, is_there: |_| true, is_named: true }
     }
@@ -54,7 +54,7 @@ impl Row {
         }
     }
 
-    /// What there is to choose from in it.
+    /// The words of its choices.
     #[cfg(test)]
     pub(super) fn words(&self) -> Vec<&'static str> {
         match self.what {

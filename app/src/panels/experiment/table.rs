@@ -33,7 +33,7 @@ pub(super) const LEAVE_OUT: Spec = Spec {
             the first layer smaller, in memory and in time.",
 };
 
-/// What is learned of the label.
+/// The task that is learned from the label.
 pub(super) const TASK: (Spec, Choice<TableTask>) = (
     Spec {
         key: "data.task",

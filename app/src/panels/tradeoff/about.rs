@@ -1,4 +1,4 @@
-//! What a point shows of its run on hover.
+//! The words about a run when the pointer is on its point.
 
 use eframe::egui::{RectAlign, Response, RichText, Tooltip, Ui};
 use plimsoll_engine::experiment::Model;
@@ -17,7 +17,7 @@ pub(super) fn tip(picture: &Response) -> Tooltip<'_> {
     tip
 }
 
-/// What a run was.
+/// The facts of a run.
 pub(super) fn run(ui: &mut Ui, run: &RunRecord) {
     let experiment = run.experiment();
     ui.strong(run.name());

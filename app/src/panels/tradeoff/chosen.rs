@@ -18,7 +18,7 @@ use crate::{
 /// The button that makes its settings the present ones.
 const LOAD: &str = "Load its settings";
 
-/// What to do where no run is looked at.
+/// A hint if no run is looked at.
 const CHOOSE: &str = "Click a point to look at its run.";
 
 /// The height of the two lines.

@@ -24,7 +24,7 @@ pub(super) fn above_axis(height: f32) -> f32 {
     height - if across(height).is_empty() { BELOW_PLOT - WORDS } else { BELOW_PLOT }
 }
 
-/// What the vertical axis shows, in words that are no longer than a plot of this height: they are upright next to it.
+/// The words for the vertical axis. They are no longer than a plot of this height, because they are upright next to it.
 pub(super) fn measure(ui: &Ui, height: f32, is_of_values: bool) -> &'static str {
     let font = TextStyle::Small.resolve(ui.style());
     let room = above_axis(height);
@@ -32,7 +32,7 @@ pub(super) fn measure(ui: &Ui, height: f32, is_of_values: bool) -> &'static str 
     words.into_iter().find(|words| text::width(ui, words, &font) <= room).unwrap_or_default()
 }
 
-/// What the vertical axis shows, in words and in one.
+/// The words for the vertical axis, in full and as one word.
 pub(super) fn measures(is_of_values: bool) -> [&'static str; 2] {
     if is_of_values { ["best test R²", format::R2] } else { ["best test accuracy", "accuracy"] }
 }

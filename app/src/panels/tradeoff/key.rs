@@ -36,7 +36,8 @@ fn words(picked: usize, left_out: usize) -> String {
     format!("{shown} of {picked} picked runs are shown: the newest.")
 }
 
-/// What colours and shapes mean, in one line; before that, what the vertical axis shows, where it is too short to say it.
+/// The meaning of colours and shapes, in one line. The words for the vertical axis come first if it is too short to have
+/// them.
 pub(super) fn ui(ui: &mut Ui, dots: &[Dot<'_>], budget: Option<f64>, axis: Option<&str>) {
     let palette = theme::palette(ui);
     let entry =

@@ -64,7 +64,7 @@ pub(super) fn draw(
     }
 }
 
-/// What may stand at a point, the best first; its number alone where no other has it.
+/// Words for a point, the best first. Its number alone comes last, if no other point has it.
 fn texts(number: &str, name: &str, is_one: bool) -> Vec<String> {
     let named = LETTERS.map(|letters| format!("{number}: {}", shortened(name, letters)));
     named.into_iter().chain(is_one.then(|| number.to_owned())).collect()

@@ -47,7 +47,7 @@ impl Seeds {
     }
 }
 
-/// What the mark means.
+/// The meaning of the mark.
 pub(super) const MEANING: &str = "The mean of finished runs that differ only by their seed; the arms are one standard \
                                   deviation of their memory and of their accuracy.";
 

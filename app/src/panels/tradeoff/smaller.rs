@@ -1,4 +1,4 @@
-//! What became of a run's model in the end: as integers, without its zeros or channels, or factored. Its point is joined to
+//! The form of a run's model in the end: as integers, without its zeros or channels, or factored. Its point is joined to
 //! that of its run.
 //!
 //! Always holds: a run's point says what its training took at the most, and the joined one what the weights alone take, so it
@@ -26,7 +26,7 @@ pub(super) struct Smaller<'a> {
     model: SmallerModel,
 }
 
-/// What a model became, in a word or two, for a point.
+/// The form of a model in a word or two, for a point.
 fn short(became: Became) -> &'static str {
     match became {
         Became::Integers | Became::Weights8 => "8 bits",
@@ -36,7 +36,7 @@ fn short(became: Became) -> &'static str {
     }
 }
 
-/// What a model became, in a sentence.
+/// The form of a model in a sentence.
 fn words(became: Became) -> &'static str {
     match became {
         Became::Integers => "as 8-bit integers",
@@ -63,7 +63,7 @@ impl Smaller<'_> {
         [self.from, self.at]
     }
 
-    /// What stands at it.
+    /// The words at its point.
     pub(super) fn name(&self) -> String {
         format!("{}: {}", self.run.short_label(), short(self.model.became))
     }
@@ -82,7 +82,7 @@ impl Smaller<'_> {
         plot.points(point.radius(theme::POINT_RADIUS).color(palette.process));
     }
 
-    /// What it tells on hover.
+    /// The words when the pointer is on it.
     pub(super) fn about(&self, ui: &mut Ui) {
         ui.strong(format!("{}, {}", self.run.name(), words(self.model.became)));
         self.lines().into_iter().for_each(|line| drop(ui.label(line)));
@@ -100,7 +100,7 @@ impl Smaller<'_> {
     }
 }
 
-/// What the mark means.
+/// The meaning of the mark.
 pub(super) const MEANING: &str = "Only the weights of a trained model, as integers, pruned or of low rank, with the accuracy of \
                                   that model. A line joins the point to its run, whose point is the memory of the training.";
 

@@ -13,7 +13,7 @@ use crate::{
 pub(super) struct Task<'a> {
     data: &'a Data,
     is_gpu: bool,
-    /// What it is called: `shapes, 32 x 32, 10 classes`.
+    /// Its name: `shapes, 32 x 32, 10 classes`.
     pub(super) name: String,
     /// The task's runs that have a point, oldest first.
     pub(super) runs: Vec<&'a RunRecord>,

@@ -1,4 +1,4 @@
-//! What runs have in common: the task that they learn, and the settings apart from a seed.
+//! Properties that runs have in common: the task that they learn, and the settings apart from a seed.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -16,7 +16,7 @@ pub(super) fn kin(experiment: &Experiment) -> u64 {
     hasher.finish()
 }
 
-/// What of the data decides the test: neither where the samples lie nor how those for training are changed.
+/// The part of the data that decides the test: neither where the samples lie nor how those for training are changed.
 pub(crate) fn tested_on(data: &Data) -> Data {
     let normalise = Normalise::Auto;
     let (workers, prefetch, host_budget, cache) = (0, 0, Bytes::ZERO, DataCache::None);

@@ -1,17 +1,17 @@
-//! What a control edits: a number or one of a few, and where its value lies in the experiment.
+//! The value that a control edits: a number or one of a few, and its place in the experiment.
 
 use plimsoll_engine::{Experiment, experiment::Setting};
 
 use crate::format;
 
-/// What a control is: its key in the preset, its name, and two sentences of help.
+/// The specification of a control: its key in the preset, its name, and two sentences of help.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spec {
     /// The key in the preset.
     pub(crate) key: &'static str,
     /// The name on screen.
     pub(crate) name: &'static str,
-    /// What it does to memory and to time.
+    /// Its effect on memory and time.
     pub(crate) help: &'static str,
 }
 

@@ -137,7 +137,7 @@ pub(in crate::panels::experiment) const PLACEMENT: (Spec, Choice<Placement>) = (
     },
 );
 
-/// What is kept of streamed images, without its number.
+/// The form in which streamed images are kept, without its number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::panels::experiment) enum CacheMode {
     /// Nothing is kept.
@@ -342,7 +342,7 @@ pub(in crate::panels) fn source_words(setting: DataSetting, data: &Data) -> Opti
     }
 }
 
-/// What few change: where the data lie, and what is done to training images of any source.
+/// The advanced settings of data: where the data lie, and how training images of any source are varied.
 pub(in crate::panels::experiment) const DATA_REST: &[Row] = &[
     Row::of(&PLACEMENT),
     Row::drawn(&[CACHE.0, CACHE_PLACE.0, source::CACHE_FOLDER], source::kept),

@@ -1,4 +1,4 @@
-//! What decides memory first: batch, precision, checkpointing.
+//! Settings that decide memory first: batch, precision, checkpointing.
 
 use plimsoll_engine::experiment::{Checkpointing, Execution, Precision, Recompute};
 
@@ -179,7 +179,7 @@ pub(in crate::panels::experiment) const MEMORY: &[Row] = &[
     Row::drawn(&[PICKED], |ui, form, _| picked(ui, form)),
 ];
 
-/// What few change of it.
+/// The advanced settings of memory.
 pub(in crate::panels::experiment) const MEMORY_REST: &[Row] = &[
     Row::of(&RECOMPUTE),
     Row::of(&RETAIN_GRAPH),

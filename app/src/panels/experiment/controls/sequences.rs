@@ -1,4 +1,4 @@
-//! What sequences are made of, and what of them is scored.
+//! Settings of sequences: their content, and the part of them that is scored.
 
 use super::Numeric;
 use crate::widgets::control::{Choice, Number, Place, Spec};

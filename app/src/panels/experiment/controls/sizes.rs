@@ -4,7 +4,7 @@ use plimsoll_engine::experiment::{Model, ModelKind};
 
 use crate::widgets::control::{Choice, Place, Spec};
 
-/// What a published size sets.
+/// The settings of a published size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Size {
     width: usize,

@@ -47,7 +47,7 @@ pub(super) fn suit_vocabulary(experiment: &mut Experiment) {
     }
 }
 
-/// What is done to images is not done to sequences and rows.
+/// Turns settings for images off if the data are sequences or rows.
 fn suit_images(experiment: &mut Experiment) {
     if !experiment.data.kind.traits().has_pictures {
         let data = &mut experiment.data;

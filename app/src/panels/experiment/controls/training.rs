@@ -1,4 +1,4 @@
-//! What is trained, and whether the graph is retained.
+//! Settings of the trained part of a model, and of the retained graph.
 
 use plimsoll_engine::experiment::{BaseWeights, Frozen};
 
@@ -16,7 +16,7 @@ pub(in crate::panels::experiment) const RETAIN_GRAPH: (Spec, Choice<bool>) = (
     Choice { options: &[(false, "no: freed early"), (true, "yes: kept to the end")], place: Place::Setting },
 );
 
-/// What is frozen, without its number.
+/// The frozen part of a model, without its number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::panels::experiment) enum FreezeMode {
     /// Every layer.

@@ -1,4 +1,4 @@
-//! What transformers, mixers and U-Nets are made of.
+//! Settings of transformers, mixers and U-Nets.
 
 use plimsoll_engine::experiment::AttentionKind;
 
