@@ -1,6 +1,6 @@
-//! Amounts of memory: [`Bytes`], how they are shown and how they are read; and how other counts are shown.
+//! Amounts of memory ([`Bytes`]), their form as text, and the form of other counts.
 //!
-//! Always holds: where a count may be one, its noun comes from here: `1 step`, never `1 steps`.
+//! Always holds: the noun of a count that may be one comes from here: `1 step`, never `1 steps`.
 //!
 //! Binary units throughout (1 MiB = 1024 KiB), as drivers and frameworks report memory.
 

@@ -1,7 +1,7 @@
-//! The folder of what can be made again: compiled kernels, what was measured on a device.
+//! The folder of files that can be made again: compiled kernels, measurements of a device.
 //!
 //! Holds: a file in it is whole or not there, however many programs write at once. Refuses nothing: without a folder, or
-//! with a full disk, what was to be kept is made again next time.
+//! with a full disk, the files are made again next time.
 
 use std::{
     fs,

@@ -11,17 +11,17 @@
 //!
 //! # What is public
 //!
-//! - [`experiment`]: what a user chooses, and the preset format.
+//! - [`experiment`]: the user's choices, and the preset format.
 //! - [`plan`]: from an experiment to a [`plan::Plan`] by a dry run; which changes would fit; how long a run takes.
 //! - [`train`]: the [`train::Trainer`], a thread that runs the step and reports by events.
-//! - [`report`]: what leaves the program: comparisons, locks, traces, series for other programs.
+//! - [`report`]: data for other programs: comparisons, locks, traces, series.
 //! - [`interop`]: models of other programs: weights in, weights out.
-//! - [`store`]: runs that last: their settings, predictions, series and events, in a database.
-//! - [`hardware`]: what is in this machine, and the figures that it gives of itself.
+//! - [`store`]: kept runs: their settings, predictions, series and events, in a database.
+//! - [`hardware`]: the devices of this machine, and the figures that they report.
 //! - [`device`]: the cards that can be planned for, and the target of a run.
 //! - [`data`]: the sources, and the loader thread that prepares batches.
 //! - [`memory`]: categories, phases and timelines (predicted), and the probe (measured).
-//! - [`selftest`]: whether a device computes what it should; experiments drawn at random.
+//! - [`selftest`]: checks of a device's results; experiments drawn at random.
 //! - [`whole_file`]: files that are written whole or not at all.
 //! - [`mod@bytes`] and [`error`]: sizes as text, and every error as data.
 //!
@@ -32,8 +32,8 @@
 //!
 //! - `step`: the training step: forward, backward, update, evaluation.
 //! - `models`: chains of `nn` layers. A layer holds its forward pass and, next to it, its gradient rule.
-//! - `autograd`: the tape, which frees what it saved as it walks back, checkpointed segments, and the key-value cache of a text
-//!   that is written on.
+//! - `autograd`: the tape, which frees saved tensors as it walks back, checkpointed segments, and the key-value cache of a
+//!   continued text.
 //! - `optim`: one kernel for each parameter, in place.
 //! - `backend`: the ops. Its `Executor` allocates, books scratch and launches kernels.
 //! - `header`: the header of a safetensors file.
@@ -41,7 +41,7 @@
 //!
 //! # What always holds
 //!
-//! - A prediction is never below what is measured. On the processor, the probe counts tensors, scratch and the engine's
+//! - A prediction is never below the measurement. On the processor, the probe counts tensors, scratch and the engine's
 //!   [`memory::bookkeeping`]; a dry run counts the bookkeeping too, and every prediction includes it. On a GPU, the ledger
 //!   places every block in a model of the driver's pool.
 //! - The ledger refuses an allocation that would cross the budget before it is made; the run then drops everything.

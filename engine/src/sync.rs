@@ -1,5 +1,5 @@
-//! A mutex that a panic does not poison: what it guards is valid between any two statements, so the next thread goes on; and
-//! what waits for it to change.
+//! A mutex that a panic does not poison, and a condition variable for it. The guarded value is valid between any two
+//! statements, so the next thread can go on.
 //!
 //! It is the standard library's, which never allocates. A lock that allocates when it first waits, as `parking_lot`'s does,
 //! would show in the memory measured of a run.

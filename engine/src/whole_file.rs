@@ -1,8 +1,8 @@
 //! Writing a file completely or not at all: next to its place, then renamed onto it.
 //!
-//! Owns the ways of writing one, from bytes or as it is made, where a path that a user wrote leads, and the words for what the
-//! system refuses. Always holds: a reader of the place finds what was there before or what was written, however many programs
-//! write at once, and after a failure what was there before. What is not a file, such as a pipe, is never replaced.
+//! Owns the ways of writing a file, from bytes or as it is made, the target of a path that a user wrote, and the words for
+//! the system's refusals. Always holds: a reader of the place finds the old file or the new one, however many programs write
+//! at once, and the old one after a failure. Anything that is not a file, such as a pipe, is never replaced.
 
 use std::{
     fs::{self, File},

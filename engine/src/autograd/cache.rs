@@ -1,4 +1,4 @@
-//! The key-value cache: what attention needs of the positions that a model of sequences has seen.
+//! The key-value cache: the keys and values of the positions that a model of sequences has seen.
 //!
 //! Owns a tensor of each attention layer, made in the first pass and booked on that layer. Always holds: every layer has the
 //! keys and values of the first `seen` positions, as the pass that made them computed them. A pass that fails leaves the

@@ -1,4 +1,4 @@
-//! The tape: it records what the backward pass needs, and frees it as it walks back.
+//! The tape records the tensors that the backward pass needs, and frees them as it walks back.
 //!
 //! A layer's forward pass hands the tape its output and a closure that owns what its gradient rule needs. The backward pass
 //! consumes the closures from the last to the first, so each saved tensor is freed as soon as its rule has run. A tensor

@@ -1,8 +1,8 @@
 //! The alphabet of sequences for people: a prompt as tokens, and tokens as text.
 //!
 //! Always holds: a prompt is written in the tokens of its data, so that a model sees it as it saw its samples. A published
-//! model opens on generated tokens, whose numbers are those of its own tokenizer: with that chosen, they are text. Refuses a
-//! sign that the data have no token for, and a question that they do not pose.
+//! model opens on generated tokens, whose numbers are those of its own tokenizer; if that tokenizer is chosen, they are
+//! text. Refuses a character without a token in the data, and a question of another form than the data's.
 
 use std::sync::Arc;
 

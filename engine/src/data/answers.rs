@@ -1,9 +1,9 @@
 //! A teacher's answers to the training samples, if it is asked about each of them once.
 //!
-//! Owns [`AnswerSizes`], what that takes, and [`Answers`], where it lies: in host memory, or in a file without a name, which is
-//! gone with the run or with the program, however it ends. Always holds: the bytes of a sample are those of the teacher's
-//! logits, in the type that they were computed in, so that nothing is rounded on the way. The meter of the data counts what it
-//! takes, on whatever thread it is dropped. Refuses a folder that cannot be written.
+//! Owns [`AnswerSizes`], the bytes that they take, and [`Answers`], which hold them in host memory or in a temporary file.
+//! The file is deleted with the run or with the program, however it ends. Always holds: the bytes of a sample are those of
+//! the teacher's logits, in the type that they were computed in, so that nothing is rounded on the way. The meter of the
+//! data counts their memory, whichever thread drops it. Refuses a folder that cannot be written.
 
 use std::{
     fs::File,

@@ -1,4 +1,4 @@
-//! Augmentation of training images: mirrored, shifted, recoloured; another variant in every epoch.
+//! Augmentation of training images by mirroring, shifting and recolouring, with another variant in every epoch.
 //!
 //! Owns [`Augment`]. Always holds: a variant is a function of the seed, the epoch and the sample only, not of the thread that
 //! makes it, nor of whether the image was read or kept; test images never come here.

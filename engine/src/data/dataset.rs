@@ -1,7 +1,7 @@
 //! A set of samples, images or sequences.
 //!
-//! Owns [`Dataset`], whose samples never change once it is open and which is shared by `Arc` between runs and threads.
-//! What it holds is not counted as a run's memory: it outlives runs.
+//! Owns [`Dataset`], whose samples never change once it is open and which is shared by `Arc` between runs and threads. Its
+//! memory does not count as a run's, because it outlives runs.
 
 use std::{
     ops::Range,

@@ -1,7 +1,7 @@
 //! The cost of feeding a model: threads, batches made ahead, and their host memory.
 //!
-//! Owns [`Feed`], how a loader works, and [`HostMemory`], what loaders and their data take of host memory. Always holds: how a
-//! model is fed changes memory and time, and never a sample.
+//! Owns [`Feed`], the choices by which a loader works, and [`HostMemory`], the host memory of loaders and their data. Always
+//! holds: these choices change memory and time, and never a sample.
 
 use crate::{
     bytes::Bytes,

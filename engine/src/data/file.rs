@@ -1,8 +1,8 @@
 //! Data files, plain or gzip, read without trust: no header makes the reader allocate more than the file can hold.
 //!
-//! Owns [`Reader`], and [`Opened`] for files that are read at places. Always holds: what a header promises is compared
-//! with the file's length before anything is allocated for it. Refuses: what is not a regular file, ends early, is
-//! too long, or would hold more than [`MOST`] bytes.
+//! Owns [`Reader`], and [`Opened`] for files that are read at places. Always holds: the sizes in a header are compared with
+//! the file's length before anything is allocated for them. Refuses files that are not regular, end early, are too long, or
+//! would hold more than [`MOST`] bytes.
 
 use std::{
     fs::{self, File},

@@ -1,9 +1,8 @@
 //! A folder of images by class: one sub-folder a class, JPEG, PNG and WebP, decoded when they are asked for.
 //!
-//! Owns [`Images`]. Always holds: the listing and the seed alone decide which file is which sample, so a
-//! plan reads no file; a sample that cannot be read is counted once, and the next readable one of its class
-//! and part stands in for it, so that no batch is short and no class changes. With a cache, an image is decoded
-//! once. Refuses: a class in which nothing can be read.
+//! Owns [`Images`]. Always holds: the listing and the seed alone decide which file is which sample, so a plan reads no file;
+//! a sample that cannot be read is counted once, and the next readable one of its class and part stands in for it, so that
+//! no batch is short and no class changes. With a cache, an image is decoded once. Refuses a class without a readable image.
 
 pub(super) mod decode;
 mod listing;

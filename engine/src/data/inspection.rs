@@ -1,7 +1,7 @@
 //! One look at a choice of data, before anything of it is opened.
 //!
-//! Owns [`Inspection`], which an experiment carries from its resolution on: who has one need not look again. Always holds:
-//! it is of one choice of data, and what it found was so at the time.
+//! Owns [`Inspection`], which an experiment carries from its resolution on, so that there is one look. Always holds: it
+//! belongs to one choice of data, and its findings were true at the time.
 
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
 //! Kept samples of streamed images: each sample as it was read, decoded or generated, or some variants of it.
 //!
-//! Owns [`KeptSizes`], what that takes, and [`Kept`], where it lies: in host memory, or in a file without a name, which is gone
-//! with the set or with the program, also after a kill. A place is filled when its sample is needed for the first time,
-//! which for training samples is in the first epoch. The file is read and written at places and not mapped: a full disk or a
-//! disk that fails is an error then, and not the end of the program; the system keeps its pages either way. Always holds: what
-//! is kept of a sample is a function of the seed and the sample, no matter which thread filled it, and when. Refuses: a folder
-//! that cannot be written.
+//! Owns [`KeptSizes`], the bytes that they take, and [`Kept`], which holds them in host memory or in a temporary file. The
+//! file is deleted with the set or with the program, also after a kill. A place is filled when its sample is needed for the
+//! first time, which for training samples is in the first epoch. The file is read and written at places and not mapped: a
+//! full disk or a disk that fails is an error then, and not the end of the program; the system keeps its pages either way.
+//! Always holds: a kept sample is a function of the seed and the sample, no matter which thread filled it, and when.
+//! Refuses: a folder that cannot be written.
 
 use std::{
     borrow::Cow,

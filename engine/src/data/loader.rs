@@ -1,9 +1,9 @@
 //! The loader: a thread that fills batches ahead of the trainer, in a few buffers that are reused.
 //!
 //! Owns the thread, its queue and the buffers. Always holds: batches arrive in order; no more of them exist than
-//! [`Feed::batches`], so the thread runs at most that far ahead; what it allocates is counted by the meter of its data and not
-//! as the trainer's memory, on any thread. A fault in it reaches the trainer as an error; dropping the [`Loader`] ends the
-//! thread and waits for it. Refuses: batches larger than the data.
+//! [`Feed::batches`], so the thread runs at most that far ahead; its allocations are counted by the meter of its data and
+//! not as the trainer's memory, on any thread. A fault in it reaches the trainer as an error; dropping the [`Loader`] ends
+//! the thread and waits for it. Refuses: batches larger than the data.
 
 use std::{
     convert::Infallible,

@@ -1,7 +1,7 @@
-//! Sources of samples: what each kind of data implements, and the registry of all kinds.
+//! Sources of samples: the trait that each kind of data implements, and the registry of all kinds.
 //!
 //! Owns [`Source`] and [`of`], the one place that knows which file serves which kind. A source is one file with a type that
-//! implements [`Source`]; what is known without opening anything (its task, its settings) is in
+//! implements [`Source`]; the facts that are known without opening anything (its task, its settings) are in
 //! [`SourceTraits`](crate::experiment::SourceTraits).
 
 use std::path::Path;

@@ -1,12 +1,12 @@
 //! Any file as a language of bytes: windows of the file, in which every next byte is scored.
 //!
-//! The last share of the file is for testing, all before it for training. Windows follow one another; in training all
-//! of them begin a little later in each epoch, by as much as the seed says, so that a byte is seen at every place of a
-//! window. A loss divided by ln 2 is bits per byte. A streamed file is read at the windows only, and none of it is
-//! held, however large it is. On request all of it is held, up to [`MOST_HELD`]. Of a huge file, an epoch has at most
-//! [`MOST_TRAIN`] windows and an evaluation [`MOST_TEST`], spread evenly over their parts. What the bytes mean does not
-//! matter: a program or an image is a language too. Refuses: what is not a regular file, and files too short for a
-//! window in either part.
+//! The last share of the file is for testing, all before it for training. Windows follow one another; in training all of
+//! them begin a little later in each epoch, by as much as the seed says, so that a byte is seen at every place of a window.
+//! A loss divided by ln 2 is bits per byte. A streamed file is read at the windows only, and none of it is held, however
+//! large it is. On request all of it is held, up to [`MOST_HELD`]. Of a huge file, an epoch has at most [`MOST_TRAIN`]
+//! windows and an evaluation [`MOST_TEST`], spread evenly over their parts. The meaning of the bytes does not matter: a
+//! program or an image is a language too. Refuses files that are not regular, and files too short for a window in either
+//! part.
 
 use std::{
     fs::{self, Metadata},

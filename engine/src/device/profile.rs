@@ -1,8 +1,8 @@
 //! The profile of a card: capacity, context, how its pool hands out memory, and how fast it is.
 //!
 //! Owns the cards that ship (`assets/devices`), which can be planned for on any machine. Always holds: a shipped profile
-//! says which of its figures are estimates. Refuses nothing: which names can be trained on is for
-//! [`target`](crate::device::target) to say.
+//! says which of its figures are estimates. Refuses nothing: [`target`](crate::device::target) decides which names can be
+//! trained on.
 
 use std::{
     collections::BTreeSet,

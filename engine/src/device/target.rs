@@ -1,7 +1,7 @@
 //! The target that a run is planned for, and the names of devices.
 //!
 //! Owns the form of the names: `cpu`, `cuda:0` for a GPU that is here, and the names of cards to plan for. Refuses names
-//! that mean nothing, and training on a card that is only planned for, each with what would do.
+//! that mean nothing, and training on a card that is only planned for. Each message names a valid choice.
 
 use std::sync::Arc;
 

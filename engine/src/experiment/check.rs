@@ -1,4 +1,4 @@
-//! Impossible experiments: what is wrong with each, and what would be valid.
+//! Checks of experiments: the fault of each impossible one, and the valid choices.
 //!
 //! Owns the limits, and the rules that several settings make together; the range of one setting stands in its row. Always
 //! holds: an experiment without problems makes no size overflow and leaves at least one sample to train on and one to test

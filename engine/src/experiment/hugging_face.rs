@@ -1,6 +1,6 @@
 //! `config.json` files of Hugging Face, of language models and of networks for images, opened as experiments.
 //!
-//! Owns the words of those files: what each field means here, and what has no meaning here, which the description then says.
+//! Owns the words of those files: the meaning of each field here. The description lists fields that have no meaning here.
 //! Always holds: an imported experiment has no problem, and sizes are those of the file. Refuses kinds it does not know with
 //! the list of those it does, and every impossible field with its name and how to fix it.
 

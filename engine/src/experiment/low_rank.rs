@@ -1,8 +1,8 @@
 //! Layers as products of smaller ones: which layers, and of what ranks.
 //!
-//! Owns [`LowRank`], what of a layer its ranks make ([`WholeLayer`], [`Ranks`]), and the text in which ranks that were found
-//! travel with an experiment. Always holds: a layer is factored only where its factors have fewer weights than it has. Ranks
-//! that were found count as long as what they were found by is the same.
+//! Owns [`LowRank`], the sizes of a layer's factors ([`WholeLayer`], [`Ranks`]), and the text in which found ranks travel
+//! with an experiment. Always holds: a layer is factored only where its factors have fewer weights than it has. Found ranks
+//! are valid as long as the inputs of the search for them are the same.
 
 use std::{fmt, str::FromStr};
 

@@ -1,7 +1,7 @@
 //! The experiment: everything that a user chooses, which is also the preset format.
 //!
-//! Owns the types, their defaults and their text form ([`preset`]); [`check`] says what is impossible. Every field changes the
-//! run that follows. The structs are flat on purpose: a key such as `model.width` means the same for every kind.
+//! Owns the types, their defaults and their text form ([`preset`]); [`check`] finds impossible choices. Every field changes
+//! the run that follows. The structs are flat on purpose: a key such as `model.width` means the same for every kind.
 
 mod adapters;
 mod batch;

@@ -1,4 +1,4 @@
-//! How pixels become numbers, and what published weights expect of them.
+//! The scaling of pixels, and the scaling that published weights expect.
 //!
 //! Owns [`Normalise`]. Always holds: the meaning of `auto` follows from the files next to the weights only, and is reported.
 

@@ -1,7 +1,7 @@
-//! The model that teaches: what its file says it is, and how it is used with the model that learns.
+//! The teacher: its model by its file, and its use with the model that learns.
 //!
 //! Always holds: only headers and configurations are read here, no weights. Refuses a file that does not say which model it
-//! belongs to, adapters, and a teacher that answers something else than the data ask.
+//! belongs to, adapters, and a teacher whose answers are not those that the data ask for.
 
 use std::{
     fs::File,

@@ -1,8 +1,9 @@
-//! NVIDIA GPUs: those that CUDA shows, in its order, with what the driver's management library (NVML) says of each, and
+//! NVIDIA GPUs: those that CUDA shows, in its order, each with the figures of the driver's management library (NVML), and
 //! those that the library alone sees.
 //!
-//! Owns the library's handle, loaded at run time. Holds: the two know a card by its unique name (UUID) and never by its number,
-//! because each counts in its own order. Refuses nothing: what the driver does not report becomes a reason in words.
+//! Owns the library's handle, loaded at run time. Holds: the two know a card by its unique name (UUID) and never by its
+//! number, because each counts in its own order. Refuses nothing: a figure that the driver does not report becomes a reason
+//! in words.
 
 #[cfg(feature = "cuda")]
 use std::sync::OnceLock;

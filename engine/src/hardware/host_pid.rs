@@ -1,8 +1,8 @@
 //! The number that the driver knows this process by.
 //!
-//! Owns what is found out about it. The driver numbers processes as the host does; in a container a process has another number
-//! for itself, which may belong to any other process on the host. Holds: another process's number is never taken for ours.
-//! Refuses to guess: it is then not known, and says why.
+//! Owns the search for it. The driver numbers processes as the host does; in a container a process has another number for
+//! itself, which may belong to any other process on the host. Holds: another process's number is never taken for ours.
+//! Refuses to guess: if the number is not known, the reason is given.
 
 use crate::{hardware::Figure, sync::Mutex};
 

@@ -1,9 +1,9 @@
-//! A GPU that is here: what the driver says of it, and what was measured on it.
+//! A GPU that is here: the driver's figures and the measurements of it.
 //!
-//! Owns what a process holds of a GPU in addition to its pool: what it held when it was opened, kept for each kind of card and
-//! version of CUDA, what it holds now, and what the kernels of each run add to it. Always holds: kernels that no run has loaded
-//! yet are allowed for, so that a plan is not below what comes; what the driver does not report is neither kept nor called
-//! measured.
+//! Owns the figures of a process's memory on a GPU in addition to its pool: its bytes when the GPU was opened, kept for each
+//! kind of card and version of CUDA, its bytes now, and the bytes that the kernels of each run add. Always holds: kernels
+//! that no run has loaded yet are allowed for, so that a plan is not below the later use. A figure that the driver does not
+//! report is neither kept nor called measured.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

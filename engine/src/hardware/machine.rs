@@ -1,9 +1,9 @@
 //! The facts of this machine that a prediction needs, as a value.
 //!
-//! Owns [`Machine`]: the processor's threads and rates, what the process holds before a run and what the system can
-//! still give it, and the GPUs that are here with what was measured on them. Always holds: a `Machine` never changes; a
-//! measurement makes another one of a higher version, so plans compare only where they were made for the same version.
-//! Refuses a device's name that means nothing here, with what would do.
+//! Owns [`Machine`]: the processor's threads and rates, the process's memory before a run, the memory that the system can
+//! still give it, and the GPUs that are here with their measurements. Always holds: a `Machine` never changes; a measurement
+//! makes another one of a higher version, so plans compare only where they were made for the same version. Refuses a
+//! device's name that means nothing here, and names the valid ones.
 
 #[cfg(feature = "cuda")]
 use std::collections::BTreeMap;

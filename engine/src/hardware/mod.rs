@@ -1,8 +1,8 @@
 //! The hardware of this machine, and the figures that it reports.
 //!
-//! Owns the discovery of the CPU and of NVIDIA GPUs, the [`Watcher`] that looks once a second, and what a device's name
-//! means here ([`Machine`]). Always holds: a figure that cannot be had says why, in words
-//! ([`Figure`]). Refuses nothing: without a driver there are simply no GPUs.
+//! Owns the discovery of the CPU and of NVIDIA GPUs, the [`Watcher`] that looks once a second, and the meaning of a device's
+//! name here ([`Machine`]). Always holds: a figure that cannot be had says why, in words ([`Figure`]). Refuses nothing:
+//! without a driver there are simply no GPUs.
 
 mod cpu;
 pub(crate) mod gpu;

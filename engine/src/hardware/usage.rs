@@ -1,7 +1,8 @@
 //! How full a GPU is, by all processes and by this one, when this process opens it.
 //!
-//! Owns the look at a GPU before it is first opened. A [`Machine`](crate::hardware::Machine) carries it from then on, because
-//! the driver's libraries keep what they took of a GPU until the process ends: a later look would count that as others'.
+//! Owns the look at a GPU before it is first opened. A [`Machine`](crate::hardware::Machine) carries it from then on,
+//! because the driver's libraries keep their memory on a GPU until the process ends. A later look would count that memory as
+//! others'.
 
 use crate::{
     bytes::Bytes,

@@ -1,4 +1,4 @@
-//! Low-rank adapters: merged into the weights that they belong to, or as PEFT has them, in a file of their own.
+//! Low-rank adapters: merged into the weights that they belong to, or in a file of their own in the form of PEFT.
 //!
 //! Always holds: the adapter of a layer that is several layers elsewhere (queries, keys and values) becomes one adapter for each
 //! of them. They share the first matrix and have their rows of the second, so they add the same to every row.

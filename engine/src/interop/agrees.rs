@@ -1,4 +1,4 @@
-//! Whether a model computes what its weights were trained for, as far as files next to the weights say it.
+//! The check that a model computes what its weights were trained for, as far as files next to the weights show it.
 //!
 //! Extents alone do not show heads, windows, angles or what a norm adds. Always holds: a difference is refused with the setting
 //! that would fix it; if no file says anything, that is reported.

@@ -1,7 +1,7 @@
 //! A trained model in the layout of others: `model.safetensors` and `config.json`, or an adapter for its base.
 //!
-//! Owns [`export`]. Always holds: what is written loads in `transformers`, `peft`, `timm` or `torchvision`, and here again to
-//! the same logits. Refuses, in words, what the layout has no place for.
+//! Owns [`export`]. Always holds: an export loads in `transformers`, `peft`, `timm` or `torchvision`, and here again to the
+//! same logits. Refuses, in words, a part that the layout has no place for.
 
 use std::{
     fs,

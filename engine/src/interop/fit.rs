@@ -1,9 +1,9 @@
-//! Weights that fit a model: each tensor of it with where its elements come from.
+//! Weights that fit a model: each of its tensors with the source of its elements.
 //!
 //! Owns [`Fitted`], which a session is loaded from. Always holds: every tensor of the model was found with its extents, or
 //! begins with new values, which is reported; every tensor of the files was used, or is a constant. Refuses weights with a
-//! tensor that is missing, misshapen or left over, and weights of a model that computes something else: it would train, and be
-//! another model.
+//! tensor that is missing, misshapen or left over, and weights of a model that computes something else, because it would
+//! train as another model.
 
 mod factored;
 mod matching;

@@ -1,8 +1,7 @@
 //! A session's weights as candle tensors, and candle tensors as a session's weights.
 //!
-//! Always holds: nothing is copied to lend: while they are looked at, the elements lie in candle's tensors, where they lay
-//! before, and then they are the session's again. On a GPU that takes a build with candle's CUDA device. Refuses tensors that a
-//! model has no place for.
+//! Always holds: lending copies nothing. While candle has the tensors, the elements stay where they lay; then they are the
+//! session's again. On a GPU that takes a build with candle's CUDA device. Refuses tensors that a model has no place for.
 
 use std::{cell::Cell, collections::HashMap};
 

@@ -1,7 +1,7 @@
-//! Published weights, mapped into memory by candle after their headers were held against the files.
+//! Published weights, mapped into memory by candle after their headers were checked against the files.
 //!
-//! Always holds: what lies in memory of a file is what the system keeps there of it anyway; pages that were read are given
-//! back tensor by tensor, so that a process never looks larger by more than one tensor.
+//! Always holds: a mapped file takes only memory of the system's own cache of files. Pages that were read are given back
+//! tensor by tensor, so that a process never looks larger by more than one tensor.
 
 use std::{
     collections::HashMap,

@@ -1,8 +1,8 @@
 //! Names: which published tensor is which tensor here, family by family.
 //!
-//! Owns [`Naming`], a table of layers for each way in which others name a family's tensors, and [`Part`], what of a
-//! published tensor a tensor here is made of. Always holds: a table says of every layer with parameters what it is called
-//! there and how its weight lies, and no two tensors here are one there. A family without a table has its own names only.
+//! Owns [`Naming`], a table of layers for each way in which others name a family's tensors, and [`Part`], the part of a
+//! published tensor that makes a tensor here. Always holds: a table has the other name of every layer with parameters and
+//! the layout of its weight, and no two tensors here are one there. A family without a table has its own names only.
 
 use super::{layout::Layout, vision};
 use crate::experiment::{Model, ModelKind};

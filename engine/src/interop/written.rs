@@ -1,4 +1,4 @@
-//! A safetensors file that is written tensor by tensor from what lies elsewhere.
+//! A safetensors file that is written tensor by tensor from elements that lie elsewhere.
 //!
 //! Always holds: the file stands under its name only when it is whole; nothing larger than one tensor is held.
 

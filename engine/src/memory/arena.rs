@@ -1,10 +1,10 @@
 //! The memory of a run's tensors on the processor: addresses of its own, where they lie as the ledger's model has placed them.
 //!
 //! Owns one range of addresses, reserved once for the program and divided into parts, one for each run under way. Addresses
-//! get memory as the model's range grows, keep it while the run lasts, and give it back when it ends. So what tensors hold of
-//! the process is what the model says, and a step whose range is long enough calls no allocator and meets no new page. Always
-//! holds: no two living blocks overlap, for each granule has a bit that says whether a block lies there; a block that any
-//! thread drops is given back by its address ([`probe`]), and a part with living blocks is never given to
+//! get memory as the model's range grows, keep it while the run lasts, and give it back when it ends. So the memory of
+//! tensors in the process is that of the model, and a step whose range is long enough calls no allocator and touches no new
+//! page. Always holds: no two living blocks overlap, for each granule has a bit that says whether a block lies there; a
+//! block that any thread drops is given back by its address ([`probe`]), and a part with living blocks is never given to
 //! another run. Where there is no range (a system other than Linux, a limit of the address space), no free part, or no room
 //! in it, the heap gives the block. Refuses a place that another block has, which is a bug.
 

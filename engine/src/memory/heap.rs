@@ -2,8 +2,8 @@
 //!
 //! A step allocates the same blocks as the step before. By default, the GNU C library returns large ones to the system at
 //! every free, and gets them zeroed, page by page, at the next use. When it keeps them, the sepcnn step takes half the time
-//! (`plimsoll bench sepcnn-cifar-b64`: 16 ms before, 8 ms after, on two cores). What is alive does not change, and
-//! neither does what the probe measures. With other C libraries nothing is done.
+//! (`plimsoll bench sepcnn-cifar-b64`: 16 ms before, 8 ms after, on two cores). What is alive does not change, and neither
+//! does what the probe measures. With other C libraries this module does nothing.
 
 /// Lets freed blocks of up to 32 MiB, the most the library allows, stay with the process.
 pub fn keep() {

@@ -1,9 +1,8 @@
 //! The memory that the system can still give this process, by the machine's free memory, its control group and its own
 //! limits.
 //!
-//! Owns the readings ([`FreeMemory`]). Always holds: an amount is at the most what every limit that can be read leaves.
-//! Refuses nothing itself: the ledger of a run on the CPU refuses, by [`Line`]. A limit that cannot be read does not
-//! count.
+//! Owns the readings ([`FreeMemory`]). Always holds: an amount is not more than any limit leaves that can be read. Refuses
+//! nothing itself: the ledger of a run on the CPU refuses, by [`Line`]. A limit that cannot be read does not count.
 
 pub use crate::error::LimitedBy;
 use crate::{

@@ -1,10 +1,10 @@
-//! The engine's own account of every block: what is alive, what it is for, and whether one more fits.
+//! The engine's own account of every block: the live blocks, their purpose, and whether one more fits.
 //!
-//! Owns the budget's refusal, the allocator's model and, when recording, the timeline of a pass. Always holds: `live`
-//! is the sum of the tickets that exist, each as the allocator counts it, and of the bookkeeping of the present phase.
-//! Refuses, before anything is allocated: on the processor an allocation that would take `live` past the budget; on a
-//! GPU one for which the pool would grow until the process, which is the context and the pool, is past it. What the
-//! screen calls *measured* never comes from here.
+//! Owns the budget's refusal, the allocator's model and, when recording, the timeline of a pass. Always holds: `live` is the
+//! sum of the tickets that exist, each as the allocator counts it, and of the bookkeeping of the present phase. Refuses,
+//! before anything is allocated: on the processor an allocation that would take `live` past the budget; on a GPU one for
+//! which the pool would grow until the process, which is the context and the pool, is past it. A *measured* figure on screen
+//! never comes from here.
 
 mod books;
 mod event_log;

@@ -1,7 +1,7 @@
-//! Memory: who holds what (ledger), when (timeline), what an allocator makes of it (models), what is measured (probe).
+//! Memory: the account of blocks (ledger), their times (timeline), models of allocators, and measurements (probe).
 //!
-//! Two kinds of figure live here and never mix. *Predicted* comes from the [`Ledger`] of a dry run. *Measured* comes
-//! from the [`probe`], which counts what the program's allocator handed out and knows nothing of the ledger.
+//! Two kinds of figure live here and never mix. *Predicted* comes from the [`Ledger`] of a dry run. *Measured* comes from
+//! the [`probe`], which counts the blocks of the program's allocator and knows nothing of the ledger.
 
 pub mod allocator;
 pub mod arena;

@@ -1,8 +1,8 @@
 //! The parts of a run by which blocks are placed: whenever a part comes again, it asks for the same blocks.
 //!
-//! Owns the words in which a session says where it stands. Always holds: a pass starts with a part that begins one and lasts
-//! until the next such part. A part has everything that decides which blocks are asked for, so parts that ask for different
-//! blocks are not equal.
+//! Owns [`Part`], the word with which a session reports its place. Always holds: a pass starts with a part that begins one
+//! and lasts until the next such part. A part has everything that decides which blocks are asked for, so parts that ask for
+//! different blocks are not equal.
 
 /// A part of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,4 +1,4 @@
-//! Measured memory on the CPU: the program's allocator counts what the engine's threads take and give back.
+//! Measured memory on the CPU: the program's allocator counts the allocations and frees of the engine's threads.
 //!
 //! Independent of the ledger: it sees every allocation of a metered thread, the engine's bookkeeping and the scratch of
 //! libraries included. A thread is metered while it carries a [`Meter`]; each engine has its own, so that two engines in

@@ -1,8 +1,8 @@
-//! Counts what one thread's own structures take of the heap, for a prediction of the engine's bookkeeping.
+//! A count of the heap that one thread's own structures take, for a prediction of the engine's bookkeeping.
 //!
-//! A dry run builds the same layers, tapes and tensor handles as the run that trains, and nothing else. Counting what it
-//! allocates therefore counts the bookkeeping of that run. Always holds: the count depends only on the sizes that were
-//! asked for, so every machine gets the same figure. Other threads are not counted.
+//! A dry run builds the same layers, tapes and tensor handles as the run that trains, and nothing else. The count of its
+//! allocations is therefore the bookkeeping of that run. Always holds: the count depends only on the sizes that were asked
+//! for, so every machine gets the same figure. Other threads are not counted.
 
 use std::cell::Cell;
 

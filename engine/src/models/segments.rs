@@ -1,4 +1,4 @@
-//! Which blocks are computed again: a choice of checkpointing, worked out for one model.
+//! The blocks that are computed again: a choice of checkpointing, worked out for one model.
 //!
 //! The answer depends on the experiment and its data alone, never on measured rates: the planner and the trainer must get the
 //! same one.

@@ -1,5 +1,5 @@
-//! U-Net (Ronneberger et al. 2015) with padding, so that every pixel has a class: `depth` levels down, the bottom, and `depth`
-//! levels up, and each level up also reads what its level had on the way down.
+//! U-Net (Ronneberger et al. 2015) with padding, so that every pixel has a class: `depth` levels down, the bottom, and
+//! `depth` levels up, and each level up also reads the output of its level on the way down.
 //!
 //! Level `i` from the top has `width * 2^i` filters. Blocks 1 to `depth` go down, the next is the bottom, the others go up.
 //! A level's skip is the output of its block on the way down; the pool that follows belongs to the next block, so that

@@ -1,4 +1,4 @@
-//! Which channels of a model's tensors are the same ones.
+//! The channels that tensors of a model share.
 //!
 //! A channel that a layer writes is one that the next layer reads: in its filters, in its norm, and beyond a residual
 //! connection in every layer that adds to it. Always holds: channels of one group go together or not at all. Refuses nothing; a

@@ -1,7 +1,7 @@
-//! Layers as products of smaller ones: what replaces a dense layer or a convolution whose ranks are chosen.
+//! Layers as products of smaller ones. They replace a dense layer or a convolution whose ranks are chosen.
 //!
 //! Always holds: the factors are plain layers, one after another, under names below the whole layer's, so that gradients,
-//! updates, memory and files know nothing of it. Where nothing is factored, the same layers are made of the same random numbers
+//! updates, memory and files need no special case. If nothing is factored, the layers and their random numbers are the same
 //! as without this file.
 
 use crate::{

@@ -1,8 +1,8 @@
-//! Layers that do in their own pass over memory what the layers after them do to each element: fused execution.
+//! Fused execution: layers that do the elementwise work of the layers after them in their own pass over memory.
 //!
-//! Owns what a layer may take over from those after it, and the gradient rules of what has another gradient then. Always
-//! holds: the layers that are taken over are on the tape as if each had run, under their own paths, and no number differs from
-//! theirs by a bit. Refuses nothing: a layer that cannot take over what follows runs it layer by layer.
+//! Owns the rules of what a layer may take over from those after it, and the gradient rules that differ then. Always holds:
+//! the layers that are taken over are on the tape as if each had run, under their own paths, and no number differs from
+//! theirs by a bit. Refuses nothing: if a layer cannot take over the next ones, they run one by one.
 
 use crate::{
     autograd::{Saved, Tape, Value},

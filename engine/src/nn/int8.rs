@@ -1,4 +1,4 @@
-//! A layer of products that computes with integers: what it knows of its inputs, and its codes while it has some.
+//! A layer of products that computes with integers: the range of its inputs, and its codes while it has some.
 //!
 //! Always holds: a layer is as it was trained unless the session says otherwise. A layer that learns with rounded numbers keeps
 //! the range of its inputs as a buffer; any other layer has one only while the trained model becomes integers.

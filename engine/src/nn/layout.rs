@@ -1,4 +1,4 @@
-//! Layers that change where elements lie, and none of the elements.
+//! Layers that change the places of elements and not their values.
 
 mod concat;
 mod reshape;

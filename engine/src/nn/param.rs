@@ -1,4 +1,4 @@
-//! Parameters: the weight the forward pass reads, and what training keeps for it.
+//! Parameters: the weight that the forward pass reads, with its gradient, its master weight and its optimizer state.
 
 mod init;
 

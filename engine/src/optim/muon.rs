@@ -5,8 +5,8 @@
 //! "Muon is scalable for LLM training"), so AdamW's rates and decays carry over. One departure: queries, keys and values of
 //! a block are one matrix here, and so are gate and up.
 //!
-//! It consists of kernels that other ops have. What it needs in addition to its momentum is scratch in the ledger: for a moment
-//! two matrices of the weight's size, and two squares of its smaller side. Products have the type that the model computes with;
+//! It consists of kernels of other ops. In addition to its momentum it needs scratch in the ledger: for a moment two
+//! matrices of the weight's size, and two squares of its smaller side. Products have the type that the model computes with;
 //! instead of f16, whose small numbers end early, they have the master weight's type.
 
 use super::{Update, matrix, of_kind};

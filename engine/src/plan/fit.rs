@@ -1,8 +1,8 @@
 //! Changes that would fit: the nearest ones, and the best configurations for a budget. Every answer is a dry run.
 //!
-//! Always holds: an offer was planned and fits; a search that meets its [`Limit`] keeps what it found. What weights and
-//! optimizer state hold for the whole run ([`Plan::held`]) is asked first: where that alone crosses the budget, no batch
-//! and no checkpointing is tried.
+//! Always holds: an offer was planned and fits; a search that meets its [`Limit`] keeps what it found. The bytes that
+//! weights and optimizer state hold for the whole run ([`Plan::held`]) are asked first: if they alone cross the budget, no
+//! batch and no checkpointing is tried.
 
 use crate::{
     bytes::Bytes,

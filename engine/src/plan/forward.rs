@@ -1,8 +1,8 @@
 //! The memory of forward passes of a model that is tried and not trained: its weights, and one batch after another, or the
 //! tokens of a text.
 //!
-//! Always holds: it is a dry run of the session that answers, with weights that are loaded into it where there are some; no
-//! optimizer state, no gradient and no training set on the device is part of it.
+//! Always holds: it is a dry run of the session that answers, with the loaded weights if there are some. Optimizer state,
+//! gradients and a training set on the device are not part of it.
 
 use std::{borrow::Cow, sync::Arc};
 

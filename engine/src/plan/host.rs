@@ -1,7 +1,8 @@
-//! Whether there is the host memory, and the room on a disk, that data and the making of batches take; and what would fit.
+//! The check that the machine has the host memory and the room on a disk for data and the making of batches, and the changes
+//! that would fit.
 //!
-//! Owns [`HostObstacle`] and [`HostOffer`]. Always holds: what is offered was predicted as a run would be, and passed every
-//! check. Refuses nothing itself: the caller that begins a run does, by [`HostObstacle::problem`].
+//! Owns [`HostObstacle`] and [`HostOffer`]. Always holds: an offer was predicted as a run would be, and passed every check.
+//! Refuses nothing itself: the caller that begins a run does, by [`HostObstacle::problem`].
 
 use std::fmt;
 

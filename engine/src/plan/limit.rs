@@ -1,4 +1,4 @@
-//! When a search for what fits ends although there is more to try.
+//! The moment at which a search for changes ends although there is more to try.
 
 use std::{
     fmt,

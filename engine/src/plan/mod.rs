@@ -1,4 +1,5 @@
-//! Planning: what a run will take, whether it fits, what would, and how long it lasts. Nothing here allocates a tensor.
+//! Planning: the memory of a run, whether it fits, the changes that would fit, and the time that it takes. Nothing here
+//! allocates a tensor.
 
 pub mod change;
 pub mod fit;

@@ -1,9 +1,9 @@
 //! The prediction: a dry run of the model's making, the first step, later steps and evaluations, until they repeat, and of
 //! a checkpoint's writing.
 //!
-//! A later step asks for the same blocks as the one before, but a pool may put them elsewhere: what the first step left
-//! behind decides where the second finds room, and that where the third does. Holds: what is run dry goes on until the pool
-//! is as it was after some step before, from where on everything comes again.
+//! A later step asks for the same blocks as the one before, but a pool may put them elsewhere: the first step's blocks
+//! decide where the second finds room, and the second's where the third does. Always holds: the dry run goes on until the
+//! pool is as it was after an earlier step. From there on everything repeats.
 
 mod layer_rows;
 mod op_times;

@@ -1,7 +1,7 @@
-//! An experiment that can be: what was chosen, what its data are, and what it runs on.
+//! A valid experiment: its choices, the facts of its data, and its target.
 //!
 //! Owns [`Resolved`], the only thing that can be predicted and trained. Always holds: everything about it was checked, and
-//! its data were looked at once. Refuses what cannot be, with every problem at once.
+//! its data were looked at once. Refuses an impossible experiment, with every problem at once.
 
 mod first;
 mod notes;

@@ -1,4 +1,4 @@
-//! Planning one candidate after another against a plan: what fits is an offer, what cannot be is passed over.
+//! Planning one candidate after another against a plan: a candidate that fits is an offer, an impossible one is passed over.
 
 use std::cell::Cell;
 

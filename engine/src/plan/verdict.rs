@@ -1,4 +1,4 @@
-//! Whether a run fits, and what it does not fit.
+//! The verdict: whether a run fits, and which limit it crosses.
 
 use crate::{bytes::Bytes, memory::host::Line};
 

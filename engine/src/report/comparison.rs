@@ -1,4 +1,4 @@
-//! Two to six runs or plans side by side: which settings differ, and what came of it.
+//! Two to six runs or plans side by side: the settings that differ, and the results.
 //!
 //! Owns [`Comparison`], which the command line writes and the window draws. Always holds: there is a row only where the
 //! subjects differ, and has one value for each subject, in their order. Refuses fewer than two subjects and more than six.

@@ -1,8 +1,8 @@
 //! The curves of a run as tables: CSV, and JSON lines.
 //!
-//! Owns [`Curves`], which every other format of series is written from. Always holds: a row is one step, in rising order;
-//! what a step does not have is empty in CSV and absent in JSON; what is not finite is `nan`, `inf` or `-inf` in CSV and null
-//! in JSON, which has no word for it.
+//! Owns [`Curves`], which every other format of series is written from. Always holds: a row is one step, in rising order; a
+//! value that a step does not have is empty in CSV and absent in JSON; one that is not finite is `nan`, `inf` or `-inf` in
+//! CSV and null in JSON, which has no word for it.
 
 use std::fmt::Write;
 

@@ -1,7 +1,7 @@
-//! A kept run as the other formats take it: its curves, what it was, what came of it.
+//! A kept run as the other formats take it: its curves, its settings, its results.
 //!
-//! Owns nothing: everything is read from the store. Always holds: what was recorded is here to the last bit; what a step does
-//! not have is NaN.
+//! Owns nothing: everything is read from the store. Always holds: the records are here to the last bit; a value that a step
+//! does not have is NaN.
 
 use std::{path::PathBuf, sync::Arc};
 

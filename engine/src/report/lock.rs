@@ -1,8 +1,8 @@
 //! A lock for memory: predicted peaks that were written down, and whether one rose since.
 //!
-//! Owns [`Lock`] and its file. Always holds: what is locked is bytes, of a machine that stands in the file, so that any
-//! other machine finds the same. Rates, free memory and the size of a process are never in it. Refuses files of other
-//! programs, of a newer version and over [`MAX_BYTES`], and GPUs of one machine: a card by its name is the same everywhere.
+//! Owns [`Lock`] and its file. Always holds: a lock has bytes only, of a machine that the file describes, so that any other
+//! machine finds the same. Rates, free memory and the size of a process are never in it. Refuses files of other programs, of
+//! a newer version and over [`MAX_BYTES`], and GPUs of one machine: a card by its name is the same everywhere.
 
 use std::{collections::BTreeMap, path::Path};
 

@@ -1,8 +1,8 @@
 //! Data that leave the program: comparisons, locks of predicted peaks, traces of a step, series in the formats of other
 //! programs.
 //!
-//! Owns what such a thing is and how it is written. Always holds: every figure comes from a plan or from a kept run, and
-//! nothing here plans by itself or draws. The caller that asks for a file writes it.
+//! Owns their content and their formats. Always holds: every figure comes from a plan or from a kept run, and nothing here
+//! plans by itself or draws. The caller that asks for a file writes it.
 
 pub mod comparison;
 pub mod curves;

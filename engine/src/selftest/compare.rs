@@ -1,4 +1,4 @@
-//! How far a result may be from what it should be.
+//! The tolerance of a result.
 //!
 //! With `u` half the distance between neighbours near 1: every step of a sum of `k` terms rounds by the `u` of the type
 //! of the arithmetic, which adds up like the root of `k`; storing rounds once more by the `u` of the result's type. So

@@ -1,4 +1,4 @@
-//! Random choices, one after another: what a check feeds a device. A seed gives the same choices everywhere.
+//! Random choices, one after another, for the inputs of checks. A seed gives the same choices everywhere.
 
 use crate::rng::Rng;
 

@@ -1,4 +1,5 @@
-//! How the selftest tries each family: on which data its steps run, whose gradients are compared, and which sizes are drawn.
+//! The selftest's choices for each family of models: the data of its steps, the model whose gradients are compared, and the
+//! sizes that are drawn.
 //!
 //! Always holds: every family is in each of the three.
 

@@ -1,5 +1,5 @@
-//! The budget and what is given back: a run past its line is refused as its dry run is, and leaves nothing behind; steps
-//! hold what they hold, however many there are.
+//! The budget, and the memory that is given back: a run past its line is refused as its dry run is, and leaves nothing
+//! behind; the memory of steps does not grow with their number.
 
 use super::{
     Bench, Choice, Fault, Found, Runner,

@@ -1,8 +1,8 @@
-//! Whether a device computes what it should, inside the memory it should: checks that the program runs on itself.
+//! Checks that the program runs on itself: a device's results are right, and its memory is as predicted.
 //!
-//! Owns the checks and what they compare; they run from the program alone, on any [`Backend`]. The CPU in f64 is what
-//! kernels are compared with, finite differences what gradients are, the dry run what allocations are. Always holds: a
-//! check that fails, or faults, ends itself and not the others. Refuses: to time anything.
+//! Owns the checks and their references; they run from the program alone, on any [`Backend`]. Kernels are compared with the
+//! CPU in f64, gradients with finite differences, allocations with the dry run. Always holds: a check that fails, or faults,
+//! ends itself and not the others. Refuses: to time anything.
 
 pub mod cases;
 pub mod compare;

@@ -1,9 +1,9 @@
 //! Taking channels out of the model in the middle of a run.
 //!
-//! Owns what decides which channels stay (the filters with the largest weights: Li et al. 2017, "Pruning filters for efficient
-//! convnets") and the move of everything that a session keeps into the smaller model. Always holds: a channel goes from every
-//! tensor that has it, and how many stay follows from the experiment alone, so that a dry run has the same shapes. Refuses a
-//! model with a tensor whose channels are not known.
+//! Owns the rule that decides which channels stay (the filters with the largest weights: Li et al. 2017, "Pruning filters
+//! for efficient convnets") and the move of everything that a session keeps into the smaller model. Always holds: a channel
+//! goes from every tensor that has it, and how many stay follows from the experiment alone, so that a dry run has the same
+//! shapes. Refuses a model with a tensor whose channels are not known.
 
 use crate::{
     backend::{Backend, DType, Executor, Tensor},

@@ -1,7 +1,7 @@
 //! A training set on the device: batches are gathered there, and the host sends only places.
 //!
-//! Always holds: what is gathered is to the last bit what the host would have sent. Refuses: a batch from a set that was
-//! never uploaded.
+//! Always holds: a gathered batch is to the last bit the one that the host would have sent. Refuses: a batch from a set that
+//! was never uploaded.
 
 use crate::{
     backend::{Backend, DType, Executor, HostSlice, Tensor},

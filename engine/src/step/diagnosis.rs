@@ -1,4 +1,4 @@
-//! Where numbers stopped being finite, of a run that ends with it.
+//! The search for the layer where numbers stopped being finite, for a run that ends because of them.
 
 use super::{MicroBatch, Session, on_device::OnDevice};
 use crate::{

@@ -1,8 +1,8 @@
 //! THE training step: the one piece of code that trains, and whose dry run is the prediction.
 //!
 //! Owns the [`Session`], which is everything that a run keeps between steps: the model, the optimizer's state, the loss
-//! scale, and the training set where it lies on the device. Always holds: a session is generic over its backend, so a
-//! real run and a dry one take the same path. Refuses: what would cross the budget, by the ledger of its executor.
+//! scale, and the training set where it lies on the device. Always holds: a session is generic over its backend, so a real
+//! run and a dry one take the same path. Refuses allocations that would cross the budget, by the ledger of its executor.
 
 mod bookkeeping;
 mod channels;

@@ -1,7 +1,7 @@
 //! Loading: a session as it was when it was saved.
 //!
-//! Always holds: every tensor is looked for before the first one is read, so that what is refused leaves no session half
-//! replaced. Refuses a source that lacks a tensor, has one of another shape or type, or has one that this session lacks.
+//! Always holds: every tensor is looked for before the first one is read, so that a refusal leaves no session half replaced.
+//! Refuses a source that lacks a tensor, has one of another shape or type, or has one that this session lacks.
 
 use super::{
     Session,

@@ -1,9 +1,9 @@
 //! Saving: a session as one safetensors file, tensor by tensor.
 //!
 //! The file is the header's length (eight bytes), the header in JSON, and the elements of all tensors without a gap, as
-//! <https://huggingface.co/docs/safetensors> has it, so that other programs read the weights. Always holds: nothing is as
-//! large as a tensor but the tensor; on the processor its elements go to the file from where they lie, on a GPU through a
-//! few parts of page-locked memory of a bounded size. What a file is written through is booked as scratch.
+//! <https://huggingface.co/docs/safetensors> has it, so that other programs read the weights. Always holds: no buffer is as
+//! large as a tensor; on the processor its elements go to the file from where they lie, on a GPU through a few parts of
+//! page-locked memory of a bounded size. The buffers through which a file is written are booked as scratch.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! The session: what a run keeps between steps, and the step itself.
+//! The session: the state that a run keeps between steps, and the step itself.
 
 use crate::{
     autograd::{Listener, RetainedTensors, Tape},

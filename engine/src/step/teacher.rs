@@ -1,9 +1,9 @@
 //! The teacher of a session: a frozen model whose answers are part of the loss; and a teacher that is asked before the session
 //! is made, and is gone by then.
 //!
-//! Always holds: it runs forward without a tape, as a test does, so that it keeps nothing for a backward pass, and its weights
-//! are neither updated nor saved. Its layers are named apart, and so is what they hold. Whenever it is asked, the same code
-//! makes its logits, in chunks where the loss is.
+//! Always holds: it runs forward without a tape, as a test does, so that it keeps nothing for a backward pass, and its
+//! weights are neither updated nor saved. Its layers have names of their own, and so has their memory. The same code makes
+//! its logits whenever it is asked, in chunks if the loss is in chunks.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! The update of the parameters, at once or layer by layer, and what pruning does after it.
+//! The update of the parameters, at once or layer by layer, and the pruning after it.
 
 use super::Session;
 use crate::{

@@ -1,8 +1,8 @@
 //! Continuing a text: a whole sequence first, then token after token with the keys and values of the tokens before.
 //!
-//! Always holds: while the model has places for the whole text, each token is seen once, and what attention needs of it stays
-//! in a [`Cache`]. Once the text is longer, its last tokens are at other places than before, so nothing that was kept is true
-//! for them: the cache is dropped, and each token takes a whole pass over as many as there are places for.
+//! Always holds: while the model has places for the whole text, each token is seen once, and its keys and values stay in a
+//! [`Cache`]. Once the text is longer, its last tokens are at other places than before, so their kept keys and values are
+//! wrong. The cache is dropped, and each token takes a whole pass over as many tokens as there are places.
 
 use crate::{
     autograd::{Cache, Cached, Tape},

@@ -1,7 +1,7 @@
 //! Changes of kept runs by the user.
 //!
-//! Always holds: a change is made to all of the runs that were named, or to none. Refuses to put away a run that still
-//! trains, or is about to go on.
+//! Always holds: a change is made to all of the named runs, or to none. Refuses to put away a run that still trains, or is
+//! about to go on.
 
 use jiff::Timestamp;
 use rusqlite::params;

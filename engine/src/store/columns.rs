@@ -1,6 +1,6 @@
-//! Columns of numbers as bytes: what a block of a series and a timeline are made of.
+//! Columns of numbers as bytes, for a block of a series and for a timeline.
 //!
-//! Always holds: what is read back is what was written, to the last bit, NaN included. Each column takes the shortest of a
+//! Always holds: numbers read back as they were written, to the last bit, NaN included. Each column takes the shortest of a
 //! few forms. Refuses bytes that were cut or changed: a checksum goes before them, and no length is taken from them.
 
 use std::{collections::HashMap, time::Duration};

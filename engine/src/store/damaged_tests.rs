@@ -1,4 +1,4 @@
-//! Stores that are damaged, full or hardly to be used, as programs meet them.
+//! Stores that are damaged, full or hard to use, as programs meet them.
 
 use std::fs;
 

@@ -1,8 +1,8 @@
-//! Which run a user means by a word.
+//! The run that a user means by a word.
 //!
-//! Always holds: one run is meant, or none. What a word may mean is looked for in this order: `last`, the whole of a key, the
-//! beginning of one, a name that a user gave, a title, a shipped preset, which means the runs of its title. A word that means
-//! several runs is refused with those it may mean.
+//! Always holds: one run is meant, or none. What a word may mean is looked for in this order: `last`, the whole of a key,
+//! the beginning of one, a name that a user gave, a title, a shipped preset, which means the runs of its title. A word that
+//! means several runs is refused, and the message lists them.
 
 use super::{RunKey, Store, changes::one_line, run};
 use crate::{

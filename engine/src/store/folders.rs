@@ -1,9 +1,9 @@
-//! The folders of the runs' files: what killed programs and deleted runs leave there, and how it is removed.
+//! The folders of the runs' files, and the removal of leftovers of killed programs and deleted runs.
 //!
-//! Always holds: only the holder of a folder's claim touches it, so never while its run trains. Without being asked, only what
-//! is of no use is removed: files that were begun, empty folders, folders of runs that were deleted. A checkpoint of a run that
-//! the store does not know is a [`Stray`], which a user decides on: the store may be another than the run's. Refuses to touch
-//! anything whose name the store does not give.
+//! Always holds: only the holder of a folder's claim touches it, so never while its run trains. Without being asked, only
+//! useless files are removed: unfinished files, empty folders, folders of deleted runs. A checkpoint of a run that the store
+//! does not know is a [`Stray`], which a user decides on: the store may be another than the run's. Refuses to touch anything
+//! whose name the store does not give.
 
 use std::{
     fs, io,

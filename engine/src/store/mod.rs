@@ -1,11 +1,11 @@
-//! The store of runs: what every run was, predicted and measured, kept from its first step.
+//! The store of runs: the settings, predictions and measurements of every run, kept from its first step.
 //!
 //! Owns a folder with a database, `runs.db`, and a folder of files for each run, `runs/NAME`. A [`Recorder`] takes the events
 //! of one run and writes them on a thread of its own; a [`Store`] lists, reads, changes and deletes.
 //!
-//! Always holds: several programs may read and write at once. What was written survives a kill, and a loss of power costs the
-//! last second. A store that cannot be written never ends a run, and can still be read; in a damaged one, what can be read is
-//! read. Refuses a store of a newer version and a foreign file, each with how to fix it, and leaves it as it is.
+//! Always holds: several programs may read and write at once. A record survives a kill, and a loss of power costs the last
+//! second. A store that cannot be written never ends a run, and can still be read. From a damaged store, everything that can
+//! be read is read. Refuses a store of a newer version and a foreign file, each with how to fix it, and leaves it as it is.
 
 mod batch;
 mod changes;

@@ -1,6 +1,6 @@
 //! The prediction that a run began with, as it is kept: its peaks by phase and category, its layers, its timelines.
 //!
-//! A plan is of the machine and the program that made it, so what is kept is what it said, not the plan.
+//! A plan belongs to the machine and the program that made it, so its figures are kept and not the plan.
 
 use std::io::Read;
 

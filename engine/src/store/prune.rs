@@ -1,4 +1,4 @@
-//! Which runs a clearing takes.
+//! The choice of the runs that a clearing takes.
 //!
 //! Holds: a run that is starred or still trains is never taken.
 

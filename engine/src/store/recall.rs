@@ -1,6 +1,7 @@
-//! A plan of a kept run with what was predicted when it began in place of what this program, on this machine, predicts now.
+//! A plan of a kept run with the predictions of its beginning, in place of those that this program makes on this machine
+//! now.
 //!
-//! Always holds: what is taken over is taken over completely; a timeline that is not kept, or that names an op which this
+//! Always holds: a part is taken over completely or not at all; a timeline that is not kept, or that names an op which this
 //! program does not have, stays the new plan's, and if its peak differs, the plan says so.
 
 use std::collections::HashSet;

@@ -1,9 +1,9 @@
 //! The recorder of one run: takes its events as they come, and writes them on a thread of its own.
 //!
-//! Always holds: taking an event costs a lock and a copy, and never waits for a disk. A store that cannot be written never ends
-//! a run: what came is held back, up to a limit, and tried again; what is wrong is said once. Memory of the recorder is that
-//! of threads which no meter counts. A run that is refused was never begun, and is not kept. A checkpoint is put in its place
-//! after the steps before it are in the store, where that takes them.
+//! Always holds: taking an event costs a lock and a copy, and never waits for a disk. A store that cannot be written never
+//! ends a run: records are held back, up to a limit, and tried again; each problem is reported once. The recorder's memory
+//! belongs to threads that no meter counts. A run that is refused was never begun, and is not kept. A checkpoint is put in
+//! its place after the steps before it are in the store, where that takes them.
 
 mod shared;
 

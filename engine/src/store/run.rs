@@ -1,4 +1,4 @@
-//! A kept run as lists show it: what it was, how far it came, and what was measured.
+//! A kept run as lists show it: its settings, its progress and its measurements.
 
 use std::str::FromStr;
 

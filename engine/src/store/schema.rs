@@ -1,4 +1,4 @@
-//! The form of the store's database: its mark, its tables, and what brings a store of each earlier form to the next.
+//! The form of the store's database: its mark, its tables, and the migrations from each earlier form to the next.
 
 /// Marks a database as a store of runs: "Plim".
 pub(super) const MARK: i32 = 0x506c_696d;

@@ -1,6 +1,6 @@
 //! The series of a run: a value of each kind for each step, and for each evaluation; and their blocks.
 //!
-//! Owns what a block of a series holds. Always holds: what was recorded is read back to the last bit.
+//! Owns the content of a block. Always holds: records read back to the last bit.
 
 use serde::{Serialize, Serializer};
 

@@ -1,6 +1,6 @@
 //! The end of a series that grows: records become blocks, and small pieces until a block is full.
 //!
-//! Always holds: what was appended is in the store as soon as its transaction is, at the cost of a piece, not of a block. A
+//! Always holds: an appended record is in the store as soon as its transaction is, at the cost of a piece, not of a block. A
 //! full block takes the place of its pieces.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The store as programs use it: what is recorded is found again, by whom, and after what.
+//! The store as programs use it: records are found again, by several programs and after failures.
 
 mod ownership;
 mod saved;

@@ -1,7 +1,7 @@
-//! Writes what a recorder took, a transaction at a time.
+//! The writer of a recorder's records, a transaction at a time.
 //!
-//! Always holds: what a transaction did not write is written by the next, once and in order, even if it is unknown whether the
-//! failed one was written after all: the store then says how far it came.
+//! Always holds: records that a transaction did not write are written by the next, once and in order. If it is unknown
+//! whether the failed one was written after all, the store shows how far it came.
 
 use std::{sync::Arc, time::Instant};
 

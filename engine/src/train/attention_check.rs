@@ -1,4 +1,4 @@
-//! Whether attention on a card's tensor cores computes what it should: a check of about a second, on the very card.
+//! The check that attention on a card's tensor cores is right. It takes about a second and runs on the very card.
 //!
 //! Holds: the same operands go through the kernels for tensor cores and through those in f32, whose sums are compared with the
 //! CPU's by the selftest; results farther apart than roundings of the narrow type are a failure. Refuses nothing: a check

@@ -1,4 +1,4 @@
-//! Where the trainer sends its events, in order, and the latest of what changes too often to queue.
+//! The sink of the trainer's events: ordered events, and the latest value of figures that change too often to queue.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The GPU of a run: what it holds in addition to tensors, and what the driver reports of it.
+//! The GPU of a run: the memory in addition to tensors, and the driver's figures.
 
 use std::{
     cell::Cell,

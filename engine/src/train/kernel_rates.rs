@@ -1,4 +1,4 @@
-//! How fast a GPU's kernels are compared with the card's peak.
+//! The speed of a GPU's kernels compared with the card's peak.
 //!
 //! Owns the launches that are timed: one or more of each family, at sizes that fill a card. Always holds: a launch that fails
 //! says why, and the others go on; seconds are for launches one after the other, waited for once. Refuses a device that is not

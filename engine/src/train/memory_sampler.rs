@@ -1,4 +1,4 @@
-//! The memory of a run as it is measured: above what was alive before it, in stretches and as a whole.
+//! The measured memory of a run: in addition to the bytes that were alive before it, in stretches and as a whole.
 
 use std::{
     rc::Rc,

@@ -1,8 +1,8 @@
 //! The memory that this process holds of a GPU that it opened.
 //!
-//! Owns how that is read, which is decided once, when the GPU is opened: the driver reports it by process, or it is what the
-//! use of the card has grown by. Always holds: a reading that fails repeats the last one, and no run mixes the two kinds of
-//! readings. Refuses to report growth as the driver's own figure.
+//! Owns the way of reading it, which is decided once, when the GPU is opened: the driver reports it by process, or the
+//! growth of the card's use stands in for it. Always holds: a reading that fails repeats the last one, and no run mixes the
+//! two kinds of readings. Refuses to report growth as the driver's own figure.
 
 use std::{cell::Cell, rc::Rc};
 

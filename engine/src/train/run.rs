@@ -1,4 +1,4 @@
-//! A run on what it was planned for: what it is made of, and its memory before, during and after it.
+//! A run on its target: its parts, and the memory before, during and after it.
 
 use std::{rc::Rc, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! When the checkpoints of a run are written, and under which names.
+//! The moments at which the checkpoints of a run are written, and their names.
 //!
 //! Always holds: a run's folder has its last checkpoint, which each later one replaces, and, if that is chosen, the best one
 //! next to it. The steps before a checkpoint are in the record of the run before the checkpoint exists, if a second is enough

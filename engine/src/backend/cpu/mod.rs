@@ -1,7 +1,7 @@
 //! The backend of the processor: candle's storage and the engine's kernels.
 //!
-//! Each family of kernels has a file, which picks the function for the types of its operands. `Operands::new` checks
-//! the number and the sizes of operands once, and the families rely on it. Refuses what no kernel supports with
+//! Each family of kernels has a file, which picks the function for the types of its operands. `Operands::new` checks the
+//! number and the sizes of operands once, and the families rely on it. Refuses operands that no kernel supports with
 //! [`Error::Kernel`].
 //!
 //! Owns the number of threads it runs on, and the [`Arena`] that the tensors of a run lie in. Elements live in candle's

@@ -1,4 +1,4 @@
-//! The division of a launch into pieces for threads, and what each piece may write.
+//! The division of a launch into pieces for threads, with the part of the output that each piece may write.
 //!
 //! Pieces depend on the work alone, never on the number of threads, so that a result does not either. Work that is
 //! too small to be worth waking a thread stays on the caller's. Each piece gets a part of the output of its own, so no two

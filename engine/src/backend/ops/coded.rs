@@ -1,4 +1,4 @@
-//! Weights as codes: what a frozen or a trained weight is held in, and products with it.
+//! Weights as codes: the form of a frozen or a trained weight, and products with it.
 //!
 //! A weight `[out, in]` is cut into blocks of elements, row after row. A block has its largest magnitude, its *scale*, and each
 //! of its elements a code: its share of the scale, to the nearest value of a table. A product decodes some of the weight at a

@@ -1,4 +1,5 @@
-//! Products of 8-bit integers: a trained model's dense layers and convolutions, and what training needs to get used to them.
+//! Products of 8-bit integers for a trained model's dense layers and convolutions, and the rounding that prepares a model
+//! for them in training.
 //!
 //! A weight `[out, taps]` has a scale a row, its largest magnitude over 127; its codes are from -127 to 127, each in a byte as
 //! two's complement. An input has a *range* `[low, high]` for the whole tensor, which always includes zero; its codes are from 0

@@ -1,4 +1,4 @@
-//! A kernel of any family, and what every family states about its kernels.
+//! A kernel of any family, and the facts that every family states about its kernels.
 
 use super::{
     Activation, Attention, Coded, Convolution, Depthwise, Dropout, Elementwise, Embedding, Fused, Gather, Int8, Layout,

@@ -1,7 +1,6 @@
-//! Whether the samples of text files are conversations, and what a tokenizer says of those.
+//! The question whether the samples of text files are conversations, and a tokenizer's facts about conversations.
 //!
-//! Always holds: what is looked at is the first line that can be read, so that a prompt is given to a model as its samples
-//! were.
+//! Always holds: the first line that can be read decides, so that a prompt is given to a model as its samples were.
 
 use std::{
     fs::File,

@@ -1,4 +1,4 @@
-//! Samples as tokens, each with whether it is scored as a label.
+//! Samples as tokens. Each token has a flag that says whether it is scored as a label.
 //!
 //! Owns [`Encoder`] and [`Encoded`]. Always holds: a text and a completion end with the token that ends texts, where the
 //! tokenizer has one; a conversation ends as its template ends it.

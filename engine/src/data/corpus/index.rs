@@ -1,4 +1,4 @@
-//! Where the samples of text files are: files, and in each the place at which every sample begins.
+//! The places of the samples of text files: the files, and in each the place at which every sample begins.
 //!
 //! Owns [`Index`]: eight bytes a sample of any length. Lines of JSON are looked at once, on all cores, so that a broken
 //! one is named before a run begins; plain text is cut into pieces at ends of lines, and only looked at there. Always holds: a

@@ -1,7 +1,7 @@
 //! One line of JSON lines: a text, a prompt with its completion, or messages.
 //!
-//! Owns [`Line`]. Always holds: what [`check`] lets pass, [`Line::parse`] reads. Refuses lines that are not UTF-8, not JSON,
-//! or have none of these fields, with the column.
+//! Owns [`Line`]. Always holds: [`Line::parse`] reads every line that [`check`] accepts. Refuses lines that are not UTF-8,
+//! not JSON, or have none of these fields, with the column.
 
 use std::borrow::Cow;
 

@@ -1,10 +1,10 @@
 //! Texts as sequences of tokens: files of plain text and of JSON lines, through the tokenizer of a published model.
 //!
-//! Owns [`Corpus`], the source. A file is looked through once: every line is checked and its place kept, eight bytes a sample;
-//! some samples are cut into tokens, which says what padding wastes and how many sequences an epoch has. Samples are read and
-//! cut into tokens on the loader's thread, in each epoch again. Always holds: sequences have one length, so what a step takes
-//! follows from `data.length`, and not from the text. Refuses: broken lines, tokenizers with more tokens than the model's
-//! embedding has rows.
+//! Owns [`Corpus`], the source. A file is looked through once: every line is checked and its place kept, eight bytes a
+//! sample; some samples are cut into tokens, which says what padding wastes and how many sequences an epoch has. Samples are
+//! read and cut into tokens on the loader's thread, in each epoch again. Always holds: sequences have one length, so the
+//! memory of a step follows from `data.length`, and not from the text. Refuses: broken lines, tokenizers with more tokens
+//! than the model's embedding has rows.
 
 mod conversation;
 mod encoder;

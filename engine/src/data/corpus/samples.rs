@@ -1,7 +1,7 @@
 //! The samples of text files, opened: read one by one, or all held.
 //!
 //! Owns [`Samples`]. Always holds: which samples are for testing follows from the seed alone, and of plain text it is the
-//! last share. Refuses: files that changed since they were looked at, by what is then broken in them.
+//! last share. Refuses files that changed since they were looked at, if a sample can no longer be read.
 
 use std::{
     fs::File,

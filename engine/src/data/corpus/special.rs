@@ -1,6 +1,6 @@
 //! The files next to a tokenizer that say how texts begin and end: its special tokens, and the template of conversations.
 //!
-//! Owns [`Special`]. Refuses files that are there and cannot be read; what they leave out stays open.
+//! Owns [`Special`]. Refuses files that are there and cannot be read. A missing file or field decides nothing.
 
 use std::{
     collections::BTreeMap,

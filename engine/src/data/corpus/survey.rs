@@ -3,7 +3,7 @@
 //!
 //! Owns [`Survey`], and [`TextFacts`] for callers that show it. Always holds: a look cuts about [`LOOK`] bytes into tokens,
 //! however large the files are; which samples it takes follows from the files alone, so that every machine finds the same.
-//! Where it has seen all samples, what it says is exact.
+//! If it has seen all samples, its figures are exact.
 
 use std::sync::Arc;
 

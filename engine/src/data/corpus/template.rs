@@ -1,9 +1,10 @@
 //! Templates of conversations: messages to text, and which parts of it an assistant said.
 //!
-//! Owns [`Template`]. Templates are Jinja, with what the `transformers` library offers them: blocks on lines of their own leave
-//! no trace, `raise_exception`, `strftime_now`, methods of Python's strings, `break` and `continue`. Always holds: the same
-//! messages give the same text on every day, so `strftime_now` is given only to templates that need it, and gives [`DATE`].
-//! Refuses: templates that are not Jinja or fail, and those under which what an assistant says cannot be told from the rest.
+//! Owns [`Template`]. Templates are Jinja, with the extensions of the `transformers` library: blocks on lines of their own
+//! leave no trace, `raise_exception`, `strftime_now`, methods of Python's strings, `break` and `continue`. Always holds: the
+//! same messages give the same text on every day, so `strftime_now` is given only to templates that need it, and gives
+//! [`DATE`]. Refuses templates that are not Jinja or fail, and templates under which an assistant's words cannot be told
+//! from the rest.
 
 use std::{collections::BTreeMap, ops::Range, path::Path};
 

@@ -1,4 +1,4 @@
-//! Files of text by hand: what becomes of them to the token, and what is said of those that are broken.
+//! Files of text by hand: their tokens, one by one, and the messages for broken files.
 
 use std::{
     fs,

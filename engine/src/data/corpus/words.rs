@@ -1,7 +1,7 @@
-//! The words that a tokenizer keeps, with their tokens, so that it cuts them up once: how many there are in a text, and what
-//! keeping them takes.
+//! The words that a tokenizer keeps with their tokens, so that it cuts them up once. The module counts those of a text, and
+//! the memory for keeping them.
 //!
-//! Owns [`Words`], which a look at the samples counts. Always holds: what it says is never less than what the library takes for
+//! Owns [`Words`], which a look at the samples counts. Always holds: its figure is never less than the library's memory for
 //! the same texts, on each of the threads that cut them up.
 
 use std::{collections::HashSet, hash::BuildHasher};

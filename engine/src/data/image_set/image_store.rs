@@ -1,4 +1,4 @@
-//! Where the samples of a set are: in memory, in files, or nowhere before they are asked for.
+//! The place of a set's samples: in memory, in files, or nowhere before they are asked for.
 
 use std::{borrow::Cow, fmt};
 

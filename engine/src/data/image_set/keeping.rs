@@ -1,4 +1,4 @@
-//! Samples that are kept, of a set that is streamed: found where they are, or made and kept.
+//! Kept samples of a streamed set: a sample is found in its place, or made and kept.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Batches with and without what is kept, what it takes, and who fails.
+//! Batches with and without kept samples, the memory of kept samples, and their failures.
 
 use std::{collections::HashSet, fs, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! How a file writes a table: its separator, found in its first rows, and what is not a table at all.
+//! The dialect of a table: its separator, found in its first rows, and the signs of a file that is not a table.
 
 use csv::{ByteRecord, ReaderBuilder};
 

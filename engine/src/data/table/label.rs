@@ -1,4 +1,4 @@
-//! The label's column, and what is learned of it: a class, or a value.
+//! The label's column, and the goal of learning it: a class, or a value.
 
 use super::column::Categories;
 use crate::experiment::TableTask;

@@ -1,7 +1,7 @@
 //! Texts that people read as numbers: with signs between thousands, a currency or a percent sign.
 //!
-//! Always holds: what is found is only said. A text stays a text: whether `1,234` is a thousand or one and a part is for the
-//! user to say.
+//! Always holds: a finding is only reported. A text stays a text: the user decides whether `1,234` is more than a thousand
+//! or a little more than one.
 
 /// Signs that a number may have before or after it.
 const BESIDE: [&str; 5] = ["$", "€", "£", "¥", "%"];

@@ -1,10 +1,10 @@
 //! Tables: a file of comma-separated values, each row a sample, one column the label.
 //!
-//! Owns [`TableFile`], the source. The file is read once, row by row, into columns of 32-bit numbers in host memory; that says
-//! how many rows, features and classes there are. Numbers have mean 0 and deviation 1 over the training rows, categories become
-//! a feature each. Always holds: what is kept is bounded by rows times columns, for any texts in them. Refuses rows with too
-//! many or too few fields, fields that should be numbers and are not, columns without a value, labels that are missing: each by
-//! its line and column.
+//! Owns [`TableFile`], the source. The file is read once, row by row, into columns of 32-bit numbers in host memory; that
+//! says how many rows, features and classes there are. Numbers have mean 0 and deviation 1 over the training rows,
+//! categories become a feature each. Always holds: the kept data are bounded by rows times columns, for any texts in them.
+//! Refuses rows with too many or too few fields, fields that should be numbers and are not, columns without a value, labels
+//! that are missing: each by its line and column.
 
 mod column;
 mod dialect;

@@ -1,4 +1,5 @@
-//! Tables good and bad: what is recognised, what is refused and where, and what a model gets of a row.
+//! Tables good and bad: the facts that are recognised, the refusals with their places, and the inputs that a model gets from
+//! a row.
 
 mod read_as;
 

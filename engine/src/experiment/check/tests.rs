@@ -1,4 +1,4 @@
-//! Each rule, and what it blames.
+//! Each rule, and the setting that it blames.
 
 use super::*;
 use crate::{

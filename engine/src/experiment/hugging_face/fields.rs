@@ -1,7 +1,7 @@
 //! The text of a `config.json` as its fields.
 //!
-//! Owns [`read`]. Always holds: each field of the result was given once. Refuses what is not JSON, what is not an object, and a
-//! field that is given twice, where JSON readers silently take the last.
+//! Owns [`read`]. Always holds: each field of the result was given once. Refuses text that is not JSON or not an object, and
+//! a field that is given twice, because JSON readers silently take the last.
 
 use std::{fmt, path::Path};
 

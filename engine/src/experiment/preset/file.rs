@@ -1,6 +1,6 @@
 //! The file a preset lies in: reading its bytes, and writing them so that a failed save leaves the old file whole.
 //!
-//! Refuses what is not a regular file, files over [`MAX_BYTES`], and files of other programs, each by its name.
+//! Refuses files that are not regular, files over [`MAX_BYTES`], and files of other programs, each by its name.
 
 use std::{
     fs::{self, File},

@@ -1,8 +1,8 @@
 //! An experiment as another program's file holds it, such as the window's memory of its last session: the text of a preset
 //! with every setting, used or not, and possible or not.
 //!
-//! Always holds: what is remembered comes back equal. Refuses nothing: what cannot be read keeps its default. The form of
-//! earlier versions, a map of groups, is read as well.
+//! Always holds: a remembered experiment comes back equal. Refuses nothing: a setting that cannot be read keeps its default.
+//! The form of earlier versions, a map of groups, is read as well.
 
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,

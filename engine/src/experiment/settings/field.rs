@@ -1,7 +1,7 @@
 //! One value of a preset: TOML to a field and back.
 //!
-//! Owns types and their text; nothing here knows which values make sense. Always holds: what is written reads back as
-//! the same value. Refuses values of the wrong type.
+//! Owns types and their text; nothing here knows which values make sense. Always holds: a written value reads back as the
+//! same value. Refuses values of the wrong type.
 
 use std::{any::Any, path::PathBuf};
 

@@ -1,9 +1,9 @@
-//! The settings: what the preset format, the command line and the checks know of each field of an experiment.
+//! The settings: the facts about each field of an experiment that the preset format, the command line and the checks use.
 //!
-//! Owns [`settings!`], which writes a group's struct, its defaults and a row for each field in one place: the row says
-//! what the field decides, its limits, when it is used and what it was called before. Reading, writing, `--set`, the list of
-//! keys and the checks of ranges all go by the rows. Always holds: every field has a row, because the macro makes both.
-//! What several settings together rule out is for [`check`](super::check).
+//! Owns [`settings!`], which writes a group's struct, its defaults and a row for each field in one place: the row has the
+//! field's effect, its limits, when it is used and its earlier name. Reading, writing, `--set`, the list of keys and the
+//! checks of ranges all go by the rows. Always holds: every field has a row, because the macro makes both.
+//! [`check`](super::check) has the rules for several settings together.
 
 mod field;
 mod limits;

@@ -1,6 +1,6 @@
 //! Text of a preset over several lines.
 //!
-//! Owns [`paragraph`]. Always holds: what is written reads back as the same text.
+//! Owns [`paragraph`]. Always holds: a written text reads back as the same text.
 
 /// Text over several lines of at most about 100 characters, or `None` for none. A backslash at a line's end takes the
 /// break back when it is read.

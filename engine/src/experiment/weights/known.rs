@@ -1,6 +1,6 @@
 //! Facts that a checkpoint keeps of its model's data, so that it can be asked and exported when the data are gone.
 //!
-//! Owns [`Known`]. Always holds: what is written reads back to the last bit. Extents past the limits of any data are refused.
+//! Owns [`Known`]. Always holds: written facts read back to the last bit. Extents past the limits of any data are refused.
 
 use std::collections::HashMap;
 

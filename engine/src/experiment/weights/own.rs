@@ -1,7 +1,7 @@
 //! The facts of a run in a file of weights that this program wrote.
 //!
-//! Owns [`Own`]. Always holds: only headers are read. What earlier versions did not write follows from the experiment of
-//! the run, as far as it does.
+//! Owns [`Own`]. Always holds: only headers are read. Facts that earlier versions did not write follow from the experiment
+//! of the run, as far as they can.
 
 use std::{collections::HashMap, fs::File, path::Path};
 

@@ -1,6 +1,6 @@
 //! The weights of a model that teaches.
 //!
-//! Refuses those that lack a part of it: what begins with new values has learned nothing that could be taught.
+//! Refuses weights that lack a part of the model, because a part with new values has learned nothing that it could teach.
 
 use super::{AFRESH, Fitted, slots};
 use crate::{

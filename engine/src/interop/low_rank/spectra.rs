@@ -1,8 +1,8 @@
 //! The singular values of a model's weights, and the ranks that they give.
 //!
 //! Owns [`Spectra`]. Always holds: weights are read once for all shares that are asked of them, as long as their files are
-//! the same; ranks follow from the values and the share alone. Refuses weights that are factors already and were made by
-//! another share.
+//! the same; ranks follow from the values and the share alone. Refuses weights that are already factors, if they were made
+//! by another share.
 
 use std::{
     fs,

@@ -1,7 +1,7 @@
 //! Singular values and vectors of a matrix, in f64.
 //!
 //! Always holds: one thread computes them, in an order that depends on the extents alone, so that a machine finds the same
-//! bits with any number of threads. What they take of host memory is what is allocated here, and known beforehand.
+//! bits with any number of threads. Their host memory is what is allocated here, so it is known beforehand.
 
 use faer::{
     Accum, MatMut, MatRef, Par,

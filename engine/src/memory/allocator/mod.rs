@@ -1,4 +1,4 @@
-//! Models of allocators, which say what an allocator holds for the bytes that are alive. They are modelled nowhere else.
+//! Models of allocators: the bytes that an allocator holds for the live bytes. They are modelled nowhere else.
 //!
 //! [`Allocator`] follows every block: a [`pool::Pool`] finds a place for it and grows, on the processor as on a GPU; on the
 //! heap each is rounded for itself. Always holds: what is *reserved* is at least what is *used*. The models are checked against

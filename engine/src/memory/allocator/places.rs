@@ -1,11 +1,11 @@
 //! Where the blocks of a run will lie, found before its first step: a place for every request, in order.
 //!
-//! A dry run records every allocation and free ([`Requests`]), so the place of each block is chosen with knowledge of what
-//! follows. What outlives its pass (weights, the optimizer's state, the micro-batch that waits) lies at the bottom, in the
-//! order in which it comes; what is allocated and freed in one pass is [packed](packing) above, each pass for itself. Always
-//! holds: places are advice. A [`Guide`] goes through them as the run asks; a pool puts a block there if that is free, and
-//! otherwise where it would without advice. So a run that asks for other blocks than were planned is never wrong, only larger.
-//! Refuses nothing.
+//! A dry run records every allocation and free ([`Requests`]), so the place of each block is chosen with knowledge of the
+//! later ones. Blocks that outlive their pass (weights, the optimizer's state, the micro-batch that waits) lie at the
+//! bottom, in the order of their allocation. Blocks that are allocated and freed in one pass are [packed](packing) above,
+//! each pass for itself. Always holds: places are advice. A [`Guide`] goes through them as the run asks; a pool puts a block
+//! there if that is free, and otherwise where it would without advice. So a run that asks for other blocks than were planned
+//! is never wrong, only larger. Refuses nothing.
 
 pub mod packing;
 mod requests;

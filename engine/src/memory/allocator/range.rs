@@ -1,8 +1,9 @@
 //! The processor's memory: a range of addresses for tensors, which this model places, and the C library's heap for the rest.
 //!
-//! Always holds: a run puts its tensors where the model has put them (`memory/arena.rs`), so the range is as long in a run as
-//! in the dry run before it. What is booked without a place, such as the scratch that kernels allocate, is the heap's. The
-//! model's own lists are part of the allocator, as the heap's are of the C library: they are not counted as bookkeeping.
+//! Always holds: a run puts its tensors where the model has put them (`memory/arena.rs`), so the range is as long in a run
+//! as in the dry run before it. Memory that is booked without a place, such as the scratch that kernels allocate, is the
+//! heap's. The model's own lists are part of the allocator, as the heap's are of the C library: they are not counted as
+//! bookkeeping.
 
 use crate::{
     bytes::Bytes,

@@ -1,7 +1,7 @@
 //! The range on Linux: addresses without access, which get memory by `mprotect` and lose it by a new mapping over them.
 //!
-//! Always holds: what has no memory cannot be touched; what has some counts as the process's, also where the system promises
-//! no more than it has. A part is as long as the machine's memory. The bits of granules lie behind all parts.
+//! Always holds: addresses without memory cannot be touched; those with memory count as the process's, also if the system
+//! promises no more than it has. A part is as long as the machine's memory. The bits of granules lie behind all parts.
 
 use std::{
     ops::Range,

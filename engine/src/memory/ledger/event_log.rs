@@ -1,9 +1,9 @@
 //! A log of the events in an account, kept to be replayed once the bookkeeping is known.
 //!
-//! Owns [`EventLog`]. The bookkeeping of a dry run is known only when the run is over, and it counts from the start: the log is
-//! then [replayed](EventLog::replayed) into an account that counts it, so that one dry run gives both. Always holds: what the
-//! log itself allocates does not count as bookkeeping. Entries are small, because a long step has many, and fresh memory is
-//! what a plan takes longest for.
+//! Owns [`EventLog`]. The bookkeeping of a dry run is known only when the run is over, and it counts from the start: the log
+//! is then [replayed](EventLog::replayed) into an account that counts it, so that one dry run gives both. Always holds: the
+//! log's own allocations do not count as bookkeeping. Entries are small, because a long step has many, and fresh memory
+//! takes most of a plan's time.
 
 use std::{ptr, sync::Arc};
 

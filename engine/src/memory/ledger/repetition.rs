@@ -1,7 +1,7 @@
 //! Micro-batches that a dry run leaves out, because they would repeat those before to the byte.
 //!
-//! Always holds: what is left out begins where one or two micro-batches before it began, with the same bytes alive and the same
-//! room in the allocator, so that it asks for the same and ends where they ended. A recording has its points all the same.
+//! Always holds: a micro-batch that is left out begins as one or two before it began, with the same bytes alive and the same
+//! room in the allocator. So its requests are the same, and it ends as they ended. A recording has its points all the same.
 
 use super::Ledger;
 

@@ -1,4 +1,4 @@
-//! The line, the pool, and what a recording shows.
+//! The line, the pool, and the content of a recording.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The passes of a run, in its order: the first step, later steps and evaluations until they repeat, and what comes between.
+//! The passes of a run, in its order: the first step, later steps and evaluations until they repeat, and the passes between.
 
 use super::{Dry, layer_rows::ModelFacts};
 use crate::{error::Result, memory::tally};

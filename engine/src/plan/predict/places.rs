@@ -1,7 +1,7 @@
 //! Places for the blocks of a run: on a GPU by a dry run that asks a pool which grows, on the processor by the one that records.
 //!
-//! Always holds: what is found is a function of the resolved experiment and the machine, so that a run is placed as its plan
-//! was; and it is never more than what the pool would take by growing.
+//! Always holds: the places are a function of the resolved experiment and the machine, so that a run is placed as its plan
+//! was. They never take more than the pool would by growing.
 
 use std::sync::Arc;
 

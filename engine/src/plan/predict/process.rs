@@ -1,6 +1,6 @@
-//! The size of the process: an estimate, from what a run asks the allocator for and from what the program keeps of its plan.
+//! The size of the process: an estimate, from the run's requests to the allocator and from the program's copies of its plan.
 //!
-//! Always holds: what is estimated is at least what was seen of runs that are kept, models of a thousand blocks included.
+//! Always holds: the estimate is at least the size that kept runs were seen to have, models of a thousand blocks included.
 
 use crate::{
     bytes::Bytes,

@@ -1,4 +1,4 @@
-//! The ranks of an experiment whose layers are factored by what their weights hold.
+//! The ranks of an experiment whose layers are factored by the singular values of their weights.
 //!
 //! Always holds: weights are read only where the experiment does not have the ranks already, and once for all shares that are
 //! tried of the same files.

@@ -1,4 +1,4 @@
-//! Whether the data of a run that goes on are those that it learned from.
+//! The check that the data of a run that goes on are those that it learned from.
 
 use super::{Checkpoint, Progress};
 use crate::{

@@ -1,10 +1,10 @@
 //! Checkpoints: files that a run goes on from.
 //!
-//! Owns their format: safetensors with the weights under their layers' paths, so that other programs read them, the optimizer's
-//! state under `optimizer.`, and texts that say where the run stood and what its experiment is. Always holds: a checkpoint is
-//! complete, because it is written aside, flushed to the disk and renamed; a run that goes on from one has the losses of a run
-//! that was never stopped. Refuses a file that is damaged, of another program, newer, or of another architecture, before it is
-//! used.
+//! Owns their format: safetensors with the weights under their layers' paths, so that other programs read them, the
+//! optimizer's state under `optimizer.`, and texts with the run's progress and its experiment. Always holds: a checkpoint is
+//! complete, because it is written aside, flushed to the disk and renamed; a run that goes on from one has the losses of a
+//! run that was never stopped. Refuses a file that is damaged, of another program, newer, or of another architecture, before
+//! it is used.
 
 mod answers;
 mod data;

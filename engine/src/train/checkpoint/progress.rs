@@ -1,4 +1,4 @@
-//! Where a run stands when it is saved, and the texts that say so in a file.
+//! The progress of a run when it is saved, and its texts in a file.
 //!
 //! Numbers are written so that they read back to the last bit.
 

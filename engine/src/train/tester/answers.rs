@@ -1,7 +1,7 @@
 //! The counted answers of a model: by class, by sample, and which class was taken for which.
 //!
-//! Always holds: an answer is the first of the largest logits, and right where the loss counts it as right, so that the right
-//! answers are the accuracy's. What is kept is host memory, and does not count in the pass that is measured.
+//! Always holds: an answer is the first of the largest logits, and right where the loss counts it as right, so that the
+//! right answers are the accuracy's. The answers lie in host memory, and do not count in the measured pass.
 
 use super::rows::Rows;
 use crate::{experiment::Task, tensor::DType};

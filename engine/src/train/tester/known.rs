@@ -1,8 +1,8 @@
 //! Questions to a model without its data: a picture, or a prompt.
 //!
-//! Always holds: what a checkpoint keeps of the data is believed where its own are chosen, so they need not be there, and a
-//! picture goes to the model as its samples went. Published weights over the generated data that an experiment begins
-//! with answer with their own classes.
+//! Always holds: if the chosen data are the checkpoint's own, its kept facts are used, so the data need not be there. A
+//! picture goes to the model as its samples went. Published weights over the generated data that an experiment begins with
+//! answer with their own classes.
 
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
 //! Trying a model: evaluating its test set, answering a picture, continuing a prompt.
 //!
 //! Owns [`Tester`], which has threads and a budget of its own, apart from a run's. Always holds: the forward pass is the one
-//! that a run tests with, so the figures of a checkpoint are those that its run reported, to the last bit; what it takes is
-//! known by a dry run beforehand, measured by the allocator that counts, and refused where it would cross the line; nothing
-//! stays alive between two calls but the data. Refuses weights of another model, files that are not images, and prompts that
-//! the data have no tokens for.
+//! that a run tests with, so the figures of a checkpoint are those that its run reported, to the last bit; its memory is
+//! predicted by a dry run, measured by the counting allocator, and refused if it would cross the line; only the data stay
+//! alive between two calls. Refuses weights of another model, files that are not images, and prompts that the data have no
+//! tokens for.
 
 mod answers;
 mod evaluation;

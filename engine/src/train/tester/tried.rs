@@ -1,4 +1,4 @@
-//! A model that is tried, where its weights come from, and what that took.
+//! A model that is tried, the source of its weights, and the memory of the try.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! A continued prompt: token after token, each drawn from what a model of sequences finds likely.
+//! A continued prompt: token after token, each drawn from the likely ones of a model of sequences.
 //!
 //! Owns how a token is drawn, by temperature and nucleus (Holtzman et al. 2020, "The curious case of neural text
 //! degeneration"). Always holds: the same prompt, settings and seed give the same tokens; each is drawn from a forward pass that

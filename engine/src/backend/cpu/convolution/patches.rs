@@ -1,4 +1,4 @@
-//! Patches of images: what windows see, gathered into blocks or found where it lies.
+//! Patches of images: the pixels of a window, gathered into blocks or read where they lie.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Batches of a folder: the same for the same seed, however they are made and kept; and what they take of memory.
+//! Batches of a folder: the same for the same seed, however they are made and kept; and their memory.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Experiments drawn at random, written and read back; and texts that are nothing.
+//! Experiments drawn at random, written and read back; and texts that are not presets.
 
 use std::path::PathBuf;
 

@@ -1,11 +1,11 @@
-//! Where blocks lie whose lives are known beforehand, so that those alive at a time take little more than their bytes.
+//! Places for blocks whose lives are known beforehand, so that those alive at a time take little more than their bytes.
 //!
 //! To find the least extent is NP-hard ("dynamic storage allocation"). Always holds: blocks that are alive at a time do not
 //! overlap, the extent is at least the most bytes alive, and the same lives give the same places. Blocks are placed one by
-//! one, each into the smallest gap between those that are there in its life, else above them. In which order decides how
-//! good it is: by size and by breadth (Pisarchyk & Lee, "Efficient Memory Management for Deep Neural Net Inference", arXiv
-//! 2001.03288), by size times life, by life. Of each, the blocks that end at the top then come earlier, again and again ("squeaky wheel",
-//! Joslin & Clements, JAIR 10, 1999), as long as that helps and the effort lasts.
+//! one, each into the smallest gap between those that are there in its life, else above them. The order decides how good the
+//! result is. Several are tried: by size and by breadth (Pisarchyk & Lee, "Efficient Memory Management for Deep Neural Net
+//! Inference", arXiv 2001.03288), by size times life, by life. For each order, the blocks that end at the top then come
+//! earlier, again and again ("squeaky wheel", Joslin & Clements, JAIR 10, 1999), as long as that helps and the effort lasts.
 
 /// A block and its life, from the moment it is allocated to the moment before it is freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

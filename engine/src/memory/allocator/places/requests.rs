@@ -1,7 +1,7 @@
 //! The requests of a run to a pool and when it gives them back, pass by pass, as one dry run has seen them.
 //!
-//! Owns the lives of blocks. Always holds: a pass that comes again is kept as it was the first time, and of a part that
-//! comes again inside its pass the last time counts, so that what outlives it does so in what follows the pass's last one.
+//! Owns the lives of blocks. Always holds: a pass that comes again is kept as it was the first time. Of a part that comes
+//! again inside its pass the last time counts, so that a block which outlives it does so in the part after the last one.
 //! Refuses nothing.
 
 use crate::memory::Part;

@@ -1,4 +1,4 @@
-//! Blocks lie apart, in their segments, at the same places every time; what each policy holds.
+//! Blocks lie apart, in their segments, at the same places every time; the bytes that each policy holds.
 
 use proptest::prelude::*;
 
