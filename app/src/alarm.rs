@@ -1,4 +1,4 @@
-//! A frame at a later moment that nothing else brings: a thread of its own sleeps until then.
+//! A frame at a later moment, without any event: a thread of its own sleeps until then.
 //!
 //! A window under X11 sometimes forgets a frame that was requested for later, so that a message stays until the pointer
 //! moves. A request from another thread always wakes it.

@@ -1,8 +1,8 @@
 //! The budget of each device.
 //!
-//! Owns what was last chosen for each. Holds: a device keeps its budget while others are tried; one that has none yet gets
-//! the present one where anything at all can fit within it there, else all that a process may have of it. A card's budget
-//! belongs to the card, for every experiment; the processor's belongs to the experiment, and goes with it.
+//! Owns the last choice for each. Always holds: a device keeps its budget while others are tried. A device without a budget
+//! gets the present one if anything at all can fit within it there, else all that a process may have of the device. A card's
+//! budget belongs to the card, for every experiment; the processor's belongs to the experiment, and goes with it.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! Signals that close the window: a request to terminate, an interrupt, a terminal or a session that hangs up.
 //!
 //! Always holds: the first signal closes the window as its close button does, without a question, so that a run under way is
-//! stopped and saved and everything is kept; a second one, of any kind, ends the program at once. A window that waits for
-//! nothing is woken, and nothing looks for signals in between.
+//! stopped and saved and everything is kept; a second one, of any kind, ends the program at once. A signal wakes an idle
+//! window, and no code polls for signals.
 
 use std::{
     io,

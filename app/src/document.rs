@@ -1,7 +1,7 @@
 //! The document: the experiment in hand, its file, its undo, and the documents that it took the place of.
 //!
-//! Always holds: undo takes back every change of the present settings, the opening of a document included; a draft that is the
-//! document is not among the drafts.
+//! Always holds: undo takes back every change of the present settings, the opening of a document included; the draft that is
+//! open as the document is not among the drafts.
 
 use std::{path::PathBuf, time::Instant};
 

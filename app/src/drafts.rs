@@ -1,6 +1,6 @@
 //! Drafts: shipped presets that were touched and left for another experiment.
 //!
-//! Owns them with their undo. Always holds: the newest comes first; a draft that is opened is the document and no draft.
+//! Owns them with their undo. Always holds: the newest comes first; an opened draft is the document and leaves the drafts.
 //! Refuses to grow without end: past [`MOST`] the oldest are forgotten.
 
 use plimsoll_engine::Experiment;

@@ -1,7 +1,7 @@
-//! Where the keyboard's focus goes when what lies over the window is closed: back to what it was opened from.
+//! The return of the keyboard's focus when a menu, a list or a dialog is closed: back to the control that opened it.
 //!
-//! Owns what had the focus before a menu, a list or a dialog was opened. Always holds: a focus that is in the window by then,
-//! or that the pointer took away, is left as it is.
+//! Owns the control that had the focus before it was opened. Always holds: a focus that is already in the window again, or
+//! that the pointer took away, is left as it is.
 
 use eframe::egui::{Context, Id, Order, Popup};
 

@@ -1,8 +1,8 @@
 //! The thread that reads and changes the store of runs for the window.
 //!
-//! Owns the store and the one order of what is done with it. Always holds: the window waits for nothing here; a question
-//! that a newer one took the place of is not answered; what another program writes is read soon after. A store that cannot
-//! be opened or written is said in words, and the window goes on without.
+//! Owns the store and the order of all work on it. Always holds: the window waits for nothing here; a question is not
+//! answered once a newer one replaced it; changes by other programs are read soon after. If a store cannot be opened or
+//! written, a message says so, and the window goes on without it.
 
 mod desk;
 mod points;

@@ -1,4 +1,4 @@
-//! The line of a plan: its budget, or the card or the machine where that ends before the budget does.
+//! The line of a plan: its budget, or the limit of the card or the machine if that is lower.
 
 use plimsoll_engine::{Bytes, plan::Plan};
 

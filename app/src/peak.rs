@@ -1,4 +1,4 @@
-//! Where the peak of a plan is, in words: the layer that crosses the line, where the plan crosses it.
+//! The place of a plan's peak, in words; if the plan crosses the line, the layer that does.
 
 use plimsoll_engine::{
     memory::Point,

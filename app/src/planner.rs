@@ -1,7 +1,7 @@
 //! The planning thread: dry runs off the screen's path, the latest request wins.
 //!
-//! Owns the thread, its inbox of one plan and one question about neighbours, the machine that is planned for, and a cache
-//! of what changed configurations came to on it. Always holds: an answer carries the generation it was asked for, so that a
+//! Owns the thread, its inbox of one plan and one question about neighbours, the machine that is planned for, and a cache of
+//! the results of changed configurations on it. Always holds: an answer carries the generation it was asked for, so that a
 //! late one is known as late; when more is known of the machine, the last plan is made again. Refuses to queue: a newer
 //! request takes the place of the older.
 

@@ -1,7 +1,7 @@
 //! The regions of the window, which F6 goes through as it does in browsers and editors: the bars, and the panes between them.
 //!
-//! Owns which regions were drawn, and which gets the keyboard's focus. Always holds: they are visited in the order in which
-//! they are drawn, which is the reading order; a region that is gone is never waited for.
+//! Owns the list of the drawn regions, and the one that gets the keyboard's focus. Always holds: they are visited in the
+//! order in which they are drawn, which is the reading order; a region that is gone is never waited for.
 
 use eframe::egui::{Context, FocusDirection, Id, Order, Popup, Rect, Ui};
 

@@ -1,7 +1,7 @@
 //! The kept runs as the window knows them: a row each, which of them are picked, and in what order they are shown.
 //!
 //! Owns the rows of the store, of this session and of all before it. Always holds: the rows are as the store was last read;
-//! what is picked is there. Nothing here reads a disk: the [`librarian`](crate::librarian) does.
+//! every picked run has a row. Nothing here reads a disk: the [`librarian`](crate::librarian) does.
 
 use std::{cmp::Ordering, collections::HashMap, path::PathBuf};
 

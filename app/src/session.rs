@@ -1,4 +1,4 @@
-//! The runs of this session, and those of other sessions that are looked at: what each was, its curves and how it ended.
+//! The runs of this session, and those of other sessions that are looked at: each with its settings, its curves and its end.
 //!
 //! Owns every [`RunRecord`]. Always holds: figures called measured come from the events of the trainer, now or when the run was
 //! kept. Nothing here is on disk: the recorder keeps the runs of this session, the librarian reads the others.

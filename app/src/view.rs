@@ -1,4 +1,4 @@
-//! How the window looks: what is remembered between sessions, except for the experiment.
+//! The look of the window, as it is remembered between sessions: everything except the experiment.
 
 use eframe::egui;
 use plimsoll_engine::{plan::Pass, train::Sampling};

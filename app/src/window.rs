@@ -1,4 +1,4 @@
-//! The native window: options, and what is kept on disk between sessions.
+//! The native window: its options, and the state that is kept on disk between sessions.
 
 use std::path::PathBuf;
 

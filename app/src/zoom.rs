@@ -1,6 +1,6 @@
-//! How far the window may be zoomed: as far as it has room for a pane with the bars around it.
+//! The limit of the window's zoom: it must have room for a pane with the bars around it.
 //!
-//! Always holds: what was asked for comes back as soon as the window is large enough for it.
+//! Always holds: the chosen zoom comes back as soon as the window is large enough for it.
 
 use eframe::egui::{
     Button, Context, KeyboardShortcut, Ui, Vec2,

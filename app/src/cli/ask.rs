@@ -1,4 +1,4 @@
-//! A question before something is done that cannot be undone.
+//! A question before an action that cannot be undone.
 
 use std::io::{self, BufRead, Write};
 

@@ -1,4 +1,4 @@
-//! The choice that most commands take: a preset, and what is changed in it.
+//! The choice that most commands take: a preset and changes to it.
 
 use std::{
     io,

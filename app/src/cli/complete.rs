@@ -1,7 +1,7 @@
 //! The words that a shell completes while a command is typed: commands and options, the names of presets, of devices and of
 //! kept runs.
 //!
-//! The shell asks this program, so that what it offers is what there is. Always holds: an answer writes no word of its own
+//! The shell asks this program, so that it offers only names that exist. Always holds: an answer writes no word of its own
 //! and fails in silence, because it stands in the line that is typed. The shell asks by setting [`VARIABLE`].
 
 use std::{

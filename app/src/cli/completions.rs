@@ -1,4 +1,4 @@
-//! `plimsoll completions`: what makes a shell complete.
+//! `plimsoll completions`: the script that makes a shell complete.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `plimsoll devices`: what is there to train on, what it says of itself, and which cards can be planned for.
+//! `plimsoll devices`: the devices to train on with their figures, and the cards that can be planned for.
 
 use std::{fmt::Display, process::ExitCode};
 

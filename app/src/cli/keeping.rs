@@ -1,4 +1,4 @@
-//! Keeping a run of the command line: its recorder, the folder of its checkpoints, and what there is to report about both.
+//! Keeping a run of the command line: its recorder, the folder of its checkpoints, and the reports about both.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! `plimsoll lock` and `plimsoll check`: predicted peaks written down, and whether one rose since.
+//! `plimsoll lock` and `plimsoll check`: predicted peaks written down, and a check that none rose since.
 
 use std::{
     fs::File,

@@ -1,9 +1,9 @@
 //! The command line: for scripts, remote machines and tests.
 //!
-//! Owns the commands and what they promise to scripts: JSON goes to stdout, one object or one object a line; errors go
-//! to stderr. Exit status 0 is success, 1 an error, 2 misuse of the command line; `check` has 1 for a peak that rose and 3
-//! for what could not be checked. A reader that closes stdout ends the program quietly; a run that trains is saved first, and
-//! the status says that it ended early.
+//! Owns the commands and their promises to scripts: JSON goes to stdout, one object or one object a line; errors go to
+//! stderr. Exit status 0 is success, 1 an error, 2 misuse of the command line; `check` has 1 for a peak that rose and 3 for
+//! a check that could not be made. A reader that closes stdout ends the program quietly; a run that trains is saved first,
+//! and the status says that it ended early.
 
 mod age;
 mod ask;

@@ -1,8 +1,8 @@
 //! Text from other sources, made safe to be shown on a terminal.
 //!
-//! Owns what counts as a control character: characters that move the cursor, change colours or the title, ring, or turn the
-//! direction of writing. Always holds: what is shown has none of them, so that a name or a title can change nothing but its own
-//! place.
+//! Owns the definition of a control character: characters that move the cursor, change colours or the title, ring, or turn
+//! the direction of writing. Always holds: shown text has none of them, so that a name or a title can change nothing but its
+//! own place.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! `plimsoll plan`: what a run will take, without running it.
+//! `plimsoll plan`: the memory and time of a run, without running it.
 
 mod description;
 

@@ -1,4 +1,4 @@
-//! Where and when a figure was measured: what makes it worth keeping.
+//! The provenance of a measured figure: where and when it was measured.
 
 use plimsoll_engine::{device::target, hardware};
 use serde::Serialize;

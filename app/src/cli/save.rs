@@ -1,7 +1,7 @@
 //! Files that commands write: whole or not at all, and never over another without `--force`.
 //!
-//! Always holds: through a link the file behind it is written, and a pipe or a device takes what is written and stays what
-//! it is. Refuses folders, disks and sockets, and what a store of runs owns.
+//! Always holds: through a link the file behind it is written, and a pipe or a device receives the bytes and is not
+//! replaced. Refuses folders, disks and sockets, and the files of a store of runs.
 
 use std::{
     fs, io,

@@ -1,4 +1,4 @@
-//! `plimsoll selftest`: whether a device computes what it should, inside the memory it should.
+//! `plimsoll selftest`: the check that a device's results are right and its memory is as predicted.
 
 use std::{ops::ControlFlow, process::ExitCode, time::Instant};
 

@@ -1,4 +1,4 @@
-//! The model that a command tries: a kept run's, a checkpoint's or a preset's, with what is changed in it.
+//! The model that a command tries: a kept run's, a checkpoint's or a preset's, with changes to it.
 
 use std::path::{Path, PathBuf};
 

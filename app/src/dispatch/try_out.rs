@@ -1,4 +1,4 @@
-//! Trying the model of the run that is shown, or of weights: what the pane asks for, and what was found.
+//! Trying the model of the shown run, or of weights: the pane's requests, and the findings.
 
 use std::path::PathBuf;
 

@@ -1,8 +1,8 @@
 //! Figures that leave the program: every chart at print size, light, without the window around it.
 //!
-//! Owns [`Figure`], which is drawn once, as SVG; a picture is made from that text. Always holds: a figure reads nothing but
-//! what it is given, its colours come from the light theme, and its text is kept as text. Nothing in it has a name, so that a
-//! page can hold several.
+//! Owns [`Figure`], which is drawn once, as SVG; a picture is made from that text. Always holds: a figure reads only its
+//! arguments, its colours come from the light theme, and its text is kept as text. Nothing in it has a name, so that a page
+//! can hold several.
 
 pub(crate) mod chart;
 pub(crate) mod compared;

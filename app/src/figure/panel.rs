@@ -1,4 +1,4 @@
-//! A frame with two axes, and where values lie in it.
+//! A frame with two axes, and the places of values in it.
 
 use super::{
     Figure,

@@ -1,4 +1,4 @@
-//! The memory of one step, op by op: categories stacked, the budget's line, what was measured over what was predicted.
+//! The memory of one step, op by op: categories stacked, the budget's line, the measured memory over the predicted.
 
 use eframe::egui::Color32;
 use plimsoll_engine::{

@@ -1,4 +1,4 @@
-//! The name of a run: its number, then the name that it was given or what sets it apart.
+//! The name of a run: its number, then the name that it was given or its distinguishing settings.
 //!
 //! Always holds: a run has one name in all panes, messages and pictures. Its title comes after that, where there is room for more.
 

@@ -1,6 +1,6 @@
 //! A run, a plan or a comparison as one page that a colleague can open: the figures are inside, nothing is fetched.
 //!
-//! Owns the HTML. Always holds: what a user wrote stays text; a page reads nothing but what it is given.
+//! Owns the HTML. Always holds: a user's words stay text; a page reads only its arguments.
 
 mod comparison;
 mod html;

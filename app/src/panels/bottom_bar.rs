@@ -1,5 +1,5 @@
-//! The bottom bar: train, pause, step, stop, evaluate; next to them what the present configuration would take and why it
-//! cannot train, and below that how far the shown run is.
+//! The bottom bar: train, pause, step, stop, evaluate; next to them the forecast for the present configuration and the
+//! reason why it cannot train, and below that the progress of the shown run.
 //!
 //! Always holds: both lines keep their place, with any text; the line of a run names the run.
 

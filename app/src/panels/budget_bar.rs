@@ -1,5 +1,5 @@
-//! The budget bar: the predicted peak by category against the budget, the verdict in words, the difference to the pin,
-//! and what else would fit.
+//! The budget bar: the predicted peak by category against the budget, the verdict in words, the difference to the pin, and
+//! other configurations that would fit.
 //!
 //! Always holds: it has one height, with any text.
 

@@ -1,7 +1,7 @@
-//! Two to six runs or plans side by side: the settings that differ and what came of them, their curves, the memory of
-//! one step on one axis, and what is alive at one peak and not at another.
+//! Two to six runs or plans side by side: the settings that differ and their results, the curves, the memory of one step on
+//! one axis, and the blocks that are alive at one peak and not at another.
 //!
-//! Always holds: a colour belongs to one of them in every part; what has no plan here says why.
+//! Always holds: a colour belongs to the same subject in every part; a subject without a plan here says why.
 
 mod plots;
 mod tables;

@@ -1,4 +1,4 @@
-//! The devices: what they report, what a run holds of them, why a figure is missing, and what is known of the card that is
+//! The devices: their figures, a run's memory on them, the reason for a missing figure, and the facts of the card that is
 //! planned for.
 
 use std::sync::Arc;

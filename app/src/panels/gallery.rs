@@ -1,4 +1,4 @@
-//! The gallery: every preset as a card with its title, the timeline of its prediction, its budget and what it teaches.
+//! The gallery: every preset as a card with its title, the timeline of its prediction, its budget and its lesson.
 //!
 //! Always holds: a card is one button, found by its title; the search keeps the focus until a card takes it, and Enter opens
 //! the first that is found.

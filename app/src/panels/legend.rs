@@ -1,6 +1,6 @@
-//! The legend of the budget bar: bytes by category, the difference to the pin, and what the whole process takes.
+//! The legend of the budget bar: bytes by category, the difference to the pin, and the bytes of the whole process.
 //!
-//! Always holds: it keeps to its lines. What has no room there is counted and shown on hover.
+//! Always holds: it keeps to its lines. Entries without room are counted and shown on hover.
 
 use eframe::egui::{RichText, Ui};
 use plimsoll_engine::{memory::Category, plan::Plan};

@@ -1,4 +1,4 @@
-//! The log: what happened in this session, newest last, to read and to copy.
+//! The log: the events of this session, newest last, to read and to copy.
 
 use eframe::egui::{self, RichText, ScrollArea, Ui};
 

@@ -1,5 +1,5 @@
 //! One file per pane. A pane reads the [`State`](crate::state::State), may change how things look in the
-//! [`View`](crate::view::View), and sends what the user asks for; it never changes the state.
+//! [`View`](crate::view::View), and sends the user's requests; it never changes the state.
 
 mod alive;
 mod bottom_bar;

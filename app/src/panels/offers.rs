@@ -1,7 +1,8 @@
-//! The row of offers under the budget bar: what else fits, each with what it saves and costs, applied by a click.
+//! The row of offers under the budget bar: other configurations that fit, each with its saving and its cost, applied by a
+//! click.
 //!
 //! Always holds: the row has one line and one height, with offers, without any, and while they are looked for; an offer
-//! stands in it once. What the line has no room for is in the menu at its end.
+//! stands in it once. Offers without room are in the menu at its end.
 
 use eframe::egui::{self, Align, Button, Layout, RichText, TextStyle, TextWrapMode, Ui, WidgetText, vec2};
 use plimsoll_engine::{

@@ -1,4 +1,4 @@
-//! Which panes there are, and what each of them works with.
+//! The list of panes, and the data that each of them works with.
 
 use serde::{Deserialize, Serialize};
 use strum::VariantArray;

@@ -1,8 +1,8 @@
 //! The model of the run that is shown, or of the weights that the experiment begins with, tried: its test set class by class
 //! and leafed through, a drawing or an image, a prompt.
 //!
-//! Always holds: what is on screen is of one checkpoint of that run, or of those weights, which are named; everything that
-//! takes long happens elsewhere.
+//! Always holds: everything on screen belongs to one checkpoint of that run, or to those weights, and the pane names it;
+//! slow work happens on another thread.
 
 mod classes;
 mod model;

@@ -1,5 +1,5 @@
-//! The search for what else fits, in turns with a run: while one trains on the processor, the search takes a share of the
-//! time and leaves the trainer its cores.
+//! The search for other configurations that fit. While a run trains on the processor, the search takes turns with it: it
+//! uses a share of the time and leaves the trainer its cores.
 
 use std::{
     cell::Cell,

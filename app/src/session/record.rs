@@ -1,4 +1,4 @@
-//! A run: what it was, its curves, its trail and how it ended.
+//! A run: its settings, its curves, its trail and its end.
 //!
 //! Owns [`RunRecord`]. Always holds: figures called measured come from the events of the trainer, in this session or in the
 //! one that the run was kept in.

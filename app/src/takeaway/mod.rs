@@ -1,7 +1,8 @@
 //! Content that can be taken out of a pane: its chart as a picture, its data as a table.
 //!
-//! Owns what a pane has to give, and the thread that draws pictures and writes files. Always holds: what is taken is what the
-//! pane shows; a file is written whole or not at all. Drawing a picture takes longer than a frame, so it is never done in one.
+//! Owns the content that a pane can give, and the thread that draws pictures and writes files. Always holds: the content is
+//! the one that the pane shows; a file is written whole or not at all. Drawing a picture takes longer than a frame, so it is
+//! never done in one.
 
 mod content;
 mod porter;

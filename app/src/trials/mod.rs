@@ -1,8 +1,8 @@
-//! Models that are tried in the window: a thread that evaluates, answers pictures and writes on, and what it found.
+//! Models that are tried in the window: a thread that evaluates, answers pictures and continues prompts, and its findings.
 //!
 //! Owns the thread and its [`Tester`], which has an account and a meter of its own: a run that trains at the same time keeps
-//! its line. Always holds: the window waits for nothing here; of several drawings in a row the last is answered; what was found
-//! of one model is never shown of another. What cannot be done is said in words.
+//! its line. Always holds: the window waits for nothing here; of several drawings in a row the last is answered; the
+//! findings about one model are never shown for another. A failure is reported in words.
 
 mod found;
 pub(crate) mod strokes;

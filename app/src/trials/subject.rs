@@ -1,5 +1,4 @@
-//! Which model is tried: the model of the run that is shown, or the one with the weights that the present experiment begins
-//! with.
+//! The model that is tried: the model of the shown run, or the one with the weights that the present experiment begins with.
 //!
 //! Always holds: weights are one choice in addition to the run, and the one that is chosen if no run is shown. Settings that
 //! affect only training do not make another model of the same weights.

@@ -1,4 +1,4 @@
-//! A button that can be seen to be of no use now.
+//! A button that shows when it cannot be used.
 
 use eframe::egui::{Button, Color32, Response, Stroke, StrokeKind, Ui};
 

@@ -1,8 +1,8 @@
 //! A line of many points, drawn as the band of pixels that it covers.
 //!
 //! Owns the shape only: points, name, hover and bounds belong to the line. Always holds: the band covers what the line would
-//! cover, column by column, to within [`TOLERANCE`]. A band costs four corners a column however often the line goes up and down
-//! in it, and none where it is straight: a renderer on the processor takes most of a frame for such corners.
+//! cover, column by column, to within [`TOLERANCE`]. A band costs four corners a column however often the line goes up and
+//! down in it, and none where it is straight. A renderer on the processor spends most of a frame on such corners.
 
 use std::ops::RangeInclusive;
 

@@ -1,7 +1,7 @@
 //! A field whose text is taken once the field is left.
 //!
-//! Owns what is typed until it is taken. Always holds: nothing is taken from the text or added to it while the user types,
-//! whatever is known of it elsewhere; a text that is not taken stays in the field.
+//! Owns the typed text until it is taken. Always holds: the text does not change while the user types, even if the value
+//! changes elsewhere; a text that is not taken stays in the field.
 
 use eframe::egui::{Context, Id, Response, TextEdit, Ui};
 

@@ -1,5 +1,5 @@
-//! A line with two ends: what stands at the right is drawn after what stands at the left, so that the Tab key and a screen
-//! reader come to it as the eye does.
+//! A line with two ends: the right end is drawn after the left one, so that the Tab key and a screen reader follow the order
+//! on screen.
 
 use eframe::egui::{self, Ui};
 

@@ -1,4 +1,4 @@
-//! A legend that keeps to its lines: what has no room there is counted and shown on hover.
+//! A legend that keeps to its lines: entries without room are counted and shown on hover.
 
 use eframe::egui::{Color32, Label, Response, RichText, Sense, TextStyle, Ui, vec2};
 

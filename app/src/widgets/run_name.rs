@@ -1,5 +1,5 @@
-//! The field for the name of a run. A name that another kept run has is taken, as the command line takes it, and reported next
-//! to the field, where it is mended.
+//! The field for the name of a run. A name that another kept run has is accepted, as on the command line, and a warning next
+//! to the field says so.
 
 use eframe::egui::{Id, RichText, Role, TextStyle, Ui, WidgetInfo};
 use plimsoll_engine::store::RunKey;

@@ -1,8 +1,8 @@
 //! A growing series that draws at a cost of its pixels, not of its points.
 //!
-//! Owns the points and a pyramid over them: level k holds the minimum and maximum of blocks of [`FAN`]^k points and is
-//! kept up to date as points arrive. Always holds: what is drawn contains the least and the greatest value of every
-//! pixel column. Not-a-number has no place on a curve: it is left out.
+//! Owns the points and a pyramid over them: level k holds the minimum and maximum of blocks of [`FAN`]^k points and is kept
+//! up to date as points arrive. Always holds: the drawn curve contains the least and the greatest value of every pixel
+//! column. Not-a-number has no place on a curve: it is left out.
 
 /// Nodes of one level under one node of the next.
 const FAN: usize = 8;

@@ -1,6 +1,6 @@
 //! Text that may be longer than its place, paths that lose their middle, and figures that are estimates.
 //!
-//! Always holds: what is cut shows the whole of it on hover.
+//! Always holds: a cut text is shown in full on hover.
 
 use eframe::egui::{self, FontId, Label, RectAlign, Response, RichText, Sense, TextStyle, Tooltip, Ui};
 

@@ -1,5 +1,5 @@
-//! Short messages that go by themselves: in the room that the top bar leaves between the title and the device; in a window too
-//! narrow for that, over what the present settings would take, in the bottom bar; where a dialog is open, above it.
+//! Short messages that go by themselves: in the room that the top bar leaves between the title and the device; in a window
+//! too narrow for that, over the forecast in the bottom bar; above a dialog while one is open.
 //!
 //! Always holds: a message lies neither over a figure of the budget nor over a control. Of each kind there is one message at
 //! most, the newest; the newest of all is shown, and older ones as far as there is room. A message stays while the pointer is

@@ -1,4 +1,4 @@
-//! The selftest's choices for each family of models: the data of its steps, the model whose gradients are compared, and the
+//! The selftest's choices for each family of models: the data of its steps, the models whose gradients are compared, and the
 //! sizes that are drawn.
 //!
 //! Always holds: every family is in each of the three.

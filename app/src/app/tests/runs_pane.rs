@@ -1,4 +1,4 @@
-//! The pane of kept runs where it is short, and what it says of the state of a run and of the one that is picked.
+//! The pane of kept runs with little height, and its words for the state of a run and for the picked one.
 
 use egui_kittest::kittest::NodeT;
 use plimsoll_engine::store::{RunKey, RunState, StoredRun};

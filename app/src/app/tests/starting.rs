@@ -1,4 +1,4 @@
-//! Runs and pins that are asked for before the prediction is there, and what is said of a run beforehand.
+//! Runs and pins that are asked for before the prediction is there, and the messages about a run beforehand.
 
 use super::*;
 use crate::command::{Action, UiCommand};

@@ -1,4 +1,4 @@
-//! Tables: their controls, and what is said of them before a run.
+//! Tables: their controls, and the words about them before a run.
 
 use plimsoll_engine::experiment::{DataKind, TableTask};
 

@@ -1,4 +1,4 @@
-//! Texts: their controls, and what is said of them before a run.
+//! Texts: their controls, and the words about them before a run.
 
 use plimsoll_engine::experiment::{DataKind, ModelKind};
 

@@ -1,8 +1,8 @@
-//! `plimsoll card-report`: what a card really is and does, asked in ten minutes by one command, to be sent in.
+//! `plimsoll card-report`: the real properties of a card, measured in ten minutes by one command, as a file to be sent in.
 //!
-//! Owns the parts, their shares of the time, and the file that is left. Each part is a process of its own, so that one that
-//! crashes, hangs or loses the card costs itself alone. Always holds: the file is whole after every part, and says of each
-//! how it ended. Refuses a device that is not a GPU of this machine.
+//! Owns the parts, their shares of the time, and the file. Each part is a process of its own, so that one that crashes,
+//! hangs or loses the card costs itself alone. Always holds: the file is whole after every part, and says of each how it
+//! ended. Refuses a device that is not a GPU of this machine.
 
 mod child;
 mod lines;

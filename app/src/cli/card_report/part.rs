@@ -1,4 +1,4 @@
-//! The parts of a report: what each asks, its share of the time, and the command that is run for it.
+//! The parts of a report: each with its question, its share of the time, and its command.
 
 use std::process::ExitCode;
 

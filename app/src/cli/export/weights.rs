@@ -1,7 +1,7 @@
 //! The weights of a run, as a file or as a folder that other programs load.
 //!
-//! Always holds: nothing is planned and no data are looked for where the checkpoint says itself what its model must know of
-//! them, so a run is exported after its data are gone.
+//! Always holds: if the checkpoint has the facts of its data, nothing is planned and no data are looked for, so a run can be
+//! exported after its data are gone.
 
 use std::{fs, path::Path, process::ExitCode};
 

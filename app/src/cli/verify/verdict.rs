@@ -1,4 +1,4 @@
-//! When a prediction is right: never below what was measured, and above it by at most a stated bound.
+//! The verdict on a prediction. It is right if it is not below the measurement, and above it by at most a stated bound.
 
 use plimsoll_engine::{
     Bytes,

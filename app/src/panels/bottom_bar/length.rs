@@ -1,7 +1,7 @@
 //! The forecast for the present configuration, and the reason why it cannot train, in one line.
 //!
-//! Always holds: steps, duration, time of a step and rate are shown in any room; words go, and the reason becomes a sign. The
-//! whole of both is shown on hover and to a screen reader.
+//! Always holds: steps, duration, time of a step and rate are shown at any width; with less room words go, and the reason
+//! becomes a sign. Hover and a screen reader have both in full.
 
 use eframe::egui::{self, Response, RichText, Role, Ui, WidgetInfo};
 use plimsoll_engine::plan::Plan;

@@ -1,5 +1,5 @@
-//! The settings that differ with what came of them, and what is alive at one peak and not at another: a column for each that
-//! is compared.
+//! The settings that differ with their results, and the blocks that are alive at one peak and not at another: a column for
+//! each subject.
 
 use eframe::egui::{Align, Color32, Label, Layout, RichText, Role, Sense, TextStyle, Ui, WidgetInfo, text::LayoutJob};
 use egui_extras::{Column, TableBuilder};

@@ -1,4 +1,4 @@
-//! The group of the data: the source, and what that source needs.
+//! The group of the data: the source, and the settings that it needs.
 
 use eframe::egui::Ui;
 use plimsoll_engine::{

@@ -1,8 +1,8 @@
 //! The title and the description: shown above the settings, edited below them.
 //!
-//! Always holds: while the description is edited, the text above stays as it was and takes the same room, so that nothing moves
-//! below the hands of who types. It is the new one once the field is left; what is in sight then stays where it is as far as
-//! the pane has room to scroll.
+//! Always holds: while the description is edited, the text above stays as it was and takes the same room, so that nothing
+//! moves while the user types. The new text is shown once the field is left; the rows in sight then stay where they are as
+//! far as the pane has room to scroll.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A trained model that teaches this one: which, and how much it counts.
+//! The settings of a trained model that teaches this one: its file, and its share of the loss.
 
 use eframe::egui::Ui;
 use plimsoll_engine::experiment::ModelKind;

@@ -1,6 +1,6 @@
-//! The rows of a group, as its table in `controls` lists them: what is drawn, and when.
+//! The rows of a group, as its table in `controls` lists them, each with the condition for drawing it.
 //!
-//! Always holds: what a heading says of a group and what the group draws come from the same table.
+//! Always holds: the words of a group's heading and its rows come from the same table.
 
 use eframe::egui::Ui;
 use plimsoll_engine::{Experiment, experiment::Setting};

@@ -1,4 +1,4 @@
-//! The figures on a card: what the preset takes of its budget, and where, in as many words as the card has room for.
+//! The figures on a card: the preset's share of its budget, and its device, in as many words as the card has room for.
 
 use plimsoll_engine::{Bytes, Experiment};
 

@@ -1,4 +1,4 @@
-//! How much room the picture of memory against accuracy has, what of its axes is in view, and what the vertical one is called.
+//! The room of the picture of memory against accuracy, the visible part of its axes, and the name of the vertical one.
 
 use eframe::egui::{TextStyle, Ui};
 

@@ -1,4 +1,4 @@
-//! The legend of memory against accuracy: what is in the picture, and nothing else.
+//! The legend of memory against accuracy: the marks that are in the picture, and no others.
 
 use eframe::egui::{RichText, Ui};
 use plimsoll_engine::experiment::ModelKind;

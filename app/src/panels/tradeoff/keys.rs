@@ -1,4 +1,4 @@
-//! The points by keys and for who hears the screen: the picture is one stop of the Tab key, the arrows go from point to point,
+//! The points by keys and for a screen reader: the picture is one stop of the Tab key, the arrows go from point to point,
 //! and each point has a name.
 //!
 //! Always holds: a key does what the pointer does at a point. Looking changes nothing of the experiment; Enter loads the

@@ -1,5 +1,5 @@
-//! The names at the points: whole where there is room, then short, then the number alone, or the day where no other run is of
-//! it; none where nothing has room. The tooltip of a point has the whole name.
+//! The names at the points: whole if there is room, then short, then the number alone, or the day if no other run is of that
+//! day; none if no form has room. The tooltip of a point has the whole name.
 
 use eframe::egui::{FontId, Pos2, Rect, Stroke, Ui, Vec2, pos2};
 use egui_plot::{PlotPoint, PlotTransform};

@@ -1,4 +1,4 @@
-//! Runs that differ only by their seed: their mean, and how far they spread around it.
+//! Runs that differ only by their seed: their mean, and their spread around it.
 
 use std::collections::BTreeMap;
 

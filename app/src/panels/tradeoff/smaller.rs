@@ -1,8 +1,8 @@
 //! The form of a run's model in the end: as integers, without its zeros or channels, or factored. Its point is joined to
 //! that of its run.
 //!
-//! Always holds: a run's point says what its training took at the most, and the joined one what the weights alone take, so it
-//! is not part of a frontier.
+//! Always holds: a run's point shows the peak of its training, and the joined one the bytes of the weights alone, so the
+//! joined one is not part of a frontier.
 
 use eframe::egui::{Rect, Ui, Vec2};
 use egui_plot::{Line, LineStyle, PlotPoints, PlotUi, Points};

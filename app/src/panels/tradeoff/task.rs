@@ -1,4 +1,4 @@
-//! Tasks: runs compare where they saw the same data and their memory was measured the same way.
+//! Tasks: runs can be compared if they saw the same data and their memory was measured in the same way.
 
 use plimsoll_engine::experiment::{Data, Labelled};
 

@@ -1,4 +1,4 @@
-//! Which class was taken for which: a table of few classes, the most frequent mistakes of many.
+//! A confusion matrix: a table for few classes, the most frequent mistakes for many.
 //!
 //! Always holds: a row is a class of the labels, a column one of the answers; a cell is a button that leafs through its
 //! samples.

@@ -1,7 +1,7 @@
-//! A run that goes on: it has all that was measured before, and from its checkpoint on what is measured now.
+//! A run that goes on: it has all earlier measurements, and from its checkpoint on the new ones.
 //!
-//! Always holds: a step stands in its curves once. What was measured after the checkpoint is shown until the first new step,
-//! which takes its place.
+//! Always holds: a step stands in its curves once. Earlier measurements after the checkpoint are shown until the first new
+//! step, which replaces them.
 
 use super::{RunRecord, counted};
 

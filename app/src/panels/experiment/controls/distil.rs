@@ -1,4 +1,4 @@
-//! When a teacher is asked, and how much it counts.
+//! The controls of a teacher: when it is asked, and its share of the loss.
 
 use plimsoll_engine::experiment::Answers;
 

@@ -1,4 +1,4 @@
-//! How a GPU is used.
+//! The controls of a GPU's memory and arithmetic.
 
 use plimsoll_engine::experiment::PoolPolicy;
 

@@ -1,4 +1,4 @@
-//! How long, how often tested and with how many samples at once, from which seed.
+//! The controls of a run: its length, its tests and their batch, its checkpoints and its seed.
 
 use plimsoll_engine::experiment::EvaluationBatch;
 

@@ -1,4 +1,4 @@
-//! Published sizes of the models that have them: one choice that sets width, depth, heads and what belongs to them.
+//! Published sizes of the models that have them: one choice that sets width, depth, heads and related settings.
 
 use plimsoll_engine::experiment::{Model, ModelKind};
 

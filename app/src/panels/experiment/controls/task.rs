@@ -1,4 +1,4 @@
-//! A model and its data learn and teach the same thing: who chooses one that does not go with the other changes both.
+//! A model and its data must have the same task. If a user chooses one that does not go with the other, both change.
 
 use plimsoll_engine::{
     Experiment,
