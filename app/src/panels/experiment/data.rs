@@ -23,23 +23,25 @@ const FOLDER: Spec = Spec {
 pub(super) const FILE: Spec = Spec {
     key: "data.path",
     name: "File",
-    help: "The text to learn; nothing is downloaded. With a tokenizer it is text in UTF-8; without one any file will do, whose \
-            bytes are the tokens. It waits in host memory, outside the budget, or is streamed, however large it is.",
+    help: "The text to learn; nothing is downloaded. With a tokenizer it is text in UTF-8; without one any file will do, \
+            whose bytes are the tokens. The text is held in host memory, outside the budget, or streamed, however large it \
+            is.",
 };
 
 const LINES: Spec = Spec {
     key: "data.path",
     name: "File",
-    help: "A file of JSON lines, or a folder of them and of .txt files; nothing is downloaded. Each line is looked at once before \
-            a run, and read again when it is its turn. It waits in host memory, outside the budget, or is streamed.",
+    help: "A file of JSON lines, or a folder of them and of .txt files; nothing is downloaded. Each line is looked at once \
+            before a run, and read again when its turn comes. The file is held in host memory, outside the budget, or \
+            streamed.",
 };
 
 const TABLE: Spec = Spec {
     key: "data.path",
     name: "File",
-    help: "A file of comma-separated values with a line of names; nothing is downloaded. It is read once, and its columns wait as \
-            numbers in host memory, outside the budget: four bytes for each number, so a step takes the same memory however \
-            many rows there are.",
+    help: "A file of comma-separated values with a line of names; nothing is downloaded. It is read once, and its columns \
+            are held as numbers in host memory, outside the budget: four bytes for each number, so a step takes the same \
+            memory however many rows there are.",
 };
 
 pub(super) const CACHE_FOLDER: Spec = Spec {
@@ -52,9 +54,9 @@ pub(super) const CACHE_FOLDER: Spec = Spec {
 pub(super) const TOKENIZER: Spec = Spec {
     key: "data.tokenizer",
     name: "Tokenizer",
-    help: "A tokenizer.json, or a folder that holds one, as a published model has it: text then becomes the model's own tokens. \
-            Empty, it is that of the folder of the weights; where that has none, bytes are the tokens. The more tokens it has, \
-            the larger are the embedding and the logits. The loader's thread does it while the model trains.",
+    help: "A tokenizer.json, or a folder with one, as published models have it: text then becomes the model's own tokens. \
+            If empty, the tokenizer in the folder of the weights; without one, bytes are the tokens. The more tokens it \
+            has, the larger are the embedding and the logits. The loader's thread cuts the text while the model trains.",
 };
 
 /// Draws the group.

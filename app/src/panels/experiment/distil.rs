@@ -17,13 +17,13 @@ use crate::{
 pub(super) const TEACHER: Spec = Spec {
     key: "distil.teacher",
     name: "Teacher",
-    help: "A trained model whose answers teach in addition to the labels: it says for each sample how likely it finds every \
-            class, which tells a small model more than the one right label does (Hinton et al. 2015). The folder of a kept \
-            run, a .safetensors file of one, or a folder with config.json and model.safetensors; it must answer with the same \
-            classes. A preset, by its file (.toml) or the name of one that ships, such as cnn-digits-teacher, is trained \
-            first, as a run of its own under this budget. \
-            It takes its weights and forward passes, in every step or once, without gradients and without optimizer state. What is \
-            saved and tested is this model alone.",
+    help: "A trained model whose answers teach in addition to the labels: it gives a probability for every class of each \
+            sample, and a small model learns more from them than from the one right label (Hinton et al. 2015). Choose the \
+            folder of a kept run, a .safetensors file of one, or a folder with config.json and model.safetensors; the \
+            teacher must have the same classes. A preset (its .toml file, or the name of a shipped one such as \
+            cnn-digits-teacher) is trained first, as a run of its own under this budget. A teacher costs its weights and \
+            forward passes, in every step or once, without gradients and without optimizer state. Only the model that \
+            learns is saved and tested.",
 };
 
 /// Draws its row, with the runs that may teach.

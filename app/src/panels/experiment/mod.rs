@@ -181,16 +181,16 @@ fn samples_an_update(ui: &mut Ui, form: &Form<'_>) {
 const WEIGHTS: Spec = Spec {
     key: "weights.path",
     name: "Weights",
-    help: "What the model begins with: a folder with model.safetensors, or a .safetensors file, by the names of transformers, \
-            timm or torchvision, or of a run of this program. Nothing is downloaded. Empty, the weights are drawn at random. \
-            Loading takes no memory in addition to the weights, and a run that goes on from a checkpoint does not need them \
-            any more.",
+    help: "The weights that the model begins with: a folder with model.safetensors, or a .safetensors file, with the names \
+            of transformers, timm or torchvision, or of a run of this program. Nothing is downloaded. If empty, the \
+            weights are drawn at random. Loading takes no memory in addition to the weights, and a run that goes on from a \
+            checkpoint does not need them any more.",
 };
 
 const PICKED: Spec = Spec {
     key: "checkpointing",
     name: "Blocks",
-    help: "The blocks that the backward pass recomputes: of these only the inputs are kept, not the activations inside. Each \
+    help: "The blocks that the backward pass recomputes: only their inputs are kept, not the activations inside. Each \
             costs the time of its forward pass once more.",
 };
 

@@ -15,8 +15,9 @@ use crate::{
 pub(super) const LABEL: Spec = Spec {
     key: "data.label",
     name: "Label",
-    help: "The column that is learned; without a choice the last one. The others are what the model sees. A class for each \
-            different label is an output of the last layer, so many classes make it larger and slower; a value is one output.",
+    help: "The column that is learned; without a choice the last one. The others are the model's inputs. A class for each \
+            different label is an output of the last layer, so many classes make it larger and slower; a value is one \
+            output.",
 };
 
 pub(super) const CATEGORICAL: Spec = Spec {
@@ -29,8 +30,8 @@ pub(super) const CATEGORICAL: Spec = Spec {
 pub(super) const LEAVE_OUT: Spec = Spec {
     key: "data.leave_out",
     name: "Left out",
-    help: "Columns that nothing is learned from, such as numbers of rows, by their names with commas between them. Fewer inputs make \
-            the first layer smaller, in memory and in time.",
+    help: "Columns that the model does not see, such as row numbers, by their names with commas between them. Fewer inputs \
+            make the first layer smaller, in memory and in time.",
 };
 
 /// The task that is learned from the label.

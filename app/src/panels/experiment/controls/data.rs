@@ -113,8 +113,8 @@ pub(in crate::panels::experiment) const SKIP_BROKEN: (Spec, Choice<bool>) = (
     Spec {
         key: "data.skip_broken",
         name: "Broken lines",
-        help: "What happens to a line that is not JSON, or has none of the fields: it stops the run before it begins, with the \
-            line's number, or it is left out and counted. Memory and time of a step stay the same.",
+        help: "A line that is not JSON, or has none of the fields, either stops the run before it begins, with the line's \
+            number, or is left out and counted. Memory and time of a step stay the same.",
     },
     Choice { options: &[(false, "stop"), (true, "left out")], place: Place::Setting },
 );
@@ -123,9 +123,9 @@ pub(in crate::panels::experiment) const PLACEMENT: (Spec, Choice<Placement>) = (
     Spec {
         key: "data.placement",
         name: "Data placement",
-        help: "Where the samples are. Streamed samples take no memory beyond a queue of batches, and are read, decoded or \
-                generated again in every epoch. In host memory (RAM) they lie outside the budget. On the device the training set is part \
-                of the budget, a byte for each pixel and channel, and a batch needs no transfer.",
+        help: "The place of the samples. Streamed samples take no memory beyond a queue of batches, and are read, decoded \
+                or generated again in every epoch. In host memory (RAM) they lie outside the budget. On the device the \
+                training set is part of the budget, a byte for each pixel and channel, and a batch needs no transfer.",
     },
     Choice {
         options: &[
@@ -152,9 +152,9 @@ pub(in crate::panels::experiment) const CACHE: (Spec, Choice<CacheMode>) = (
     Spec {
         key: "data.cache",
         name: "Kept of it",
-        help: "What is kept of streamed images, filled in the first epoch. Each sample as it was decoded takes a byte for each pixel \
-                and channel, and later epochs only vary it: the batches stay the same. Variants take that many times as much \
-                and need not be made again, and a run learns from fewer different images.",
+        help: "The form in which streamed images are kept; the first epoch fills the cache. A decoded sample takes a byte \
+                for each pixel and channel, and later epochs only vary it: the batches stay the same. N variants take N \
+                times as much and need not be made again, and a run learns from fewer different images.",
     },
     Choice {
         options: &[
@@ -258,9 +258,9 @@ pub(in crate::panels::experiment) const PREFETCH: Numeric = (
     Spec {
         key: "data.prefetch",
         name: "Batches ahead",
-        help: "Batches that are made while the model learns from another one. Each takes its samples as numbers of four bytes in \
-                host memory (RAM), outside the budget. With none, the model waits for every batch; many even out samples that \
-                take different times, but do not speed up what is slow on the whole.",
+        help: "Batches that are made while the model learns from another one. Each takes its samples as numbers of four \
+                bytes in host memory (RAM), outside the budget. With none, the model waits for every batch; many even out \
+                samples that take different times, but do not make slow samples faster.",
     },
     Number { stops: &[0., 1., 2., 3., 4., 8., 16., 32., 64.], zero: Some("none"), place: Place::Setting },
 );
@@ -290,8 +290,9 @@ pub(in crate::panels::experiment) const COLOUR: Numeric = (
     Spec {
         key: "data.color_jitter",
         name: "Colour jitter",
-        help: "The most that brightness, contrast and saturation of a training image change, as a share; it takes no memory of \
-                the budget. The loader's thread does it a batch ahead, and it delays a step only with large images.",
+        help: "The most that brightness, contrast and saturation of a training image change, as a share; it takes no \
+                memory of the budget. The loader's thread does this a batch ahead, so it delays a step only with large \
+                images.",
     },
     Number { stops: &[0., 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.], zero: Some("off"), place: Place::Setting },
 );

@@ -9,9 +9,9 @@ pub(in crate::panels::experiment) const TEMPERATURE: Numeric = (
     Spec {
         key: "distil.temperature",
         name: "Temperature",
-        help: "The logits of both models are divided by this before they are compared. At 1 the teacher's answers are nearly \
-                as hard as labels; at 2 to 8 the small probabilities of the wrong classes count, which is what a label does \
-                not say. It changes neither memory nor time.",
+        help: "The logits of both models are divided by this before they are compared. At 1 the teacher's answers are \
+                nearly as hard as labels; at 2 to 8 the small probabilities of the wrong classes count, which a label does \
+                not have. It changes neither memory nor time.",
     },
     Number { stops: &[1., 2., 3., 4., 6., 8., 12., 20.], zero: None, place: Place::Setting },
 );
@@ -30,11 +30,12 @@ pub(in crate::panels::experiment) const ANSWERS: (Spec, Choice<Answers>) = (
     Spec {
         key: "distil.answers",
         name: "Asked",
-        help: "In every step the teacher's weights and its forward pass stay with the run. Asked once, it goes through the training \
-                samples before the first step; its answers are kept in host memory or on disk, the teacher goes, and every \
-                micro-batch brings its answers along. The run learns the same. It takes the teacher's memory only at the \
-                beginning, and no time for it in a step; the answers take the classes times 2 or 4 bytes a label. Samples have to \
-                stay as they are: no mirroring, no cropping, no text that is cut differently in every epoch.",
+        help: "If the teacher is asked in every step, its weights and its forward pass stay with the run. If it is asked \
+                once, it goes through the training samples before the first step; its answers are kept in host memory or \
+                on disk, the teacher is freed, and every micro-batch brings its answers along. The run learns the same. It \
+                takes the teacher's memory only at the beginning, and no time for it in a step; the answers take the \
+                classes times 2 or 4 bytes a label. Samples have to stay as they are: no mirroring, no cropping, no text \
+                that is cut differently in every epoch.",
     },
     Choice {
         options: &[(Answers::Live, "in every step"), (Answers::Cached, "once, at the start")],

@@ -155,11 +155,11 @@ pub(in crate::panels::experiment) const EXECUTION: (Spec, Choice<Execution>) = (
     Spec {
         key: "execution",
         name: "Execution",
-        help: "In place: an op writes its result over what is not read any more, and what no gradient needs is not kept. \
-                Fused: in place, and a bias with its activation, a batch norm with the sum and the rectifier after it, and a \
-                sum with the norm after it are one pass over memory. Eager: every op has an output of its own, and what an \
-                eager framework keeps is kept. It takes more memory where activations are the peak, and time for copies. The \
-                losses are the same.",
+        help: "In place: an op writes its result over a tensor that is not read any more, and only tensors that a gradient \
+                needs are kept. Fused: in place, and a bias with its activation, a batch norm with the sum and the \
+                rectifier after it, and a sum with the norm after it are one pass over memory. Eager: every op has an \
+                output of its own, and the same tensors are kept as in an eager framework. This takes more memory if \
+                activations are the peak, and time for copies. The losses are the same.",
     },
     Choice {
         options: &[(Execution::InPlace, "in place"), (Execution::Fused, "fused"), (Execution::Eager, "eager")],

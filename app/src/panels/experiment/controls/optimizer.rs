@@ -79,7 +79,7 @@ pub(in crate::panels::experiment) const MOMENTUM: Numeric = (
     Spec {
         key: "optimizer.momentum",
         name: "Momentum",
-        help: "Share of the last step that goes into the next; its velocity is held for any share. It changes no time per \
+        help: "Share of the last step that goes into the next; a velocity is kept for any share. It changes no time per \
                 step, and usually saves many steps.",
     },
     Number { stops: &[0., 0.5, 0.8, 0.9, 0.95, 0.98, 0.99], zero: None, place: Place::Setting },
@@ -89,7 +89,7 @@ pub(in crate::panels::experiment) const BETA1: Numeric = (
     Spec {
         key: "optimizer.beta1",
         name: "Beta 1",
-        help: "How slowly the mean of gradients forgets; the mean is held for any value. It changes neither memory nor \
+        help: "How slowly the mean of gradients forgets; the mean is kept for any value. It changes neither memory nor \
                 time per step.",
     },
     MOMENTUM.1,
@@ -119,8 +119,8 @@ pub(in crate::panels::experiment) const CLIP: Numeric = (
     Spec {
         key: "optimizer.clip_norm",
         name: "Clip norm",
-        help: "Shortens the whole gradient to this norm when it is longer, against sudden jumps. It needs the norm, which takes \
-                one pass over the gradients and no memory worth naming.",
+        help: "Shortens the whole gradient to this norm when it is longer, against sudden jumps. It needs the norm, which \
+                takes one pass over the gradients and hardly any memory.",
     },
     Number { stops: &[0., 0.1, 0.25, 0.5, 1., 2., 5., 10.], zero: Some("off"), place: Place::Setting },
 );

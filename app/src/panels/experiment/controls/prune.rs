@@ -29,8 +29,8 @@ pub(in crate::panels::experiment) const PRUNE_SCOPE: (Spec, Choice<PruneScope>) 
     Spec {
         key: "prune.scope",
         name: "Compared in",
-        help: "Where the smallest weights are looked for: in each layer, so that all are as sparse, or in all layers together, \
-                so that layers of large weights keep more. It changes neither memory nor time.",
+        help: "The range of the search for the smallest weights: in each layer, so that all are as sparse, or in all \
+                layers together, so that layers of large weights keep more. It changes neither memory nor time.",
     },
     Choice {
         options: &[(PruneScope::Layer, "each layer"), (PruneScope::Global, "all layers together")],
@@ -94,9 +94,9 @@ pub(in crate::panels::experiment) const PRUNE_BEGIN: Numeric = (
     Spec {
         key: "prune.begin_step",
         name: "Begin after",
-        help: "The update after which weights are pruned first. A model that has learned something knows better which it needs. \
-                It changes neither memory nor time, except for channels: the later they go, the longer the run is as large as \
-                before.",
+        help: "The update after which weights are pruned first. A model that has learned something shows better which \
+                weights it needs. It changes neither memory nor time, except for channels: the later they go, the longer \
+                the run is as large as before.",
     },
     Number { stops: &[0., 10., 20., 50., 100., 200., 500., 1000.], zero: Some("the first"), place: Place::Setting },
 );

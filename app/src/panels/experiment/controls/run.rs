@@ -69,8 +69,8 @@ pub(in crate::panels::experiment) const EVALUATE: Numeric = (
     Spec {
         key: "run.evaluate_every",
         name: "Evaluate every",
-        help: "Steps between two tests on held-out data. A test is one forward pass after another, and takes the time of the \
-                test data; what it takes of the memory is set by the evaluation batch.",
+        help: "Steps between two tests on held-out data. A test is one forward pass after another, and takes the time of \
+                the test data; the evaluation batch decides its memory.",
     },
     Number { stops: &[0., 10., 20., 50., 100., 200., 500., 1000.], zero: Some("epoch"), place: Place::Setting },
 );
@@ -100,9 +100,10 @@ pub(in crate::panels::experiment) const EVALUATION_BATCH: (Spec, Choice<Evaluati
     Spec {
         key: "batch.evaluation",
         name: "Evaluation batch",
-        help: "Samples that go through the model at once in a test. It keeps nothing for a backward pass, but its batch and its \
-                widest outputs grow with them: \"predict on everything\" is how a run that trains inside its memory dies at its \
-                first test. A test takes about the same time with any of them, and has the same result up to rounding.",
+        help: "Samples that go through the model at once in a test. A test keeps nothing for a backward pass, but its \
+                batch and its widest outputs grow with them: a run that trains inside its memory dies at its first test if \
+                it predicts on all samples at once. A test takes about the same time with any of them, and has the same \
+                result up to rounding.",
     },
     Choice {
         options: &[
@@ -148,8 +149,8 @@ pub(in crate::panels::experiment) const SAVE_EVERY: Numeric = (
     Spec {
         key: "run.save_every",
         name: "Save (steps)",
-        help: "Steps between two checkpoints, from which a run goes on to the same bits. A run that stops or ends is saved in \
-            any case. What writing one takes is the pass Saving of the prediction; its time is that of the disk.",
+        help: "Steps between two checkpoints, from which a run goes on to the same bits. A run that stops or ends is saved \
+            in any case. The pass Saving of the prediction has the memory for writing one; the disk decides its time.",
     },
     Number { stops: &[0., 10., 50., 100., 500., 1000., 5000., 10_000.], zero: Some("off"), place: Place::Setting },
 );

@@ -49,10 +49,10 @@ pub(in crate::panels::experiment) const PACKING: (Spec, Choice<bool>) = (
     Spec {
         key: "data.packing",
         name: "Sequences",
-        help: "Padded, each sample is a sequence of its own: cut where it is longer, and filled up where it is shorter, and the \
-                padding takes as much memory and time as text. Packed, samples are joined, with the token that ends a text \
-                between them, and cut to the length: nothing is wasted, a step takes the same memory, and an epoch has fewer \
-                steps. Attention then sees the samples before in the same sequence.",
+        help: "With padding, each sample is a sequence of its own: a longer one is cut, a shorter one is filled up, and \
+                the padding takes as much memory and time as text. With packing, samples are joined, with the token that \
+                ends a text between them, and cut to the length: nothing is wasted, a step takes the same memory, and an \
+                epoch has fewer steps. Attention then also sees earlier samples in the same sequence.",
     },
     Choice { options: &[(false, "padded"), (true, "packed")], place: Place::Setting },
 );
@@ -61,8 +61,9 @@ pub(in crate::panels::experiment) const COMPLETION_ONLY: (Spec, Choice<bool>) = 
     Spec {
         key: "data.completion_only",
         name: "Scored",
-        help: "What the loss is the mean of: completions and what an assistant says, as in instruction tuning, or every token. \
-                A text without a prompt is scored whole. Memory and time stay the same: the model reads all of it either way.",
+        help: "The tokens that count in the loss: completions and an assistant's words, as in instruction tuning, or every \
+                token. A text without a prompt is scored whole. Memory and time stay the same: the model reads all of it \
+                either way.",
     },
     Choice { options: &[(true, "completions only"), (false, "every token")], place: Place::Setting },
 );

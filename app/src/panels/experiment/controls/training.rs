@@ -94,7 +94,7 @@ pub(in crate::panels::experiment) const LORA_ALPHA: Numeric = (
     Spec {
         key: "lora.alpha",
         name: "Adapter scale",
-        help: "What the adapters add is multiplied by this over their rank. It changes neither memory nor time.",
+        help: "The output of the adapters is multiplied by this over their rank. It changes neither memory nor time.",
     },
     Number { stops: &[1., 2., 4., 8., 16., 32., 64., 128.], zero: None, place: Place::Setting },
 );
@@ -113,7 +113,7 @@ pub(in crate::panels::experiment) const LORA_RSLORA: (Spec, Choice<bool>) = (
     Spec {
         key: "lora.rslora",
         name: "Scale by rank",
-        help: "What the adapters add is the scale over the rank, or over the root of the rank (rsLoRA), with which a high rank \
+        help: "The divisor of the adapters' scale: the rank, or the root of the rank (rsLoRA), with which a high rank \
                 learns as fast as a low one. It changes neither memory nor time.",
     },
     Choice { options: &[(false, "over the rank"), (true, "its root (rsLoRA)")], place: Place::Setting },

@@ -54,8 +54,8 @@ pub(in crate::panels::experiment) const LEVELS: Numeric = (
     Spec {
         key: "model.depth",
         name: "Levels",
-        help: "Times the image is halved and the filters doubled: weights grow fourfold a level, activations hardly. What each \
-                level hands over to the way back stays alive until then, and checkpointing cannot free it.",
+        help: "Times the image is halved and the filters doubled: weights grow fourfold a level, activations hardly. The \
+                output that each level hands over to the way up stays alive until then, and checkpointing cannot free it.",
     },
     Number { stops: &[1., 2., 3., 4., 5., 6.], ..DEPTHS },
 );
@@ -201,8 +201,8 @@ pub(in crate::panels::experiment) const NORM_EPSILON: Numeric = (
     Spec {
         key: "model.norm_epsilon",
         name: "Norm epsilon",
-        help: "What a norm adds to the variance before it divides by its root. Published weights want the one that they were \
-                trained with. It changes neither memory nor time.",
+        help: "The number that a norm adds to the variance before it divides by its root. Published weights need the one \
+                that they were trained with. It changes neither memory nor time.",
     },
     Number { stops: &[0., 1e-12, 1e-6, 1e-5, 1e-3], zero: Some("as published"), place: Place::Setting },
 );
@@ -211,8 +211,9 @@ pub(in crate::panels::experiment) const LOSS_CHUNK: Numeric = (
     Spec {
         key: "loss_chunk",
         name: "Loss in rows",
-        help: "Rows of logits that exist at a time: all at once they are a batch x length x vocabulary, with a gradient of the \
-                same size, often the peak. In parts the last layer's products run again for the gradient, a little more time.",
+        help: "Rows of logits that exist at a time. All of them are batch x length x vocabulary, with a gradient of the \
+                same size, which is often the peak. In parts the last layer's products run again for the gradient, which \
+                takes a little more time.",
     },
     Number {
         stops: &[0., 64., 128., 256., 512., 1024., 2048., 4096., 8192.],
