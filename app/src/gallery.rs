@@ -19,7 +19,7 @@ const COLUMNS: usize = 96;
 const CACHE: usize = 128;
 /// Headings of what was searched for.
 const IN_TITLE: &str = "By title";
-const ELSEWHERE: &str = "By what they teach and hold";
+const ELSEWHERE: &str = "By description and model";
 
 /// Where an entry comes from.
 #[derive(Debug, Clone, PartialEq)]

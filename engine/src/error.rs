@@ -158,7 +158,7 @@ impl BudgetError {
         text.contains(" more for ") && text.contains(" would take ") && text.ends_with(" in use)")
     }
 
-    /// The bytes that would be alive, and the limit: `12.0 MiB of a budget of 8.00 MiB`.
+    /// What would be alive, and of what: `12.0 MiB of a budget of 8.00 MiB`.
     fn in_words(&self) -> String {
         let [would_be, budget] = Bytes(self.live.0 + self.asked.0).beside(self.budget);
         format!("{would_be} of {}", self.limited_by.of(budget))

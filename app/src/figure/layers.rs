@@ -49,7 +49,7 @@ fn drawn(plan: &Plan) -> (Vec<&LayerRow>, usize) {
 pub(crate) fn figure(plan: &Plan) -> Figure {
     let palette = palette();
     let (rows, left_out) = drawn(plan);
-    let title = format!("{}: what each layer holds", plan.experiment.title);
+    let title = format!("{}: memory of each layer", plan.experiment.title);
     let step = print::BAR + 3.0;
     let mut figure =
         Figure::new(&title, print::PAGE, HEAD + print::LINE + step * rows.len() as f32 + print::BELOW + print::LINE);

@@ -27,7 +27,7 @@ const COLUMNS: [(AliveColumn, &str, &str); 4] = [
 /// Draws the table.
 pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     let Some(plan) = context.state.newest_plan().filter(|plan| !plan.alive_at_peak.is_empty()) else {
-        without_plan(ui, context, "what is alive at the peak");
+        without_plan(ui, context, "the list of blocks alive at the peak");
         return;
     };
     let palette = theme::palette(ui);

@@ -89,7 +89,7 @@ pub(crate) fn verdict_words(plan: &Plan) -> String {
         }
         Verdict::NoRoomOnDisk { free } => {
             let [disk, free] = plan.host.disk.beside(free);
-            format!("Does not fit this disk: what is kept takes {disk} of {free} free")
+            format!("Does not fit this disk: the cache takes {disk} of {free} free")
         }
         Verdict::NoRoomForData { free } => {
             let [total, free] = plan.host.total().beside(free);

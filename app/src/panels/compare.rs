@@ -17,7 +17,7 @@ use crate::{
 };
 
 const PARTS: [(ComparePart, &str, &str); 4] = [
-    (ComparePart::Settings, "Settings", "The settings that differ, and what came of them."),
+    (ComparePart::Settings, "Settings", "The settings that differ, and their results."),
     (ComparePart::Curves, "Curves", "Loss and accuracy of those that ran."),
     (ComparePart::Step, "One step", "Predicted memory op by op, and the budgets."),
     (ComparePart::Alive, "Alive at the peak", "What is alive at one peak, and not or not as large at another."),

@@ -128,7 +128,7 @@ fn list_of_keys(ui: &mut Ui) {
             ("Next or previous tab of a pane", "Ctrl+Tab, Ctrl+Shift+Tab"),
             ("Table of runs: pick one, several, all", &format!("arrows, Shift+arrows, {all}")),
             ("Table of runs: open, star, delete", "Enter, S, Delete"),
-            ("Table of runs: menu of what is picked", &menu),
+            ("Table of runs: menu of the picked runs", &menu),
             ("Move a plot, zoom, show all again", "drag, Ctrl+wheel, double-click"),
             ("Zoom the window in, out, back", &zoom),
         ] {

@@ -34,7 +34,7 @@ const BETWEEN: f32 = 10.0;
 /// Draws the table.
 pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     let Some(plan) = context.state.newest_plan() else {
-        without_plan(ui, context, "what each layer holds");
+        without_plan(ui, context, "the memory of each layer");
         return;
     };
     let order = order(&plan.layers, context.view.layers);

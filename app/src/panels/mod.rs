@@ -38,7 +38,7 @@ pub(crate) use runs::Shown as ShownRuns;
 /// A pane that shows a plan, without one: what to do for it.
 fn without_plan(ui: &mut Ui, context: &PanelContext<'_>, what: &str) {
     let text = match context.state.prediction.obstacle {
-        Some(_) => format!("Fix what the Experiment pane shows in red, and {what} appears here."),
+        Some(_) => format!("Fix the settings that the Experiment pane shows in red, and {what} appears here."),
         None => "Planning…".to_owned(),
     };
     chip::empty(ui, &text);

@@ -165,8 +165,8 @@ fn notes(folder: &Path, experiment: &Experiment, info: &DatasetInfo, merge: bool
         let base = base.key();
         notes.push(match merge {
             true => format!(
-                "the run held its frozen weights as codes (quantise.base = {base}): what is written is the numbers that the codes \
-                 stand for, with the adapters added, and not the weights that it began with"
+                "the run held its frozen weights as codes (quantise.base = {base}): the file has the numbers that the \
+                 codes stand for, with the adapters added, and not the weights that it began with"
             ),
             false => format!(
                 "the adapters were trained with frozen weights held as codes (quantise.base = {base}), which this layout has \

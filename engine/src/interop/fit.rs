@@ -127,7 +127,7 @@ impl Fitted {
     pub fn caution(&self) -> Option<String> {
         let afresh = self.notes.iter().filter(|note| note.contains(AFRESH)).map(String::as_str).collect::<Vec<_>>();
         (!afresh.is_empty())
-            .then(|| format!("until it is trained, what it answers is by chance: {}", afresh.join("; ")))
+            .then(|| format!("until it is trained, its answers are random: {}", afresh.join("; ")))
     }
 
     /// The library or program whose names its tensors have.

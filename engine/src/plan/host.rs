@@ -137,7 +137,7 @@ impl HostObstacle {
             }
             Self::Disk { free } => {
                 let [disk, free] = host.disk.beside(*free);
-                let message = format!("what is kept of the samples takes {disk} of a disk that has {free} free");
+                let message = format!("the kept samples take {disk} of a disk that has {free} free");
                 Problem::new("data.cache_folder", message, format!("choose a folder on another disk, or {other}"))
             }
         }

@@ -123,7 +123,7 @@ impl StoredRun {
     /// What is said of a run that met its budget.
     pub const OVER_BUDGET: &str = "over budget";
 
-    /// Its label: the name that its user gave it, or its title.
+    /// What to call it: the name that its user gave it, or its title.
     pub fn label(&self) -> &str {
         self.name.as_deref().unwrap_or(if self.title.is_empty() { "Untitled" } else { &self.title })
     }

@@ -110,7 +110,7 @@ impl Writer {
     /// Why nothing more is written: another process records the run.
     pub(super) fn taken_over(&self) -> Option<String> {
         let pid = self.other?;
-        Some(format!("process {pid} has taken the run over: what this one trains from here on is not kept"))
+        Some(format!("process {pid} has taken the run over: the steps of this one from here on are not kept"))
     }
 
     /// Marks the recorder as gone: a run that has not ended is interrupted. Returns whether there is something to write.
@@ -133,7 +133,7 @@ impl Writer {
         let failure = failure.map(|fault| self.error(fault));
         match failure {
             Some(error) if self.pulse.is_none() && self.recording.continued.is_some() => {
-                Some(format!("what the run did after its checkpoint was not kept: {error}"))
+                Some(format!("the steps after the run's checkpoint were not kept: {error}"))
             }
             Some(error) if self.pulse.is_none() => Some(format!("the run was not kept: {error}")),
             Some(error) => Some(format!("the end of the run was not kept: {error}")),
@@ -341,8 +341,8 @@ fn continued(step: u64) -> KeptEvent {
 /// Says that a store was taken away while the run trained.
 fn begins_anew(step: u64) -> KeptEvent {
     let text = format!(
-        "the store was moved or removed while the run trained, and what was kept of the run went with it: a new record \
-         of the run starts at step {step}"
+        "the store was moved or removed while the run trained, and the record of the run went with it: a new record of the \
+         run starts at step {step}"
     );
     KeptEvent { at: Timestamp::now(), step: step - 1, kind: EventKind::Warning, text }
 }

@@ -151,7 +151,7 @@ impl Gpu {
         let free = Bytes(self.device.free_bytes().ok()?);
         let needed = plan.peak.reserved;
         let follows = if hardware::spills_to_host() {
-            "Windows puts what does not fit into the computer's memory, where steps take many times as long"
+            "Windows moves the rest to the computer's memory, where steps take many times as long"
         } else {
             "the run ends where the card is full"
         };

@@ -284,7 +284,7 @@ fn data_that_have_changed_since_the_run_are_told_of() {
     // As many as before, one of them by another name.
     std::fs::rename(pictures.join("ash/03.png"), pictures.join("ash/99.png")).expect("renamed");
     let said = tester.evaluate(images).expect("it answers").caution.expect("told");
-    assert!(said.starts_with("what is at data.path is not what the run learned from"), "{said}");
+    assert!(said.starts_with("the data at data.path are not those that the run learned from"), "{said}");
     let shown = tester.show(images, Shown::Sample(0)).expect("it answers");
     assert_eq!(shown.caution, Some(said), "of one sample as well");
     std::fs::write(&letters, "to be or not to be ".repeat(60)).expect("written");

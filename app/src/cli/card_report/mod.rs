@@ -83,7 +83,7 @@ impl CardReport {
             report.add(self.ask(part, deadline, progress, &interrupt));
             self.write(&report)?;
             if interrupt.has_come() {
-                eprintln!("stopped; what was asked before is in {}", self.output.display());
+                eprintln!("stopped; the answers so far are in {}", self.output.display());
                 return Ok(interrupt.exit_code());
             }
         }

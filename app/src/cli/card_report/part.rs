@@ -24,14 +24,14 @@ pub(super) struct Part {
 const PARTS: [Part; 9] = [
     Part {
         name: "card",
-        asks: "What the card is, what opening it takes, and what the driver's memory pools do.",
+        asks: "The card's properties, the cost of opening it, and the behaviour of the driver's memory pools.",
         share: 30,
         command: &["card-report", "--part", "card"],
         quick: &["card-report", "--part", "card"],
     },
     Part {
         name: "selftest",
-        asks: "Whether it computes what it should.",
+        asks: "The correctness of its results.",
         share: 170,
         command: &["selftest", "--quick", "--json"],
         quick: &["selftest", "--quick", "--only", "kernel/f32/matmul", "--only", "budget/mlp", "--json"],

@@ -114,7 +114,7 @@ impl Contents {
             }
             (Some(What::Layers), _) => Ok(layers::figure(planned(subject)?)),
             (Some(What::Alive), _) => {
-                Err(Misuse("what is alive is a table: write --format csv, or --what layers".to_owned()).into())
+                Err(Misuse("the live blocks are a table: write --format csv, or --what layers".to_owned()).into())
             }
         }
     }

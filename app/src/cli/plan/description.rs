@@ -142,10 +142,10 @@ fn execution(plan: &Plan) -> anyhow::Result<String> {
 fn host(plan: &Plan) -> String {
     let HostMemory { data, cache, answers, batches, workers, disk, factors } = plan.host;
     let budget = plan.experiment.data.host_line().map_or(String::new(), |line| format!(" (of {line})"));
-    let kept = if cache > Bytes::ZERO { format!("what is kept of it {cache}, ") } else { String::new() };
-    let said = if answers > Bytes::ZERO { format!("what the teacher says of it {answers}, ") } else { String::new() };
+    let kept = if cache > Bytes::ZERO { format!("kept samples {cache}, ") } else { String::new() };
+    let said = if answers > Bytes::ZERO { format!("the teacher's answers {answers}, ") } else { String::new() };
     let total = plan.host.total();
-    let disk = if disk > Bytes::ZERO { format!("On disk, what is kept takes {disk}.\n") } else { String::new() };
+    let disk = if disk > Bytes::ZERO { format!("The cache on disk takes {disk}.\n") } else { String::new() };
     let factored = match factors {
         Bytes::ZERO => String::new(),
         factors => format!("To factor the largest layer, before the first batch, takes {factors}.\n"),

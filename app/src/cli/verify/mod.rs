@@ -197,7 +197,7 @@ impl Verify {
         }
         if let Some(stopped) = stopped {
             // When stderr is closed, the exit status still says it.
-            let _ = writeln!(io::stderr(), "{stopped}; what was measured before is above");
+            let _ = writeln!(io::stderr(), "{stopped}; the measurements so far are above");
             return Ok(interrupt.exit_code());
         }
         self.verdict(&wrong, seed)

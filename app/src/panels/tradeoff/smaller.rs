@@ -42,7 +42,7 @@ fn words(became: Became) -> &'static str {
         Became::Integers => "as 8-bit integers",
         Became::Weights8 => "with weights as 8-bit integers",
         Became::Weights4 => "with weights as 4-bit integers",
-        Became::Pruned => "without what was pruned",
+        Became::Pruned => "without its pruned parts",
         Became::Factored => "with layers as products of smaller ones",
     }
 }

@@ -32,8 +32,8 @@ fn of_stem(experiment: &Experiment, info: Option<&DatasetInfo>) -> Option<Hint> 
         return None;
     }
     let message = format!(
-        "the stem for small images keeps images of {side} x {side} at their size: the activations take about 16 times what \
-         published models take"
+        "the stem for small images keeps images of {side} x {side} at their size: the activations take about 16 times \
+         those of published models"
     );
     let problem = Problem::new("model.stem", message, "write \"imagenet\" for images this large");
     Some(Hint { problem, change: "model.stem=imagenet" })

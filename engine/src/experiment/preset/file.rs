@@ -19,7 +19,7 @@ use crate::{
 /// The largest preset that is read.
 pub const MAX_BYTES: u64 = 1 << 20;
 
-const OPENED: &str = "what can be opened is a preset (.toml) or a model's config.json";
+const OPENED: &str = "choose a preset (.toml) or a model's config.json";
 
 /// The text of a file.
 pub(super) fn text_of(path: &Path) -> Result<String> {
@@ -39,7 +39,7 @@ pub(super) fn text_of_config(path: &Path) -> Result<String> {
     if path.is_dir() {
         return Err(Error::file(
             path,
-            "is a folder, where the file should be that says of what model the weights are; fetch it again",
+            "is a folder in place of the file that describes the model of the weights; fetch it again",
         ));
     }
     text_of(path)
@@ -57,7 +57,7 @@ pub(crate) fn folder(path: &Path) -> Error {
             .to_owned()
     } else if has_weights() {
         format!(
-            "is a folder of weights without a {}, which says of what model they are; put the model's next to them, or choose a \
+            "is a folder of weights without a {}, which describes their model; put the model's next to them, or choose a \
              preset of the same sizes and begin with them (--set weights.path={})",
             weights::CONFIG,
             path.display()

@@ -81,8 +81,8 @@ impl Mapped {
         let mut names = wrong.iter().flat_map(|(_, names)| names);
         if names.all(|name| name.contains(".adapter_") && is_there(name)) {
             return refused(
-                "write lora.rank and lora.targets as the run of these weights has them, or export that run with --merge and \
-                 begin from what comes of it",
+                "write lora.rank and lora.targets as the run of these weights has them, or export that run with --merge \
+                 and begin from the exported weights",
             );
         }
         if wrong.iter().all(|(_, names)| *names == found.mistyped) {

@@ -176,7 +176,7 @@ fn by_size(layers: &[Spectrum], parameters: u64, size: f64) -> Result<RankTable,
     let fits = |energy| of(energy) as f64 <= most;
     if !fits(0.0) {
         let least = of(0.0) as f64 / parameters.max(1) as f64;
-        let message = format!("ranks of 1 leave {least:.3} of the weights: what is not factored has the rest");
+        let message = format!("ranks of 1 leave {least:.3} of the weights, because other layers keep theirs");
         let mend = format!("write {:.3} or more", (least * 1000.0).ceil() / 1000.0);
         return Err(Problem::new("low_rank.size", message, mend));
     }

@@ -81,7 +81,7 @@ impl Checkpoint {
             return Err(changed(&what).into());
         }
         if self.is_of_other(dataset) {
-            return Err(changed("what is at its path is not what the checkpoint's run learned from").into());
+            return Err(changed("the data at its path are not those that the checkpoint's run learned from").into());
         }
         if self.is_of_other_tokens(dataset.tokenizer_checksum()) {
             let mend = "bring back tokenizer.json and the files next to it, or start a run of its own";
@@ -106,7 +106,7 @@ impl Checkpoint {
         match self.progress.teacher_checksum.zip(teacher_checksum) {
             Some((was, now)) if was != now && is_same_place() => {
                 let message =
-                    "what is at the teacher's path is not what taught the checkpoint's run: the teacher has changed";
+                    "the teacher at its path is not the one that taught the checkpoint's run: the teacher has changed";
                 let mend = "bring back the teacher, or start a run of its own";
                 Err(Problem::new("distil.teacher", message, mend).into())
             }
@@ -137,13 +137,13 @@ impl Checkpoint {
         let what = if found as u64 != *samples && is_same_choice() {
             format!("the run learned from {}, and there are {found} now", counted(*samples, "training sample"))
         } else if self.is_of_other(dataset) {
-            "what is at data.path is not what the run learned from".to_owned()
+            "the data at data.path are not those that the run learned from".to_owned()
         } else {
             return None;
         };
         Some(format!(
-            "{what}: the data have changed, and the test set may hold samples that the model learned from; bring back the data \
-             for the figures that the run reported"
+            "{what}: the data have changed, and the test set may hold samples that the model learned from; bring back the \
+             data for the figures that the run reported"
         ))
     }
 

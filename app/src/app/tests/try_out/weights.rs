@@ -153,14 +153,14 @@ fn what_is_missing_of_weights_is_said() {
     let (mut window, _store) = opened_on_weights(&experiment);
     tested(&mut window);
     window.run_steps(2);
-    let said = window.query_all_by_label_contains("until it is trained, what it answers is by chance: head.classes");
+    let said = window.query_all_by_label_contains("until it is trained, its answers are random: head.classes");
     assert!(said.count() > 0);
     // Weights that cannot be read are mended where they are chosen.
     let gone = PathBuf::from("/nowhere/model.safetensors");
     app(&window).sender.send(Action::UsePath(Purpose::Weights, gone));
     until(&mut window, |app| app.state.prediction.obstacle.is_some());
     window.run_steps(2);
-    assert!(window.query_by_label_contains("Fix what the Experiment pane shows in red, and how these").is_some());
+    assert!(window.query_by_label_contains("Fix the settings that the Experiment pane shows in red, and how these").is_some());
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn files_of_other_programs_are_called_what_they_are() {
     assert!(said("large.safetensors", &vec![0; 2 << 20]).contains("safetensors"));
     let table = said("table.csv", b"a,b\n1,2\n");
     assert!(table.contains("is a table of values; choose data in the experiment"), "{table}");
-    assert!(table.ends_with("what can be opened is a preset (.toml) or a model's config.json"), "{table}");
+    assert!(table.ends_with("choose a preset (.toml) or a model's config.json"), "{table}");
     assert!(said("image", &[0x89, b'P', b'N', b'G', 13, 10]).contains("is an image"));
 }
 
