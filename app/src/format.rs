@@ -297,7 +297,9 @@ mod tests {
         let said = planned_otherwise(&plan, before).expect("another peak");
         assert!(said.contains(&before.to_string()) && said.contains(&plan.load().to_string()), "{said}");
         let anew = Plan { planned_anew: vec![plimsoll_engine::plan::Pass::Evaluate], ..plan };
-        assert!(planned_anew(&anew).is_some_and(|said| said.contains("Planned again") && said.ends_with("evaluating.")));
+        assert!(
+            planned_anew(&anew).is_some_and(|said| said.contains("Planned again") && said.ends_with("evaluating."))
+        );
     }
 
     #[test]

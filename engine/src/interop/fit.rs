@@ -126,8 +126,7 @@ impl Fitted {
     /// A warning about its answers if a part of the model begins with new values, for which nothing was learned.
     pub fn caution(&self) -> Option<String> {
         let afresh = self.notes.iter().filter(|note| note.contains(AFRESH)).map(String::as_str).collect::<Vec<_>>();
-        (!afresh.is_empty())
-            .then(|| format!("until it is trained, its answers are random: {}", afresh.join("; ")))
+        (!afresh.is_empty()).then(|| format!("until it is trained, its answers are random: {}", afresh.join("; ")))
     }
 
     /// The library or program whose names its tensors have.

@@ -106,7 +106,8 @@ impl List {
     fn answers(&mut self, data: &Data) {
         let key = "distil.answers";
         if data.is_varied() && data.kind.traits().has_pictures {
-            let message = "images are varied differently in every epoch, so a teacher that is asked once has not seen them";
+            let message =
+                "images are varied differently in every epoch, so a teacher that is asked once has not seen them";
             let mend = "write \"live\", or data.flip = false, data.crop_padding = 0 and data.color_jitter = 0";
             self.add(key, message, mend);
         } else if data.kind == DataKind::Text {

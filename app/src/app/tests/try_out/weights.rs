@@ -160,7 +160,11 @@ fn what_is_missing_of_weights_is_said() {
     app(&window).sender.send(Action::UsePath(Purpose::Weights, gone));
     until(&mut window, |app| app.state.prediction.obstacle.is_some());
     window.run_steps(2);
-    assert!(window.query_by_label_contains("Fix the settings that the Experiment pane shows in red, and how these").is_some());
+    assert!(
+        window
+            .query_by_label_contains("Fix the settings that the Experiment pane shows in red, and how these")
+            .is_some()
+    );
 }
 
 #[test]
