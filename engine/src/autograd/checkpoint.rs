@@ -60,7 +60,7 @@ impl<'m, B: Backend> Tape<'m, B> {
             let leaves: Vec<Option<ValueId>> = inputs.iter().map(Value::id).collect();
             let outputs = segment(&mut again, inputs)?;
             ledger.set_phase(phase);
-            // The outputs' values are not needed: only what the rules inside have saved.
+            // The outputs' values are not needed, only the tensors that the rules inside have saved.
             let outputs: Vec<Option<ValueId>> = outputs.into_iter().map(|output| output.id).collect();
             let seeds = outputs.into_iter().zip(gradients).filter_map(|(id, gradient)| id.zip(gradient)).collect();
             let found = again.backward_from(seeds, &leaves, back.listener)?;

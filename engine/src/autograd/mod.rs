@@ -1,10 +1,10 @@
 //! The tape records the tensors that the backward pass needs, and frees them as it walks back.
 //!
-//! A layer's forward pass hands the tape its output and a closure that owns what its gradient rule needs. The backward pass
-//! consumes the closures from the last to the first, so each saved tensor is freed as soon as its rule has run. A tensor
-//! that is cheap to recompute from one that is saved anyway is not saved: see [`Saved`]. Always holds: gradients of one
-//! value are added in place, and gradients of parameters go straight into the parameter's buffer. Refuses nothing itself;
-//! an error of a rule ends the backward pass.
+//! A layer's forward pass hands the tape its output and a closure that owns the tensors of its gradient rule. The backward
+//! pass consumes the closures from the last to the first, so each saved tensor is freed as soon as its rule has run. A
+//! tensor that is cheap to recompute from one that is saved anyway is not saved: see [`Saved`]. Always holds: gradients of
+//! one value are added in place, and gradients of parameters go straight into the parameter's buffer. Refuses nothing
+//! itself; an error of a rule ends the backward pass.
 
 mod cache;
 mod checkpoint;
@@ -60,13 +60,13 @@ impl<B: Backend> Value<B> {
         Self { source, ..self }
     }
 
-    /// The same value, with what the norm `layer` makes of it.
+    /// The same value, with the output of the norm `layer` for it.
     #[must_use]
     pub(crate) fn with_normed(self, layer: LayerId, normed: NormedRows<B>) -> Self {
         Self { normed: Some((layer, normed)), ..self }
     }
 
-    /// Takes what the norm `layer` makes of it, if that was made already.
+    /// Takes the output of the norm `layer` for it, if that was made already.
     pub(crate) fn take_normed(&mut self, layer: LayerId) -> Option<NormedRows<B>> {
         self.normed.take_if(|(of, _)| *of == layer).map(|(_, normed)| normed)
     }
@@ -84,7 +84,7 @@ impl<B: Backend> fmt::Debug for Value<B> {
 }
 
 impl<B: Backend> Clone for Value<B> {
-    /// A second handle of the same value, without what a norm makes of it; its gradient is the sum of both uses' gradients.
+    /// A second handle of the same value, without the output of a norm; its gradient is the sum of both uses' gradients.
     fn clone(&self) -> Self {
         Self { tensor: self.tensor.clone(), id: self.id, source: self.source.clone(), normed: None }
     }
@@ -166,7 +166,7 @@ impl<B: Backend> Backward<'_, B> {
         if saved.is_kept() {
             by_weight(&saved.tensor(self.executor)?)?;
             let mut kept = saved.into_kept();
-            // An eager framework frees what a node saved once all of its gradients are there.
+            // An eager framework frees the saved tensors of a node once all of its gradients are there.
             if !self.executor.is_eager() {
                 self.release(kept.take());
             }
@@ -310,7 +310,7 @@ impl<'m, B: Backend> Tape<'m, B> {
     }
 
     /// Records the output of a layer and its gradient rule. When nothing is recorded, or when neither the input nor a
-    /// parameter requires a gradient (`requires_grad` is false), the rule and what it owns are dropped at once.
+    /// parameter requires a gradient (`requires_grad` is false), the rule and its tensors are dropped at once.
     pub fn record(
         &mut self,
         layer: LayerId,
@@ -348,7 +348,7 @@ impl<'m, B: Backend> Tape<'m, B> {
         })
     }
 
-    /// Walks back from `output`, whose gradient is `gradient`, and frees what was saved on the way. Returns the gradient of
+    /// Walks back from `output`, whose gradient is `gradient`, and frees saved tensors on the way. Returns the gradient of
     /// `wanted`, if any reached it. `listener` is called for every layer after its rule.
     ///
     /// # Errors

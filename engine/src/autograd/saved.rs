@@ -199,8 +199,9 @@ impl<B: Backend> Source<B> {
         }
     }
 
-    /// The source of what one kernel computes from two tensors in place of `steps` others. The rule of the layer saves the
-    /// first, and the second has a recipe or is saved by its maker; otherwise there is no such source.
+    /// The source of the output of one kernel, which computes it from two tensors in place of `steps` other kernels. The
+    /// rule of the layer saves the first, and the second has a recipe or is saved by its maker; otherwise it is
+    /// [`Source::Itself`].
     pub(crate) fn of_two(
         layer: LayerId,
         steps: usize,

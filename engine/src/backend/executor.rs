@@ -75,7 +75,7 @@ impl<B: Backend> Executor<B> {
         self.0.execution.get() == Execution::Eager
     }
 
-    /// Whether layers do in their own pass over memory what the layers after them do to each element.
+    /// Whether layers do the elementwise work of the layers after them in their own pass over memory.
     pub fn is_fused(&self) -> bool {
         self.0.execution.get() == Execution::Fused
     }
@@ -100,7 +100,7 @@ impl<B: Backend> Executor<B> {
         &self.0.backend
     }
 
-    /// Books what follows on `layer` until the guard goes.
+    /// Books later allocations on `layer` until the guard goes.
     #[must_use]
     pub fn enter(&self, layer: LayerId) -> LayerGuard {
         LayerGuard { ledger: self.ledger().clone(), before: self.ledger().set_layer(layer) }
@@ -250,7 +250,7 @@ impl<B: Backend> Executor<B> {
         Ok(is_done)
     }
 
-    /// A step or an evaluation is over: the pool may give back what is empty.
+    /// A step or an evaluation is over: the pool may give back empty memory.
     ///
     /// # Errors
     /// [`Error::Device`] or [`Error::DeviceLost`] when the driver fails to give memory back. The CPU has no errors here.
@@ -275,7 +275,7 @@ impl<B: Backend> Executor<B> {
         *self.0.sampler.borrow_mut() = Some(Sampler { meter, samples });
     }
 
-    /// Stops reading and hands out what was measured of each op, in order. The vector belongs to no meter: free it inside
+    /// Stops reading and hands out the measurements of each op, in order. The vector belongs to no meter: free it inside
     /// [`uncounted`](crate::memory::probe::uncounted).
     pub fn take_samples(&self) -> Vec<Sample> {
         let Some(Sampler { meter, samples }) = self.0.sampler.borrow_mut().take() else { return Vec::new() };

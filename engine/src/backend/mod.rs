@@ -1,11 +1,11 @@
 //! The ops, and the backends that run them.
 //!
-//! [`Executor`] is what layers and optimizers call: it checks shapes, allocates outputs and scratch through the
+//! Layers and optimizers call the [`Executor`]: it checks shapes, allocates outputs and scratch through the
 //! [`Ledger`](crate::memory::Ledger), and launches a [`Kernel`]. All of that is written once and is the same for all
-//! backends, so what a dry run allocates is what a real run allocates. A [`Backend`] only stores elements and runs
-//! kernels; [`DryRun`] does neither.
+//! backends, so a dry run allocates exactly as a real run does. A [`Backend`] only stores elements and runs kernels;
+//! [`DryRun`] does neither.
 //!
-//! What holds for every op:
+//! Rules for every op:
 //! - Tensors are contiguous and row-major; images are `[batch, height, width, channels]`. A tensor may be some rows of
 //!   another's buffer.
 //! - A kernel reads its inputs and writes its outputs; an in-place kernel has the tensor among its outputs only.

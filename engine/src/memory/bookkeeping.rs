@@ -9,7 +9,7 @@ use crate::{
     memory::{Phase, tally::Held},
 };
 
-/// A constant for what a dry run does not show: queues of the thread pool, the loader's handles, queued events.
+/// A constant for memory that a dry run does not show: queues of the thread pool, the loader's handles, queued events.
 pub const ENGINE: Bytes = Bytes::kib(64);
 
 /// The most that the engine's structures hold in each phase, [`ENGINE`] not included.
@@ -32,7 +32,7 @@ impl Bookkeeping {
         Phase::ALL.into_iter().map(|phase| Bytes(self.of(phase).live)).max().unwrap_or_default()
     }
 
-    /// Raises the figure of `phase` to what was held in it.
+    /// Raises the figure of `phase` to the bytes that were held in it.
     pub(super) fn raise(&mut self, phase: Phase, held: Held) {
         let (live, beyond) = (&mut self.live[phase as usize], &mut self.beyond[phase as usize]);
         let reserved = held.reserved.max(*live + u64::from(*beyond));

@@ -79,7 +79,7 @@ impl Categories {
         self.0[category as usize] += bytes;
     }
 
-    /// Takes from one category what was added before.
+    /// Takes bytes from a category to which they were added before.
     pub fn take(&mut self, category: Category, bytes: u64) {
         self.0[category as usize] -= bytes;
     }

@@ -2,8 +2,8 @@
 //!
 //! A step allocates the same blocks as the step before. By default, the GNU C library returns large ones to the system at
 //! every free, and gets them zeroed, page by page, at the next use. When it keeps them, the sepcnn step takes half the time
-//! (`plimsoll bench sepcnn-cifar-b64`: 16 ms before, 8 ms after, on two cores). What is alive does not change, and neither
-//! does what the probe measures. With other C libraries this module does nothing.
+//! (`plimsoll bench sepcnn-cifar-b64`: 16 ms before, 8 ms after, on two cores). Neither the live bytes nor the probe's
+//! measurements change. With other C libraries this module does nothing.
 
 /// Lets freed blocks of up to 32 MiB, the most the library allows, stay with the process.
 pub fn keep() {
@@ -21,7 +21,7 @@ fn set(option: i32, value: i32) {
 
 /// Lets all threads share one heap where the address space of the process is limited (`ulimit -v`). To be called before any
 /// thread starts. By default, the GNU C library reserves 64 MiB of address space for each of the first threads, which the
-/// limit counts although nothing uses it, so that what is left would depend on which threads came first.
+/// limit counts although nothing uses it, so that the remaining space would depend on which threads came first.
 pub fn share_where_limited() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     if super::host::has_own_limit() {
@@ -29,7 +29,7 @@ pub fn share_where_limited() {
     }
 }
 
-/// Hands what is free back to the system.
+/// Hands free memory back to the system.
 pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: `malloc_trim` touches only free memory and locks the heap itself.

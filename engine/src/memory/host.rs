@@ -10,7 +10,7 @@ use crate::{
     memory::{allocator::heap, ballast},
 };
 
-/// The bytes that a run may have alive, and what limits them.
+/// The bytes that a run may have alive, and the limit that sets them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line {
     /// Bytes alive.
@@ -72,8 +72,8 @@ impl FreeMemory {
         least(own).filter(|free| free.bytes < needed).map(|free| (free, needed))
     }
 
-    /// The memory that a process which trains will find free where this one only plans: its limits count what it sets aside and
-    /// the threads that it starts before a run begins.
+    /// The memory that a process which trains will find free where this one only plans: its limits count the memory that it
+    /// sets aside and the threads that it starts before a run begins.
     pub fn to_train() -> Option<Self> {
         least(limits().into_iter().map(|(bytes, limited_by)| {
             let taken = if limited_by.is_of_process() { MAPPED_TO_TRAIN } else { Bytes::ZERO };

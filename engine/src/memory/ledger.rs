@@ -78,14 +78,14 @@ pub struct Ticket {
 }
 
 impl Ledger {
-    /// An empty account of the processor, whose tensors are on the heap. It refuses what would cross a `budget`; with
-    /// `recording`, it records the pass.
+    /// An empty account of the processor, whose tensors are on the heap. It refuses an allocation that would cross a
+    /// `budget`; with `recording`, it records the pass.
     pub fn new(budget: Option<Bytes>, recording: bool) -> Self {
         Self::of(Allocator::heap(), Bytes::ZERO, budget, recording)
     }
 
-    /// An empty account of the processor that refuses what would cross `line`, and gives tensors places in a range, or leaves
-    /// them on the heap.
+    /// An empty account of the processor that refuses an allocation that would cross `line`, and gives tensors places in a
+    /// range, or leaves them on the heap.
     pub fn within(line: Line, is_in_range: bool) -> Self {
         let ledger = Self::of(Allocator::of_processor(is_in_range), Bytes::ZERO, Some(line.bytes), false);
         ledger.0.limited_by.set(line.limited_by);
@@ -177,7 +177,7 @@ impl Ledger {
         }
     }
 
-    /// A step is over: a pool may give back what is empty.
+    /// A step is over: a pool may give back empty memory.
     pub fn step_ended(&self) {
         self.0.allocator.borrow_mut().step_ended();
     }
@@ -249,7 +249,7 @@ impl Ledger {
         self.0.layer.get()
     }
 
-    /// Books what follows on `layer`; returns the one before.
+    /// Books later allocations on `layer`; returns the layer before.
     pub fn set_layer(&self, layer: LayerId) -> LayerId {
         self.0.layer.replace(layer)
     }
@@ -295,8 +295,8 @@ impl Ledger {
         }
     }
 
-    /// Hands out what was recorded since the last call (or the start) and goes on recording from what is alive now.
-    /// Empty when the ledger does not record, or only logs.
+    /// Hands out the recording since the last call (or the start) and goes on recording from the bytes alive now. Empty when
+    /// the ledger does not record, or only logs.
     pub fn take_recording(&self) -> Recording {
         self.recorded(|| self.0.layers.borrow_mut().shared())
     }

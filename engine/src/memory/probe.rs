@@ -97,7 +97,7 @@ impl Meter {
         self.peak.store(self.live.load(Relaxed), Relaxed);
     }
 
-    /// Bytes that its threads have asked of files, by what they noted.
+    /// Bytes that its threads have read from files, as they noted them.
     pub fn bytes_read(&self) -> Bytes {
         Bytes(self.read.load(Relaxed))
     }
@@ -117,7 +117,7 @@ thread_local! {
     static METER: Cell<Option<&'static Meter>> = const { Cell::new(None) };
 }
 
-/// Counts what this thread allocates on `meter` from now on; returns what it was counted on before.
+/// Counts this thread's allocations on `meter` from now on; returns the meter before.
 pub fn meter_this_thread(meter: Option<&'static Meter>) -> Option<&'static Meter> {
     METER.with(|cell| cell.replace(meter))
 }
@@ -134,7 +134,7 @@ pub fn note_read(bytes: usize) {
     }
 }
 
-/// Runs `f` without counting: for what another thread will free, and for what another thread made.
+/// Runs `f` without counting: for memory that another thread will free, or that another thread allocated.
 pub fn uncounted<T>(f: impl FnOnce() -> T) -> T {
     counted_on(None, f)
 }
@@ -248,8 +248,8 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 }
 
-/// Starts the high-water mark of this process's resident memory again from what is resident now. False where the system
-/// does not allow it (outside Linux, and in some containers): the mark is then that since the process began.
+/// Starts the high-water mark of this process's resident memory again from the present bytes. False where the system does
+/// not allow it (outside Linux, and in some containers): the mark is then that since the process began.
 pub fn reset_peak_resident() -> bool {
     // "5" resets the mark and nothing else: proc(5), since Linux 4.0.
     cfg!(target_os = "linux") && uncounted(|| std::fs::write("/proc/self/clear_refs", "5")).is_ok()

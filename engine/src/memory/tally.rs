@@ -8,12 +8,12 @@ use std::cell::Cell;
 
 use crate::memory::allocator::heap;
 
-/// An amount of heap: the bytes asked for, and what the heap holds for them by its model.
+/// An amount of heap: the bytes asked for, and the bytes that the heap holds for them by its model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Held {
     /// Bytes asked for.
     pub live: u64,
-    /// An upper bound of what the heap holds for them.
+    /// An upper bound of the bytes that the heap holds for them.
     pub reserved: u64,
 }
 
@@ -41,7 +41,7 @@ impl Tally {
     }
 }
 
-/// Runs `f` and counts, from zero, what this thread allocates meanwhile.
+/// Runs `f` and counts, from zero, the allocations of this thread meanwhile.
 pub fn counted<T>(f: impl FnOnce() -> T) -> T {
     struct Restore(Option<Tally>);
     impl Drop for Restore {
@@ -53,7 +53,7 @@ pub fn counted<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// The most that this thread holds of what it allocates during `f`.
+/// The most bytes that this thread holds of its allocations during `f`.
 pub fn peak_of(f: impl FnOnce()) -> Held {
     counted(|| {
         f();
@@ -61,7 +61,7 @@ pub fn peak_of(f: impl FnOnce()) -> Held {
     })
 }
 
-/// Runs `f` without counting what this thread allocates and frees meanwhile.
+/// Runs `f` without counting this thread's allocations and frees meanwhile.
 pub fn suspended<T>(f: impl FnOnce() -> T) -> T {
     let tally = TALLY.replace(None);
     let done = f();
@@ -69,8 +69,8 @@ pub fn suspended<T>(f: impl FnOnce() -> T) -> T {
     done
 }
 
-/// The most this thread held since the last call inside [`counted`]; the next peak starts from what it holds now. Zero
-/// outside of it.
+/// The most this thread held since the last call inside [`counted`]; the next peak starts from the bytes that it holds now.
+/// Zero outside of it.
 pub(super) fn take_peak() -> Held {
     let Some(mut tally) = TALLY.get() else { return Held::default() };
     let (peak, now) = (tally.peak, tally.now());

@@ -128,7 +128,7 @@ fn depthwise_norm<B: Backend>(
     ])
 }
 
-/// The blocks with what follows them: the mean over pixels, and the classes.
+/// The blocks, and after them the mean over pixels and the classes.
 fn parts<B: Backend>(
     init: &mut Init<'_, B>,
     blocks: Vec<Block<B>>,

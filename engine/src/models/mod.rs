@@ -45,7 +45,7 @@ fn activation<B: Backend>(executor: &Executor<B>, scope: Scope, kind: Activation
 
 /// The layers that a family builds.
 struct Parts<B: Backend> {
-    /// Numbered from 1: what checkpointing keeps or computes again.
+    /// The units that checkpointing keeps or computes again, numbered from 1.
     blocks: Vec<Block<B>>,
     /// The layers between the last block and the classes.
     head: Layers<B>,

@@ -29,7 +29,7 @@ impl<const STOPS: bool> Rectifier<STOPS> {
         Self { layer: executor.ledger().layer_id(path) }
     }
 
-    /// Records the output `y` of what has the id and the output's source, with the gradient rule.
+    /// Records the output `y` with the gradient rule. The id is the input's, the source is the output's.
     fn recorded<'m, B: Backend + 'm>(
         layer: LayerId,
         tape: &mut Tape<'m, B>,
@@ -82,7 +82,7 @@ pub(super) fn saved_output<B: Backend>(source: Source<B>, tape: &Tape<'_, B>, x_
     }
 }
 
-/// Records `y`, which the layer rectifies, with its gradient rule: of what has the id, and with the output's source.
+/// Records `y`, which the layer rectifies, with its gradient rule. The id is the input's, the source is the output's.
 pub(super) fn rectified<'m, B: Backend + 'm>(
     layer: LayerId,
     rectifier: Which,

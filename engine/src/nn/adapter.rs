@@ -120,7 +120,7 @@ impl<B: Backend> Adapter<B> {
         }
     }
 
-    /// Adds what it makes of `x [rows, in]` to `y [rows, out]`.
+    /// Adds its output for `x [rows, in]` to `y [rows, out]`.
     pub(super) fn add(&self, executor: &Executor<B>, x: &Tensor<B>, y: &Tensor<B>, key: Key) -> Result<()> {
         let narrow = self.narrow(executor, x, key)?;
         executor.add_linear(&narrow, &self.up(executor)?, y)

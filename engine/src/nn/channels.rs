@@ -78,7 +78,7 @@ impl ChannelMap {
         self.tensors.iter().find(|tensor| tensor.layer == layer && tensor.name == name)
     }
 
-    /// Every tensor whose rows are channels that may go: what writes them.
+    /// Every tensor whose rows are channels that may go, which it writes.
     pub fn writers(&self) -> impl Iterator<Item = (&TensorChannels, ChannelGroup)> {
         self.tensors.iter().filter_map(|tensor| {
             let rows = self.root(tensor.rows?);

@@ -171,7 +171,7 @@ impl<B: Backend, const DEPTHWISE: bool> Convolution<B, DEPTHWISE> {
         self.integers.as_ref().and_then(|integers| integers.learned())
     }
 
-    /// The output, where the layer does not compute as it is: by codes, or by what codes stand for.
+    /// The output, if the layer computes by codes, or by the values of codes.
     fn int8_output(&self, executor: &Executor<B>, x: &Tensor<B>, window: Window) -> Result<Option<Tensor<B>>> {
         let Some(integers) = &self.integers else { return Ok(None) };
         let bias = self.bias.as_ref().map(Param::weight);

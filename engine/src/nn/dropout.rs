@@ -40,7 +40,7 @@ impl Dropout {
         Some(ops::Dropout { probability: self.probability, key })
     }
 
-    /// Records the output `y` of what has the id, and keeps `mask` with the gradient rule.
+    /// Records the output `y` for the input with this id, and keeps `mask` with the gradient rule.
     pub(super) fn record<'m, B: Backend + 'm>(
         &self,
         tape: &mut Tape<'m, B>,

@@ -23,7 +23,7 @@ pub struct Tail<'m, B: Backend> {
     pub(super) sum: Option<(&'m Residual<B>, Value<B>)>,
     /// A function of each element.
     pub(super) function: Option<&'m dyn Layer<B>>,
-    /// A norm of rows, whose layer runs after this one and takes what was made for it.
+    /// A norm of rows, whose layer runs after this one and takes the output that was made for it.
     pub(super) norm: Option<&'m dyn Layer<B>>,
 }
 
@@ -34,7 +34,7 @@ impl<B: Backend> Default for Tail<'_, B> {
 }
 
 impl<'m, B: Backend> Tail<'m, B> {
-    /// Runs what stands after a layer with the output `y`, one after another; the norm later.
+    /// Runs the operations after a layer with the output `y`, one after another; the norm later.
     pub(super) fn apart(self, tape: &mut Tape<'m, B>, mut y: Value<B>) -> Result<Value<B>> {
         if let Some(dropout) = self.dropout {
             let _layer = tape.executor().enter(Layer::<B>::layer(dropout));

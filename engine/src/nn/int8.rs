@@ -164,7 +164,7 @@ impl<B: Backend> IntegerLayer<B> {
     }
 }
 
-/// The gradients of a layer that multiplies numbers rounded as codes would be: the gradients of what it multiplies, by the
+/// The gradients of a layer that multiplies numbers rounded as codes would be: those of its operands, by the
 /// straight-through estimator. `by_weight` gets the rounded input; `learns` says whether it is needed.
 pub(super) fn rounded_gradients<B: Backend>(
     back: &mut Backward<'_, B>,

@@ -143,7 +143,7 @@ impl<B: Backend> Linear<B> {
         let weight = match self.weight {
             Weight::Plain(weight) => Weight::Plain(match Rc::try_unwrap(weight) {
                 Ok(own) => Rc::new(own.used(ParamUse::Other)),
-                // Another layer's, which knows what it is.
+                // The weight belongs to another layer, which knows its role.
                 Err(shared) => shared,
             }),
             coded @ Weight::Coded(_) => coded,

@@ -66,8 +66,8 @@ pub trait Layer<B: Backend> {
     /// the budget, or the device fails.
     fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>>;
 
-    /// [`Layer::forward`] of this layer and of those that follow it as `tail`, in one pass over memory where it can: what
-    /// fused execution calls.
+    /// [`Layer::forward`] of this layer and of those that follow it as `tail`, in one pass over memory if it can. Fused
+    /// execution calls this.
     ///
     /// # Errors
     /// The errors of [`Layer::forward`], of each of them.
@@ -125,14 +125,14 @@ pub trait Layer<B: Backend> {
         None
     }
 
-    /// The layer's weight, if it is a matrix or the filters of products and belongs to no other layer: what pruning may set to
-    /// zero.
+    /// The layer's weight, if it is a matrix or the filters of products and belongs to no other layer. Pruning may set such
+    /// weights to zero.
     fn prunable(&self) -> Option<&Param<B>> {
         None
     }
 
     /// Notes which channels its tensors have, given that its input has the channels `input`; returns the channels of its
-    /// output. A layer without tensors returns what it is given.
+    /// output. A layer without tensors returns `input`.
     fn channels(&self, map: &mut ChannelMap, input: ChannelGroup) -> ChannelGroup {
         let _ = map;
         input

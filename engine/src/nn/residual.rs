@@ -48,7 +48,7 @@ impl<B: Backend> Residual<B> {
         self.record(tape, ids, main.tensor).with_source(source)
     }
 
-    /// Records `y`, the sum of what has the ids, with its gradient rule.
+    /// Records `y`, the sum of the values with these ids, with its gradient rule.
     pub(super) fn record<'m>(
         &self,
         tape: &mut Tape<'m, B>,
@@ -144,7 +144,7 @@ impl<B: Backend> Layer<B> for Residual<B> {
             let shortcut = chain(&self.shortcut, tape, x.clone())?;
             return Tail { dropout, sum: Some((self, shortcut)), ..tail }.apart(tape, x);
         };
-        // The first handle has what a norm at the front makes of it.
+        // The first handle has the output of a norm at the front.
         let again = x.clone();
         let main = chain(front, tape, x)?;
         let shortcut = chain(&self.shortcut, tape, again)?;

@@ -55,6 +55,6 @@ impl ParamRole {
 pub enum ParamUse {
     /// A matrix that a hidden layer multiplies by: of a dense layer, of a convolution as `[filters, taps]`, of an adapter.
     HiddenMatrix,
-    /// Anything else: what is looked up, added, or scaled by; a filter for each channel; the layer that gives the classes.
+    /// Anything else: a table, a summand or a factor; a filter for each channel; the layer that gives the classes.
     Other,
 }

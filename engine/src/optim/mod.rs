@@ -37,8 +37,8 @@ pub struct Update {
     pub step: u64,
 }
 
-/// Updates one parameter from its gradient, which is freed. The optimizer's state is allocated at the first update. `clip [1]`,
-/// where gradients are clipped, is what [`Executor::clip_scale`] made.
+/// Updates one parameter from its gradient, which is freed. The optimizer's state is allocated at the first update. `clip
+/// [1]`, where gradients are clipped, is the result of [`Executor::clip_scale`].
 ///
 /// # Errors
 /// Fails when the state would cross the budget at the first update ([`Error::Budget`](crate::error::Error::Budget)) or
@@ -130,8 +130,8 @@ pub(crate) fn of_kind(
     }
 }
 
-/// A weight as a matrix: a convolution's as `[filters, taps]`, any other's as rows of its last extent. What has a single
-/// row or column is a vector: one row.
+/// A weight as a matrix: a convolution's as `[filters, taps]`, any other's as rows of its last extent. A matrix with a
+/// single row or column is a vector: one row.
 fn matrix(shape: Shape) -> Rows {
     let columns = match shape.dims() {
         [filters, _, _, _] => shape.elements() / filters.max(&1),

@@ -118,8 +118,8 @@ mod tests {
         rng::{Rng, Stream},
     };
 
-    /// The singular values of what comes out are near to one, so its rows or its columns are nearly orthonormal; and it is
-    /// along what went in.
+    /// The singular values of the output are near to one, so its rows or its columns are nearly orthonormal; and it points
+    /// along the input.
     #[test]
     fn five_iterations_make_a_matrix_nearly_orthogonal() {
         let executor = Executor::new(Cpu::new(2), Ledger::new(None, false));

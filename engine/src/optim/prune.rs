@@ -39,7 +39,7 @@ pub struct Stripped {
     pub bytes: Bytes,
     /// Bytes of all parameters with their zeros, or before channels were taken out.
     pub dense_bytes: Bytes,
-    /// Whether what is gone are zeros, which are still stored while the run trains.
+    /// Whether the weights that are gone are zeros, which are still stored while the run trains.
     pub are_zeros: bool,
 }
 
@@ -96,7 +96,7 @@ impl<B: Backend> Pruning<B> {
         &self.masks
     }
 
-    /// Sets what is masked to zero after update `step` of `params`, with new masks where they are due.
+    /// Sets masked weights to zero after update `step` of `params`, with new masks if they are due.
     ///
     /// # Errors
     /// Fails when the device does.
@@ -132,7 +132,7 @@ impl<B: Backend> Pruning<B> {
     /// Masks the least magnitudes of some weights together.
     fn mask_least(&self, executor: &Executor<B>, of: &[(&Param<B>, &Tensor<B>)], sparsity: f64) -> Result<()> {
         let weights: usize = of.iter().map(|(param, _)| param.master().elements()).sum();
-        // What is more is refused when the masks are made.
+        // A larger number is refused when the masks are made.
         let rank = (weights as f64 * sparsity).round() as u32;
         if rank == 0 {
             return Ok(());

@@ -163,7 +163,7 @@ fn without_dominated(found: Vec<Advice>) -> Vec<Advice> {
 
 /// The nearest changes that fit, at most `count`: one choice changed where that is enough, otherwise several as [`fit`]
 /// finds them. Fastest first, but other optimizers in a row, the nearest first. On a GPU with room for the plan as it is, a
-/// higher budget comes last: what the driver takes for itself no other choice makes less.
+/// higher budget comes last, because no other choice reduces the driver's own memory.
 ///
 /// # Errors
 /// Fails where [`predict`](predict::predict()) does.
@@ -174,7 +174,7 @@ pub fn advise(plan: &Plan, count: usize, limit: Limit<'_>) -> Result<Vec<Advice>
     if plan.target.profile().is_some_and(|profile| profile.context >= plan.budget) {
         return Ok(raised.into_iter().take(count).collect());
     }
-    // What only makes activations smaller is of no use where weights and optimizer state alone are too large.
+    // A change that only makes activations smaller does not help if weights and optimizer state alone are too large.
     if plan.held() <= plan.line().bytes {
         found.extend(smaller_evaluation(&search)?);
         found.extend(search.largest(asked, &batches(&asked.batch, asked.batch.micro - 1))?);
@@ -206,7 +206,7 @@ pub fn advise(plan: &Plan, count: usize, limit: Limit<'_>) -> Result<Vec<Advice>
     Ok(found)
 }
 
-/// The largest smaller evaluation batch with which the plan fits, where evaluation is what crosses the line.
+/// The largest smaller evaluation batch with which the plan fits, if evaluation crosses the line.
 fn smaller_evaluation(search: &Search<'_>) -> Result<Option<Advice>> {
     let plan = search.plan();
     if plan.verdict().fits() || !matches!(plan.peak_pass, Pass::Evaluate | Pass::Compress) {

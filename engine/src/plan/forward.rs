@@ -44,7 +44,7 @@ pub enum Begun {
     Drawn,
     /// The weights are loaded.
     Loaded,
-    /// The weights are loaded into what was left of the model when channels were taken out.
+    /// The weights are loaded into the smaller model that was left when channels were taken out.
     Thinned,
 }
 

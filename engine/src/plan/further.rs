@@ -25,9 +25,9 @@ type Candidates = fn(&Plan) -> Vec<Experiment>;
 /// The settings, from the one that changes the training least.
 const SETTINGS: [Candidates; 6] = [loss_chunks, optimizers, adapters, frozen, lengths, cards];
 
-/// Changes of what is trained with which the plan fits, at most `count`, each with the batch and the checkpointing it needs:
-/// chunks of the loss, another optimizer, adapters, frozen layers, shorter sequences, a larger card. If none of them is enough
-/// alone, all of them together.
+/// Changes of the training with which the plan fits, at most `count`, each with the batch and the checkpointing that it
+/// needs: chunks of the loss, another optimizer, adapters, frozen layers, shorter sequences, a larger card. If none of them
+/// is enough alone, all of them together.
 ///
 /// # Errors
 /// Fails where [`predict`](crate::plan::predict()) does.

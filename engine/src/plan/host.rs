@@ -34,7 +34,7 @@ pub enum HostObstacle {
     },
 }
 
-/// Another way to feed the model, and what it takes of the host.
+/// Another way to feed the model, and its host memory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostOffer {
     /// The settings that differ, as `--set` takes them.
@@ -176,7 +176,7 @@ mod tests {
             problem.starts_with("data.host_budget: ") && problem.contains("data.placement=\"streamed\""),
             "{problem}"
         );
-        // Where nothing can be offered, what is left is said in words.
+        // If there is no offer, the message names the remaining ways.
         for (obstacle, mend) in [
             (HostObstacle::Budget { budget: Bytes::mib(2) }, "; raise it, or take fewer or smaller samples"),
             (HostObstacle::Machine { free: Bytes::mib(2) }, "; take fewer or smaller samples"),

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// When a search ends early: at a deadline, when it is cancelled, or never. What was found until then is kept.
+/// When a search ends early: at a deadline, when it is cancelled, or never. The findings until then are kept.
 #[derive(Clone, Copy, Default)]
 pub struct Limit<'a> {
     deadline: Option<Instant>,

@@ -7,7 +7,7 @@ use crate::bytes::Bytes;
 /// The highest memory of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Peak {
-    /// Bytes alive: tensors, scratch and, on the processor, the engine's context. On a GPU, what is used of the pool.
+    /// Bytes alive: tensors, scratch and, on the processor, the engine's context. On a GPU, the used part of the pool.
     pub live: Bytes,
     /// The bytes that the allocator holds for them. On a GPU, the pool.
     pub reserved: Bytes,

@@ -33,7 +33,7 @@ use self::{
 };
 pub use self::{op_times::op_secs, places::requests};
 
-/// Predicts what a run of `resolved` takes on `machine`. Reads nothing else.
+/// Predicts the memory and time of a run of `resolved` on `machine`. Reads nothing else.
 ///
 /// # Examples
 ///
@@ -88,11 +88,11 @@ const MICRO_BATCHES: usize = 32;
 /// The purpose of a dry run of steps.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    /// Record allocations, to see what they take.
+    /// Record allocations, to see their memory.
     Record,
     /// Refuse allocations that cross the line.
     Refuse,
-    /// Record what allocations ask of a pool that grows.
+    /// Record the requests of allocations to a pool that grows.
     Ask,
 }
 
@@ -132,7 +132,7 @@ fn recorded<'a>(resolved: &'a Resolved, machine: &Machine, places: Option<&Arc<P
         }
         let mut passes = dry.passes()?;
         if resolved.steps_left() <= 1 {
-            // What a second one would be, to look at.
+            // A second step, as it would be.
             passes.whole.step_secs = dry.step()?;
             passes.whole.steady = Some(dry.take_recording());
         }
@@ -224,7 +224,7 @@ impl<'a> Dry<'a> {
         let (mut secs, mut micro_batch_secs) = (0.0, 0.0);
         let micro = self.resolved.experiment().batch.micro;
         self.session.step(0.0, || {
-            // What the kernels since the last micro-batch began have taken.
+            // The time of the kernels since the last micro-batch began.
             micro_batch_secs = executor.backend().take_secs();
             secs += micro_batch_secs;
             Ok(Blank(micro))
@@ -233,7 +233,8 @@ impl<'a> Dry<'a> {
         Ok(secs + executor.backend().take_secs() + micro_batch_secs * left_out as f64)
     }
 
-    /// A batch of the test data and the last one, which has what is left: a kernel may need more room for fewer rows.
+    /// A batch of the test data and the last one, which has the remaining samples: a kernel may need more room for fewer
+    /// rows.
     fn evaluate(&self) -> Result<()> {
         let samples = self.resolved.evaluation_batch();
         let mut batches = [samples, self.resolved.info().test % samples].into_iter().filter(|n| *n > 0).map(Blank);

@@ -26,7 +26,7 @@ use crate::{
     step::Counters,
 };
 
-/// An experiment with what its data are and what it runs on, all of it checked.
+/// An experiment with the facts of its data and its target, checked.
 #[derive(Debug, Clone)]
 pub struct Resolved {
     experiment: Arc<Experiment>,
@@ -46,7 +46,7 @@ pub struct Resolved {
     resumed: Option<Resumed>,
 }
 
-/// Where a run goes on from: what the run takes from there, and what was measured then.
+/// The point from which a run goes on: the state that the run takes from there, and the measurements until then.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resumed {
     /// Steps that were done before.
@@ -75,7 +75,7 @@ pub struct SoFar {
 }
 
 impl Resolved {
-    /// Looks at the data of `experiment` and at what `machine` knows of its device, and checks everything.
+    /// Looks at the data of `experiment` and at its device by `machine`, and checks everything.
     ///
     /// # Examples
     ///
@@ -108,7 +108,7 @@ impl Resolved {
         let chosen = experiment.whole_data();
         let found = Inspection::of(&chosen, known.map(|known| &known.data));
         let mut problems = check(experiment, found.as_ref().ok().map(Inspection::info));
-        // What is generated has its own limits, which together are fewer than the values apart.
+        // Generated data have limits of their own, which together allow less than each value alone.
         let own = data::impossible(&chosen).filter(|own| problems.iter().all(|known| known.key != own.key));
         problems.extend(own);
         let data = match found {
@@ -303,7 +303,7 @@ impl Resolved {
     }
 }
 
-/// The experiment with what the data decide where it leaves that to them: the label of a table, and whether it is a class.
+/// The experiment with the choices that it leaves to the data: the label of a table, and whether it is a class.
 fn decided(experiment: &Experiment, data: &Inspection) -> Experiment {
     let mut decided = experiment.clone();
     if let Some(TableFacts { label, task, .. }) = data.table_facts() {

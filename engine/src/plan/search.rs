@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// A configuration that fits, and what it costs against the one asked about.
+/// A configuration that fits, and its cost compared with the one asked about.
 #[derive(Debug, Clone)]
 pub struct Advice {
     /// Its changes; empty for the configuration asked about.
@@ -28,7 +28,7 @@ pub struct Advice {
     pub time_ratio: f64,
 }
 
-/// A search for what fits in place of a plan.
+/// A search for configurations that fit in place of a plan.
 pub(super) struct Search<'a> {
     plan: &'a Plan,
     limit: Limit<'a>,

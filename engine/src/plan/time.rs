@@ -20,7 +20,7 @@ use crate::{
     plan::{Plan, Resolved, predict},
 };
 
-/// This machine, measured on `pool` while nothing else of the program runs: what the driver shows, the rates of the
+/// This machine, measured on `pool` while nothing else of the program runs: the GPUs that the driver shows, the rates of the
 /// processor by the engine's own kernels, and the size of the process. Takes some tens of milliseconds, and longer where a
 /// driver has to be woken.
 pub fn measured_machine(pool: &ThreadPool) -> Machine {
@@ -28,7 +28,7 @@ pub fn measured_machine(pool: &ThreadPool) -> Machine {
     // Where a kernel fails, nominal rates still rank: no reason not to plan.
     let machine = pool.run(rates).map(|rates| machine.with_rates(rates)).unwrap_or(machine);
     let machine = machine.with_process_measured();
-    // What the kernels left of the heap: a limit on the process counts it, although a run uses it again.
+    // A limit on the process counts the heap that the kernels leave, although a run uses it again.
     heap::give_back();
     machine
 }
@@ -50,8 +50,8 @@ fn to_train_on(machine: &Machine) -> Machine {
     machine.with_free_memory(None).with_free_memory(FreeMemory::to_train())
 }
 
-/// [`predict()`](predict::predict()) on this machine, for a run of another process: with what the plan itself leaves free,
-/// because a run holds it as well.
+/// [`predict()`](predict::predict()) on this machine, for a run of another process: with the memory that the plan itself
+/// leaves free, because a run holds a plan as well.
 ///
 /// # Errors
 /// The errors of [`predict()`](predict::predict()).
@@ -60,8 +60,8 @@ pub fn predict_here(resolved: &Resolved, machine: &Machine) -> Result<Plan> {
     Ok(Plan { machine: to_train_on(&plan.machine), ..plan })
 }
 
-/// The rates of the processor: the fastest that was measured, by this program or by one before it. What else a machine does
-/// only makes a kernel slower, so that each start comes nearer to what the processor can do, and all of them say the same.
+/// The rates of the processor: the fastest that was measured, by this program or by one before it. Other work on the machine
+/// only makes a kernel slower, so each start comes nearer to the processor's real rates, and all starts agree.
 fn rates() -> Result<Rates> {
     let kept = KeptRates::read();
     let known = kept.as_ref().map(|kept| kept.rates);
@@ -74,8 +74,8 @@ fn rates() -> Result<Rates> {
     Ok(known.unwrap_or(rates))
 }
 
-/// Rounds of the measurement at most. The machine may be busy for the length of one, so there are several, and what is
-/// compared with each other, such as the types, is measured side by side in each.
+/// Rounds of the measurement at most. The machine may be busy for the length of one round, so there are several, and rates
+/// that are compared with each other, such as those of types, are measured next to each other in each.
 const ROUNDS: usize = 10;
 /// Fewer rounds say too little.
 const LEAST_ROUNDS: usize = 4;
@@ -170,7 +170,7 @@ fn launch_secs(executor: &Executor<Cpu>) -> Result<f64> {
     Ok(secs / LAUNCHES as f64)
 }
 
-/// The best of two measurements, figure by figure: what else the machine did only makes a kernel slower.
+/// The best of two measurements, figure by figure, because other work on the machine only makes a kernel slower.
 fn fastest_of(a: Rates, b: Rates) -> Rates {
     let most = |a: [f64; 4], b: [f64; 4]| std::array::from_fn(|i| a[i].max(b[i]));
     Rates {
@@ -183,7 +183,7 @@ fn fastest_of(a: Rates, b: Rates) -> Rates {
     }
 }
 
-/// Whether one of the rates that compare types is clearly above what was known.
+/// Whether one of the rates that compare types is clearly above the known one.
 fn is_faster(new: &Rates, known: &Rates) -> bool {
     let rates = |rates: &Rates| rates.flops.into_iter().chain(rates.bytes).collect::<Vec<_>>();
     rates(new).iter().zip(rates(known)).any(|(new, known)| *new > known * SETTLED)

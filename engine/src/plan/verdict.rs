@@ -30,7 +30,7 @@ pub enum Verdict {
         /// The bytes that the machine can give.
         free: Bytes,
     },
-    /// The run is inside its budget, but the disk cannot hold what is kept of its data.
+    /// The run is inside its budget, but the disk cannot hold its kept samples or answers.
     NoRoomOnDisk {
         /// The bytes that the disk can give.
         free: Bytes,

@@ -183,7 +183,8 @@ fn number(dtype: DType, bytes: &[u8]) -> f64 {
     }
 }
 
-/// Moves what stays of a tensor into the smaller one, through memory of the host. On the processor that counts as scratch.
+/// Moves the kept part of a tensor into the smaller one, through memory of the host. On the processor that counts as
+/// scratch.
 fn moved<B: Backend>(
     executor: &Executor<B>,
     [from, to]: [&Tensor<B>; 2],

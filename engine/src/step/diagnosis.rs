@@ -26,7 +26,7 @@ impl<B: Backend> Session<B> {
                 return Ok(());
             }
             let _layer = executor.enter(layer.layer());
-            // Codes are always numbers; their scales show what became of the weight.
+            // Codes are always finite; their scales show whether the weight was.
             for param in layer.params().into_iter().filter(|param| param.weight().dtype() != DType::U8) {
                 if found.is_none() && !self.is_finite(param.weight())? {
                     found = Some(format!("the {} of {}", param.name(), executor.ledger().layer_path()));

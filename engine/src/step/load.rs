@@ -32,7 +32,7 @@ pub trait Source {
     /// Fails when they cannot be read.
     fn read(&mut self, to: &mut [u8]) -> Result<()>;
 
-    /// The tensor itself, where candle has it on a device: what is on the same one copies it from there, and does not read.
+    /// The tensor itself, if candle has it on a device: a tensor on the same device is copied from it, without a read.
     fn on_device(&self) -> Option<&candle_core::Tensor> {
         None
     }
@@ -97,7 +97,7 @@ pub(super) fn taken<B: Backend>(
             slot.was_replaced(executor)?;
         }
     }
-    // What is held as codes comes as numbers, a part at a time.
+    // Weights that are held as codes come as numbers, a part at a time.
     for coded in model.leaves().into_iter().filter_map(Layer::coded).filter(|_| !has_codes) {
         let name = named(ledger, coded.layer(), ParamRole::Weight.name());
         if from.find(&name, coded.sizes().into(), DType::F32)? {

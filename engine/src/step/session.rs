@@ -70,12 +70,12 @@ impl<B: Backend> Session<B> {
         ledger.set_phase(Phase::Start);
         ledger.enter(Part::Start);
         let is_gpu = executor.backend().target().is_gpu();
-        // Bookkeeping is memory of the host, and no part of what a GPU holds.
+        // Bookkeeping is memory of the host and not of a GPU.
         if !is_gpu && !ledger.keeps_books() {
             ledger.keep_books(bookkeeping(experiment, None, info)?);
         }
         let workspace = if is_gpu { workspace(&executor, experiment.gpu.workspace)? } else { None };
-        // What is looked up is memory of this program and not of the run.
+        // The memory of a look-up belongs to this program and not to the run.
         let replaced = is_replaced.map(|is_replaced| {
             let ledger = executor.ledger();
             move |layer, role: ParamRole| uncounted(|| is_replaced(&named(ledger, layer, role.name())))

@@ -38,8 +38,8 @@ impl<B: Backend> Session<B> {
 }
 
 impl<B: Backend> Writing<'_, B> {
-    /// Shows the logits of the token after `tokens`, which are the tokens of the call before and what follows them. At least
-    /// one token is needed.
+    /// Shows the logits of the token after `tokens`, which are the tokens of the call before and those that follow them. At
+    /// least one token is needed.
     ///
     /// # Errors
     /// [`crate::Error::Budget`] when an allocation would cross the budget, the failures of the device, and the errors of
@@ -66,7 +66,7 @@ impl<B: Backend> Writing<'_, B> {
         self.cached
     }
 
-    /// The lengths of text at which passes begin to differ in what they take, of up to `count` tokens after `prompt`: the
+    /// The lengths of text at which passes begin to differ in their memory, of up to `count` tokens after `prompt`: the
     /// first pass, and two of each kind that follow.
     pub fn lengths(&self, prompt: usize, count: usize) -> impl Iterator<Item = usize> + use<B> {
         let end = prompt + count;

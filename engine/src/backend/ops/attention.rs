@@ -32,7 +32,7 @@ pub enum Attention {
     PlainGrad(AttentionShape),
     /// in: `qkv [length, (heads + 2 kv_heads) * head_dim]` of the new positions, `kept [places, 2 kv_heads * head_dim]`, a
     /// row the keys of a position and then its values, of the new positions too; out: `y [length, heads * head_dim]`, as of
-    /// [`Attention::Efficient`] over all positions. What stands in later rows of `kept` is not read.
+    /// [`Attention::Efficient`] over all positions. Later rows of `kept` are not read.
     Cached(CachedAttention),
 }
 
@@ -115,7 +115,7 @@ impl Contract for Attention {
 }
 
 impl<B: Backend> Executor<B> {
-    /// Refuses what is not the packed queries, keys and values of `shape`.
+    /// Refuses a tensor that is not the packed queries, keys and values of `shape`.
     pub(super) fn expect_packed(&self, op: &'static str, qkv: &Tensor<B>, shape: &AttentionShape) -> Result<()> {
         let grouped = shape.kv_heads > 0 && shape.heads.is_multiple_of(shape.kv_heads);
         self.expect(op, grouped, || format!("{} heads share {}", shape.heads, shape.kv_heads))?;

@@ -150,7 +150,7 @@ impl Contract for Coded {
 
     fn traffic_bytes(&self, operands: &OperandBytes) -> u64 {
         match self {
-            // What is decoded is written and read once more.
+            // The decoded weight is written and read once more.
             Self::Product(p) => operands.all() + 2 * (p.out * p.inner * operands.dtype.size()) as u64,
             Self::Encode(_) | Self::EncodeScales | Self::Decode(_) => operands.all(),
         }

@@ -20,7 +20,7 @@ use crate::{
     memory::Category,
 };
 
-/// How a range follows what it is shown.
+/// How a range follows the inputs that it is shown.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Follow {
     /// The range grows to include everything.
@@ -43,12 +43,12 @@ pub enum Int8 {
     /// in: codes of `x [batch, height, width, channels]`, `range`, codes of `w [filters, size, size, channels]`, their scales and
     /// sums, and, when given, `bias [filters]`; out: `y [batch, oh, ow, filters]`. A dense layer is a window of one pixel.
     Product(Window),
-    /// in: `w [rows, columns]`; out: what its codes stand for.
+    /// in: `w [rows, columns]`; out: the values of its codes.
     FakeWeight {
         /// Elements of a row.
         columns: usize,
     },
-    /// in: `x`, `range`; out: what its codes stand for; `x` where the range has seen nothing. NaN stays NaN.
+    /// in: `x`, `range`; out: the values of its codes; `x` itself if the range has seen nothing. NaN stays NaN.
     Fake,
     /// in: `x`, `range`; out: `dx`, updated: zero where the code of `x` is an end of the range because there is none beyond it,
     /// in a range that has seen something.
@@ -230,7 +230,7 @@ impl<B: Backend> Executor<B> {
         Ok(y)
     }
 
-    /// Makes of the gradient by what the codes of `x` stand for that by `x`, in place.
+    /// Turns the gradient by the values of the codes of `x` into the gradient by `x`, in place.
     ///
     /// # Errors
     /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.

@@ -1,10 +1,10 @@
 //! The ops: one file for each family.
 //!
-//! A family's file holds its kernels and what each reads, writes and means; their names; which operands they take; their
-//! arithmetic, their traffic and their scratch on each device (`Contract`); and the calls of [`Executor`] that check shapes,
-//! allocate outputs and launch them. `cpu/FAMILY.rs` and `cuda/FAMILY.rs` run the kernels, `nn/FAMILY.rs` has the layers, and
-//! `selftest/cases/FAMILY.rs` tests them. Always holds: the `match`es of a family name every kernel, so a new kernel does not
-//! compile before each of them handles it.
+//! A family's file holds its kernels, each with its inputs, outputs and meaning; their names; the operands that they take;
+//! their arithmetic, their traffic and their scratch on each device (`Contract`); and the calls of [`Executor`] that check
+//! shapes, allocate outputs and launch them. `cpu/FAMILY.rs` and `cuda/FAMILY.rs` run the kernels, `nn/FAMILY.rs` has the
+//! layers, and `selftest/cases/FAMILY.rs` tests them. Always holds: the `match`es of a family name every kernel, so a new
+//! kernel does not compile before each of them handles it.
 //!
 //! Arithmetic on bf16 and f16 is done in f32 and rounded once on store; sums over many elements accumulate in f32 (f64 for
 //! f64).

@@ -40,9 +40,9 @@ pub enum Prune {
     /// in: `weight`, `bound [2]` (u32); out: `counts [2048]` (u32), updated: adds how many magnitudes have each value in these
     /// bits, of those whose higher bits are the first number of `bound`.
     Count(KeyBits),
-    /// out: `counts [2048]` (u32), which become zeros, and `bound [2]` (u32), updated: its first number gets the value at which
-    /// the counts reach the second one as its lowest bits, and the second loses what was counted before. At the highest bits it
-    /// begins from 0 and `rank`.
+    /// out: `counts [2048]` (u32), which become zeros, and `bound [2]` (u32), updated: its first number gets the value at
+    /// which the counts reach the second one as its lowest bits, and the second is reduced by the earlier counts. At the
+    /// highest bits it begins from 0 and `rank`.
     Pick {
         /// The key bits that were counted.
         bits: KeyBits,
@@ -52,9 +52,9 @@ pub enum Prune {
     /// in: `weight [n]`, `bound [2]` (u32); out: `mask [n / 8, rounded up]` (u8), a bit an element from the lowest on: whether
     /// its magnitude is above the first number of `bound`.
     Mask,
-    /// in: `weight [rows, columns]`; out: `mask`, as of [`Prune::Mask`]: the bits of the `kept` largest of every `of` elements
-    /// of a row; of equal ones the first (Mishra et al. 2021, "Accelerating sparse deep neural networks"). What is left at a
-    /// row's end is a group as well.
+    /// in: `weight [rows, columns]`; out: `mask`, as of [`Prune::Mask`]: the bits of the `kept` largest of every `of`
+    /// elements of a row; of equal ones the first (Mishra et al. 2021, "Accelerating sparse deep neural networks"). The rest
+    /// at a row's end is a group as well.
     Groups {
         /// Elements of a row.
         columns: usize,
@@ -151,7 +151,7 @@ impl<B: Backend> Executor<B> {
         self.launch(Prune::Pick { bits, rank }, &[], &[counts, bound])
     }
 
-    /// Masks what of `weight` is not above the threshold: see [`Prune::Mask`].
+    /// Masks the elements of `weight` that are not above the threshold: see [`Prune::Mask`].
     ///
     /// # Errors
     /// Fails on shapes that do not fit, and when the device fails.

@@ -1,9 +1,9 @@
 //! Models of allocators: the bytes that an allocator holds for the live bytes. They are modelled nowhere else.
 //!
 //! [`Allocator`] follows every block: a [`pool::Pool`] finds a place for it and grows, on the processor as on a GPU; on the
-//! heap each is rounded for itself. Always holds: what is *reserved* is at least what is *used*. The models are checked against
-//! measurements in `engine/tests`: the probe's own sum of usable sizes and of the range's length, and the driver's counters
-//! where there is a GPU. Refuses nothing: the ledger decides whether a pool may grow.
+//! heap each is rounded for itself. Always holds: *reserved* is at least *used*. The models are checked against measurements
+//! in `engine/tests`: the probe's own sum of usable sizes and of the range's length, and the driver's counters where there
+//! is a GPU. Refuses nothing: the ledger decides whether a pool may grow.
 
 pub mod heap;
 pub mod places;
@@ -28,7 +28,7 @@ pub fn process_grows(reserved: Bytes, is_in_range: bool) -> Bytes {
     Bytes(if cfg!(target_os = "linux") && is_in_range { range::grows(reserved.0) } else { heap::grows(reserved.0) })
 }
 
-/// A model of an allocator, and what it holds.
+/// A model of an allocator, with the bytes that it holds.
 #[derive(Debug)]
 pub enum Allocator {
     /// The C library's heap, with the bytes it holds.
@@ -152,7 +152,7 @@ impl Allocator {
         }
     }
 
-    /// A step is over: a pool may give back what is empty.
+    /// A step is over: a pool may give back empty memory.
     pub(super) fn step_ended(&mut self) {
         if let Self::Pool(pool) = self {
             pool.step_ended();

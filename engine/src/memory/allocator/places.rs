@@ -35,8 +35,8 @@ pub struct Places {
 struct Advised {
     /// The block's bytes, rounded.
     bytes: u64,
-    /// Where the block begins. A block that lives on into the next step has two places, because it takes turns with what it
-    /// follows; every other block has one, twice.
+    /// Where the block begins. A block that lives on into the next step has two places, because it takes turns with the
+    /// block that it follows; every other block has one, twice.
     starts: [u64; 2],
 }
 
@@ -82,7 +82,7 @@ impl Places {
             advised.push(of_pass);
             others.push(above);
         }
-        // Only the pass that comes to most decides, and what is a little above it costs little.
+        // Only the largest pass decides the extent, and a little above it costs little.
         let most = others.iter().map(|(_, lives)| most_alive(lives)).max().unwrap_or(0);
         let enough = most + (bottom + most) / search.close();
         let mut extent = bottom;
@@ -153,7 +153,7 @@ fn micro_batches(pass: &Pass) -> impl Iterator<Item = usize> + '_ {
     (0..pass.parts.len()).filter(|index| matches!(pass.parts[*index].part, Part::MicroBatch { .. }))
 }
 
-/// Places what outlives a pass below its other blocks: all its requests, and the others' indices and lives.
+/// Places the blocks that outlive a pass below its other blocks: all its requests, and the others' indices and lives.
 fn placed_below(
     pass: &Pass,
     turns: &HashMap<Turn, [u64; 2]>,

@@ -113,7 +113,7 @@ impl Pool {
         self.guide = Some(Guide::new(Arc::clone(places)));
     }
 
-    /// Keeps what is asked for from here on.
+    /// Keeps requests from here on.
     pub fn keep_requests(&mut self) {
         self.requests = Some(Requests::default());
     }

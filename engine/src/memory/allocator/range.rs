@@ -75,7 +75,7 @@ impl Range {
         &self.parts().pool
     }
 
-    /// The model of the range, to be told of what comes.
+    /// The model of the range, for later requests.
     pub(super) fn pool_mut(&mut self) -> &mut Pool {
         &mut self.parts_mut().pool
     }

@@ -160,7 +160,7 @@ impl Part {
         address(BYTES.load(Relaxed) + self.0 * (part_bytes() / OF_BITS))
     }
 
-    /// A word of its bits, which has memory where what it stands for has some.
+    /// A word of its bits, which has memory if the granules that it stands for have some.
     fn word(&self, word: usize) -> &AtomicU64 {
         // SAFETY: the word is aligned, because pages are, and it lies in memory that reads as zero or as what was written to
         // it by such a reference; the memory is taken back only when no block lives and the part has no owner.

@@ -21,7 +21,7 @@ use crate::{
 };
 
 impl Ledger {
-    /// An account of the processor that gathers what the engine's structures hold in each phase, for a run inside
+    /// An account of the processor that gathers the bytes of the engine's structures in each phase, for a run inside
     /// [`tally::counted`](crate::memory::tally::counted).
     pub fn gathering() -> Self {
         let ledger = Self::of(Allocator::heap(), Bytes::ZERO, None, false);
@@ -37,7 +37,7 @@ impl Ledger {
         ledger
     }
 
-    /// The places of what a [`Ledger::logging`] was asked for; `None` for another account.
+    /// The places of the blocks that a [`Ledger::logging`] was asked for; `None` for another account.
     pub fn places(&self) -> Option<Arc<Places>> {
         match &*self.0.record.borrow() {
             Record::Log(log) => Some(Arc::new(log.places())),
@@ -72,7 +72,7 @@ impl Ledger {
         !matches!(self.0.books.get(), Books::None)
     }
 
-    /// Counts the bookkeeping of the present phase among what is alive, from here on.
+    /// Counts the bookkeeping of the present phase among the live bytes, from here on.
     pub fn keep_books(&self, books: Bookkeeping) {
         self.0.books.set(Books::Counted(books));
         self.count_books(Held::default(), books.of(self.phase()));

@@ -10,8 +10,8 @@ use crate::memory::{
 
 impl Ledger {
     /// Lets an allocator put blocks at `places`, if there are any. Where the budget of a GPU has no room for all of them at
-    /// once, the pool grows as it must: so the refusal names the op that would cross the line. On the processor a budget counts
-    /// what is alive, and not where it lies.
+    /// once, the pool grows as it must: so the refusal names the op that would cross the line. On the processor a budget
+    /// counts live bytes, wherever they lie.
     pub fn follow(&self, places: Option<&Arc<Places>>) {
         let account = &*self.0;
         let mut allocator = account.allocator.borrow_mut();
@@ -36,7 +36,7 @@ impl Ledger {
         }
     }
 
-    /// Keeps what a pool is asked for from here on.
+    /// Keeps requests to a pool from here on.
     pub fn keep_requests(&self) {
         if let Some(pool) = self.0.allocator.borrow_mut().pool_mut() {
             pool.keep_requests();

@@ -28,7 +28,7 @@ pub(super) struct Block {
     pub(super) is_placed: bool,
 }
 
-/// The record of what is allocated and freed.
+/// The record of allocations and frees.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     blocks: Vec<Block>,
@@ -144,7 +144,7 @@ impl Recorder {
         self.born(Block { label, ..self.blocks[index as usize] })
     }
 
-    /// Marks the beginning of the backward pass: what each layer holds of activations now is what it saved.
+    /// Marks the beginning of the backward pass: the activations that each layer holds now are those that it saved.
     pub(super) fn forward_ended(&mut self) {
         for layer in &mut self.layers {
             layer.saved = layer.live.get(Category::Activations);
@@ -167,7 +167,7 @@ impl Recorder {
         self.micro_batches = [self.points.len(), self.micro_batches[0]];
     }
 
-    /// Hands out what was recorded, of an allocator that holds this much, and goes on from what is alive now.
+    /// Hands out the recording, for an allocator that holds this much, and goes on from the bytes alive now.
     pub(super) fn take(&mut self, layers: Arc<[String]>, reserved: Bytes) -> Recording {
         self.alive.resize(self.blocks.len(), false);
         let (until_peak, after) = self.events.split_at(self.peak_event);
@@ -188,7 +188,7 @@ impl Recorder {
             reserved_peak: self.peak_reserved,
             layers: self.layers.clone(),
         };
-        // The next recording's peak starts from what is alive now; blocks keep their indices.
+        // The next recording's peak starts from the bytes alive now; blocks keep their indices.
         (self.high, self.high_total) = (self.live, self.live_total);
         (self.peak_total, self.peak_event) = (self.live_total, 0);
         self.peak_reserved = reserved;

@@ -5,7 +5,7 @@
 
 use super::Ledger;
 
-/// Whether micro-batches may be left out, and what is known of the micro-batches of the present step.
+/// Whether micro-batches may be left out, with the known micro-batches of the present step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Repetition {
     /// All micro-batches run, as they must in a real run.

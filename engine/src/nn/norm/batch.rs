@@ -85,7 +85,8 @@ impl<B: Backend> BatchNorm<B> {
         tape.executor().batch_norm_then(x, &self.affine(), [EPSILON, MOMENTUM], running, follow)
     }
 
-    /// The rectified output for `x` in training, in one pass over memory. What passes the rectifier follows from `x`.
+    /// The rectified output for `x` in training, in one pass over memory. The elements that pass the rectifier follow from
+    /// `x`.
     fn rectified<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>, end: Rectifier) -> Result<Value<B>> {
         let (y, statistics) = self.then(tape, &x.tensor, (None, Some(end)))?; // [..., channels]
         let (kept, own) = (statistics.clone(), [self.weight.weight().clone(), self.bias.weight().clone()]);

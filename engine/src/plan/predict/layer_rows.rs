@@ -45,7 +45,7 @@ impl ModelFacts {
     }
 }
 
-/// The layers in forward order, between the batch and the loss, by a steady step and what is alive at the run's peak.
+/// The layers in forward order, between the batch and the loss, by a steady step and the blocks alive at the run's peak.
 pub(super) fn layer_rows(
     dry: &Dry<'_>,
     leaves: &[(LayerId, [u64; 2])],
@@ -74,7 +74,7 @@ pub(super) fn layer_rows(
     let model = leaves.iter().map(|(layer, parameters)| row(*layer, *parameters));
     // The batch and the loss are not layers of the model, but they have their share; so has a teacher, in one row.
     let ledger = dry.session.executor().ledger();
-    // One that was asked before the first step has nothing in a step, but may hold what is alive at the peak.
+    // A teacher that was asked before the first step has nothing in a step, but may hold the blocks alive at the peak.
     let taught = dry.session.teacher();
     let of_teacher = taught.map(Model::parameters).or(dry.asked.map(|asked| asked.parameters));
     let teacher = of_teacher.map(|parameters| {

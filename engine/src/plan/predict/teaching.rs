@@ -24,8 +24,8 @@ pub(super) fn made(executor: &Executor<DryRun>, resolved: &Resolved) -> Result<O
     Teaching::new(executor.clone(), teacher, experiment, info, &mut load::Anything).map(Some)
 }
 
-/// Asks the teacher, micro-batch by micro-batch, until the pool is as it was before an earlier one: the others would repeat what
-/// came since. Then frees it.
+/// Asks the teacher, micro-batch by micro-batch, until the pool is as it was before an earlier one, because the others would
+/// only repeat. Then frees the teacher.
 pub(super) fn asked(executor: &Executor<DryRun>, teaching: Teaching<DryRun>, resolved: &Resolved) -> Result<Asked> {
     let micro = resolved.experiment().batch.micro;
     let all = resolved.info().train.div_ceil(micro.max(1));

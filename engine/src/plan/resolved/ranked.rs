@@ -13,7 +13,8 @@ use crate::{
     nn::Factorable,
 };
 
-/// The experiment with its ranks, and what they were found from; `known` is what was found from the weights of another one.
+/// The experiment with its ranks, and the spectra from which they were found; `known` are the spectra of another
+/// experiment's weights.
 ///
 /// # Errors
 /// The problem of weights that cannot be read, and of a share that no ranks reach.

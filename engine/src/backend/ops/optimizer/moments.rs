@@ -36,7 +36,7 @@ impl NarrowWeight {
     }
 }
 
-/// Adam's constants with what does not change over a parameter made beforehand.
+/// Adam's constants, with the factors that are the same for all elements of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct AdamConstants {
     /// The factor of `m / (sqrt(v) + epsilon)`.

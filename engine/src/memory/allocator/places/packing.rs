@@ -112,8 +112,8 @@ fn improved(hall: &mut Hall<'_>, first: Packed, mut order: Vec<u32>, enough: u64
     best
 }
 
-/// The room in which blocks are placed, and what of it is taken when: a tree over time, in which the blocks that live
-/// through all of a stretch are kept with the stretch and not with its parts (a segment tree).
+/// The room in which blocks are placed, and the spans that are taken at each time: a tree over time, in which the blocks
+/// that live through all of a stretch are kept with the stretch and not with its parts (a segment tree).
 struct Hall<'a> {
     lives: &'a [Life],
     /// For each block, the allocations from its own to the last one in its life; there are as many as blocks.
@@ -203,7 +203,7 @@ impl<'a> Hall<'a> {
         Packed { starts, extent }
     }
 
-    /// Finds what is taken at some time of `life`, in the stretch of this number.
+    /// Finds the spans that are taken at some time of `life`, in the stretch of this number.
     fn gather(&mut self, number: usize, of: Births, life: &Births) {
         if of.end <= life.start || life.end <= of.start {
             return;
@@ -250,7 +250,7 @@ impl<'a> Hall<'a> {
     }
 }
 
-/// Adds a span to others that are apart and in order; what it meets becomes one with it.
+/// Adds a span to others that are apart and in order, and joins it with those that it meets.
 fn join(spans: &mut Vec<Span>, (start, end): Span) {
     let first = spans.partition_point(|span| span.1 < start);
     let last = first + spans[first..].partition_point(|span| span.0 <= end);
