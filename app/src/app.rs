@@ -93,7 +93,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// A window on what was persisted, or on the preset to open.
+    /// A window on the persisted state, or on the preset to open.
     pub(crate) fn new(
         ctx: &egui::Context,
         files: FileDialogs,
@@ -146,7 +146,7 @@ impl App {
         Ok(app)
     }
 
-    /// The same window, what it keeps written by `keeper`; `damage` is reported.
+    /// The same window, with `keeper` to write its state; `damage` is reported.
     pub(crate) fn kept_by(mut self, keeper: Keeper, damage: Option<String>) -> Self {
         self.keeper = Some(keeper);
         if let Some(damage) = damage {
@@ -175,7 +175,7 @@ impl App {
         self
     }
 
-    /// Writes what is to be kept for the next session.
+    /// Writes the state for the next session.
     pub(crate) fn keep(&mut self) {
         let state = self.persisted();
         if let Some(keeper) = &mut self.keeper {
@@ -236,7 +236,7 @@ impl App {
         }
     }
 
-    /// Receives: answers of the threads, keys, what the panels asked for in the last frame.
+    /// Receives answers of the threads, keys, and the panels' requests of the last frame.
     pub(crate) fn logic(&mut self, ctx: &egui::Context) {
         ctx.set_theme(self.view.theme);
         self.zoom.limit(ctx);
@@ -271,7 +271,7 @@ impl App {
         self.keep_soon(ctx, is_touched);
         self.close(ctx);
         if !dialog && self.state.dialog.is_some() {
-            // A tooltip stays for as long as the pointer rests, and would lie over the dialog: to what is below, the
+            // A tooltip stays for as long as the pointer rests, and would lie over the dialog. So for everything below, the
             // pointer is gone until it moves.
             ctx.input_mut(|input| input.pointer = egui::PointerState::default());
         }
@@ -310,8 +310,8 @@ impl App {
         }
     }
 
-    /// A window that is asked to close during a run asks for confirmation. A signal leaves no user to ask: what would be asked
-    /// about is kept in any case.
+    /// A window that is asked to close during a run asks for confirmation. After a signal there is no user to ask, and
+    /// everything is kept in any case.
     fn close(&mut self, ctx: &egui::Context) {
         if !self.state.closing && self.signals.as_ref().is_some_and(Closing::has_come) {
             self.state.closing = true;
@@ -352,7 +352,7 @@ impl App {
             self.frames.ui(ui);
         }
         self.toasts.show(ui.ctx(), self.state.dialog.is_some());
-        // What was asked for is done at the start of the next frame, which must come.
+        // Requests are carried out at the start of the next frame, so there must be one.
         if self.sender.is_waiting() || self.pace.is_probing() {
             ui.ctx().request_repaint();
         }

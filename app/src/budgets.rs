@@ -28,14 +28,14 @@ impl Budgets {
         self.0.insert(experiment.device.clone(), experiment.budget);
     }
 
-    /// Another experiment takes the place of this one: what the processor had was of this one.
+    /// Another experiment takes the place of this one. The processor's budget belonged to this one.
     pub(crate) fn closing(&mut self, experiment: &Experiment) {
         self.leaving(experiment);
         self.0.remove(PROCESSOR);
     }
 }
 
-/// `budget`, or all that a process may have of `device` if that leaves nothing beyond what driver and libraries hold.
+/// `budget`, or all that a process may have of `device` if that leaves nothing beyond the memory of driver and libraries.
 fn at_least_something(budget: Bytes, device: &str, machine: &Machine) -> Bytes {
     match machine.target(device) {
         Ok(Target::Gpu(card)) if budget <= card.context + card.pool.segment => card.usable_memory(),

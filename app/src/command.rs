@@ -11,7 +11,7 @@ use crate::{files::Purpose, panels::pane::Pane, state::RunKey, takeaway::Take, t
 
 const CTRL_SHIFT: Modifiers = Modifiers::COMMAND.plus(Modifiers::SHIFT);
 
-/// A command without data: what menus, buttons and keys share.
+/// A command without data. Menus, buttons and keys share it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, VariantArray)]
 pub(crate) enum UiCommand {
     /// A fresh experiment.
@@ -182,7 +182,7 @@ impl UiCommand {
         clicked
     }
 
-    /// Whether its key works while a dialog is open: it changes nothing of what the dialog lies over.
+    /// Whether its key works while a dialog is open, because it changes nothing below the dialog.
     pub(crate) fn works_beside_a_dialog(self) -> bool {
         matches!(self, Self::Theme | Self::FrameTimes | Self::Quit)
     }
@@ -252,7 +252,7 @@ pub(crate) enum Action {
     BrowseTokenizer,
     /// Ask for the folder that streamed samples are kept in.
     BrowseCache,
-    /// The user points at a control: show what its neighbours would change.
+    /// The user points at a control: show the effect of its neighbours.
     AskNeighbours {
         /// The key of the control.
         control: &'static str,
@@ -273,7 +273,7 @@ pub(crate) enum Action {
     EndText,
     /// Close the open dialog.
     CloseDialog,
-    /// The answer to "save first?": go on with what was asked.
+    /// The answer to "save first?": go on with the request.
     Proceed {
         /// Save before.
         save: bool,
@@ -284,7 +284,7 @@ pub(crate) enum Action {
     ClearLog,
     /// Put text on the clipboard.
     Copy(String),
-    /// Take what a pane shows to a file or onto the clipboard.
+    /// Take a pane's content to a file or onto the clipboard.
     Take(Pane, Take),
 }
 
@@ -309,7 +309,7 @@ pub(crate) enum RunsAction {
     Tags(Kept, Vec<String>),
     /// Delete some.
     Delete(Vec<Kept>),
-    /// Bring back what was deleted last.
+    /// Bring back the runs that were deleted last.
     Restore,
     /// Put some side by side.
     Compare(Vec<Kept>),

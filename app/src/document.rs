@@ -78,7 +78,7 @@ impl Document {
         self.history.can_redo() || self.after.is_some()
     }
 
-    /// Notes that a control is about to change it: what was undone before is forgotten.
+    /// Notes that a control is about to change it: steps that were undone before are forgotten.
     pub(crate) fn changes(&mut self, control: &'static str, press: Option<u64>, at: Instant) {
         self.after = None;
         self.history.changed(&self.experiment, control, press, at);
@@ -118,8 +118,8 @@ impl Document {
         std::mem::replace(self, Self { generation, ..other })
     }
 
-    /// Notes that the settings of a kept run take the place of those in hand. They are in the store: what is its user's own
-    /// is what they take the place of, as long as nothing is changed of them.
+    /// Notes that the settings of a kept run take the place of those in hand. They are in the store, so the user's own
+    /// version is the one that they replace, as long as they are not changed.
     pub(crate) fn loads(&mut self, settings: &Experiment) {
         self.own = self.own().cloned().map(Box::new);
         self.loaded = Some(Box::new(settings.clone()));
@@ -145,7 +145,7 @@ impl Document {
         Some(Draft { name, experiment, history })
     }
 
-    /// Whether it is or was a shipped preset: what is changed of it is kept without a question.
+    /// Whether it is or was a shipped preset, whose changes are kept without a question.
     pub(crate) fn is_of_shipped(&self) -> bool {
         self.shipped.is_some() && self.path.is_none()
     }

@@ -48,7 +48,7 @@ pub(crate) enum Chosen {
     Path(Purpose, PathBuf),
     /// The user closed the dialog.
     Nothing,
-    /// There is no dialog here: ask for a typed path, beginning with what was suggested.
+    /// There is no dialog here: ask for a typed path, beginning with the suggestion.
     NoDialog(Purpose, PathBuf),
 }
 
@@ -57,8 +57,7 @@ type Show = fn(Purpose, &Path) -> Option<PathBuf>;
 
 /// Refuses a place that a store of runs owns: kept runs would be gone.
 ///
-/// # Errors
-/// A store's database and what SQLite writes next to it, and the folder of its runs' files.
+/// # Errors Fails for a store's database, SQLite's files next to it, and the folder of its runs' files.
 pub(crate) fn is_outside_stores(path: &Path) -> anyhow::Result<()> {
     anyhow::ensure!(
         !store::would_take(path),

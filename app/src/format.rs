@@ -216,7 +216,7 @@ pub(crate) fn throughput(data: &Data) -> (&'static str, usize) {
     }
 }
 
-/// A loss in nats a byte as bits a byte: what a compressor of that quality would need.
+/// A loss in nats a byte as bits a byte, which a compressor of that quality would need.
 pub(crate) fn bits_per_byte(loss: f64) -> String {
     format!("{:.3} bits/byte", loss / std::f64::consts::LN_2)
 }
@@ -235,7 +235,7 @@ pub(crate) fn time_ratio(ratio: f64) -> String {
     }
 }
 
-/// The predicted time of a step: for a kept run what was kept with it, otherwise a new estimate, marked as one.
+/// The predicted time of a step: for a kept run the kept estimate, otherwise a new one, marked as an estimate.
 pub(crate) fn estimate(subject: &Subject) -> Option<String> {
     let is_kept = subject.kept_estimate().is_some();
     let secs_of_step = secs(subject.estimated_step_secs()?);

@@ -61,7 +61,7 @@ const SOONEST_BY_SOFTWARE: Duration = Duration::from_millis(250);
 const SLOW: Duration = Duration::from_millis(25);
 /// How many times as long as a slow frame the trainer has the cores for itself.
 const SHARE: u32 = 6;
-/// Frames drawn at once to see what one takes.
+/// Frames drawn at once to measure the time of one.
 const PROBED: u32 = 4;
 
 /// Parts of the names of renderers that draw on the processor: Mesa's, ANGLE's, and those of Windows and macOS.
@@ -96,7 +96,7 @@ impl Pace {
         self.is_software = SOFTWARE.iter().any(|name| renderer.contains(name));
     }
 
-    /// A run begins: look again what a frame takes.
+    /// A run begins: measure the time of a frame again.
     pub(crate) fn probe(&mut self) {
         (self.left, self.least) = (PROBED, None);
     }

@@ -17,7 +17,7 @@ use crate::{
 const COLUMNS: usize = 96;
 /// Pictures that are remembered.
 const CACHE: usize = 128;
-/// Headings of what was searched for.
+/// Headings of a search's results.
 const IN_TITLE: &str = "By title";
 const ELSEWHERE: &str = "By description and model";
 
@@ -37,7 +37,7 @@ pub(crate) enum Source {
 pub(crate) struct Picture {
     /// The memory that was alive, column by column, each at its highest.
     pub(crate) columns: Vec<Categories>,
-    /// The predicted peak of what the budget counts.
+    /// The predicted peak of the bytes that the budget counts.
     pub(crate) load: Bytes,
     /// The budget.
     pub(crate) budget: Bytes,
@@ -111,12 +111,12 @@ fn has_words(text: &str, search: &str) -> bool {
 pub(crate) struct Gallery {
     /// Tells one opening from the next.
     pub(crate) number: u64,
-    /// Everything that can be opened: own drafts, own files, then what ships.
+    /// Everything that can be opened: own drafts, own files, then shipped presets.
     pub(crate) entries: Vec<Entry>,
 }
 
 impl Gallery {
-    /// A gallery of what there is now.
+    /// A gallery of the present entries.
     pub(crate) fn new(number: u64, shipped: &[Shipped], drafts: &Drafts, recent: &[PathBuf]) -> Self {
         let entry = |source, group, name: &str, experiment: Option<&Experiment>| Entry {
             source,
@@ -159,7 +159,7 @@ impl Gallery {
         found
     }
 
-    /// Takes in what was found of an entry.
+    /// Takes in the findings about an entry.
     pub(crate) fn receive(&mut self, found: Found) {
         if let Some(entry) = self.entries.get_mut(found.entry).filter(|_| found.gallery == self.number) {
             entry.experiment = found.experiment.or(entry.experiment.take());
@@ -201,7 +201,7 @@ impl Painter {
         let paint = move || {
             let (mut cache, mut known) = (Cache::new(), None);
             for wanted in &inbox {
-                // What was planned for another machine is another picture.
+                // A plan for another machine has another picture.
                 if known.replace(Arc::clone(&wanted.machine)).is_some_and(|known| known != wanted.machine) {
                     cache.clear();
                 }
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(gallery.entries.len(), shipped.len());
         let found = |words: &str| gallery.entries.iter().filter(|e| e.matches(words)).count();
         assert_eq!((found(""), found("no such words")), (shipped.len(), 0));
-        // Lessons are found by their titles, which others name as what to open next.
+        // Lessons are found by their titles, because other lessons name them as the next one to open.
         let called = |words: &str| gallery.entries.iter().filter(|e| e.is_called(words)).count();
         assert_eq!(called("checkpointing instead"), 1);
         assert!((1..shipped.len() / 2).contains(&found("checkpointing instead")));

@@ -71,8 +71,8 @@ impl History {
         true
     }
 
-    /// Notes that the experiment is left for another: what comes next is not part of the last gesture, and what was undone
-    /// is forgotten.
+    /// Notes that the experiment is left for another: the next change is not part of the last gesture, and undone steps are
+    /// forgotten.
     pub(crate) fn left(&mut self) {
         self.future.clear();
         self.gesture = None;

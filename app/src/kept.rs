@@ -19,7 +19,7 @@ const DAMAGED: &str = "session.damaged.json";
 /// A change is written this much later at most.
 const DELAY: Duration = Duration::from_secs(2);
 
-/// Writes what is to be kept.
+/// Writes the state that is kept.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     /// The file; `None` where this user has no folder for it.
@@ -35,7 +35,7 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Reads what was kept in `folder`; also what to tell the user if it could not be read.
+    /// Reads the state that was kept in `folder`; also returns a message for the user if it could not be read.
     pub(crate) fn open(folder: Option<&Path>) -> (Self, Option<PersistedState>, Option<String>) {
         let place = folder.map(|folder| folder.join(FILE));
         let failure = place.is_none().then(|| "this user has no folder for it".to_owned());
@@ -104,7 +104,7 @@ impl Keeper {
         self.due.is_some()
     }
 
-    /// Whether the next session will find what is here.
+    /// Whether the next session will find this state.
     pub(crate) fn is_kept(&self) -> bool {
         self.failure.is_none()
     }

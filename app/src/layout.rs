@@ -218,7 +218,7 @@ struct Behavior<'a, 'b> {
     has_pointer: bool,
     /// The tab that is to have the focus.
     wanted: Option<TileId>,
-    /// The room, at the right end of the tabs, of what can be taken out of the pane below.
+    /// The room, at the right end of the tabs, of the menu for the pane below.
     take: Option<(Pane, Rect)>,
 }
 
@@ -266,7 +266,7 @@ impl egui_tiles::Behavior<Pane> for Behavior<'_, '_> {
         self.has_pointer
     }
 
-    /// Comes before the tabs are drawn: what they are the region of is noted, and the room at their end is taken.
+    /// Runs before the tabs are drawn: notes their region, and takes the room at their end.
     fn top_bar_right_ui(&mut self, tiles: &Tiles<Pane>, ui: &mut Ui, id: TileId, tabs: &Tabs, _: &mut f32) {
         let rect = tiles.rect(id).unwrap_or(Rect::NOTHING);
         if regions::enter(ui.ctx(), Id::unique(("region", id)), rect) {
@@ -357,7 +357,7 @@ mod tests {
             let new = old.completed();
             assert!(new.is_whole() && new.shows(missing), "{missing:?}");
             assert_eq!(new.tree.root, root);
-            // What was hidden stays hidden: the layout is the old one.
+            // Hidden panes stay hidden: the layout is the old one.
             assert!(!new.shows(Pane::Step) || missing == Pane::Step);
         }
     }

@@ -38,9 +38,9 @@ pub(crate) enum Change {
 /// The subject of a comparison.
 #[derive(Debug, Clone)]
 pub(crate) enum Compare {
-    /// A kept run, with what it is called.
+    /// A kept run, with its name.
     Run(RunKey, String),
-    /// A plan, with what it is called.
+    /// A plan, with its name.
     Plan(String, Box<Experiment>),
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Compared {
     pub(crate) comparison: Comparison,
     /// The curves of each; `None` of a plan.
     pub(crate) runs: Vec<Option<RunRecord>>,
-    /// Predicted live memory in MiB, op by op, of the step with the peak; `None` of what cannot be planned.
+    /// Predicted live memory in MiB, op by op, of the step with the peak; `None` if it cannot be planned.
     pub(crate) steps: Vec<Option<(Vec<f64>, Series)>>,
     /// Why one could not be planned, in words.
     pub(crate) notes: Vec<String>,
@@ -94,13 +94,13 @@ pub(crate) enum Reply {
     Refused(String),
     /// The runs that are picked; the last has its curves.
     Looked(Vec<RunRecord>),
-    /// A run, and what it was asked for.
+    /// A run, and the purpose of the request.
     Opened(Box<RunRecord>, Wanted),
     /// A comparison.
     Compared(Box<Compared>),
 }
 
-/// The thread's handle. Dropping it ends the thread once what was asked for is done.
+/// The thread's handle. Dropping it ends the thread once all requests are done.
 #[derive(Debug)]
 pub(crate) struct Librarian {
     wishes: Option<Sender<Wish>>,
@@ -146,7 +146,7 @@ impl Librarian {
         self.wish(Wish::Compare(what, smoothing));
     }
 
-    /// Tells what is known of the machine by now.
+    /// Passes on the newest facts about the machine.
     pub(crate) fn learn(&self, machine: &Machine) {
         self.wish(Wish::Machine(Box::new(machine.clone())));
     }

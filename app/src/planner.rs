@@ -57,7 +57,7 @@ pub(crate) struct Neighbour {
     pub(crate) outcome: Result<Outcome, String>,
 }
 
-/// Neighbours, and what they compare with.
+/// Neighbours, and the configuration that they are compared with.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Compared {
     /// The result of the experiment as it is.
@@ -82,12 +82,13 @@ pub(crate) struct Question {
 /// The answer of the thread.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// The plan of a generation, or what is in its way.
+    /// The plan of a generation, or the obstacle to it.
     Plan(Generation, Result<Arc<Plan>, Obstacle>),
     /// Other configurations that fit, for a generation: the best for the budget and, if the plan does not fit, the nearest
     /// changes.
     Options(Generation, Box<Options>),
-    /// An experiment to compare with: one that was asked for, or the pinned one again, with what the time model knows by now.
+    /// An experiment to compare with: one that was asked for, or the pinned one again, with the newest rates of the time
+    /// model.
     Pin(Result<Arc<Plan>, Obstacle>),
     /// The neighbours of a control with their results, for a generation.
     Neighbours(Generation, &'static str, Compared),
@@ -107,7 +108,7 @@ struct Inbox {
 }
 
 impl Inbox {
-    /// Whether what is planned now is already out of date.
+    /// Whether the plan under way is already out of date.
     fn supersedes(&self) -> bool {
         self.plan.is_some() || self.machine.is_some() || self.closing
     }
@@ -165,20 +166,20 @@ impl Planner {
         self.shared.bell.notify_one();
     }
 
-    /// Passes on what is known of the machine by now: the last plan, and the plan of the pinned experiment, are made again.
+    /// Passes on the newest facts about the machine: the last plan, and the plan of the pinned experiment, are made again.
     pub(crate) fn learn(&self, machine: Machine, pinned: Option<Experiment>) {
         let mut inbox = self.shared.inbox();
         (inbox.machine, inbox.pin) = (Some(machine), pinned);
         self.shared.bell.notify_one();
     }
 
-    /// Tells whether a run takes the processor: what else fits is then looked for at the same time, in turns.
+    /// Tells the thread whether a run takes the processor. The search for other configurations then takes turns with it.
     pub(crate) fn trains(&self, is_training: bool) {
         self.shared.inbox().is_training = is_training;
         self.shared.bell.notify_one();
     }
 
-    /// Asks what the neighbours of a control would change.
+    /// Asks for the effect of a control's neighbours.
     pub(crate) fn neighbours(&self, question: Question) {
         self.shared.inbox().neighbours = Some(question);
         self.shared.bell.notify_one();
@@ -216,7 +217,7 @@ struct Worker {
     machine: Machine,
     /// The last plan that was asked for.
     last: Option<(Generation, Experiment)>,
-    /// The last one that could be: what comes next mostly has the same data.
+    /// The last valid one, because the next experiment mostly has the same data.
     resolved: Option<Resolved>,
     /// The subject of the last search that came to its end.
     searched: Option<Searched>,
@@ -254,7 +255,7 @@ impl Worker {
                 return None;
             }
             if let Some(machine) = inbox.machine.take().filter(|machine| *machine != self.machine) {
-                // What was planned for another machine compares with nothing.
+                // Plans for another machine cannot be compared with new ones.
                 self.cache.clear();
                 self.machine = machine;
                 inbox.plan = inbox.plan.take().or_else(|| self.last.clone());
@@ -298,7 +299,7 @@ impl Worker {
         if self.searched == Some(searched) {
             return true;
         }
-        // What else fits takes many dry runs: only for a plan that is not yet replaced.
+        // The search for other configurations takes many dry runs, so it is only made for a plan that is not yet replaced.
         let turns = Turns::new(&self.shared);
         if turns.is_over() {
             return true;

@@ -31,7 +31,7 @@ pub(crate) fn go(ctx: &Context, forward: bool) {
         return;
     }
     let focused = ctx.memory(|memory| memory.focused()).and_then(|id| ctx.read_response(id));
-    // What lies over the window, such as a menu, is in none.
+    // An area over the window, such as a menu, is in no region.
     let at = focused.filter(|response| response.layer_id.order == Order::Background).map(|r| r.interact_rect.center());
     with(ctx, |regions| {
         let count = regions.drawn.len();
@@ -52,7 +52,7 @@ pub(crate) fn begin(ctx: &Context) {
     with(ctx, |regions| regions.drawn.clear());
 }
 
-/// Ends it: what was asked for and was not drawn is let go.
+/// Ends it: a request for a region that was not drawn is dropped.
 pub(crate) fn end(ctx: &Context) {
     with(ctx, |regions| regions.wanted = None);
 }

@@ -49,7 +49,7 @@ impl Row {
         self.run.name.as_deref().unwrap_or_else(|| self.told())
     }
 
-    /// Whether its name is what sets it apart.
+    /// Whether its name consists of its distinguishing settings.
     pub(crate) fn is_called_by_settings(&self) -> bool {
         self.run.name.is_none() && !self.by_settings.is_empty()
     }
@@ -59,7 +59,7 @@ impl Row {
         naming::of_run(self.run.number, self.short_name())
     }
 
-    /// The name with what it leaves out.
+    /// The name with the details that it leaves out.
     pub(crate) fn whole_name(&self) -> String {
         if self.details.is_empty() { self.name() } else { format!("{}, {}", self.name(), self.details) }
     }
@@ -88,12 +88,12 @@ impl Row {
         if self.run.is_gpu && !name.is_empty() { name.clone() } else { format::device(&self.run.device) }
     }
 
-    /// The predicted peak of what its budget counts.
+    /// The predicted peak of the bytes that its budget counts.
     pub(crate) fn predicted(&self) -> Bytes {
         self.run.load(&self.run.predicted)
     }
 
-    /// The measured peak of what its budget counts; `None` before its first step.
+    /// The measured peak of the bytes that its budget counts; `None` before its first step.
     pub(crate) fn measured(&self) -> Option<Bytes> {
         Some(self.run.load(&self.run.measured)).filter(|bytes| *bytes > Bytes::ZERO)
     }
@@ -119,7 +119,7 @@ impl Row {
         }
     }
 
-    /// Whether it has a value in a column: what has none comes last in either order.
+    /// Whether it has a value in a column. Runs without one come last in either order.
     fn has(&self, column: RunColumn) -> bool {
         match column {
             RunColumn::Measured => self.measured().is_some(),
@@ -160,7 +160,7 @@ pub(crate) fn rows(runs: Vec<StoredRun>, saved: impl Fn(&StoredRun) -> Option<Pa
     let row = |((run, by_settings), moment): ((StoredRun, String), Option<String>)| {
         let when = moment.clone().unwrap_or_else(|| when(run.started));
         let began = moment.map(|moment| format!("began {moment}"));
-        // What others have as well comes last: it is what is cut where there is no room.
+        // Parts that other runs share come last, because the end is cut if there is no room.
         let parts = began.clone().into_iter().chain(Some(by_settings.clone()).filter(|words| !words.is_empty()));
         let differs = parts.collect::<Vec<_>>().join(", ");
         let settings = run.name.as_ref().map(|_| by_settings.clone());
@@ -234,7 +234,7 @@ fn moments(runs: &[StoredRun], differs: &[String]) -> Vec<Option<String>> {
     (0..runs.len()).map(moment).collect()
 }
 
-/// The rows that a search finds, sorted: indices into `rows`. What is equal stands newest first.
+/// The rows that a search finds, sorted: indices into `rows`. Equal rows stand newest first.
 pub(crate) fn order(rows: &[Row], search: &str, sort: Sort<RunColumn>) -> Vec<usize> {
     let search = search.to_lowercase();
     let mut order: Vec<usize> = (0..rows.len()).filter(|i| rows[*i].matches(&search)).collect();
@@ -287,7 +287,7 @@ impl Runs {
         &self.rows
     }
 
-    /// Takes in what the store holds now.
+    /// Takes in the present content of the store.
     pub(crate) fn read(&mut self, rows: Vec<Row>) {
         self.places = rows.iter().enumerate().map(|(i, row)| (row.run.key.clone(), i)).collect();
         self.rows = rows;
@@ -327,7 +327,7 @@ impl Runs {
         self.get(self.picked.last()?)
     }
 
-    /// Picks the run that begins, in the place of what was picked before: the panes speak of it.
+    /// Picks the run that begins in place of the earlier picks, so that the panes speak of it.
     pub(crate) fn begins(&mut self, key: RunKey) {
         self.picked = vec![key.clone()];
         self.begun = Some(key);

@@ -59,7 +59,7 @@ fn some<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// The categories of a column, and what becomes of those that have no input of their own.
+/// The categories of a column, and the treatment of those that have no input of their own.
 fn categories(column: &ColumnFacts) -> Option<String> {
     let ColumnUse::Categories { count, shared } = column.used else { return None };
     let line = format!("{}: {}", column.name, format::counted(count as u64, "category"));

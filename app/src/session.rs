@@ -187,7 +187,7 @@ impl Session {
         self.earlier = earlier;
     }
 
-    /// Has what was measured op by op in a step of a run.
+    /// Takes in the memory measured op by op in a step of a run.
     pub(crate) fn has_measured(&mut self, latest: &Latest) {
         let run = self.runs.iter_mut().rev().find(|run| run.key == latest.run);
         if let Some(run) = run.filter(|_| !latest.measured_step.is_empty()) {
@@ -196,7 +196,7 @@ impl Session {
         }
     }
 
-    /// Adds a run: what sets it apart from those before, and them from it, is noted.
+    /// Adds a run, and notes the settings that distinguish it from those before and them from it.
     fn begin(&mut self, mut new: RunRecord) {
         let experiment = new.experiment().clone();
         if let Some(mut earlier) = self.earlier.take() {

@@ -158,7 +158,7 @@ pub(crate) enum Then {
     OpenPath,
     /// Open this file.
     OpenFile(PathBuf),
-    /// Open what the command line names: a file, or a shipped preset.
+    /// Open the subject that the command line names: a file, or a shipped preset.
     OpenNamed(PathBuf),
     /// Open this shipped preset.
     OpenShipped(usize),
@@ -218,11 +218,11 @@ pub(crate) struct State {
     pub(crate) session: Session,
     /// The kept runs, of this session and of those before it.
     pub(crate) runs: Runs,
-    /// The kept run that is being read, and what for.
+    /// The kept run that is being read, and the purpose.
     pub(crate) wanted: Option<(Kept, Wanted)>,
     /// Runs and plans side by side.
     pub(crate) compared: Option<Compared>,
-    /// The model that is tried, and what was found of it.
+    /// The model that is tried, and the findings about it.
     pub(crate) trial: Trial,
     /// The trainer's latest values.
     pub(crate) latest: Latest,
@@ -311,7 +311,7 @@ impl State {
         self.document.can_undo() || !self.runs.deleted.is_empty()
     }
 
-    /// Whether the deletion of runs is what was done last, and so is undone first.
+    /// Whether the deletion of runs was the last step, and so is undone first.
     pub(crate) fn deleted_last(&self) -> bool {
         !self.runs.deleted.is_empty() && self.document.depth() <= self.runs.deleted_at
     }

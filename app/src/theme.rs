@@ -37,7 +37,7 @@ pub(crate) struct Palette {
     pub(crate) reserved: Color32,
     /// Bytes that the process holds.
     pub(crate) process: Color32,
-    /// The outline of what a timeline is compared with.
+    /// The outline of the plan that a timeline is compared with.
     pub(crate) outline: Color32,
     /// Predicted bytes, as a curve.
     pub(crate) predicted: Color32,
@@ -53,7 +53,7 @@ pub(crate) struct Palette {
     pub(crate) compared: [Color32; 6],
     /// The one button that matters.
     pub(crate) accent: Color32,
-    /// Around what has the keyboard's focus.
+    /// Around the control that has the keyboard's focus.
     pub(crate) focus: Color32,
     /// Text on the accent.
     pub(crate) on_accent: Color32,

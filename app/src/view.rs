@@ -36,7 +36,7 @@ pub(crate) enum LayerColumn {
     Peak,
 }
 
-/// A column of the table of what is alive at the peak.
+/// A column of the table of blocks alive at the peak.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum AliveColumn {
     /// The kind of the device.
@@ -80,7 +80,7 @@ pub(crate) enum RunColumn {
 /// A part of the comparison.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum ComparePart {
-    /// Settings that differ, and what came of them.
+    /// Settings that differ, and their results.
     #[default]
     Settings,
     /// Loss and accuracy.
@@ -212,7 +212,7 @@ pub(crate) struct View {
     pub(crate) show_before: bool,
     /// The table of layers.
     pub(crate) layers: Sort<LayerColumn>,
-    /// The table of what is alive.
+    /// The table of live blocks.
     pub(crate) alive: Sort<AliveColumn>,
     /// The table of kept runs.
     pub(crate) runs: Sort<RunColumn>,
@@ -233,7 +233,7 @@ pub(crate) struct View {
 
 /// How the table of layers is sorted at first.
 pub(crate) const LAYERS: Sort<LayerColumn> = Sort { column: LayerColumn::Layer, falling: false };
-/// How the table of what is alive is sorted at first.
+/// How the table of live blocks is sorted at first.
 pub(crate) const ALIVE: Sort<AliveColumn> = Sort { column: AliveColumn::Bytes, falling: true };
 /// How the table of kept runs is sorted at first: the newest first.
 pub(crate) const RUNS: Sort<RunColumn> = Sort { column: RunColumn::Started, falling: true };

@@ -29,7 +29,7 @@ impl Default for Zoom {
 }
 
 impl Zoom {
-    /// Keeps the zoom to what the window has room for.
+    /// Keeps the zoom within the room of the window.
     pub(crate) fn limit(&mut self, ctx: &Context) {
         let now = ctx.zoom_factor();
         if now != self.set {

@@ -161,7 +161,8 @@ impl Dispatcher<'_> {
         last.and_then(|path| path.parent()).map(Path::to_owned).or_else(std::env::home_dir).unwrap_or_default()
     }
 
-    /// Opens what the command line names, after the question of changes that were left unsaved when the window was closed.
+    /// Opens the subject that the command line names, after the question of changes that were left unsaved when the window
+    /// was closed.
     pub(crate) fn open_at_start(&mut self, path: &Path) {
         self.guarded(Then::OpenNamed(path.to_path_buf()));
     }
@@ -175,7 +176,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Opens a preset file, or a model's configuration; what was there stays if the file cannot be used.
+    /// Opens a preset file, or a model's configuration; the present document stays if the file cannot be used.
     pub(super) fn open(&mut self, path: &Path) {
         match preset::open(path) {
             Ok(preset::Opened { mut experiment, is_preset, places, notes, .. }) => {

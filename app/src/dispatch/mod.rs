@@ -80,7 +80,7 @@ pub(crate) struct Dispatcher<'a> {
 }
 
 impl Dispatcher<'_> {
-    /// Does what a panel asked for.
+    /// Carries out a panel's request.
     pub(crate) fn act(&mut self, action: Action) {
         match action {
             Action::Ui(command) => self.command(command),
@@ -211,7 +211,7 @@ impl Dispatcher<'_> {
 
     // ---- answers of the threads
 
-    /// Takes in what the threads have sent since the last frame.
+    /// Takes in the threads' messages since the last frame.
     pub(crate) fn receive(&mut self) {
         for answer in self.services.planner.answers() {
             self.answer(answer);

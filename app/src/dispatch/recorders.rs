@@ -54,7 +54,7 @@ impl Recorders {
         self.present.is_some()
     }
 
-    /// Writes what is left.
+    /// Writes the remaining records.
     pub(crate) fn finish(&mut self) {
         self.ending.extend(self.present.take());
         self.ending.drain(..).for_each(|recorder| drop(recorder.finish()));

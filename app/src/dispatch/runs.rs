@@ -22,7 +22,7 @@ use crate::{
 const MOST_LOOKED: usize = 200;
 
 impl Dispatcher<'_> {
-    /// Does what is asked for with kept runs.
+    /// Carries out a request about kept runs.
     pub(super) fn runs(&mut self, action: RunsAction) {
         let librarian = &self.services.librarian;
         match action {
@@ -83,7 +83,7 @@ impl Dispatcher<'_> {
     fn pick(&mut self, keys: Vec<RunKey>) {
         let session = &self.state.session;
         let own = keys.last().and_then(|key| session.own(key)).map(|run| run.key);
-        // What this window trained is there already.
+        // The runs of this window are there already.
         let looked = keys.iter().filter(|key| session.own(key).is_none()).cloned().collect();
         let (looked, left_out) = newest(looked, MOST_LOOKED, |key| self.state.runs.get(key).map(|row| row.run.started));
         self.state.runs.pick(keys);
@@ -115,7 +115,7 @@ impl Dispatcher<'_> {
     }
 
     fn delete(&mut self, keys: Vec<RunKey>) {
-        // A run that trains stays; what was deleted before is no longer brought back with this.
+        // A run that trains stays; runs that were deleted earlier are no longer brought back with this.
         let trains = |key: &RunKey| self.state.session.active().is_some_and(|run| run.kept.as_ref() == Some(key));
         let keys: Vec<RunKey> = keys.into_iter().filter(|key| !trains(key)).collect();
         if keys.is_empty() {
@@ -211,7 +211,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Has a run begun and recorded; one that goes on with what is known of it.
+    /// Begins and records a run. One that goes on has the facts that are known of it.
     pub(super) fn start(&mut self, start: Start, continued: Option<(RunKey, RunRecord)>) {
         let (continued, earlier) = continued.unzip();
         self.state.session.expect(earlier);
@@ -264,7 +264,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Takes in what the store holds.
+    /// Takes in the content of the store.
     fn read(&mut self, read: Read) {
         let Read { rows, points, missing, changes } = read;
         if let Some(missing) = missing.as_ref().filter(|text| self.state.runs.missing.as_ref() != Some(text)) {
@@ -275,7 +275,7 @@ impl Dispatcher<'_> {
         (runs.missing, runs.without_point) = (missing, points.left_out);
         session.has_points(points);
         session.count_with(runs);
-        // A name that was given here a moment ago is not taken back by what was read before.
+        // An earlier reading does not take back a name that was given here a moment ago.
         if self.services.librarian.has_made(changes) {
             session.follow(runs);
         }
@@ -297,7 +297,7 @@ impl Dispatcher<'_> {
 
     fn opened(&mut self, record: RunRecord, wanted: Wanted) {
         let Some(key) = record.kept.clone() else { return };
-        // What a newer wish took the place of is let go.
+        // A reading that a newer wish replaced is dropped.
         if self.state.wanted.take_if(|known| *known == (key.clone(), wanted)).is_none() {
             return;
         }
@@ -309,7 +309,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Opens a run as it was: its settings, its curves in Live, and its step with what was measured over what was predicted.
+    /// Opens a run as it was: its settings, its curves in Live, and its step with the measured memory over the predicted.
     fn show(&mut self, key: &RunKey, record: RunRecord) {
         self.adopt_kept(record.experiment().clone());
         let measured_in_step = record.measured_step.as_ref().map(|(step, _)| *step);

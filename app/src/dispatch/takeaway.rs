@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Dispatcher<'_> {
-    /// Takes what a pane shows.
+    /// Takes the content of a pane.
     pub(super) fn take(&mut self, pane: Pane, take: Take) {
         let Some((content, name)) = content(pane, take, self.state, self.view) else {
             self.toasts.info("There is nothing to take yet.");
@@ -27,7 +27,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Writes what was taken to the place that was chosen.
+    /// Writes the taken content to the chosen place.
     pub(super) fn save_taken(&mut self, path: PathBuf) {
         if let Some((content, take)) = self.state.taken.take() {
             self.services.porter.save(content, take, path);

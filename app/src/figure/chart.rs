@@ -37,7 +37,7 @@ pub(crate) enum Over {
 pub(crate) struct Chart {
     pub(crate) title: String,
     pub(crate) curves: Vec<Curve>,
-    /// Horizontal lines: what each is called, and where it is.
+    /// Horizontal lines: the name, colour and place of each.
     pub(crate) rules: Vec<(String, Color32, f64)>,
     /// Its horizontal axis.
     pub(crate) over: Over,

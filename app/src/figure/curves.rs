@@ -110,7 +110,7 @@ fn throughput(run: &Run<'_>) -> Chart {
 }
 
 impl Run<'_> {
-    /// A chart of some curves: what each is called, its name among the run's, its colour, and whether it is smoothed.
+    /// A chart of some curves: the label of each, its name among the run's, its colour, and whether it is smoothed.
     fn chart(&self, title: &str, curves: &[(&str, &str, Color32, bool)]) -> Chart {
         let drawn = curves.iter().flat_map(|(called, name, color, is_smoothed)| {
             self.curve(called, name, *color, if *is_smoothed { self.look.smoothing } else { 0.0 })

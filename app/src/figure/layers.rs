@@ -19,7 +19,7 @@ const DRAWN: usize = 48;
 const NAMES: f32 = 120.0;
 /// Above the legend.
 const HEAD: f32 = print::TITLE + print::EDGE + 4.0;
-/// A part of a bar: whose colour it has, what it is called, and its bytes.
+/// A part of a bar: the category of its colour, its name, and its bytes.
 type Part = (Category, &'static str, fn(&LayerRow) -> u64);
 
 /// The parts of a bar, from the left.

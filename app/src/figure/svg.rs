@@ -76,7 +76,7 @@ impl Words {
     }
 }
 
-/// The sign of an entry of a legend: as what it names is drawn.
+/// The sign of an entry of a legend, drawn like the curve that it names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// A filled square.
@@ -164,7 +164,7 @@ impl Figure {
         ));
     }
 
-    /// Words that a ground of the paper's colour lifts off what lies under them.
+    /// Words on a ground of the paper's colour, so that they stand out from the marks below.
     pub(crate) fn words_on_plate(&mut self, [x, y]: [f32; 2], text: &str, words: Words) {
         let width = width_of(text, words);
         let left = match words.anchor {
@@ -245,7 +245,7 @@ pub(crate) fn legend(
 
 /// Text inside an element.
 pub(crate) fn escaped(text: &str) -> String {
-    // What XML has no room for is left out.
+    // Characters that XML does not allow are left out.
     let text: String = text.chars().filter(|c| !c.is_control() || *c == '\n').collect();
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -36,7 +36,7 @@ const REST: u32 = 25;
 /// Runs that were put away can be brought back for so long.
 const AWAY: SignedDuration = SignedDuration::from_hours(24);
 
-/// Does what is wished, one thing after the other, and looks again and again whether another program has written.
+/// Carries out wishes one after the other, and looks again and again whether another program has written.
 pub(super) struct Desk {
     inbox: Receiver<Wish>,
     replies: Sender<Reply>,
@@ -70,7 +70,7 @@ impl Desk {
                 return;
             }
         };
-        // What was deleted long enough ago is not brought back. Where that fails, the next start tries again.
+        // Runs that were deleted long enough ago are not brought back. Where that fails, the next start tries again.
         let _ = store.empty(AWAY);
         store.tidy();
         let (mut version, mut due) = (None, Instant::now());
@@ -142,7 +142,7 @@ impl Desk {
         Ok(wish)
     }
 
-    /// Does what is wished; whether the rows may be others now.
+    /// Carries out a wish; returns whether the rows may have changed.
     fn obey(&mut self, store: &mut Store, wish: Wish) -> bool {
         let done = match wish {
             Wish::Machine(machine) => {

@@ -26,7 +26,7 @@ pub(crate) struct Points {
     pub(crate) left_out: usize,
 }
 
-/// The points of the newest runs that were tested; what was `sent` and is the same since is not sent again.
+/// The points of the newest runs that were tested; a point that was `sent` and has not changed is not sent again.
 pub(super) fn points(runs: &[StoredRun], sent: &mut HashMap<RunKey, StoredRun>) -> Points {
     let tested: Vec<&StoredRun> = runs.iter().filter(|run| run.best_test_accuracy.is_some()).collect();
     let left_out = tested.len().saturating_sub(MOST_POINTS);
@@ -42,11 +42,11 @@ pub(super) fn points(runs: &[StoredRun], sent: &mut HashMap<RunKey, StoredRun>) 
     points
 }
 
-/// A run without its curves: what a point needs.
+/// A run without its curves, which is enough for a point.
 pub(super) fn light(run: &StoredRun) -> RunRecord {
     let mut experiment = Experiment { title: run.title.clone(), ..Experiment::default() };
     for setting in &run.settings {
-        // What this version does not know is left at its default.
+        // A setting that this version does not know keeps its default.
         let _ = preset::set(&mut experiment, setting);
     }
     RunRecord::kept(run, experiment)

@@ -15,7 +15,7 @@ use crate::{
 /// Tensors that are listed.
 const LISTED: usize = 24;
 
-/// The page of a comparison; `machines` is where each was planned or ran, each part a name and what it is.
+/// The page of a comparison; `machines` is where each was planned or ran, each part with its name.
 pub(crate) fn comparison(comparison: &Comparison, machines: &[Vec<(String, String)>]) -> String {
     let names: Vec<&str> = comparison.subjects.iter().map(|subject| &*subject.name).collect();
     let mut page = Page::new(&format!("Comparison of {}", names.join(", ")));

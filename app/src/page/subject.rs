@@ -13,11 +13,11 @@ use crate::{
     format,
 };
 
-/// Blocks that are listed of what is alive at the peak.
+/// Live blocks at the peak that are listed.
 const LISTED: usize = 16;
 
 /// The page of a subject: `figures` draw its curves, `measured` is its measured peak, `machine` where it was planned or ran,
-/// each a name and what it is.
+/// each a name and its description.
 pub(crate) fn subject(
     subject: &Subject,
     measured: Option<Peak>,

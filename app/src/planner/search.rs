@@ -13,7 +13,7 @@ use crate::advice::Shortfall;
 
 /// Nearest changes shown when a plan does not fit.
 const NEAREST: usize = 3;
-/// How long what else fits is looked for at most.
+/// The longest time of the search for other configurations.
 const SEARCH_TIME: Duration = Duration::from_secs(10);
 /// While a run trains, the search rests this many times as long as it worked.
 const REST: u32 = 7;
@@ -29,7 +29,7 @@ pub(crate) struct Options {
     pub(crate) nearest: Vec<Advice>,
     /// The largest micro-batch that fits, when it is another.
     pub(crate) fill: Option<Advice>,
-    /// Changes of what is trained, when nothing fits without.
+    /// Changes of the training, when nothing fits without them.
     pub(crate) further: Vec<Advice>,
     /// Why nothing fits, when nothing does.
     pub(crate) shortfall: Option<Shortfall>,

@@ -129,7 +129,7 @@ pub(crate) struct RunRecord {
     pub(crate) total_steps: u64,
     /// It ran on a GPU, where the budget counts the process.
     pub(crate) is_gpu: bool,
-    /// The predicted peak of what the budget counts.
+    /// The predicted peak of the bytes that the budget counts.
     pub(crate) predicted: Bytes,
     /// The line: its budget, or the whole card where that is less.
     pub(crate) budget: Bytes,
@@ -155,7 +155,7 @@ pub(crate) struct RunRecord {
     steps_secs: f64,
     /// The share of them in which it waited for batches, and how it is fed; of a run of another session nothing is known.
     pub(crate) fed: Option<(f64, Feeding)>,
-    /// Most measured bytes so far of what the budget counts.
+    /// Most measured bytes so far that the budget counts.
     pub(crate) peak_load: Bytes,
     /// Best test accuracy so far.
     pub(crate) best_accuracy: Option<f64>,
@@ -267,8 +267,8 @@ impl RunRecord {
         naming::of_run(self.shown_as, &self.short_name())
     }
 
-    /// The name without the number: the one that it was given, else what sets it apart from the other runs of its title and
-    /// from the shipped preset of it, else the title.
+    /// The name without the number: the one that it was given, else the settings that distinguish it from the other runs of
+    /// its title and from its shipped preset, else the title.
     pub(crate) fn short_name(&self) -> String {
         if let Some(name) = self.own_name.as_ref().or(self.told.as_ref()) {
             return name.clone();

@@ -58,7 +58,7 @@ impl Take {
         }
     }
 
-    /// How its files end; `None` of what is copied.
+    /// The ending of its files; `None` if it is copied.
     pub(crate) fn ending(self) -> Option<&'static str> {
         match self {
             Self::SavePng => Some("png"),

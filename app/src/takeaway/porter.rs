@@ -30,7 +30,7 @@ impl Porter {
         Self { ctx, sender, done }
     }
 
-    /// Writes something to a file, over what stands there.
+    /// Writes content to a file, over an old one.
     pub(crate) fn save(&self, content: Content, take: Take, path: PathBuf) {
         self.work(move |_| match written(&content, take, &path) {
             Ok(()) => Ok(format!("Saved {}", path.display())),

@@ -69,13 +69,13 @@ pub(crate) struct Trial {
     pub(crate) evaluation: Option<Box<Evaluation>>,
     /// Samples of it by number.
     pub(crate) samples: HashMap<usize, Drawn>,
-    /// Rows of it by number, with what was answered.
+    /// Rows of it by number, with their answers.
     pub(crate) rows: HashMap<usize, Box<Reply>>,
     /// The samples that were asked for.
     pub(crate) asked: HashSet<usize>,
     /// The answer to a picture, and the picture.
     pub(crate) reply: Option<(Box<Reply>, Drawn)>,
-    /// The prompt, and what was written on.
+    /// The prompt, and its continuation.
     pub(crate) written: String,
     /// How many bytes of that are the prompt.
     pub(crate) prompt_bytes: usize,
@@ -88,8 +88,8 @@ pub(crate) struct Trial {
 }
 
 impl Trial {
-    /// Turns to another model: what was found of the one before is kept, with how it was `looked` at; of the other all is
-    /// known that was found before.
+    /// Turns to another model. The findings about the one before are kept, with its view `looked`; earlier findings about
+    /// the other one return.
     pub(crate) fn turn_to(&mut self, of: Option<Of>, alphabet: Option<Alphabet>, looked: &mut TryOut) {
         let Self { shown, prefers_weights, .. } = *self;
         let mut others = std::mem::take(&mut self.others);
@@ -140,7 +140,7 @@ impl Trial {
         }
     }
 
-    /// Takes in what was found, of the present model or of one before.
+    /// Takes in findings, about the present model or an earlier one.
     pub(crate) fn take(&mut self, ctx: &Context, found: Found) {
         if found.number != self.number {
             let other = self.others.iter_mut().find(|(trial, _)| trial.number == found.number);

@@ -146,19 +146,19 @@ pub(crate) enum What {
     Evaluated(Box<Evaluation>),
     /// A picture of it, and the mask that was answered where that is the task.
     Sample(usize, Box<Picture>, Vec<u32>),
-    /// A row of it, and what was answered.
+    /// A row of it, and the answer.
     Row(usize, Box<Reply>),
     /// A picture was answered.
     Replied(Box<Reply>),
     /// Text came.
     Text(String),
-    /// The text is at its end: what it took, and what is to be said of it.
+    /// The text is at its end: its memory, and a warning about it.
     Wrote(Took, Option<String>),
     /// It was not done, and why.
     Failed(String),
 }
 
-/// The thread's handle. Dropping it ends the thread once what is under way is done.
+/// The thread's handle. Dropping it ends the thread once the work under way is done.
 #[derive(Debug)]
 pub(crate) struct Trials {
     wishes: Sender<Wish>,
@@ -191,7 +191,7 @@ impl Trials {
         self.is_over.store(true, Relaxed);
     }
 
-    /// Tells what is known of the machine by now.
+    /// Passes on the newest facts about the machine.
     pub(crate) fn learn(&self, machine: &Machine) {
         let _ = self.wishes.send(Wish::Machine(Box::new(machine.clone())));
     }
@@ -208,7 +208,7 @@ impl Drop for Trials {
     }
 }
 
-/// Where what was found goes.
+/// The place where findings go.
 struct Outbox {
     found: Sender<Found>,
     wake: Box<dyn Fn() + Send + Sync>,

@@ -23,7 +23,7 @@ pub(crate) enum Subject<'a> {
     Weights {
         /// The experiment.
         experiment: &'a Experiment,
-        /// Its data, with what was found out about them.
+        /// Its data, with the facts that were found about them.
         data: &'a Data,
         /// The weights.
         path: &'a Path,
@@ -101,7 +101,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Whether `planned` is what became of a table's `chosen` data: its label and task may have been left open.
+/// Whether `planned` follows from a table's `chosen` data, whose label and task may have been left open.
 fn is_decided_as(chosen: &Data, planned: &Data) -> bool {
     let is_label = chosen.label.is_empty() || chosen.label == planned.label;
     let is_task = chosen.task == TableTask::Auto || chosen.task == planned.task;
@@ -109,7 +109,7 @@ fn is_decided_as(chosen: &Data, planned: &Data) -> bool {
     chosen.kind == DataKind::Table && is_label && is_task && decided() == *planned
 }
 
-/// The experiment without what decides training alone.
+/// The experiment without the settings that decide training alone.
 fn answering(experiment: &Experiment) -> Experiment {
     let run = &experiment.run;
     Experiment {

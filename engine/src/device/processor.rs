@@ -48,7 +48,7 @@ pub enum Instructions {
 }
 
 impl Instructions {
-    /// The instructions of this machine. A few loads: what was detected is remembered.
+    /// The instructions of this machine. A few loads, because the result of the detection is remembered.
     pub fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         {

@@ -18,7 +18,7 @@ use crate::{backend::Rates, cache, device::cpu_threads};
 /// How long kept rates count.
 const LASTS: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Rates, and what they are rates of.
+/// Rates, and their subject.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct KeptRates {
     of: Subject,
@@ -53,8 +53,7 @@ impl KeptRates {
         is_sane.then_some(kept)
     }
 
-    /// Writes `rates` where the next program finds them, in place of what is kept, and for no longer than that would have been
-    /// kept.
+    /// Writes `rates` for the next program, in place of the kept ones, and for no longer than those would have been kept.
     pub(crate) fn write(rates: Rates, kept: Option<Self>) {
         let now = secs(SystemTime::now());
         let Some(of) = Subject::here() else { return };

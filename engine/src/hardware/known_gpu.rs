@@ -43,7 +43,7 @@ struct Measured {
     /// How the pool hands out memory.
     pool: Option<PoolProfile>,
     /// Bytes that a process held more after a run, by the [`kernels`] of the run: kernels are loaded when they are first
-    /// used. The least of several measurements counts, because each includes what other runs had loaded as well.
+    /// used. The least of several measurements counts, because each includes kernels of other runs as well.
     loaded: BTreeMap<String, Bytes>,
     /// Whether attention on tensor cores was right, by the kernels that were checked.
     tensor_cores: BTreeMap<String, bool>,
@@ -52,7 +52,7 @@ struct Measured {
 /// The state of this process on a GPU that it opened.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct OpenGpu {
-    /// Whether the driver reports what the process holds; otherwise it is only a bound.
+    /// Whether the driver reports the process's bytes; otherwise they are only a bound.
     is_reported: bool,
     opened: Bytes,
     /// The bytes of the process in addition to the pool, when it was last asked.
@@ -80,7 +80,7 @@ impl KnownGpu {
         Self::of(index, description, Measured::default(), None)
     }
 
-    /// The GPU at an index, with what earlier programs measured on its kind.
+    /// The GPU at an index, with earlier programs' measurements of its kind.
     pub(super) fn remembered(index: usize, description: Description) -> Self {
         let measured = remembered().remove(&description.kind()).unwrap_or_default();
         Self::of(index, description, measured, None)
@@ -105,8 +105,8 @@ impl KnownGpu {
         &self.profile
     }
 
-    /// The same GPU after it was opened, with what the process holds of it: what the driver `reported`, or, if it does not
-    /// report it, the most that it may be, which is not kept.
+    /// The same GPU after it was opened, with the process's bytes on it: as the driver `reported` them, or, if it does not
+    /// report them, the most that they may be, which is not kept.
     pub(super) fn opened(&self, reported: &Figure<Bytes>, bound: Bytes, pool: PoolProfile) -> (Self, Bytes) {
         let is_reported = reported.is_ok();
         let held = reported.clone().unwrap_or_else(|_| {
@@ -173,7 +173,7 @@ impl KnownGpu {
         if is_loaded(&own) { most.min(OTHER_SIZES) } else { most }
     }
 
-    /// Writes what was measured on its kind where the next program finds it.
+    /// Writes the measurements of its kind for the next program.
     pub(super) fn keep(&self) {
         let mut all = remembered();
         if all.get(&self.description.kind()) == Some(&self.measured) {
@@ -237,7 +237,7 @@ fn estimate(gpu: &Description) -> Profile {
         bytes: gpu.memory_bytes_per_sec,
         launch_secs: model.rates.launch_secs,
     };
-    // A context is never expected below what it may be.
+    // The expected context is never below the largest that it may be.
     let context = profile::shipped().iter().map(|profile| profile.context).max().unwrap_or_default();
     Profile { rates, context, ..(**model).clone() }
 }

@@ -61,7 +61,7 @@ struct Known {
 
 impl Machine {
     /// A machine before any measurement: nominal rates, a process of 0 bytes, memory without limit, no GPU. It reads only
-    /// what the processor is, so it is the same on every call.
+    /// the processor's properties, so it is the same on every call.
     pub fn nominal() -> Self {
         let (processor, rates) = (Processor::detect(), Rates::NOMINAL);
         let known = Known {
@@ -77,10 +77,9 @@ impl Machine {
         Self(Arc::new(known))
     }
 
-    /// This machine: the GPUs that the driver shows, with what was measured on them before, the size of this process, and
-    /// what the system can still give it.
-    /// The rates of the processor are nominal until they are [measured](Self::with_rates). Waking a driver may take a
-    /// second.
+    /// This machine: the GPUs that the driver shows, with earlier measurements of them, the size of this process, and the
+    /// memory that the system can still give it. The rates of the processor are nominal until they are
+    /// [measured](Self::with_rates). Waking a driver may take a second.
     pub fn detect() -> Self {
         let found = super::describe()
             .map(|found| (0..).zip(found).map(|(index, gpu)| KnownGpu::remembered(index, gpu)).collect());
@@ -121,8 +120,8 @@ impl Machine {
         Ok(self.known_gpus()?.iter().map(KnownGpu::profile))
     }
 
-    /// Whether `device` is a GPU of this machine and the GPUs were not looked for yet: what is known of them comes with a
-    /// later version.
+    /// Whether `device` is a GPU of this machine and the GPUs were not looked for yet: their facts come with a later
+    /// version.
     pub fn is_yet_to_find(&self, device: &str) -> bool {
         self.0.gpus.is_none() && cuda_index(device).is_some()
     }
@@ -249,8 +248,9 @@ impl Machine {
         self.changed(|known| known.gpus = Some(Ok(gpus)))
     }
 
-    /// The same machine after a GPU was opened, with what the process holds of it: what the driver `reported`, or else the most
-    /// that it may be, for which `bound` is what the card's use has grown by. `pool` is how its pool hands out memory.
+    /// The same machine after a GPU was opened, with the process's bytes on it: as the driver `reported` them, or else the
+    /// most that they may be. `bound` is the growth of the card's use, from which that follows. `pool` is how its pool hands
+    /// out memory.
     #[must_use]
     pub fn with_gpu_opened(
         &self,
@@ -268,8 +268,8 @@ impl Machine {
         (machine, held)
     }
 
-    /// The same machine with what the process now holds of an open GPU in addition to its pool; `ran` is the experiment of a
-    /// run that went to its end, all of whose kernels are therefore loaded.
+    /// The same machine with the process's present bytes on an open GPU in addition to its pool; `ran` is the experiment of
+    /// a run that went to its end, all of whose kernels are therefore loaded.
     #[must_use]
     pub fn with_gpu_held(&self, index: usize, held: Bytes, ran: Option<&Experiment>) -> Self {
         self.with_gpu(index, |gpu| gpu.holding(held, ran))
@@ -307,8 +307,8 @@ impl Machine {
         self.known_gpus().ok()?.get(index)
     }
 
-    /// Writes what was measured on the GPU at an index where the next program finds it. A disk that is full costs a
-    /// measurement, which the next program makes again.
+    /// Writes the measurements of the GPU at an index for the next program. A disk that is full costs a measurement, which
+    /// the next program makes again.
     pub fn keep_gpu(&self, index: usize) {
         if let Some(gpu) = self.gpu(index) {
             gpu.keep();

@@ -39,7 +39,7 @@ pub struct Subject {
 pub struct Ran {
     /// The predicted bytes that its budget counts, as of its beginning.
     pub predicted_bytes: Option<u64>,
-    /// The most that was measured of what its budget counts.
+    /// The most measured bytes that its budget counts.
     pub measured_bytes: Option<u64>,
     /// Optimizer steps done.
     pub steps: u64,

@@ -49,8 +49,8 @@ impl Kept {
         Ok(Self { run, details, experiment, curves, files: store.files(key), damage })
     }
 
-    /// The run as a subject for comparisons and pages, with a plan of it if there is one. What was predicted when it began
-    /// replaces what the plan predicts now.
+    /// The run as a subject for comparisons and pages, with a plan of it if there is one. The predictions of its beginning
+    /// replace those of the plan.
     pub fn subject(&self, plan: Option<Plan>) -> Subject {
         let (name, experiment) = (self.run.label().to_owned(), Arc::clone(&self.experiment));
         let plan = plan.map(|plan| Arc::new(self.details.recalled(plan)));
@@ -220,7 +220,7 @@ mod tests {
         let about = kept.about();
         assert!(about.settings.contains(&("batch.micro".to_owned(), "7".to_owned())), "{about:?}");
         assert!(about.description == "What it is." && about.preset.contains("micro = 7"));
-        // Three steps of nine curves, a test of two, and what is told in addition.
+        // Three steps of nine curves, a test of two, and the description.
         let records = tensorboard::events(&kept.curves, &about);
         assert!(records.windows(11).any(|part| part == b"train/loss\x15") && kept.curves.csv().lines().count() == 4);
     }

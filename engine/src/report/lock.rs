@@ -102,8 +102,7 @@ impl Lock {
 
     /// Reads a lock from its text; `path` is for messages.
     ///
-    /// # Errors
-    /// [`Error::File`] with the place of what is wrong.
+    /// # Errors [`Error::File`] with the place of the fault.
     pub fn parse(text: &str, path: &Path) -> Result<Self> {
         if text.len() as u64 > MAX_BYTES {
             let message = format!("is larger than {}: it is not a lock", Bytes(MAX_BYTES));
@@ -296,7 +295,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// Whether it rose by more than `allowed` percent of what was locked.
+    /// Whether it rose by more than `allowed` percent of the locked bytes.
     pub fn rose(&self, allowed: f64) -> bool {
         let most = self.locked_bytes as f64 * (1.0 + allowed.max(0.0) / 100.0);
         self.bytes > self.locked_bytes && self.bytes as f64 > most
@@ -344,7 +343,7 @@ pub struct CheckedPhase {
     pub categories: BTreeMap<String, Change>,
 }
 
-/// Compares what was locked with what is predicted now. A rise of up to `allowed` percent does not count.
+/// Compares the locked peak with the present prediction. A rise of up to `allowed` percent does not count.
 pub fn check(locked: &LockedPeak, now: &LockedPeak, allowed: f64) -> Checked {
     let phases: Vec<CheckedPhase> = phases(locked, now, allowed);
     let peak = Change { locked_bytes: locked.bytes, bytes: now.bytes };

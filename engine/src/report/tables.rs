@@ -15,7 +15,7 @@ use crate::{
     store::StoredRun,
 };
 
-/// A table: what its columns are called, and its rows. A field is text or a number.
+/// A table: the names of its columns, and its rows. A field is text or a number.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
     /// The names of the columns.
@@ -67,8 +67,8 @@ fn category_bytes(categories: &Categories) -> impl Iterator<Item = Value> + '_ {
     categories.iter().map(|(_, bytes)| bytes.0.into())
 }
 
-/// The ops of some passes in order, with the memory of each; `measured` is what was measured during each op of a pass, where
-/// it was.
+/// The ops of some passes in order, with the memory of each; `measured` has the measured bytes of each op of a pass, if
+/// there are some.
 pub fn ops(plan: &Plan, passes: &[Pass], measured: Option<(Pass, &[Bytes])>) -> Table {
     let mut table = Table::new(["pass", "op", "name", "layer", "phase", "live_bytes"]);
     table.columns.extend(category_columns());
@@ -90,7 +90,7 @@ pub fn ops(plan: &Plan, passes: &[Pass], measured: Option<(Pass, &[Bytes])>) -> 
     table
 }
 
-/// The layers of a plan with what each holds.
+/// The layers of a plan with the memory of each.
 pub fn layers(plan: &Plan) -> Table {
     let bytes = ["weight_bytes", "saved_bytes", "gradient_bytes", "optimizer_bytes", "peak_bytes"];
     let mut table = Table::new(["layer", "parameters", "trained"].into_iter().chain(bytes));

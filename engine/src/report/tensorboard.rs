@@ -86,7 +86,7 @@ fn text_value(tag: &str, text: &str) -> Message {
 fn plugin_value(tag: &str, content: &Message) -> Message {
     let plugin = Message::new().text(1, HPARAMS).message(2, content);
     let metadata = Message::new().message(1, &plugin).number(4, TENSOR_CLASS);
-    // The loader drops what has no tensor.
+    // The loader drops values without a tensor.
     let tensor = Message::new().number(1, FLOAT).message(2, &Message::new()).float_list(5, &[0.0]);
     Message::new().text(1, tag).message(8, &tensor).message(9, &metadata)
 }

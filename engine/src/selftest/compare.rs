@@ -4,8 +4,8 @@
 //! of the arithmetic, which adds up like the root of `k`; storing rounds once more by the `u` of the result's type. So
 //! `|a - b| <= 8 u sqrt(1 + k) (1 + |b|) + 2 u' |b|`. A wrong index is off by about 1.
 //!
-//! Tensor cores, which products of 16-bit operands go by, cut sums off instead of rounding them (Fasi et al. 2021, "Numerical
-//! behavior of NVIDIA tensor cores"): what they lose has one sign and adds up with the number of partial sums.
+//! Tensor cores, which products of 16-bit operands go by, cut sums off instead of rounding them (Fasi et al. 2021,
+//! "Numerical behavior of NVIDIA tensor cores"): the lost parts have one sign and add up with the number of partial sums.
 
 use std::borrow::Cow;
 
@@ -59,7 +59,7 @@ pub fn allowed(case: &Case, output: usize, wanted: f64) -> f64 {
     );
     let is_narrow = matches!(operand, Some(DType::Bf16 | DType::F16));
     let cut = if is_product && is_narrow { cut_off(case.terms as f64) } else { 0.0 };
-    // What codes stand for is rounded to the type of the other operand before it is multiplied.
+    // The values of codes are rounded to the type of the other operand before they are multiplied.
     let is_decoded = matches!(case.kernel, Kernel::Coded(Coded::Product(_)));
     let decoded = if is_decoded && is_narrow { 4.0 * rounding(dtype) * (1.0 + case.terms as f64).sqrt() } else { 0.0 };
     // Below the smallest normal number.
@@ -93,7 +93,7 @@ pub fn compared<'a>(case: &Case, output: usize, numbers: &'a [f64]) -> Cow<'a, [
     }
 }
 
-/// A number that is compared in place of what holds it: what it is, what it should be, how far it may be from that.
+/// A number that is compared in place of the code that holds it: its value, the expected value, and the tolerance.
 pub type Meant = [f64; 3];
 
 /// For an update whose codes are finer near zero, the values that its outputs stand for, output by output: the weight with its
@@ -157,7 +157,7 @@ fn corrected(narrow: NarrowWeight, weight: f64, code: f64) -> f64 {
     signed(code) * 2f64.powi(exponent - fraction - 1)
 }
 
-/// The largest difference in relation to what was allowed.
+/// The largest difference in relation to the tolerance.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Worst {
     /// The difference.

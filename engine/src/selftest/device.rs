@@ -44,10 +44,9 @@ fn on_gpu(_: usize, _: &Machine, _: &Choice, _: &mut Report<'_>) -> Result<()> {
 
 #[cfg(feature = "cuda")]
 impl Bench<crate::backend::Cuda> {
-    /// A GPU: each time it is taken in use, its tensors come from a new pool, whose counters are what is measured.
+    /// A GPU. Each time it is used, its tensors come from a new pool, whose counters are the measurement.
     ///
-    /// # Errors
-    /// Says what is missing on this machine.
+    /// # Errors Fails, and names the part that is missing on this machine.
     pub fn gpu(index: usize, machine: &Machine) -> Result<Self> {
         use std::{cell::RefCell, rc::Rc, sync::Arc};
 
@@ -82,7 +81,7 @@ impl Bench<crate::backend::Cuda> {
             *last.borrow_mut() = Some(pool);
             Ok(Executor::new(backend, ledger))
         };
-        // What the driver rounds a block up to.
+        // The size to which the driver rounds a block up.
         Ok(Self { open: Box::new(open), target, measured: Rc::new(measured), beside: crate::bytes::Bytes(512) })
     }
 }

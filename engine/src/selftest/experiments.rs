@@ -167,7 +167,7 @@ fn placement(kind: DataKind, dice: Dice) -> Placement {
     }
 }
 
-/// Draws what is pruned, channels taken out where the model has some and learns all of them.
+/// Draws the pruning. Channels are taken out if the model has some and learns all of them.
 fn thinned(e: &mut Experiment, dice: Dice) {
     if e.frozen == Frozen::All || !dice.rarely(80, 4) {
         return;

@@ -45,7 +45,7 @@ pub(super) fn small(kind: ModelKind) -> Experiment {
     experiment
 }
 
-/// A model with its data, and what of it is trained.
+/// A model with its data, and its trained part.
 pub(super) type Sloped = (Model, DatasetInfo, Frozen, Lora, BaseWeights);
 
 /// The models of a family whose gradients are compared with differences: whole, frozen in part, with adapters, with other

@@ -50,7 +50,7 @@ pub struct Slope {
 }
 
 impl Slope {
-    /// The difference between the two, and what is allowed.
+    /// The difference between the two, and the tolerance.
     pub fn worst(&self) -> Worst {
         Worst::between(self.measured, self.expected, 1e-6 + 1e-4 * self.expected.abs())
     }
@@ -96,7 +96,7 @@ impl<B: Backend> Probe<B> {
     /// Moves every parameter a little. A batch norm's bias starts at zero, where a channel that is constant, as a dead one
     /// is, meets the edge of the next ReLU exactly.
     fn leave_the_start(&self, seed: u64) -> Result<()> {
-        // What is held as codes stays.
+        // Weights that are held as codes stay.
         let params: Vec<_> = self.model.params().into_iter().filter(|param| !param.role().is_of_codes()).collect();
         params.iter().enumerate().try_for_each(|(i, param)| self.walk(param, &self.direction(param, !seed, i)?, 0.1))
     }

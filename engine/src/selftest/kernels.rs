@@ -64,15 +64,15 @@ fn of_one<B: Backend>(bench: &Bench<B>, draw: &mut Draw, cases: Vec<Case>) -> Re
                 case = optimizer::next(draw, &now, &outcome.after);
             }
         }
-        // What was written behind a block is seen here at the latest.
+        // A write behind a block is seen here at the latest.
         executor.step_ended()?;
     }
     let text = if is_reference::<B>() { "each in f64 as well" } else { "each on the CPU in f64" };
     Ok(Found::new(format!("{launches} launches, {text}, and twice"), worst))
 }
 
-/// The workspaces that a kernel is launched with: what has to do with them goes other ways without one, with little of one,
-/// and with as much as a run lends by default.
+/// The workspaces that a kernel is launched with. A kernel that uses one takes other ways without one, with a small one, and
+/// with as much as a run lends by default.
 fn rooms(target: &Target, kernel: &Kernel) -> Vec<Bytes> {
     let uses_one = matches!(
         kernel,
@@ -86,7 +86,7 @@ fn rooms(target: &Target, kernel: &Kernel) -> Vec<Bytes> {
     rooms[..if uses_one && target.is_gpu() { 3 } else { 1 }].to_vec()
 }
 
-/// Whether the device is what others are compared with.
+/// Whether the device is the reference for others.
 pub(super) fn is_reference<B: Backend>() -> bool {
     TypeId::of::<B>() == TypeId::of::<Cpu>()
 }
@@ -261,7 +261,7 @@ fn has_copy(case: &Case) -> bool {
     }
 }
 
-/// Compares a launch's outputs with what they should be.
+/// Compares a launch's outputs with the expected ones.
 fn judge(case: &Case, got: &[Vec<f64>], wanted: &[Vec<f64>], worst: &mut Worst) -> Result<(), Fault> {
     if let Some(outputs) = meant(case, got, wanted) {
         for (i, [got, wanted, tolerance]) in outputs.into_iter().flatten().enumerate() {

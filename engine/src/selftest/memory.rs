@@ -19,7 +19,7 @@ use crate::{
 
 /// Steps of the runs that must not leak.
 const STEPS: usize = 200;
-/// Budgets, as shares of what a run takes.
+/// Budgets, as shares of a run's memory.
 const SHARES: [f64; 6] = [0.999, 0.5, 0.97, 0.85, 0.25, 0.05];
 /// Families whose budgets and leaks are tried.
 const TRIED: [usize; 5] = [0, 1, 6, 3, 8];
@@ -77,7 +77,7 @@ fn budgets<B: Backend>(bench: &Bench<B>, choice: &Choice, of: (&Experiment, &Dat
         recordings.iter().map(of).max().unwrap_or_default()
     };
     let enough = || try_under((bench.open)(account(Some(peak)))?, of, || &noise);
-    // What the first run leaves for good, such as modules and threads' rooms, is not a leak.
+    // Memory that the first run leaves for good, such as modules and threads' rooms, is not a leak.
     enough()?;
     let idle = (bench.measured)();
     let mut refused = 0;

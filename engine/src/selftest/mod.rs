@@ -47,7 +47,7 @@ pub struct Bench<B: Backend> {
     pub target: Target,
     /// The bytes that are alive on the device, as it reports them.
     pub measured: Rc<dyn Fn() -> Bytes>,
-    /// The most that one tensor takes in addition to its bytes: what the device rounds up, and the engine's bookkeeping.
+    /// The most that one tensor takes in addition to its bytes: the device's rounding, and the engine's bookkeeping.
     pub beside: Bytes,
 }
 

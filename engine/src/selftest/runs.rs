@@ -26,8 +26,8 @@ const TOLERANCE_OF_LATER: f64 = 3e-3;
 /// The tolerance of the first loss of a deep network with batch norms. Where they normalise few values, a rounding grows from
 /// layer to layer and from step to step, so that later losses show nothing.
 const TOLERANCE_OF_DEEP: f64 = 1e-3;
-/// Steps of a U-Net whose losses are compared. Its max-pools and ReLUs change sides, and nothing normalises what
-/// follows, so a rounding grows about twofold from step to step.
+/// Steps of a U-Net whose losses are compared. Its max-pools and ReLUs change sides, and no norm follows, so a rounding
+/// grows about twofold from step to step.
 const STEPS_OF_UNET: usize = 5;
 /// The share of the loss that may be left at the most.
 const LEFT: f64 = 0.97;

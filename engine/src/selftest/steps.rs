@@ -1,8 +1,8 @@
 //! Small experiments of every family, and their steps op by op: the real ones against the dry ones.
 //!
-//! A real step launches what the dry one does, on tensors of the same shapes and types, with the same bytes alive after
-//! each op; its account is the same, and the device measures no less than the tensors that are alive, and no more than
-//! what tensors and bookkeeping take.
+//! A real step makes the same launches as the dry one, on tensors of the same shapes and types, with the same bytes alive
+//! after each op; its account is the same, and the device measures no less than the tensors that are alive, and no more than
+//! tensors and bookkeeping take.
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -99,7 +99,7 @@ pub fn cases() -> Vec<(Experiment, DatasetInfo)> {
     cases
 }
 
-/// Two steps and an evaluation, with one of the model as integers where it becomes that; what each left in the recording.
+/// Two steps and an evaluation, and one of the model as integers if it becomes that; each with its recording.
 ///
 /// # Errors
 /// Fails when the device refuses memory or fails.
@@ -125,7 +125,7 @@ struct Seen {
     alive: [u64; 2],
 }
 
-/// Every launch, and what the device measured after it. The log itself is not measured.
+/// Every launch, and the device's measurement after it. The log itself is not measured.
 #[derive(Default)]
 struct Log {
     seen: Vec<Seen>,
@@ -138,7 +138,7 @@ impl Drop for Log {
     }
 }
 
-/// Runs two steps and an evaluation of what `inner` runs, watched.
+/// Runs two steps and an evaluation on `inner`, watched.
 fn trace<B: Backend, M: MicroBatch>(
     inner: Executor<B>,
     account: Ledger,

@@ -44,7 +44,7 @@ pub(super) struct End {
 }
 
 impl Batch {
-    /// Adds what came later.
+    /// Adds later records.
     pub(super) fn append(&mut self, later: Self) {
         self.plan = later.plan.or(self.plan.take());
         self.has_begun |= later.has_begun;

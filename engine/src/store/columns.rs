@@ -8,7 +8,7 @@ use std::{collections::HashMap, time::Duration};
 /// The most numbers in a column. A larger column was not written by this program.
 pub(super) const MOST: usize = 1 << 16;
 
-/// Bytes before the columns: the form of what follows, and a checksum of it.
+/// Bytes before the columns: their form, and their checksum.
 const HEAD: usize = 5;
 /// The form of blocks that this version writes.
 const FORM: u8 = 1;

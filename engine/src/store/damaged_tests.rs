@@ -86,7 +86,7 @@ fn runs_that_cannot_be_deleted_keep_their_files() {
     assert_eq!(fs::read(files.join("last.safetensors")).expect("back"), b"weights");
     assert_eq!(store.list().expect("a list").len(), 2);
     store.database.write(|db| db.execute("DROP TRIGGER no", [])).expect("written");
-    // What a killed program had put away goes with the next run.
+    // The leftovers of a killed program go with the next run.
     fs::create_dir(folder.path().join(FILES).join("~2020-0009")).expect("made");
     store.delete(std::slice::from_ref(&key)).expect("deleted");
     assert_eq!(fs::read_dir(folder.path().join(FILES)).expect("a folder").count(), 0);

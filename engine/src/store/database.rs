@@ -23,7 +23,7 @@ use crate::{
 
 /// The database's name in the store's folder.
 pub(super) const FILE: &str = "runs.db";
-/// The file next to it: what was written and is not in it yet.
+/// The file next to it, with changes that are not in it yet.
 const LOG: &str = "runs.db-wal";
 /// The index of that, while programs are at work.
 const INDEX: &str = "runs.db-shm";
@@ -42,7 +42,7 @@ pub(super) struct Database {
     connection: Connection,
     /// Whether it can only be read, because nothing can be written next to it.
     pub(super) is_frozen: bool,
-    /// Whether it can only be read, because the disk has no room for what is written next to it.
+    /// Whether it can only be read, because the disk has no room for the files next to it.
     pub(super) lacks_room: bool,
     /// The file that is open, as its system numbers it; `None` where that is not known.
     place: Option<Place>,
@@ -89,7 +89,7 @@ impl Database {
     fn open_at(path: PathBuf, more: OpenFlags) -> Result<Self, Fault> {
         is_plain(&path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
-        // What begins like an address would be read as one, had it no folder before it.
+        // A path that begins like an address would be read as one without a folder before it.
         let mut connection = Connection::open_with_flags(path::absolute(&path).map_err(Fault::File)?, flags)?;
         let place = place(&path);
         prepare(&mut connection, MIGRATIONS)?;
@@ -107,7 +107,7 @@ impl Database {
     }
 
     /// Opens the database in `folder` for this program alone, to be changed in place, without room for a log next to it. A
-    /// power cut in the middle of a change may damage it: only for what makes room on a full disk.
+    /// power cut in the middle of a change may damage it: only for changes that make room on a full disk.
     pub(super) fn open_in_place(folder: &Path) -> Result<Self> {
         let path = folder.join(FILE);
         let open = || -> Result<Connection, Fault> {
@@ -118,7 +118,7 @@ impl Database {
             has_present_form(&connection, MIGRATIONS)?;
             connection.pragma_update_and_check(None, "journal_mode", "memory", |_| Ok(()))?;
             connection.pragma_update(None, "foreign_keys", true)?;
-            // No other program is here: what an opening that found no room has left next to it is unused.
+            // No other program is here, so the files that an opening without room has left next to it are unused.
             let _ = fs::remove_file(path.with_file_name(INDEX));
             Ok(connection)
         };
@@ -139,7 +139,7 @@ impl Database {
         })
     }
 
-    /// Whether the file that is open still stands at its path: what is written into one that was removed is lost.
+    /// Whether the open file is still at its path, because writes into a removed file are lost.
     pub(super) fn is_in_place(&self) -> bool {
         self.place.is_none() || self.place == place(&self.path)
     }
@@ -207,7 +207,7 @@ fn has_no_room(folder: &Path) -> bool {
     whole_file::can_be_written_in(folder).is_err_and(is_full)
 }
 
-/// Refuses what is not a file: opening a pipe would wait for a writer.
+/// Refuses a path that is not a file, because opening a pipe would wait for a writer.
 fn is_plain(path: &Path) -> Result<(), Fault> {
     if fs::metadata(path).is_ok_and(|there| !there.is_file()) { Err(Fault::NoFile) } else { Ok(()) }
 }

@@ -83,7 +83,7 @@ impl Store {
             Err(error) if is_of_writing(&error) && self.may_be_written() => {}
             Err(error) => return Err(failed(&error)),
         }
-        // The room of the files may be what is missing.
+        // The disk may need the room of the files.
         files.remove();
         if let Ok(mut database) = Database::open(&self.folder)
             && database.try_write(|db| rows(db, keys)).is_ok()
@@ -130,7 +130,7 @@ fn trains(key: &RunKey, pid: Option<u32>) -> Error {
         .into()
 }
 
-/// Deletes the rows of some runs; what belongs to them goes with them.
+/// Deletes the rows of some runs, with everything that belongs to them.
 fn rows(db: &Transaction<'_>, keys: &[RunKey]) -> rusqlite::Result<()> {
     let mut statement = db.prepare("DELETE FROM runs WHERE key = ?1")?;
     keys.iter().try_for_each(|key| statement.execute(params![key.as_str()]).map(drop))
@@ -144,11 +144,11 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Opens the trash in the folder of all runs' files; what a killed program left there is removed.
+    /// Opens the trash in the folder of all runs' files; leftovers of a killed program are removed.
     pub(super) fn of(folder: &Path) -> Self {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(AWAY)) {
-            // What cannot be removed does no harm.
+            // A file that cannot be removed does no harm.
             let _ = fs::remove_dir_all(entry.path());
         }
         Self { folder: folder.to_owned(), away: Vec::new() }
@@ -190,7 +190,7 @@ impl Files {
 
     pub(super) fn remove(&mut self) {
         for (_, away) in self.away.drain(..) {
-            // What is left is removed with the next run that is deleted.
+            // The rest is removed with the next run that is deleted.
             let _ = fs::remove_dir_all(away);
         }
     }

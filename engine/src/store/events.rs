@@ -47,7 +47,7 @@ fn text<S: serde::Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S:
     serializer.collect_str(at)
 }
 
-/// Writes events from place `first` on, in place of what stood there.
+/// Writes events from place `first` on, in place of the old ones.
 pub(super) fn write(db: &Transaction<'_>, run: i64, first: u64, events: &[KeptEvent]) -> rusqlite::Result<()> {
     let mut statement = db.prepare("INSERT OR REPLACE INTO events VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
     for (place, event) in (first..).zip(events) {

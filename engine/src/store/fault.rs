@@ -92,7 +92,7 @@ impl Fault {
         }
     }
 
-    /// Whether the store is another program's, or a newer version's of this one, which alone knows what lies in its folder.
+    /// Whether the store is another program's, or a newer version's of this one, which alone knows the files in its folder.
     pub(super) fn is_of_another(&self) -> bool {
         match self {
             Self::Sqlite(error) => error.sqlite_error_code() == Some(ErrorCode::NotADatabase),
@@ -126,7 +126,7 @@ pub(super) fn is_of_writing(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Whether a failure comes of a disk that is full: for what is written, or for the index next to the database.
+/// Whether a failure comes from a full disk, for the database or for the index next to it.
 fn is_full(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::DiskFull)
         || error.sqlite_extended_error_code() == Some(SQLITE_IOERR_SHMSIZE)
@@ -137,12 +137,12 @@ fn is_of_room(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure))
 }
 
-/// Whether a failure comes of what is written in the database, not of the disk or of other programs.
+/// Whether a failure comes from the content of the database, and not from the disk or from other programs.
 pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) | None)
 }
 
-/// A failure of the database in words: what, and what to do.
+/// A failure of the database in words, with the way to fix it.
 pub(super) fn reason(error: &rusqlite::Error) -> String {
     if is_full(error) {
         return FULL.to_owned();
@@ -151,7 +151,7 @@ pub(super) fn reason(error: &rusqlite::Error) -> String {
         Some(ErrorCode::NotADatabase) => {
             format!("is not a store of runs; nothing was changed: move it away, or {OTHER}")
         }
-        // What is not a failure of SQLite is a value that this program never writes.
+        // A failure that is not SQLite's is a value that this program never writes.
         Some(ErrorCode::DatabaseCorrupt) | None => format!(
             "is damaged, and what it holds cannot be read whole; nothing was changed. The runs' files in {FILES} next to it \
              are not touched by this. Copy it, then try `sqlite3 {FILE} .recover`, or move it away and a new one is made, or \

@@ -1,6 +1,6 @@
 //! The run that a user means by a word.
 //!
-//! Always holds: one run is meant, or none. What a word may mean is looked for in this order: `last`, the whole of a key,
+//! Always holds: one run is meant, or none. The meaning of a word is looked for in this order: `last`, the whole of a key,
 //! the beginning of one, a name that a user gave, a title, a shipped preset, which means the runs of its title. A word that
 //! means several runs is refused, and the message lists them.
 
@@ -26,9 +26,8 @@ impl Store {
 
     /// Whether a run may be called so.
     ///
-    /// # Errors
-    /// Fails for a word that always means something else: `last`, or what a key begins with; and for a text of more than
-    /// [`Store::LONGEST_NAME`] characters.
+    /// # Errors Fails for a word that always means something else: `last`, or the beginning of a key; and for a text of more
+    /// than [`Store::LONGEST_NAME`] characters.
     pub fn check_name(name: &str) -> Result<()> {
         let (name, most) = (name.trim(), Self::LONGEST_NAME);
         let length = one_line(name).chars().count();

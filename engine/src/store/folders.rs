@@ -46,8 +46,8 @@ impl Store {
         entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())))
     }
 
-    /// Removes what killed programs and runs that were deleted have left: files that were begun, empty folders, folders of
-    /// deleted runs. A folder whose run trains stays as it is, and what cannot be removed does no harm.
+    /// Removes leftovers of killed programs and deleted runs: unfinished files, empty folders, folders of deleted runs. A
+    /// folder whose run trains stays as it is, and a file that cannot be removed does no harm.
     pub fn tidy(&self) {
         for (name, path) in self.folders() {
             if RunKey::given(&name).is_some() {
@@ -125,7 +125,7 @@ pub fn would_take(path: &Path) -> bool {
     })
 }
 
-/// The path without links and `..`; what of it is not there yet stays as it is written.
+/// The path without links and `..`; the part that does not exist yet stays as it is written.
 fn resolved(path: &Path) -> Option<PathBuf> {
     let Place::File(file) = Place::of(path) else { return None };
     let file = path::absolute(file).ok()?;
@@ -142,7 +142,7 @@ fn resolved(path: &Path) -> Option<PathBuf> {
     Some(resolved)
 }
 
-/// Removes from the folder of a run what was begun there and is not whole, and the folder where nothing is left.
+/// Removes unfinished files from the folder of a run, and the folder if nothing is left in it.
 fn tidy(folder: &Path) {
     let names = names(folder);
     let is_litter = |name: &String| whole_file::is_begun(name) || Claim::is_file(name);
@@ -171,7 +171,7 @@ fn stray(folder: PathBuf) -> Option<Stray> {
     Some(Stray { folder, on_disk, written: Timestamp::try_from(written).ok()? })
 }
 
-/// The names of what is in a folder.
+/// The names of the files in a folder.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()

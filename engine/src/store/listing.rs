@@ -40,7 +40,7 @@ impl Store {
         Ok(self.listed()?.runs)
     }
 
-    /// Every run that was not put away, newest first, and what cannot be read.
+    /// Every run that was not put away, newest first, and the damage.
     ///
     /// # Errors
     /// Fails where the database does.
@@ -108,8 +108,8 @@ fn salvage(db: &Connection, now: Timestamp) -> rusqlite::Result<Found> {
 
 /// The numbers of all runs, as far as any part of the database has them.
 fn numbers(db: &Connection) -> BTreeSet<i64> {
-    // The index of the keys has them all; the others know what an index that is damaged as well does not. Each way is gone
-    // until it meets the damage.
+    // The index of the keys has all runs; the other ways find runs that a damaged index lacks. Each way is followed until it
+    // meets the damage.
     let ways = [
         "SELECT number FROM runs WHERE key >= '' ORDER BY key",
         "SELECT number FROM runs WHERE key >= '' ORDER BY key DESC",

@@ -231,7 +231,7 @@ impl Store {
         Ok(StoredDetails { prediction: prediction.unwrap_or_default(), damage, ..details })
     }
 
-    /// The series of a run. What cannot be read of it is left out, and [`Series::damage`] says so.
+    /// The series of a run. Parts that cannot be read are left out, and [`Series::damage`] says so.
     ///
     /// # Errors
     /// Fails for a run that is not there, and where the database does.
@@ -271,7 +271,7 @@ pub fn files(folder: &Path, key: &RunKey) -> PathBuf {
     folder.join(FILES).join(key.as_str())
 }
 
-/// Reads the blocks of a series; adds to `damaged` what of it cannot be read.
+/// Reads the blocks of a series; adds the parts that cannot be read to `damaged`.
 fn read_series<R: Record>(
     db: &Connection,
     run: i64,

@@ -38,7 +38,7 @@ pub struct Prediction {
     pub parameters: u64,
     /// How many of them are trained.
     pub trained: u64,
-    /// Host memory of the data set and of what makes batches of it, outside the budget; of the data set alone in older runs.
+    /// Host memory of the data set and of its loaders, outside the budget; of the data set alone in older runs.
     pub host_data_bytes: u64,
     /// Optimizer steps of the whole run.
     pub total_steps: u64,
@@ -144,7 +144,7 @@ impl Prediction {
     /// The prediction as compressed JSON.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
-        // A vector takes what it is given, and nothing here has a key that is not text.
+        // A vector accepts every write, and all keys here are texts.
         let written = serde_json::to_writer(&mut encoder, self).is_ok();
         encoder.finish().ok().filter(|_| written).unwrap_or_default()
     }

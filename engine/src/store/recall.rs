@@ -28,7 +28,7 @@ impl Names {
 }
 
 impl Prediction {
-    /// A plan of the same run, with what was predicted when the run began: another program, process or moment may predict
+    /// A plan of the same run, with the predictions of its beginning, because another program, process or moment may predict
     /// something else. [`Plan::planned_anew`] lists the passes for which it could not be taken over. If nothing is kept, the
     /// plan stays as it is.
     pub fn recalled(&self, plan: Plan) -> Plan {
@@ -69,9 +69,9 @@ impl Prediction {
 }
 
 impl StoredDetails {
-    /// A plan of the run, which begins at its first step, with what was predicted in its place, as [`Prediction::recalled`] has
-    /// it. For a run that was resumed, what is kept belongs to the step at which it went on: a different first step is then not
-    /// a change of the program, and is not reported.
+    /// A plan of the run from its first step, with the kept predictions in place of the new ones, as
+    /// [`Prediction::recalled`] has it. For a resumed run, the kept predictions belong to the step at which it went on: a
+    /// different first step is then not a change of the program, and is not reported.
     pub fn recalled(&self, plan: Plan) -> Plan {
         let mut plan = self.prediction.recalled(plan);
         if self.events.iter().any(|event| event.kind == EventKind::Continued) {

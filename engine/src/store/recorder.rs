@@ -25,7 +25,7 @@ use crate::{
     train::{Event, Folder, Keep, Latest, RecordFirst},
 };
 
-/// How often what came is written.
+/// The time between two writes.
 const EVERY: Duration = Duration::from_secs(1);
 /// After a failure, the next attempt comes this much later.
 const AGAIN: Duration = Duration::from_secs(3);
@@ -87,12 +87,12 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder of a run that is about to begin. [`Recorder::warning`] says what is wrong with the store.
+    /// A recorder of a run that is about to begin. [`Recorder::warning`] reports problems of the store.
     pub fn new(recording: Recording) -> Self {
         Self::writing_every(recording, EVERY)
     }
 
-    /// A recorder that writes at this interval what nothing waits for.
+    /// A recorder that writes at this interval the records that nothing waits for.
     pub(super) fn writing_every(recording: Recording, every: Duration) -> Self {
         let key = recording.continued.clone().unwrap_or_else(|| RunKey::new(Timestamp::now()));
         let shared = Arc::<Mutex<Shared>>::default();
@@ -133,8 +133,8 @@ impl Recorder {
         folders::make(&self.recording.folder, &files).map(|()| files)
     }
 
-    /// Checkpoints in the folder of the run's files, which is made when the run begins, and after what came before them is in
-    /// the store.
+    /// Checkpoints in the folder of the run's files, which is made when the run begins. They are written after the records
+    /// before them are in the store.
     pub fn keep(&self) -> Keep {
         let (folder, files) = (self.recording.folder.clone(), self.files());
         let made = Folder::made_by(files.clone(), move || folders::make(&folder, &files));
@@ -226,7 +226,7 @@ impl Recorder {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Writes what is left, and says what could not be kept. A run that has not ended by then is interrupted.
+    /// Writes the remaining records, and reports losses. A run that has not ended by then is interrupted.
     pub fn finish(mut self) -> Option<String> {
         self.close();
         self.warning()
@@ -246,7 +246,7 @@ impl Drop for Recorder {
     }
 }
 
-/// Writes what comes, until the run has ended or its recorder is gone.
+/// Writes records as they come, until the run has ended or its recorder is gone.
 fn write(mut writer: Writer, shared: &Mutex<Shared>, woken: &Receiver<()>, untried: Sender<()>, every: Duration) {
     let mut untried = Some(untried);
     // Its memory is then there before the run measures the process.
@@ -257,7 +257,7 @@ fn write(mut writer: Writer, shared: &Mutex<Shared>, woken: &Receiver<()>, untri
         let words = failed.map(|error| format!("the run goes on, but is not kept for now: {error}"));
         if told != words {
             let mut state = shared.lock();
-            // What else is yet to be told stays.
+            // Other warnings that were not reported yet stay.
             if words.is_some() || state.warning == told {
                 state.warning.clone_from(&words);
             }
@@ -306,7 +306,7 @@ fn wait(woken: &Receiver<()>, pause: Duration) -> bool {
     }
 }
 
-/// Hands what came to the writer, unless that has its fill. Says whether there is a run to record.
+/// Hands new records to the writer, unless it is full. Says whether there is a run to record.
 fn receive(writer: &mut Writer, shared: &Mutex<Shared>) -> bool {
     let mut shared = shared.lock();
     if !writer.backlog().is_full() {

@@ -66,7 +66,7 @@ pub(super) struct Reached {
 }
 
 impl Reached {
-    /// Takes over what a checkpoint knows: it may never have come into the store.
+    /// Takes over the facts of a checkpoint, which may never have come into the store.
     pub(super) fn known(&mut self, resumed: &Resumed) {
         let (own, known) = (&mut self.so_far, resumed.so_far);
         own.measured = own.measured.max(known.measured);
@@ -99,7 +99,7 @@ impl Reached {
     pub(super) fn ended(&mut self, end: &End, is_continued: bool) {
         let Some(summary) = &end.summary else { return };
         self.steps = self.steps.max(summary.steps);
-        // The summary has what no step shows: the tests, and the mark that the system keeps of the process.
+        // The summary has figures that no step shows: those of tests, and the system's high-water mark of the process.
         let measured = self.so_far.measured.max(summary.measured);
         let process = if is_continued { measured.process } else { summary.measured.process };
         self.so_far.measured = Peak { process, ..measured };
@@ -139,7 +139,7 @@ impl Run {
         }
     }
 
-    /// Takes a kept run up again before step `first`: what came later is taken away. Returns how far it had come.
+    /// Takes a kept run up again before step `first`: later records are removed. Returns how far it had come.
     fn take_up(
         &mut self,
         db: &Transaction<'_>,
@@ -170,7 +170,7 @@ impl Run {
         self.bytes = preset.len() + prediction.len();
         let sql = "UPDATE details SET preset = ?2, prediction = ?3 WHERE run = ?1";
         db.execute(sql, params![self.number, preset, prediction])?;
-        // What was measured in the tests, the saves and the steps that are done again was measured in this run.
+        // The measurements of the tests, the saves and the repeated steps belong to this run.
         let sql = "SELECT measured_live, measured_reserved, measured_process FROM runs WHERE number = ?1";
         let measured = db.query_row(sql, [self.number], |row| {
             let bytes = |column| row.get::<_, i64>(column).map(|bytes| Bytes(bytes as u64));

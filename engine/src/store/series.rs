@@ -89,7 +89,7 @@ pub(super) fn block<R: Record>(records: &[R]) -> Vec<u8> {
     columns.finish()
 }
 
-/// Adds what a block holds to a series; `None` for bytes that are not a block of this many records.
+/// Adds the records of a block to a series; `None` for bytes that are not a block of this many records.
 pub(super) fn add_block<R: Record>(bytes: &[u8], count: usize, series: &mut R::Series) -> Option<()> {
     R::read(&mut Reader::new(bytes, count)?, series)
 }

@@ -65,7 +65,7 @@ impl SmallerModel {
         summary.factored.map(|factored| smaller(Became::Factored, factored.bytes, factored.whole_bytes))
     }
 
-    /// Writes what the model of a run became, or that it stayed as it was.
+    /// Writes the form that the model of a run took, or that it stayed as it was.
     pub(super) fn write(this: Option<Self>, db: &Transaction<'_>, number: i64) -> rusqlite::Result<()> {
         let bytes = |bytes: fn(&Self) -> Bytes| this.as_ref().map(|this| bytes(this).0 as i64);
         db.execute(

@@ -37,7 +37,7 @@ impl<R: Record> Tail<R> {
             bytes.insert(first as u64, length as usize);
             total = first.saturating_add(count) as u64;
         }
-        // What is there stays as it is: a new block begins after it.
+        // The old records stay as they are: a new block begins after them.
         Ok(Self { records: Vec::new(), first: total, settled: 0, bytes })
     }
 
@@ -84,7 +84,7 @@ impl<R: Record> Tail<R> {
         Ok(())
     }
 
-    /// Takes the records of `step` and of all later steps away, and loads what is left.
+    /// Takes the records of `step` and of all later steps away, and loads the rest.
     pub(super) fn cut(db: &Transaction<'_>, run: i64, step: u64) -> rusqlite::Result<Self> {
         loop {
             let sql =
@@ -95,7 +95,7 @@ impl<R: Record> Tail<R> {
             let (first, count): (i64, usize) = (row.get(0)?, row.get::<_, i64>(1)?.max(0) as usize);
             let mut series = R::Series::default();
             if add_block::<R>(row.get_ref(2)?.as_blob()?, count, &mut series).is_none() {
-                // What cannot be read is left for a repair.
+                // A piece that cannot be read is left for a repair.
                 break;
             }
             let records = R::all(&series);

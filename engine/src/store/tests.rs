@@ -231,7 +231,7 @@ fn a_run_is_meant_by_what_it_is_called_where_no_other_is_called_so() {
     assert_eq!(store.others_called("A run", &keys[0]), Ok(Vec::new()));
     store.restore(std::slice::from_ref(&keys[1])).expect("back");
     store.rename(&keys[0], "wider head").expect("renamed");
-    // What is a key, or begins one, means that, and `last` the newest.
+    // A key, or the beginning of one, means that run, and `last` the newest.
     for name in [keys[0].as_str(), " last", "2026"] {
         let refused = store.rename(&keys[1], name).expect_err("another meaning").to_string();
         assert!(refused.contains("always means"), "{refused}");

@@ -89,7 +89,7 @@ impl Writer {
         self.reached.steps >= step && self.written[1] >= evaluations
     }
 
-    /// Takes what came.
+    /// Takes new records.
     pub(super) fn receive(&mut self, mut batch: Batch) {
         if let Some(plan) = batch.plan.take() {
             (self.plan, self.started) = (Some(plan), Timestamp::now());
@@ -165,8 +165,7 @@ impl Writer {
 
     /// Writes the backlog. If there is none, writes a sign of life now and then.
     ///
-    /// # Errors
-    /// Says what is wrong with the store; what is yet to be written is then kept.
+    /// # Errors Says what is wrong with the store; the records that have yet to be written are then kept.
     pub(super) fn write(&mut self) -> Result<(), Fault> {
         // SQLite writes on into a file that was removed.
         let is_gone = self.open.as_ref().is_some_and(|open| !open.database.is_in_place());
@@ -186,7 +185,7 @@ impl Writer {
             written => written,
         };
         if written.is_err() {
-            // What the store holds now is looked up before anything else is written.
+            // The store's progress is looked up before anything else is written.
             self.open = None;
         }
         written.map(drop)
@@ -255,7 +254,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Leaves out of the backlog what the store turns out to hold.
+    /// Leaves records out of the backlog that are already in the store.
     fn skip(&mut self, totals: [u64; 3]) {
         let Batch { steps, evaluations, events, .. } = &mut self.backlog;
         let held = [steps.len(), evaluations.len(), events.len()];

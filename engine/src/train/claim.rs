@@ -90,7 +90,7 @@ impl Drop for Claim {
     fn drop(&mut self) {
         let Some(file) = self.file.take() else { return };
         if cfg!(unix) {
-            // Before it is unlocked: what others then make is another file.
+            // Before it is unlocked: a file that others make then is another one.
             if is_at(&file, &self.path) {
                 let _ = fs::remove_file(&self.path);
             }

@@ -30,7 +30,7 @@ pub struct Start {
     /// Whether it goes on as the run that saved the checkpoint: all its settings must then be the checkpoint's, except for its
     /// length.
     pub is_same_run: bool,
-    /// The run never came to its end: where its checkpoint has all its steps, what is missing of the end is done.
+    /// The run never came to its end: if its checkpoint has all its steps, only the missing parts of the end are done.
     pub lacks_end: bool,
 }
 
@@ -112,7 +112,7 @@ impl<'a> Inbox<'a> {
         }
     }
 
-    /// A command that has come. The sender made what it came in.
+    /// A command that has come. The sender allocated its memory.
     fn next_command(&self) -> Result<Command, TryRecvError> {
         uncounted(|| self.commands.try_recv())
     }

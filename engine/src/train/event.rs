@@ -100,7 +100,7 @@ pub struct Summary {
     pub skipped_steps: u64,
     /// Seconds in which the model waited for batches, since the run began or went on.
     pub data_secs: f64,
-    /// Bytes of files that were read for its batches and its tests, from the disk or from what the system keeps of them.
+    /// Bytes of files that were read for its batches and its tests, from the disk or from the system's cache of files.
     pub data_bytes: Bytes,
     /// Batches that were ready when the model asked for one, in the mean.
     pub batches_ready: f64,
@@ -117,10 +117,10 @@ pub struct Summary {
     pub left_over: Bytes,
 }
 
-/// Host memory of the data of a run and of what makes batches of them, outside the budget.
+/// Host memory of the data of a run and of the loaders that make batches of them, outside the budget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HostUse {
-    /// The most bytes, by the sizes of what is held and made.
+    /// The most bytes, by the sizes of the data and the batches.
     pub predicted: Bytes,
     /// The most bytes while it trained, by the counter of their allocations.
     pub measured: Bytes,
@@ -219,7 +219,7 @@ pub enum Event {
     },
 }
 
-/// The latest of what is drawn but not queued.
+/// The latest value of figures that are drawn but not queued.
 #[derive(Debug, Clone, Default)]
 pub struct Latest {
     /// The run this belongs to; 0 before the first.
@@ -243,6 +243,6 @@ pub struct Feeding {
     pub ready: usize,
     /// How many can be.
     pub room: usize,
-    /// Bytes of files that were read so far, from the disk or from what the system keeps of them.
+    /// Bytes of files that were read so far, from the disk or from the system's cache of files.
     pub read: Bytes,
 }

@@ -53,7 +53,7 @@ impl EventSink {
         uncounted(|| *self.latest.lock() = latest);
     }
 
-    /// Sends what is now known of the machine, where that is more than before.
+    /// Sends the machine as it is known now, if that is more than before.
     pub(super) fn set_machine(&self, machine: &Machine) {
         let mut slot = self.machine.lock();
         if slot.as_ref().is_some_and(|known| known.version() == machine.version()) {

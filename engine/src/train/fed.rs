@@ -46,7 +46,7 @@ impl Fed {
     }
 }
 
-/// The next training batch; there is always one. What it is waited for is added to `fed`.
+/// The next training batch; there is always one. The time spent waiting for it is added to `fed`.
 pub(super) fn next(loader: &mut Loader, fed: &mut Fed) -> Result<Batch> {
     fed.ready = loader.ready().0;
     fed.ready_in_all += fed.ready as u64;

@@ -36,11 +36,10 @@ pub(crate) struct Gpu {
 }
 
 impl Gpu {
-    /// Opens a GPU and starts the libraries on it. `machine` becomes what is known from then on, also where that fails: the
-    /// libraries may have started.
+    /// Opens a GPU and starts the libraries on it. `machine` is updated with the new facts, also if opening fails, because
+    /// the libraries may have started.
     ///
-    /// # Errors
-    /// Says what is missing on this machine.
+    /// # Errors Fails, and names the part that is missing on this machine.
     pub(crate) fn open(index: usize, machine: &mut Machine) -> Result<Self> {
         let uuid = machine.uuid(index).map_err(Error::NoDevice)?;
         let before;
@@ -90,8 +89,8 @@ impl Gpu {
         self.device.index()
     }
 
-    /// A backend for one run of what `profile` was planned for: its pool ends where `budget` does, less what the process
-    /// holds in addition to it. If `guarded`, or if the environment asks for it, every block has a gap behind it.
+    /// A backend for one run that was planned for `profile`: its pool may grow to `budget` less the process's memory in
+    /// addition to the pool. If `guarded`, or if the environment asks for it, every block has a gap behind it.
     ///
     /// # Errors
     /// Fails when the driver does, and, where the whole budget is taken at the start, when the card has no room for it.
@@ -160,7 +159,7 @@ impl Gpu {
         })
     }
 
-    /// Reads what this process holds of the card.
+    /// Reads the bytes that this process holds of the card.
     pub(super) fn process(&self) -> Box<dyn Fn() -> Bytes> {
         let process = self.process.clone();
         Box::new(move || process.bytes())

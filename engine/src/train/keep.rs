@@ -31,7 +31,7 @@ impl Keep {
         Self { folder: Some(Folder::from(folder.into())), record: None }
     }
 
-    /// Has the folder made. Where it cannot be, the run saves nothing: what is wrong comes back.
+    /// Has the folder made. If it cannot be made, the run saves nothing and the fault is returned.
     pub(super) fn make_folder(&mut self) -> Option<String> {
         let error = self.folder.as_ref()?.make.as_ref()?().err()?;
         self.folder = None;
@@ -74,7 +74,7 @@ impl Debug for Folder {
     }
 }
 
-/// Asks the recorder of a run to write what came before a checkpoint.
+/// Asks the recorder of a run to write the records before a checkpoint.
 #[derive(Clone)]
 pub struct RecordFirst(Arc<Ask>);
 

@@ -36,7 +36,7 @@ const MOST: usize = 200;
 pub struct KernelRate {
     /// Its work, with its sizes.
     pub name: String,
-    /// The type of what it works on; `tf32` is f32 with products rounded.
+    /// The type of its operands; `tf32` is f32 with products rounded.
     pub arithmetic: &'static str,
     /// Seconds of a launch; `None` where it failed.
     pub secs: Option<f64>,
@@ -52,7 +52,7 @@ pub struct KernelRate {
     pub fault: Option<String>,
 }
 
-/// One launch: the elements and types of what it reads and writes.
+/// One launch: the elements and types of its operands.
 struct Launch {
     kernel: Kernel,
     sizes: String,

@@ -25,8 +25,8 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Reads it for a GPU that was just opened and warmed up, with a pool that hands out memory in this way; also returns the
-    /// machine with what is now known.
+    /// Reads it for a GPU that was just opened and warmed up, with a pool that hands out memory in this way; also returns
+    /// the updated machine.
     pub(super) fn of(
         device: &Rc<Device>,
         uuid: &str,
@@ -46,7 +46,7 @@ impl Process {
                 Rc::new(move || usage::held(&name, &before).ok())
             }
             (&Ok(others), false) => Rc::new(move || monitored().map(|used| used.saturating_sub(others))),
-            // It is not known what others had: the driver's own count tells what was taken since.
+            // The use of others is not known: the driver's own count shows the growth since.
             (Err(_), false) => {
                 let device = Rc::clone(device);
                 let used = move || Some(Bytes(device.total_bytes().saturating_sub(device.free_bytes().ok()?)));

@@ -58,7 +58,7 @@ pub(super) struct RunSpec<'a> {
     pub(super) teacher_checksum: Option<u32>,
 }
 
-/// Trains on the processor to the end of the run. `summary` holds what was reached, however it ends.
+/// Trains on the processor to the end of the run. `summary` holds the progress, however the run ends.
 pub(super) fn on_cpu(
     spec: &RunSpec<'_>,
     pool: &ThreadPool,
@@ -82,7 +82,7 @@ pub(super) fn on_cpu(
         let result = run.run(executor, inbox);
         let sampler = run.into_sampler();
         uncounted(|| drop(sampler));
-        // The error leaves this thread: what goes is a copy that its meter does not count.
+        // The error leaves this thread as a copy that its meter does not count.
         result.map_err(|error| uncounted(|| error.clone()))
     });
     summary.left_over = meter.now().live.saturating_sub(idle.live);
@@ -93,8 +93,8 @@ pub(super) fn on_cpu(
     result
 }
 
-/// Trains on a GPU, as [`on_cpu`] does; also returns what the process held in addition to the pool in the end, if the driver
-/// reports it.
+/// Trains on a GPU, as [`on_cpu`] does; also returns the bytes of the process in addition to the pool at the end, if the
+/// driver reports them.
 #[cfg(feature = "cuda")]
 pub(super) fn on_gpu(
     spec: &RunSpec<'_>,
@@ -129,7 +129,7 @@ pub(super) fn on_gpu(
     summary.is_process_sampled = true;
     let held = gpu.held_beside(&*pool);
     if let Some(held) = held.filter(|held| *held > profile.context) {
-        // The driver takes what kernels need by itself, and nothing can refuse it.
+        // The driver takes the memory of kernels by itself, and nothing can refuse it.
         spec.events.send(Event::Warning(format!(
             "driver and kernels hold {held} on the GPU, {} more than was allowed for: the process came to {} of a budget of \
              {}; the next plan accounts for it",

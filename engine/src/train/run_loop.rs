@@ -300,7 +300,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         if !self.saver.as_ref().is_some_and(|saver| saver.has_news(why, self.step)) {
             return Ok(());
         }
-        // What is saved are numbers that were seen to be finite.
+        // Only numbers that were seen to be finite are saved.
         self.tell(session, 0)?;
         self.sampler.read(Bytes::ZERO);
         let progress = self.progress();

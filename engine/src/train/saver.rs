@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// Writes the checkpoints of a run. What it holds is not counted as the run's: make and drop it inside [`uncounted`].
+/// Writes the checkpoints of a run. Its memory does not count as the run's: make and drop it inside [`uncounted`].
 pub(super) struct Saver<'a> {
     experiment: &'a Experiment,
     /// The experiment as text.
@@ -75,7 +75,7 @@ impl<'a> Saver<'a> {
         step > self.tried_at_step && (by_steps || by_clock)
     }
 
-    /// Whether a checkpoint after `step` says what the one before does not.
+    /// Whether a checkpoint after `step` has more than the one before.
     pub(super) fn has_news(&self, why: SaveReason, step: u64) -> bool {
         match why {
             SaveReason::Interval | SaveReason::Stop => step > self.saved,

@@ -170,7 +170,7 @@ impl DatasetCache {
 }
 
 fn serve(inbox: &Receiver<Command>, events: &EventSink, priority: ThreadPriority, unmeasured: Sender<()>) {
-    // What is set aside counts before the machine is measured, as it will in a run.
+    // The reserved address space counts before the machine is measured, as it will in a run.
     ballast::set_aside();
     let mut worker = Worker::new(priority);
     events.set_machine(worker.machine());
@@ -231,7 +231,7 @@ struct Attempt {
 }
 
 impl Attempt {
-    /// Plans, refuses what does not fit, and trains.
+    /// Plans the run, refuses it if it does not fit, and trains.
     fn begin(
         &mut self,
         worker: &mut Worker,
@@ -270,7 +270,7 @@ impl Attempt {
             checkpoint.goes_on_with(&dataset, plan.experiment.batch.effective())?;
         }
         let line = self::line(plan.budget, &plan.target, plan.host.total().saturating_sub(dataset.meter().now().live));
-        // With the data in place, and without what the plan took of the heap, the size of the process is known better.
+        // With the data in place, and without the plan's heap, the size of the process is known better.
         heap::give_back();
         worker.measure_process(dataset.meter().now().live);
         events.set_machine(worker.machine());
@@ -368,8 +368,8 @@ fn advice(plan: &Plan, error: &BudgetError) -> Result<Vec<Advice>> {
     plan::advise(&plan::predict(&plan.resolved.held_to(error.budget), &plan.machine)?, ADVICE, limit)
 }
 
-/// Refuses a run whose data, `held` bytes of which are in memory already, are past the budget of the host, or past what this
-/// process and the disk can give now.
+/// Refuses a run whose data, `held` bytes of which are in memory already, are past the budget of the host, or past the
+/// memory and the disk that are free now.
 fn has_room_for_host(plan: &Plan, held: Bytes) -> Result<()> {
     let free = FreeMemory::now().map(|free| free.bytes + held);
     plan.host_obstacle(free).map_or(Ok(()), |obstacle| Err(obstacle.problem(plan, &plan.ways_to_feed(free)).into()))
@@ -388,7 +388,7 @@ pub(super) fn has_room_for_data(to_read: Bytes) -> Result<()> {
 }
 
 /// The line of a run that begins now, when data of `to_read` bytes are read: on a GPU the budget, on the CPU the budget or
-/// what the system can give.
+/// the memory that the system can give.
 pub(super) fn line(budget: Bytes, target: &Target, to_read: Bytes) -> Line {
     let chosen = Line { bytes: budget, limited_by: LimitedBy::Budget };
     if target.is_gpu() { chosen } else { Line::now(budget, to_read) }

@@ -92,7 +92,7 @@ impl Worker {
         &self.machine
     }
 
-    /// Takes over what became known of the machine elsewhere.
+    /// Takes over facts about the machine that were found elsewhere.
     pub(super) fn learn(&mut self, machine: Machine) {
         self.machine = machine;
     }
@@ -102,7 +102,7 @@ impl Worker {
         self.machine = self.machine.with_process_beside(held);
     }
 
-    /// Measures what the system can give between runs; the last run left `held` bytes of data in place.
+    /// Measures the memory that the system can give between runs; the last run left `held` bytes of data in place.
     pub(super) fn measure_memory(&mut self, held: Bytes) {
         heap::give_back();
         self.machine = self.machine.with_free_memory_measured(held);
@@ -116,7 +116,7 @@ impl Worker {
         self.threads.as_ref().map_err(Clone::clone)
     }
 
-    /// Makes what `experiment` runs on ready, and measures it; reports to `events` what takes long.
+    /// Makes the device of `experiment` ready and measures it; reports slow work to `events`.
     ///
     /// # Errors
     /// Fails when the device is not here, or when nothing trains on it.
@@ -143,7 +143,7 @@ impl Worker {
         if self.threads.as_ref().is_ok_and(|pool| pool.count() == count) {
             return;
         }
-        // The old ones end first: what they keep is given back.
+        // The old ones end first, so that their memory is given back.
         self.threads = Err(Error::Stopped);
         self.threads = ThreadPool::of(count, self.priority);
     }
@@ -155,7 +155,7 @@ impl Worker {
         if let Some(gpu) = self.gpu.as_ref().filter(|_| is_narrow && experiment.model.kind.has_attention()) {
             gpu.say_compiling(events.warner());
             gpu.check_attention(&mut self.machine);
-            // What the check loaded stays.
+            // The kernels that the check loaded stay.
             if let Some(held) = gpu.held_idle() {
                 self.machine = self.machine.with_gpu_held(gpu.index(), held, None);
             }
@@ -202,7 +202,7 @@ impl Worker {
         Err(crate::error::Problem::new("device", message, "build it with the feature `cuda`, or choose cpu").into())
     }
 
-    /// Trains to the end of the run, on what was prepared.
+    /// Trains to the end of the run, on the prepared device.
     ///
     /// # Errors
     /// The error that ended the run.
@@ -239,8 +239,8 @@ impl Worker {
         self.prepare(&spec.plan.experiment, spec.events)
     }
 
-    /// Uses the device that was prepared for forward passes alone, inside `line`; what came of it, and the most that was
-    /// alive meanwhile.
+    /// Uses the device that was prepared for forward passes alone, inside `line`; returns the result, and the most bytes
+    /// that were alive meanwhile.
     ///
     /// # Errors
     /// The errors of `work`.
@@ -265,7 +265,7 @@ impl Worker {
             let ledger = Ledger::within(line, are_in_range(resolved.experiment()));
             ledger.keep_books(forward.bookkeeping);
             ledger.follow(forward.places.as_ref());
-            // The error leaves this thread: what goes is a copy that its meter does not count.
+            // The error leaves this thread as a copy that its meter does not count.
             let executor = Executor::new(Cpu::in_arena(pool.count(), forward.reserved), ledger);
             work.run(executor).map_err(|error| uncounted(|| error.clone()))
         });
@@ -296,7 +296,7 @@ impl Worker {
         Err(Error::Misused("this program was built without CUDA".to_owned()))
     }
 
-    /// Drops what a panic may have left in an unknown state.
+    /// Drops the parts that a panic may have left in an unknown state.
     pub(super) fn abandon(&mut self) {
         #[cfg(feature = "cuda")]
         self.close();

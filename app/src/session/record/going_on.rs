@@ -6,7 +6,7 @@
 use super::{RunRecord, counted};
 
 impl RunRecord {
-    /// Takes over what is known of the run that this one goes on with: what it is called, and all that was measured.
+    /// Takes over the name and all measurements of the run that this one goes on with.
     pub(in crate::session) fn goes_on_with(&mut self, earlier: Self) {
         let Self { shown_as, kept, when, told, own_name, train, test, trail, last, .. } = earlier;
         (self.shown_as, self.kept, self.when) = (shown_as, kept, when);
@@ -27,8 +27,8 @@ impl RunRecord {
         self.own_name.clone_from(&own.own_name);
     }
 
-    /// A run that goes on has come to its first new step, which is number `step`, or to a test after `step - 1`: what was
-    /// measured after its checkpoint is measured again.
+    /// A run that goes on has come to its first new step, which is number `step`, or to a test after `step - 1`: later steps
+    /// than its checkpoint are measured again.
     pub(super) fn has_caught_up(&mut self, step: u64) {
         if !std::mem::take(&mut self.is_behind) {
             return;

@@ -76,7 +76,7 @@ fn a_rise_is_told_by_category_and_by_the_layer_of_the_peak() {
     let sum: i128 = found.categories.values().map(|c| i128::from(c.bytes) - i128::from(c.locked_bytes)).sum();
     assert_eq!(sum, i128::from(now.bytes) - i128::from(was.bytes));
     for phase in &found.phases {
-        // What is saved does not depend on the batch.
+        // The memory for saving does not depend on the batch.
         assert_eq!(phase.rose, phase.name != Pass::Save.name(), "{phase:?}");
         assert!(!phase.layer.is_empty() || !phase.rose, "{phase:?}");
     }

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A field that was read: its number, and what it holds.
+/// A field that was read: its number, and its content.
 #[derive(Debug, Clone, PartialEq)]
 enum Held<'a> {
     Number(u64),

@@ -30,7 +30,7 @@ fn weight(draw: &mut Draw, code: Code, elements: usize, is_double: bool) -> Vec<
     vec![codes, (draw.integers(blocks, 255), DType::U8), (tops, DType::F32), (vec![0.5], DType::F32)]
 }
 
-/// Codes of `elements`, the scales' own, and what codes stand for.
+/// Codes of `elements`, codes of scales, and the values of codes.
 pub fn codes(draw: &mut Draw, dtype: DType, elements: usize) -> Vec<Case> {
     let mut cases = Vec::new();
     let bytes = |count: usize| (vec![7.0; count], DType::U8);

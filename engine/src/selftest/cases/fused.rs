@@ -105,7 +105,7 @@ pub fn sums(draw: &mut Draw, dtype: DType, extents: Rows, parameters: DType) -> 
     cases
 }
 
-/// Batch norms with what follows them, with parameters of type `parameters`.
+/// Batch norms with the ops after them, with parameters of type `parameters`.
 pub fn channels(draw: &mut Draw, dtype: DType, extents: Rows, parameters: DType, accumulate: bool) -> Vec<Case> {
     let Rows { rows, columns } = extents;
     let count = rows * columns;

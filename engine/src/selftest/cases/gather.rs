@@ -11,7 +11,7 @@ kernel_names! {
     Gather::Tokens { .. } => "gather-tokens",
 }
 
-/// The extents of a set, and of what is gathered from it.
+/// The extents of a set, and of a batch gathered from it.
 #[derive(Debug, Clone, Copy)]
 pub struct Set {
     /// Samples of the set.

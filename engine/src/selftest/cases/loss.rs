@@ -29,7 +29,7 @@ pub fn loss(draw: &mut Draw, dtype: DType, Rows { rows, columns }: Rows, scale: 
     ]
 }
 
-/// A batch with what a teacher answers to it, in which a label of five, or so, does not count.
+/// A batch with a teacher's answers to it, in which about one label of five does not count.
 pub fn distillation(
     draw: &mut Draw,
     dtype: DType,
@@ -42,7 +42,7 @@ pub fn distillation(
     let mut logits = || -> Operand { (draw.numbers(rows * columns).iter().map(|x| 4.0 * x).collect(), dtype) };
     let (own, taught) = (logits(), logits());
     let stats = vec![(vec![0.5, 2.0], DType::F64)];
-    // What is rounded is multiplied by the temperature's square, and that adds up like the root of the terms.
+    // The rounded term is multiplied by the temperature's square, which adds up like the root of the terms.
     let square = lesson.temperature.powi(2).max(1.0).ceil() as usize;
     let (sums, slope) = (16 * square * square * rows * columns, 16 * square * columns);
     vec![

@@ -35,7 +35,7 @@ pub const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::Bf16, DType::F16]
 /// Elements and types of a launch's operands.
 pub type Operand = (Vec<f64>, DType);
 
-/// A launch, and how many terms its longest sum has: what roundings add up over.
+/// A launch, and how many terms its longest sum has, because roundings add up over them.
 #[derive(Debug, Clone)]
 pub struct Case {
     /// The kernel that is launched.

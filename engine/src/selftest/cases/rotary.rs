@@ -20,7 +20,7 @@ pub fn rotary(
     (first, is_inverse): (usize, bool),
 ) -> Case {
     let qkv = (draw.numbers(shape.rows() * shape.packed()), dtype);
-    // In f64, what is rounded is the angle: up to as many radians as there are positions.
+    // In f64, the angle is rounded: it has up to as many radians as there are positions.
     let terms = if dtype == DType::F64 { (first + shape.length).pow(2).max(4096) } else { 4 };
     Case::new(Rotary { shape, first, base, is_inverse }, vec![], vec![qkv], terms)
 }

@@ -76,7 +76,7 @@ fn a_damaged_page_is_said() {
     drop(Database::open(folder.path()).expect("made"));
     let place = folder.path().join(FILE);
     let mut bytes = fs::read(&place).expect("there");
-    // The first page holds the schema; what follows are the tables.
+    // The first page holds the schema; the tables follow.
     bytes[4096..].fill(0x5a);
     fs::write(&place, bytes).expect("written");
     let database = Database::open(folder.path()).expect("the header is whole");
@@ -128,7 +128,7 @@ fn a_store_is_read_where_nothing_can_be_written_whatever_its_path() {
     assert_eq!(full.write(change).expect_err("full").to_string(), format!("{}: {FULL}", folder.join(FILE).display()));
     drop(full);
     assert!(contents(&folder) == before, "nothing is made next to it");
-    // What a program that still runs wrote is not in the file yet.
+    // The writes of a program that still runs are not in the file yet.
     let mut writer = Database::open(&folder).expect("open");
     writer.write(change).expect("written");
     let frozen = Database::open_frozen(folder.join(FILE)).expect("read");
@@ -146,7 +146,7 @@ fn what_is_no_store_to_be_read_is_told_apart_and_left() {
     fs::write(&place, "").expect("written");
     let empty = || read().expect_err("empty").to_string();
     assert!(empty().contains("is an empty file") && empty().contains("there is nothing to do"));
-    // What runs have left next to it is not hidden.
+    // The files of runs next to it are not hidden.
     let files = folder.path().join(crate::store::FILES);
     for name in ["20261122-141205-k3f9", "20261122-141205-k3fa", "of somebody else"] {
         fs::create_dir_all(files.join(name)).expect("made");

@@ -90,7 +90,7 @@ fn a_run_that_goes_on_behind_a_hole_says_so() {
     assert!(events.iter().any(|event| event.kind == EventKind::Warning && event.text == said), "{events:?}");
 }
 
-/// A peak is measured once; what knows of it may be the checkpoint alone, or the end of an earlier session.
+/// A peak is measured once; perhaps only the checkpoint has it, or only the end of an earlier session.
 #[test]
 fn a_run_that_goes_on_forgets_no_peak() {
     let folder = folder();
@@ -118,7 +118,7 @@ fn a_run_that_goes_on_forgets_no_peak() {
     assert_eq!(killed_after(Peak::default()).live, higher.live);
 }
 
-/// The store may be behind the checkpoint: a database that another program held has none of what the checkpoint knows.
+/// The store may be behind the checkpoint: a database that another program held lacks the facts of the checkpoint.
 #[test]
 fn a_run_that_goes_on_takes_results_from_the_checkpoint_where_the_store_has_older_ones() {
     let folder = folder();

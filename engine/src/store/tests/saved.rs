@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::{bytes::Bytes, train::SaveReason};
 
-/// So long a test waits for what comes within milliseconds.
+/// The time that a test waits for events that come within milliseconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_save_is_in_the_store_before_the_recorders_next_turn() {
     let folder = folder();
-    // Its next turn comes after the test: what is found was written because it was news.
+    // Its next turn comes after the test, so a record that is found was written because it was new.
     let recorder = Recorder::writing_every(recording(folder.path()), PATIENCE * 10);
     recorder.take(&Event::Started { run: 1, plan: plan() });
     recorder.take(&Event::Step(some_step(1)));

@@ -114,8 +114,8 @@ impl Checkpoint {
         }
     }
 
-    /// Refuses a table that is another than the model learned from: what a number, a category or a class means to the model
-    /// follows from the rows of that one.
+    /// Refuses a table other than the one that the model learned from, because its rows decide what a number, a category or
+    /// a class means to the model.
     pub(in crate::train) fn answers_for(&self, dataset: &Dataset, data: &Data) -> Result<()> {
         if data.kind != DataKind::Table || !self.is_of_other(dataset) {
             return Ok(());

@@ -143,7 +143,7 @@ impl Checkpoint {
         let from = if is_of_elements {
             self.header.elements_at
         } else {
-            // The checksum itself counts as what stood there before it.
+            // The checksum itself counts as the placeholder that stood there before it.
             let mut before = [0; CHECKSUM_AT as usize];
             file.seek(SeekFrom::Start(0)).and_then(|_| file.read_exact(&mut before)).map_err(failed)?;
             hasher.update(&before);
@@ -190,7 +190,7 @@ impl Checkpoint {
     /// The facts that the prediction and the record of a run that goes on from it must know.
     pub(super) fn resumed(&self, is_same_run: bool) -> Resumed {
         let Progress { step, so_far, .. } = self.progress;
-        // What was seen of another run is not this one's.
+        // The record of another run is not this one's.
         let so_far = if is_same_run { so_far } else { SoFar::default() };
         Resumed { step, counters: self.counters.clone(), so_far }
     }
@@ -200,8 +200,8 @@ impl Checkpoint {
     }
 
     /// Refuses an experiment that its run cannot go on as: one of another model, other data, another order of them or
-    /// another optimizer. What changes neither tensors nor samples may differ: with another evaluation batch the losses of the
-    /// steps are the same to the last bit.
+    /// another optimizer. Settings that change neither tensors nor samples may differ: with another evaluation batch the
+    /// losses of the steps are the same to the last bit.
     pub(super) fn goes_on_as(&self, experiment: &Experiment) -> Result<()> {
         let own = self.experiment()?;
         let changes = preset::changes(&own, &experiment.decided_as(&own));
@@ -253,8 +253,7 @@ impl Checkpoint {
     /// Refuses a checkpoint that does not belong to the run of `experiment`: with other settings, or, if `resolved` is known,
     /// with tensors that are not those of its model and optimizer. A dry run makes those for comparison, so nothing is held.
     ///
-    /// # Errors
-    /// Says what differs.
+    /// # Errors Fails, and names the differences.
     pub fn holds_the_run(&self, experiment: &Experiment, resolved: Option<&Resolved>) -> Result<()> {
         self.is_of_run(experiment)?;
         let Some(resolved) = resolved else { return Ok(()) };

@@ -165,7 +165,7 @@ pub(in crate::train) fn facts(
     about: &[(&'static str, String)],
 ) -> Vec<(&'static str, String)> {
     let mut facts = vec![
-        // What other programs look for.
+        // The mark that other programs look for.
         ("format", "pt".to_owned()),
         ("plimsoll", super::VERSION.to_string()),
         ("program", env!("CARGO_PKG_VERSION").to_owned()),

@@ -27,8 +27,8 @@ const ALIGNED: usize = 8;
 
 impl Checkpoint {
     /// Writes a safetensors file with the weights and the running statistics under their names, without the optimizer's
-    /// state; the size of the file. The elements go through a buffer of 64 KiB. What stood at `path` stands there until the
-    /// new file is whole.
+    /// state; the size of the file. The elements go through a buffer of 64 KiB. The old file at `path` stays until the new
+    /// one is whole.
     ///
     /// # Errors
     /// Fails where the checkpoint cannot be read any more, and when the system takes no more.

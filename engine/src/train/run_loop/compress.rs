@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl RunLoop<'_, '_> {
-    /// Tests the trained model as one of integers, where it is to become one. What was trained is saved before.
+    /// Tests the trained model as one of integers, if it is to become one. The trained model is saved before.
     pub(super) fn compress<B: Backend>(&mut self, session: &Session<B>, inbox: &mut Inbox<'_>) -> Result<()> {
         if self.experiment.quantise.kind.is_none() {
             return Ok(());

@@ -115,7 +115,7 @@ impl Answers {
         self.confusion.as_ref().and_then(cell).unwrap_or(0)
     }
 
-    /// The mean over classes of their intersection over union, which is what masks are judged by.
+    /// The mean over classes of their intersection over union, by which masks are judged.
     pub fn mean_iou(&self) -> Option<f64> {
         let all: Vec<f64> = self.classes.iter().filter_map(OfClass::iou).collect();
         (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)

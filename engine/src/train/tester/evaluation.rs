@@ -29,7 +29,7 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    /// The exponential of the mean loss, which is what models of sequences are judged by; `None` for other tasks.
+    /// The exponential of the mean loss, by which models of sequences are judged; `None` for other tasks.
     pub fn perplexity(&self) -> Option<f64> {
         (self.task == Task::Next).then(|| self.loss.exp())
     }

@@ -27,7 +27,7 @@ pub(super) fn of(tried: &Tried, checkpoint: Option<&Checkpoint>, trying: Trying)
 }
 
 impl Tester {
-    /// The data set that scales pictures by what is known, kept for the next call.
+    /// The data set that scales pictures by the known facts, kept for the next call.
     pub(super) fn known_dataset(&mut self, known: &Known, resolved: &Resolved) -> Result<Arc<Dataset>> {
         let data = resolved.experiment().whole_data().into_owned();
         if let Some((of, by, dataset)) = &self.known

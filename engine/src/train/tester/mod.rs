@@ -102,16 +102,15 @@ impl Tester {
         self.worker.machine()
     }
 
-    /// Takes over what became known of the machine since.
+    /// Takes over later facts about the machine.
     pub fn learn(&mut self, machine: Machine) {
         self.worker.learn(machine);
     }
 
     /// Tests a model on its test set.
     ///
-    /// # Errors
-    /// [`crate::Error::Budget`] where it would cross the budget or what the machine has free; weights of another model; data
-    /// that cannot be read.
+    /// # Errors [`crate::Error::Budget`] where it would cross the budget or the machine's free memory; weights of another
+    /// model; data that cannot be read.
     pub fn evaluate(&mut self, tried: &Tried) -> Result<Evaluation> {
         self.evaluate_telling(tried, |_, _| {})
     }
@@ -369,7 +368,7 @@ fn is_of(dataset: &Dataset, experiment: &Experiment) -> bool {
     dataset.is_for(&own.whole_data(), &own.run)
 }
 
-/// The experiment without a teacher, and without what is kept of training samples: both are for training.
+/// The experiment without a teacher and without kept training samples, because both are for training.
 fn alone(experiment: &Experiment) -> Experiment {
     let mut own = experiment.untaught();
     own.data.cache = DataCache::None;

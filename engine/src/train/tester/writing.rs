@@ -36,7 +36,7 @@ pub struct Sampling {
     pub temperature: f64,
     /// The likeliest tokens that together have this share of the probability are drawn from.
     pub top_p: f64,
-    /// The seed of what is drawn.
+    /// The seed of the random numbers.
     pub seed: u64,
     /// Whether the prompt is taken as it is written, where the model learned conversations.
     pub raw: bool,
@@ -49,10 +49,9 @@ impl Default for Sampling {
 }
 
 impl Sampling {
-    /// Refuses what cannot be drawn by.
+    /// Refuses numbers that no token can be drawn by.
     ///
-    /// # Errors
-    /// Says which of the numbers, and what it may be.
+    /// # Errors Names the number and its valid range.
     pub fn check(&self) -> Result<()> {
         let wrong = |key: &str, message: String, mend: &str| Err(Problem::new(key, message, mend).into());
         match *self {
@@ -199,7 +198,8 @@ impl<F: FnMut(&str) -> ControlFlow<()>> Spoken<F> {
         self.alphabet.ends_with(token)
     }
 
-    /// Says what a token of a tokenizer adds, as its library streams text: by the difference to what stood there without it.
+    /// Reports the text that a token adds, as the tokenizer's library streams text: by the difference to the text without
+    /// it.
     fn decoded(&mut self, is_end: bool) -> ControlFlow<()> {
         let of = |tokens: &[u32]| self.alphabet.decode(tokens).unwrap_or_default();
         let (before, all) = (of(&self.last[..self.told]), of(&self.last));
@@ -242,7 +242,7 @@ impl<F: FnMut(&str) -> ControlFlow<()>> Spoken<F> {
         self.said(&text)
     }
 
-    /// Says what was begun and never ended.
+    /// Reports text that was begun and never ended.
     fn end(&mut self) {
         // Nothing comes after it that could be broken off.
         let _ = self.decoded(true);
