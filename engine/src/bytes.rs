@@ -98,7 +98,7 @@ impl Bytes {
         self.0 as f64 / (KIB * KIB)
     }
 
-    /// `value` MiB, to the nearest byte; nothing for what is below zero or not a number.
+    /// `value` MiB, to the nearest byte; zero for a value that is negative or not a number.
     pub fn from_mib(value: f64) -> Self {
         Self((value * KIB * KIB).round() as u64)
     }
@@ -182,7 +182,7 @@ impl FromStr for Bytes {
     }
 }
 
-/// The bytes that a text means, however many; `None` for what is not a finite number with a unit.
+/// The bytes that a text means, however many; `None` if it is not a finite number with a unit.
 fn value_of(text: &str) -> Option<f64> {
     let split = text.find(|c: char| c.is_ascii_alphabetic() && !matches!(c, 'e' | 'E')).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);

@@ -20,6 +20,6 @@ pub(crate) fn folder(kind: &str) -> Option<PathBuf> {
 
 /// Writes a file, if it can be written.
 pub(crate) fn write(place: &Path, bytes: &[u8]) {
-    // What is not kept is made again next time.
+    // A file that is not kept is made again next time.
     let _ = whole_file::write(place, bytes);
 }

@@ -114,8 +114,7 @@ impl LimitedBy {
         }
     }
 
-    /// Whether it is a limit of this process alone, which counts addresses: what is set aside and stacks that are hardly used
-    /// as well.
+    /// Whether it is a limit of this process alone, which counts addresses: reserved ones and hardly used stacks as well.
     pub fn is_of_process(&self) -> bool {
         matches!(self, Self::Process | Self::ProcessData)
     }
@@ -239,7 +238,7 @@ pub struct NotFinite {
     pub layer: Option<String>,
 }
 
-/// One thing wrong with an experiment: the key, what is wrong, and what would be valid.
+/// A fault of an experiment: the key, the fault, and the valid choices.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{key}: {message}; {mend}")]
 pub struct Problem {

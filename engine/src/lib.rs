@@ -9,7 +9,7 @@
 //!
 //! The page `engine/ARCHITECTURE.md` has the laws, the layers with their order, and the glossary.
 //!
-//! # What is public
+//! # The public modules
 //!
 //! - [`experiment`]: the user's choices, and the preset format.
 //! - [`plan`]: from an experiment to a [`plan::Plan`] by a dry run; which changes would fit; how long a run takes.
@@ -39,7 +39,7 @@
 //! - `header`: the header of a safetensors file.
 //! - `layer_path`, `rng`, `tensor`: the names of layers, counter-based randomness, shapes and types.
 //!
-//! # What always holds
+//! # Guarantees
 //!
 //! - A prediction is never below the measurement. On the processor, the probe counts tensors, scratch and the engine's
 //!   [`memory::bookkeeping`]; a dry run counts the bookkeeping too, and every prediction includes it. On a GPU, the ledger

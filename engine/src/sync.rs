@@ -27,7 +27,7 @@ impl<T> Mutex<T> {
     }
 }
 
-/// Waits until another thread says that what a [`Mutex`] guards has changed.
+/// Waits until another thread says that the value in a [`Mutex`] has changed.
 #[cfg(feature = "cuda")]
 #[derive(Debug, Default)]
 pub(crate) struct Condvar(std::sync::Condvar);

@@ -23,7 +23,7 @@ const MOST_LINKS: usize = 40;
 pub enum Place {
     /// A file or a folder, or nothing yet: its own path, behind every link.
     File(PathBuf),
-    /// A pipe or a device that takes what is written as it comes.
+    /// A pipe or a device that takes bytes as they come.
     Stream,
     /// A disk or a socket, which takes no file.
     Other,
@@ -93,7 +93,7 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.persist_noclobber(path).map(drop).map_err(|failed| failed.error)
 }
 
-/// Writes in the same way; what was written is on the disk when this returns, and survives a loss of power.
+/// Writes in the same way; the bytes are on the disk when this returns, and survive a loss of power.
 ///
 /// # Errors
 /// Fails where [`write()`] does.
@@ -110,8 +110,8 @@ fn put(path: &Path, bytes: &[u8], is_durable: bool) -> io::Result<()> {
     file.persist(path).map(drop).map_err(|failed| failed.error)
 }
 
-/// Writes at `path` what `fill` puts into the file, and what was written is on the disk when this returns. `before` is called
-/// when the file is whole and not yet in its place.
+/// Writes a file at `path`, which `fill` fills. Its bytes are on the disk when this returns. `before` is called when the
+/// file is whole and not yet in its place.
 ///
 /// # Errors
 /// Fails where [`write()`] does, and with the errors of `fill`; `path` is then as it was.
@@ -137,11 +137,11 @@ pub(crate) fn can_be_written_in(folder: &Path) -> io::Result<()> {
     beside(&folder.join("any")).map(drop)
 }
 
-/// Removes from `folder` what programs that were killed had begun to write there.
+/// Removes files from `folder` that killed programs had begun to write there.
 pub(crate) fn remove_begun(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if is_begun(&entry.file_name().to_string_lossy()) {
-            // What cannot be removed does no harm.
+            // A file that cannot be removed does no harm.
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -232,7 +232,7 @@ mod tests {
         assert!(!said.contains(BEGUN.1) && !said.contains("none"), "{said}");
         assert!(write_new(&path, b"third").is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists));
         assert_eq!(fs::read(&path).expect("there"), b"second");
-        // A folder stands where the file should go: it stays, and what was written aside is gone.
+        // A folder stands in the file's place: it stays, and the file that was written aside is gone.
         fs::create_dir(folder.path().join("taken")).expect("made");
         assert!(write(&folder.path().join("taken"), b"x").is_err());
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 2);

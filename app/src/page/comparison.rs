@@ -15,7 +15,7 @@ use crate::{
 /// Tensors that are listed.
 const LISTED: usize = 24;
 
-/// The page of a comparison; `machines` is where each was planned or ran, each part with its name.
+/// The page of a comparison; `machines` has the facts of the machine of each, as pairs of a name and a value.
 pub(crate) fn comparison(comparison: &Comparison, machines: &[Vec<(String, String)>]) -> String {
     let names: Vec<&str> = comparison.subjects.iter().map(|subject| &*subject.name).collect();
     let mut page = Page::new(&format!("Comparison of {}", names.join(", ")));

@@ -141,8 +141,7 @@ impl Alphabet {
 
     /// The tokens of a prompt, the question after it where the data ask one.
     ///
-    /// # Errors
-    /// Fails for a prompt that the data could not have written, with what they could.
+    /// # Errors Fails for a prompt that the data could not have written, and names the form that they have.
     pub fn tokens(&self, prompt: &str) -> Result<Vec<u32>> {
         // A published model opens on generated tokens, whatever it was trained to write.
         let of_text = match self.prompt {
@@ -209,7 +208,7 @@ impl Alphabet {
         self.tokenizer.as_ref().and_then(|tokenizer| tokenizer.has_few_of(rows))
     }
 
-    /// Whether a token ends what is written.
+    /// Whether a token ends the written text.
     pub(crate) fn ends_with(&self, token: u32) -> bool {
         self.ends.contains(&Some(token))
     }

@@ -66,7 +66,7 @@ impl AnswerSizes {
         }
     }
 
-    /// Room on the disk, with what a file system needs to find it.
+    /// Room on the disk, the file system's own included.
     pub(crate) fn disk(&self) -> Bytes {
         match self.place {
             CachePlace::Ram => Bytes::ZERO,

@@ -59,7 +59,7 @@ pub struct Dataset {
     content: Option<Content>,
     chosen: Data,
     seed: u64,
-    /// Counts what it takes of host memory, and its loaders with it.
+    /// Counts its host memory, and that of its loaders.
     meter: &'static Meter,
 }
 
@@ -72,7 +72,7 @@ impl Dataset {
         Self::read(data, run.seed, None)
     }
 
-    /// Opens the data set after a look at the data; what has changed since is looked at again.
+    /// Opens the data set after a look at the data; changed files are looked at again.
     ///
     /// # Errors
     /// The errors of [`Dataset::open`].
@@ -166,8 +166,8 @@ impl Dataset {
         self.table().map_or(&[], TableRows::notes)
     }
 
-    /// A checksum of the files, where they are read whole before a run, or of their names, where they are a folder of images;
-    /// `None` of others, and of what is generated.
+    /// A checksum of the files, where they are read whole before a run, or of their names, for a folder of images; `None`
+    /// for other files and for generated data.
     pub fn checksum(&self) -> Option<u32> {
         match self.content.as_ref()? {
             Content::Table(table) => Some(table.checksum()),
@@ -176,7 +176,7 @@ impl Dataset {
         }
     }
 
-    /// A checksum of the tokenizer, with its template of conversations; `None` of what has no tokenizer.
+    /// A checksum of the tokenizer, with its template of conversations; `None` for data without a tokenizer.
     pub fn tokenizer_checksum(&self) -> Option<u32> {
         match self.content.as_ref()? {
             Content::Rows(rows) => rows.tokenizer_checksum(),
@@ -190,7 +190,7 @@ impl Dataset {
     }
 
     /// Fills a batch, which was prepared for the part, with the samples at `indices`, those for training as they are in
-    /// `epoch`; allocates only what its buffers lack.
+    /// `epoch`; allocates only if its buffers are too small.
     ///
     /// # Errors
     /// Fails for files that cannot be read, and with [`Error::Stopped`] once that is asked for.
@@ -310,7 +310,7 @@ impl Dataset {
         &self.chosen
     }
 
-    /// The images, where that is what the samples are.
+    /// The images, if the samples are images.
     pub(super) fn image_set(&self) -> Option<&ImageSet> {
         match &self.content {
             Some(Content::Images(set)) => Some(set),
@@ -318,7 +318,7 @@ impl Dataset {
         }
     }
 
-    /// The rows of a table, where that is what the samples are.
+    /// The rows of a table, if the samples are rows.
     pub(super) fn table(&self) -> Option<&TableRows> {
         match &self.content {
             Some(Content::Table(table)) => Some(table),

@@ -12,7 +12,7 @@ use crate::{
     tensor::{DType, HostSlice, Shape},
 };
 
-/// Shapes and types of what a device holds of a training set.
+/// Shapes and types of a training set on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceDatasetLayout {
     /// Images `[samples, height, width, channels]`, or rows of tokens.

@@ -30,11 +30,11 @@ impl Feed {
     }
 }
 
-/// The host memory that data and loaders take while a model is trained. It is outside the budget of a run on a GPU, and
-/// outside what is counted as a run's own on the processor.
+/// The host memory that data and loaders take while a model is trained. It is outside the budget of a run on a GPU, and does
+/// not count as a run's own on the processor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HostMemory {
-    /// The data set: its samples where they are held, and what is kept to find them.
+    /// The data set: its samples if they are held, and the lists for finding them.
     pub data: Bytes,
     /// Kept samples that are streamed ([`DataCache`](crate::experiment::DataCache)), once all of them are there.
     pub cache: Bytes,

@@ -143,7 +143,8 @@ impl Reader {
         self.check_rest(bytes)?;
         self.check_held(bytes)?;
         let mut data = Vec::new();
-        // A plain file is known to be that long. Gzip may promise a thousand times what it holds: it grows as it unpacks.
+        // A plain file is known to be that long. Gzip may promise a thousand times its content, so the buffer grows as it
+        // unpacks.
         if !self.is_packed && data.try_reserve_exact(bytes as usize).is_err() {
             return Err(Error::file(&self.path, format!("no memory for its {}; close other programs", Bytes(bytes))));
         }

@@ -179,7 +179,7 @@ impl Streamed for Records {
     }
 }
 
-/// The files for training and for testing; what is to be held has to be small enough.
+/// The files for training and for testing; files that are held in memory have to be small enough.
 fn pairs(folder: &Path, is_held: bool) -> Result<(Pair, Pair)> {
     let train = pair(folder, "train", is_held)?;
     let test = pair(folder, TEST, is_held)?;

@@ -39,7 +39,7 @@ pub(super) struct ImageSet {
     /// Labels of a sample.
     targets: usize,
     augment: Option<Augment>,
-    /// `[2, width, channel]`: what a row of an image is multiplied by, and what is then added.
+    /// `[2, width, channel]`: the factors of a row of an image, and the summands that are then added.
     scaling: Vec<f32>,
     seed: u64,
 }
@@ -149,7 +149,7 @@ impl ImageSet {
     }
 
     /// Fills `images` and `labels` with the samples at `indices`, those for training in their variants of `epoch`. Several
-    /// threads share the work where images have to be made; what a batch holds does not depend on their number.
+    /// threads share the work if images have to be made; the content of a batch does not depend on their number.
     ///
     /// # Errors
     /// Fails for files that cannot be read, and with [`Error::Stopped`] once that is asked for.
@@ -202,7 +202,7 @@ impl ImageSet {
         Ok(chunk)
     }
 
-    /// Writes one sample as it is in `epoch`; `variant` is room for what is varied.
+    /// Writes one sample as it is in `epoch`; `variant` is room for a variant.
     fn sample(
         &self,
         split: Split,

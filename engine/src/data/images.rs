@@ -67,7 +67,7 @@ impl Source for ImageFolder {
     }
 }
 
-/// The listing, what is known of each file, and the cache when it is full.
+/// The listing, the facts of each file, and the cache when it is full.
 fn held_bytes(listing: &Listing, data: &Data) -> usize {
     listing.bytes() + own_bytes(listing.len(), data)
 }
@@ -98,7 +98,7 @@ fn own_bytes(files: usize, data: &Data) -> usize {
 pub struct Skipped {
     /// How many so far.
     pub count: usize,
-    /// The first of them in the listing, and what is wrong with it.
+    /// The first of them in the listing, and its fault.
     pub first: String,
     file: u32,
 }

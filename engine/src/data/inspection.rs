@@ -26,7 +26,7 @@ pub struct Inspection {
     host_bytes: Bytes,
     /// Room on the disk that samples are to be kept on.
     disk_free: Option<Bytes>,
-    /// The files, where a folder of files is what the data are.
+    /// The files, if the data are a folder of files.
     listing: Option<Arc<Listing>>,
     /// The largest label, where labels are files of their own.
     labelled: Option<Arc<Labelled>>,
@@ -41,11 +41,10 @@ pub struct Inspection {
 }
 
 impl Inspection {
-    /// Looks at names, headers and sizes; nothing is generated or read whole. What `known` found of the same files is not
-    /// looked for again as long as they are the same.
+    /// Looks at names, headers and sizes; nothing is generated or read whole. The findings of `known` are used as long as
+    /// the files are the same.
     ///
-    /// # Errors
-    /// Files that are missing, unreadable or not what their format says; a choice that cannot be.
+    /// # Errors Files that are missing, unreadable or not in their format; an impossible choice.
     pub fn of(data: &Data, known: Option<&Self>) -> Result<Self> {
         source::of(data).inspect(data, known)
     }
@@ -55,7 +54,7 @@ impl Inspection {
         Self::new(data, info, 0)
     }
 
-    /// The findings of data that take `held` bytes once they are open, for their samples and for what is kept to find them.
+    /// The findings of data that take `held` bytes once they are open, for their samples and for the lists to find them.
     pub(super) fn new(data: &Data, info: DatasetInfo, held: usize) -> Self {
         let scaling = match info.input {
             Input::Image { width, channels, .. } => 2 * width * channels * size_of::<f32>(),
@@ -141,7 +140,7 @@ impl Inspection {
         self.table.as_ref().map(|(_, facts)| &**facts)
     }
 
-    /// The files, where a folder of files is what the data are.
+    /// The files, if the data are a folder of files.
     pub(super) fn listing(&self) -> Option<&Arc<Listing>> {
         self.listing.as_ref()
     }
@@ -156,8 +155,8 @@ impl Inspection {
         self.disk_free
     }
 
-    /// Host bytes of the data set itself once it is open: its samples where they are held, and what is kept to find them
-    /// where they are streamed or on the device. It waits outside the budget, and outlives a run.
+    /// Host bytes of the data set itself once it is open: its samples if they are held, or the lists to find them if they
+    /// are streamed or on the device. This memory is outside the budget, and outlives a run.
     pub fn host_bytes(&self) -> Bytes {
         self.host_bytes
     }

@@ -114,7 +114,7 @@ impl KeptSizes {
         })
     }
 
-    /// Room on the disk, with what a file system needs to find it.
+    /// Room on the disk, the file system's own included.
     pub(super) fn disk(&self) -> Bytes {
         Bytes(match self.place {
             CachePlace::Ram => 0,

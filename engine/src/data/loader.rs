@@ -118,7 +118,7 @@ impl Loader {
         Self::train_taught(from, dataset, seed, batch, feed, None)
     }
 
-    /// Starts the same loader, whose batches also hold what a teacher said of their samples.
+    /// Starts the same loader, whose batches also hold a teacher's answers to their samples.
     ///
     /// # Errors
     /// Fails where [`Loader::train_from`] does, and where the answers cannot be read.
@@ -204,7 +204,7 @@ impl Loader {
         (from < samples).then(|| from.min(samples - micro))
     }
 
-    /// All test samples once, in order, `micro` at a time; the last batch has what is left.
+    /// All test samples once, in order, `micro` at a time; the last batch has the rest.
     ///
     /// # Errors
     /// Fails when `micro` is zero, or when the system gives no thread.

@@ -194,7 +194,7 @@ impl Dataset {
     }
 }
 
-/// Whether the edge of a grey image is brighter than what is inside it.
+/// Whether the edge of a grey image is brighter than its inside.
 fn has_bright_edge(grey: &[u8], width: usize) -> bool {
     let height = grey.len() / width.max(1);
     let is_edge = |at: usize| {

@@ -71,12 +71,13 @@ pub(super) trait TokenRows: fmt::Debug + Send + Sync {
         None
     }
 
-    /// A checksum of what makes tokens of its text, where something does.
+    /// A checksum of the tokenizer of its text, if there is one.
     fn tokenizer_checksum(&self) -> Option<u32> {
         None
     }
 
-    /// Where training sample `index` of `epoch` begins in what [`TokenRows::part`] gives of all rows of `tokens` each.
+    /// The place where training sample `index` of `epoch` begins in the part that [`TokenRows::part`] gives, with rows of
+    /// `tokens` each.
     fn place(&self, index: usize, epoch: u64, tokens: usize) -> u32 {
         let _ = epoch;
         (index * tokens) as u32

@@ -256,7 +256,8 @@ impl Scene {
         (Self::with(draw, ground, shapes), outlines.iter().map(|class| *class as u8 + 1).collect())
     }
 
-    /// The shapes, and over them what every scene has. A fragment's colour lies between the ground's and the first shape's.
+    /// The shapes, and over them the fragments that every scene has. A fragment's colour lies between the ground's and the
+    /// first shape's.
     fn with(mut draw: Draw, ground: Colour, mut things: Vec<Placed>) -> Self {
         let (rng, colour) = (draw.rng, things[0].colour);
         for outline in [Outline::Disc, Outline::Bar, Outline::Bar] {

@@ -23,8 +23,8 @@ use crate::{
 
 /// A kind of data.
 pub(super) trait Source: Sync {
-    /// Everything about a choice that is known before it is opened, found in one look. What an earlier look found
-    /// (`known`) is looked at again only where it may have changed.
+    /// Everything about a choice that is known before it is opened, found in one look. The findings of an earlier look
+    /// (`known`) are checked again only if they may have changed.
     ///
     /// # Errors
     /// Fails where [`Source::info`] does.
@@ -64,7 +64,7 @@ pub(super) trait Source: Sync {
     /// Fails for files that have changed since `info` looked, or are damaged where it did not look.
     fn open(&self, data: &Data, info: &DatasetInfo, seed: u64) -> Result<Store>;
 
-    /// Host bytes of what [`Source::open`] gives.
+    /// Host bytes of the data that [`Source::open`] returns.
     ///
     /// # Errors
     /// Fails where [`Source::info`] does.

@@ -45,7 +45,7 @@ const VOCABULARY: usize = 256;
 pub(super) struct FileBytes;
 
 impl Source for FileBytes {
-    /// Bytes are what they are: another number of tokens is not used, and a note says so.
+    /// There are 256 bytes: another number of tokens is not used, and a note says so.
     fn inspect(&self, data: &Data, _: Option<&Inspection>) -> Result<Inspection> {
         let info = self.info(data)?;
         let chosen = data.chosen_vocabulary().filter(|count| *count != VOCABULARY);

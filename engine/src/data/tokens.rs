@@ -1,9 +1,9 @@
 //! A generated language: a Markov chain of the first order over any number of tokens. Every next token is scored.
 //!
-//! After each token come four others, with chances 1/2, 1/4, 1/8 and 1/8, which the seed decides. So no model can be right more
-//! than half of the time, and the least loss is 1.75 bits (1.213 nats) a token on average. The part of a model's loss above
-//! that is what it has not learned. Nothing is stored: the followers of a token are computed. Refuses: vocabularies below four
-//! or above [`MAX_VOCABULARY`].
+//! After each token come four others, with chances 1/2, 1/4, 1/8 and 1/8, which the seed decides. So no model can be right
+//! more than half of the time, and the least loss is 1.75 bits (1.213 nats) a token on average. The part of a model's loss
+//! above that is still to be learned. Nothing is stored: the followers of a token are computed. Refuses: vocabularies below
+//! four or above [`MAX_VOCABULARY`].
 
 use std::ops::Range;
 

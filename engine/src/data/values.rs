@@ -59,8 +59,8 @@ impl Dataset {
         Some(ValueScale { mean, deviation, test_variance })
     }
 
-    /// The score of a part, and the errors of values, from what a session measures: for classes the accuracy, for values the
-    /// share of the variance that is explained.
+    /// The score of a part, and the errors of values, from a session's measurements: for classes the accuracy, for values
+    /// the share of the variance that is explained.
     pub fn score(&self, split: Split, (loss, second): (f64, f64)) -> (f64, Option<ValueErrors>) {
         let errors = self.value_scale().map(|scale| scale.errors(split, loss, second));
         (errors.map_or(second, |errors| errors.r2), errors)

@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// Everything about `experiment` that cannot be. With `info`, also what its data rules out.
+/// Everything about `experiment` that is impossible. With `info`, also the choices that its data rule out.
 pub fn check(experiment: &Experiment, info: Option<&DatasetInfo>) -> Vec<Problem> {
     let mut list = List(Vec::new());
     list.limits(experiment);

@@ -2,8 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
-/// Which activations are kept for the backward pass (Chen et al. 2016, "Training deep nets with sublinear memory cost").
-/// What is not kept is computed again on the way back.
+/// Which activations are kept for the backward pass (Chen et al. 2016, "Training deep nets with sublinear memory cost"). The
+/// others are computed again on the way back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Checkpointing {
     /// Keep all activations.
@@ -14,8 +14,8 @@ pub enum Checkpointing {
     Every(usize),
     /// Keep only the inputs of about the square root of the number of blocks: the least memory for one more forward pass.
     Sqrt,
-    /// Keep at most this share, in percent, of what would be kept without checkpointing: the blocks that are cheapest to
-    /// compute again for the bytes they free are not kept. The sense of PyTorch's `activation_memory_budget`.
+    /// Keep at most this share, in percent, of the activations that would be kept without checkpointing: the blocks that are
+    /// cheapest to compute again for the bytes they free are not kept. The sense of PyTorch's `activation_memory_budget`.
     Percent(u8),
     /// Keep all activations but those inside these blocks.
     Pick(BlockSet),

@@ -231,7 +231,7 @@ settings! {
         pub leave_out: String = String::new(), SIZES.quiet().when(|e| e.data.kind.uses(DataSetting::LeaveOut));
         /// Whether samples are joined and cut to `length` (jsonl). Otherwise each is a sequence of its own, cut or padded.
         pub packing: bool = false, NOTHING.quiet().when(|e| e.data.kind.uses(DataSetting::Packing));
-        /// Whether only completions, and what an assistant says, are scored (jsonl). Otherwise every token is.
+        /// Whether only completions and an assistant's words are scored (jsonl). Otherwise every token is.
         pub completion_only: bool = true, NOTHING.quiet().when(|e| e.data.kind.uses(DataSetting::CompletionOnly));
         /// Whether lines that cannot be read are left out and counted (jsonl, table). Otherwise the first one is an error.
         pub skip_broken: bool = false, NOTHING.quiet().when(|e| e.data.kind.uses(DataSetting::SkipBroken));
@@ -249,13 +249,14 @@ settings! {
         /// variants are fewer than new ones in every epoch would be, so a run with them learns from other images than
         /// without.
         pub cache: DataCache = DataCache::None, NOTHING.quiet().when(|e| e.data.kind.can_keep());
-        /// Where the kept samples are stored, and what a teacher said that is asked once.
+        /// Where the kept samples are stored, and the answers of a teacher that is asked once.
         pub cache_in: CachePlace = CachePlace::Ram, NOTHING
             .quiet()
             .when(|e| !e.data.kept().is_none() || e.distil.is_asked_before());
-        /// The folder of the file that is kept on disk; without one it is the program's own for what can be made again.
+        /// The folder of the file that is kept on disk; without one it is the program's cache folder.
         pub cache_folder: Option<PathBuf> = None, NOTHING.quiet().when(Experiment::keeps_on_disk);
-        /// The most that data, batches and their threads may take of host memory, outside `budget`; 0: what the machine has.
+        /// The most that data, batches and their threads may take of host memory, outside `budget`; 0: all that the machine
+        /// has.
         pub host_budget: Bytes = Bytes::ZERO, NOTHING.quiet().limits(Limits::Within {
             low: Number::Size(Bytes::ZERO),
             high: Number::Size(MAX_BUDGET),

@@ -16,8 +16,8 @@ words! {
     pub enum Answers {
         /// In every micro-batch: its weights and its forward pass stay with the run.
         Live = "live",
-        /// Once for each training sample, before the first step. What it said is kept, it goes, and each micro-batch brings its
-        /// answers with it.
+        /// Once for each training sample, before the first step. Its answers are kept, the teacher is freed, and each
+        /// micro-batch brings its answers with it.
         Cached = "cached",
     }
 }
@@ -33,7 +33,7 @@ settings! {
         pub temperature: f64 = 4.0, NOTHING.when(distils).numbers(0.1, 100.0, "a temperature");
         /// The share of the teacher in the loss; the labels have the rest.
         pub weight: f64 = 0.7, NOTHING.when(distils).numbers(0.0, 1.0, "a share of the loss");
-        /// When it is asked. What is kept of it lies where `data.cache_in` says.
+        /// When it is asked. Kept answers lie where `data.cache_in` says.
         pub answers: Answers = Answers::Live, KERNELS.quiet().when(distils);
     }
 }
@@ -61,7 +61,7 @@ impl Experiment {
         self.frozen == Frozen::All && self.prune.kind == PruneKind::Channels
     }
 
-    /// Whether a file keeps something of its samples: the samples themselves, or what a teacher said of them.
+    /// Whether a file keeps something of its samples: the samples themselves, or a teacher's answers to them.
     pub fn keeps_on_disk(&self) -> bool {
         self.data.is_kept_on_disk() || self.distil.is_asked_before() && self.data.cache_in == CachePlace::Disk
     }

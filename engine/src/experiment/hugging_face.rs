@@ -74,7 +74,7 @@ const OTHER: &str = "choose another model";
 /// The longest sequence that an opened file begins with. Published models take 100,000 tokens and more, and few trainings do.
 const LENGTH: usize = 1024;
 
-/// The largest size that is read at all; what it may be is for the checks.
+/// The largest size that is read at all; the checks have the real limits.
 const MOST: usize = 1 << 32;
 
 /// The parts of a file that have a place in an experiment.
@@ -83,7 +83,7 @@ struct Imported {
     samples: Samples,
     /// The fields without a meaning here, in words.
     omitted: Vec<String>,
-    /// Fields that change what the model computes: published weights make another model here.
+    /// Fields that change the model's results: published weights make another model here.
     unlike: Vec<String>,
 }
 
@@ -99,7 +99,7 @@ enum Samples {
 pub(crate) struct Published {
     /// The architecture.
     pub(crate) model: Model,
-    /// Fields without a place here that change what the model computes.
+    /// Fields without a place here that change the model's results.
     pub(crate) unlike: Vec<String>,
 }
 
@@ -224,7 +224,7 @@ impl Config<'_> {
         name.chars().filter(|c| !c.is_control()).take(60).collect()
     }
 
-    /// Generated data that the model reads, and what its user should know of them.
+    /// Generated data that the model reads, and notes on them for the user.
     fn data(&self, kind: &Kind, samples: &Samples) -> Result<(Data, Vec<String>)> {
         let length = match *samples {
             Samples::Images { side, classes } => {

@@ -24,8 +24,8 @@ settings! {
         pub energy: f64 = 0.0, KERNELS.numbers(0.0, 1.0, "a share of squared singular values").quiet();
         /// The share of the whole model's weights that the factored model has at the most; 0: not chosen by size.
         pub size: f64 = 0.0, KERNELS.numbers(0.0, 1.0, "a share of the weights").quiet();
-        /// The ranks that were found by energy or size, with a mark of what they were found by. The program writes them, so
-        /// that a run goes on without the weights that it began with.
+        /// The ranks that were found by energy or size, with a checksum of the inputs of the search. The program writes
+        /// them, so that a run goes on without the weights that it began with.
         pub ranks: String = String::new(), KERNELS.when(|e| e.low_rank.is_sought()).quiet();
     }
 }

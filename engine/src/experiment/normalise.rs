@@ -69,7 +69,7 @@ impl Normalise {
 
     /// The scaling that the weights at `path` of such a model were trained with; `None` if it is not known.
     pub(super) fn of_weights(path: &Path, kind: ModelKind) -> Option<Self> {
-        // What a run says of itself takes precedence over anything next to its file.
+        // A run's own record takes precedence over anything next to its file.
         Own::at(path).map_or_else(|| Self::published(path, kind), |own| own.normalise())
     }
 

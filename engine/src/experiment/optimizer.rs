@@ -156,7 +156,7 @@ impl OptimizerKind {
 
 impl Optimizer {
     /// Chooses a rule. Where `beta2` or `momentum` is the usual one of the rule before, it becomes the usual one of the new
-    /// rule: what stands there was not chosen.
+    /// rule, because the user did not choose it.
     pub fn choose(&mut self, kind: OptimizerKind) {
         if self.momentum == self.kind.usual_momentum() {
             self.momentum = kind.usual_momentum();
@@ -174,7 +174,7 @@ words! {
         /// After the backward pass: every gradient is held until then.
         AfterBackward = "after-backward",
         /// Each layer's as soon as its gradient is complete, which is then freed (Lv et al. 2023, "LOMO", with any rule).
-        /// Forbids what needs all gradients at once: clipping by the global norm, accumulation, and loss scaling.
+        /// Forbids everything that needs all gradients at once: clipping by the global norm, accumulation, and loss scaling.
         InBackward = "in-backward",
     }
 }

@@ -30,7 +30,7 @@ impl Precision {
         }
     }
 
-    /// Type of what the optimizer updates where it has no corrections, of gradients and of the optimizer's state.
+    /// Type of the weights that the optimizer updates if it has no corrections, of gradients and of the optimizer's state.
     pub fn master(self) -> DType {
         match self {
             Self::F32 | Self::Bf16Mixed | Self::F16Mixed => DType::F32,

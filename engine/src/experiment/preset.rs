@@ -118,7 +118,7 @@ pub fn open(path: impl AsRef<Path>) -> Result<Opened> {
     Ok(Opened { experiment, is_preset: false, places: Places::default(), notes, pickled })
 }
 
-/// Opens what a reader gives, as [`open`] does a file; `path` is for messages.
+/// Opens the text of a reader, as [`open`] does a file; `path` is for messages.
 ///
 /// # Errors
 /// Fails where [`open`] does.
@@ -258,9 +258,8 @@ pub fn differing(experiments: &[&Experiment]) -> Vec<Row> {
 /// # Ok::<(), plimsoll_engine::error::Problem>(())
 /// ```
 ///
-/// # Errors
-/// Fails without a `=`, for an unknown key and for a value of the wrong type. Whether the experiment makes sense is what
-/// [`check`] says.
+/// # Errors Fails without a `=`, for an unknown key and for a value of the wrong type. [`check`] says whether the experiment
+/// makes sense.
 pub fn set(experiment: &mut Experiment, assignment: &str) -> Result<Option<String>, Problem> {
     let Some((key, text)) = assignment.split_once('=') else {
         return Err(Problem::new(assignment, "has no value", "write key=value, such as batch.micro=32"));

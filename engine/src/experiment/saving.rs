@@ -1,4 +1,4 @@
-//! Settings of what is saved between the passes and for how long, and of what is not trained.
+//! Settings for the tensors that are saved between the passes, and for the parts that are not trained.
 
 use std::{fmt, str::FromStr};
 
@@ -17,16 +17,16 @@ words! {
 }
 
 words! {
-    /// Where the results of ops are written, and what is kept of them.
+    /// Where the results of ops are written, and which of them are kept.
     pub enum Execution {
-        /// An op writes over an operand that nothing else holds, and what no gradient rule needs is not kept.
+        /// An op writes over an operand that nothing else holds, and only tensors that a gradient rule needs are kept.
         InPlace = "in-place",
-        /// In place, and what layers in a row do to each element is done in one pass over memory: a bias and the function after
-        /// it, a batch norm with the sum and the rectifier after it, and a sum with the bias and the dropout before it and the
-        /// norm after it.
+        /// In place, and elementwise work of layers in a row is done in one pass over memory: a bias and the function after
+        /// it, a batch norm with the sum and the rectifier after it, and a sum with the bias and the dropout before it and
+        /// the norm after it.
         Fused = "fused",
-        /// Ops write to memory of their own, and what the ops of an eager framework keep is kept: the masks of dropout, the
-        /// activated half of gated units, and what goes into a rectifier with an upper end.
+        /// Ops write to memory of their own, and the same tensors are kept as in an eager framework: the masks of dropout,
+        /// the activated half of gated units, and what goes into a rectifier with an upper end.
         Eager = "eager",
     }
 }
@@ -48,7 +48,7 @@ pub enum Frozen {
     None,
     /// All layers but the head are frozen.
     AllButHead,
-    /// The first blocks are frozen, and what comes before them.
+    /// The first blocks are frozen, and the layers before them.
     Blocks(usize),
     /// All layers are frozen: for adapters only.
     All,

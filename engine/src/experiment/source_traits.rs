@@ -1,5 +1,5 @@
-//! Facts about a kind of data before anything is opened: its task, its path, its settings, its images and what a model of it
-//! is asked. [`DataKind::traits`](super::DataKind::traits) has a row for each kind.
+//! Facts about a kind of data before anything is opened: its task, its path, its settings, its images and the question to a
+//! model of it. [`DataKind::traits`](super::DataKind::traits) has a row for each kind.
 
 use crate::experiment::{DataSetting, Labelled, Task};
 

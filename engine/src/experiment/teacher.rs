@@ -30,7 +30,7 @@ const KEY: &str = "distil.teacher";
 /// The longest configuration that is read.
 const MOST: u64 = 1 << 20;
 
-/// A model that teaches, by what lies at its path.
+/// A model that teaches, by the file at its path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Teacher {
     path: PathBuf,
@@ -46,7 +46,7 @@ pub struct Teacher {
 }
 
 impl Teacher {
-    /// Reads what lies at `path`.
+    /// Reads the file or folder at `path`.
     ///
     /// # Errors
     /// Fails for a path without weights, for files that cannot be read, and if nothing says which model they belong to.
@@ -101,7 +101,7 @@ impl Teacher {
         self.path == path
     }
 
-    /// Why it cannot teach what `student` learns from data of these facts, if it cannot.
+    /// The reason why it cannot teach `student` on data of these facts; `None` if it can.
     pub fn problem(&self, student: &Experiment, info: &DatasetInfo) -> Option<Problem> {
         const OTHER: &str = "choose another teacher, or none";
         if info.label == LabelKind::Value {

@@ -81,7 +81,7 @@ fn numbers((bytes, dtype): (&[u8], DType), count: usize) -> Vec<f64> {
 }
 
 impl Adapter<'_> {
-    /// The weight with what the adapter adds to it: summed in f64, rounded once.
+    /// The weight plus the adapter's product: summed in f64, rounded once.
     pub(super) fn merged(&self, weight: &[u8], dtype: DType) -> Vec<u8> {
         let [out, inner] = self.sizes;
         let adapted: usize = self.rows.iter().map(Range::len).sum();

@@ -1,7 +1,7 @@
 //! The check that a model computes what its weights were trained for, as far as files next to the weights show it.
 //!
-//! Extents alone do not show heads, windows, angles or what a norm adds. Always holds: a difference is refused with the setting
-//! that would fix it; if no file says anything, that is reported.
+//! Extents alone do not show heads, windows, angles or a norm's epsilon. Always holds: a difference is refused with the
+//! setting that would fix it; if no file says anything, that is reported.
 
 use std::{fs::File, io::Read, path::Path};
 
@@ -23,7 +23,8 @@ const MOST: u64 = 1 << 20;
 /// Settings that decide how a model trains, and not what it computes.
 const FREE: [&str; 4] = ["model.dropout", "model.attention", "model.norm_epsilon", "model.head_dim"];
 
-/// Refuses a model that computes something else than the one whose weights are `mapped`; what is not known comes back.
+/// Refuses a model that computes something else than the one whose weights are `mapped`; returns a note if something is not
+/// known.
 pub(super) fn with(mapped: &Mapped, is_own: bool, experiment: &Experiment) -> Result<Option<String>> {
     let own = own::fact(&mapped.facts, "experiment");
     if let Some(text) = own.filter(|_| is_own) {

@@ -226,7 +226,7 @@ fn of_timm(experiment: &Experiment, info: &DatasetInfo, told: Told<'_>) -> Resul
         ModelKind::Mobilenetv2 => format!("mobilenetv2_{:03}", (model.multiplier * 100.0).round()),
         _ => return Err(no_place(model)),
     };
-    // What came from timm says more of its pixels than a run knows.
+    // A file from timm says more about its pixels than a run knows.
     let own =
         before(experiment).filter(|fields| fields.get("architecture").and_then(Value::as_str) == Some(&architecture));
     let mut fields = own.unwrap_or_default();

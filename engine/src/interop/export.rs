@@ -35,7 +35,7 @@ use crate::{
     words::Word as _,
 };
 
-/// Files of a tokenizer, and what generation begins with.
+/// Files of a tokenizer, and the settings of generation.
 const COMPANIONS: [&str; 9] = [
     "tokenizer.json",
     "tokenizer_config.json",
@@ -73,7 +73,7 @@ pub fn export(
     info: &DatasetInfo,
     merge: bool,
 ) -> Result<Exported> {
-    // What came by the names of timm goes out by them.
+    // Weights that came with the names of timm go out with them.
     let is_timm = config::began_in_timm(experiment);
     let named = || names::of(&experiment.model);
     let Some(naming) = named().find(|naming| is_timm && naming.title.starts_with("timm")).or_else(|| named().next())

@@ -75,16 +75,17 @@ impl Lends for Cuda {
     }
 
     fn changes_hands(&self) -> Result<()> {
-        // The device gets back what candle made and freed, so that the pool holds what was planned.
+        // The device gets back the memory that candle allocated and freed, so that the pool has its planned size.
         self.pool().release()
     }
 }
 
 /// Lends the weights and the running statistics of `session` to `look` as candle tensors, without a copy. Of parameters in
-/// mixed precision it is the master weight. A tensor that outlives the call is empty. What is written to a tensor in place is
-/// written to the session; a narrower copy of a master weight follows with [`take_in`] or the next update.
+/// mixed precision it is the master weight. A tensor that outlives the call is empty. A write to a tensor in place is a
+/// write to the session; a narrower copy of a master weight follows with [`take_in`] or the next update.
 ///
-/// On a GPU, what candle makes comes from the run's memory pool: its limit holds, and what is measured has it.
+/// On a GPU, candle's allocations come from the run's memory pool: its limit holds for them, and the measurement includes
+/// them.
 ///
 /// # Examples
 ///
@@ -123,7 +124,7 @@ impl Lends for Cuda {
 pub fn lend<B: Lends, R>(session: &Session<B>, look: impl FnOnce(&CandleTensors) -> R) -> Result<R> {
     let (weights, backend) = (session.weights()?, session.executor().backend());
     backend.changes_hands()?;
-    // What candle keeps in addition to the elements does not belong to the run.
+    // Candle's memory in addition to the elements does not belong to the run.
     let lent = uncounted(|| Lent::new(backend, weights))?;
     let seen = uncounted(|| look(&lent.tensors));
     drop(lent);
@@ -196,8 +197,8 @@ impl InplaceOp1 for Exchange {
     }
 }
 
-/// Takes candle tensors in as weights and running statistics of `session`, converted to its types. What `tensors` has no
-/// tensor for stays as it is. What lies on the session's GPU is copied there.
+/// Takes candle tensors in as weights and running statistics of `session`, converted to its types. Weights without a tensor
+/// in `tensors` stay as they are. Tensors on the session's GPU are copied there.
 ///
 /// # Errors
 /// [`Error::Experiment`](crate::Error::Experiment) for a name that the model has no place for, and for other extents: nothing
@@ -222,7 +223,7 @@ pub fn take_in<B: Lends>(session: &mut Session<B>, tensors: &CandleTensors) -> R
     session.executor().backend().changes_hands()
 }
 
-/// Candle tensors as what a session is loaded from, one after another.
+/// Candle tensors as the source of a session, one after another.
 struct Given<'a> {
     tensors: &'a CandleTensors,
     /// The session's device.
@@ -259,7 +260,7 @@ impl Source for Given<'_> {
     }
 
     fn read(&mut self, to: &mut [u8]) -> Result<()> {
-        // What is read after all comes to the host, once.
+        // A tensor that is read after all comes to the host, once.
         if let Some(tensor) = self.on_device() {
             self.present = Some(uncounted(|| tensor.to_device(&Device::Cpu))?);
         }

@@ -7,7 +7,7 @@
 use super::{layout::Layout, vision};
 use crate::experiment::{Model, ModelKind};
 
-/// A layer here and there. `#` stands for the number of a block here, and for what the naming calls it there.
+/// A layer here and there. `#` stands for the number of a block here, and for its name there.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     pub(super) ours: &'static str,
@@ -146,7 +146,7 @@ impl Naming {
         Some(parts.collect())
     }
 
-    /// The row of the layer `ours`, and what its block is called.
+    /// The row of the layer `ours`, and the name of its block.
     pub(super) fn row_of(&self, model: &Model, ours: &str) -> Option<(&'static Row, Option<String>)> {
         if let Some(row) = self.rows.iter().find(|row| row.ours == ours) {
             return Some((row, None));

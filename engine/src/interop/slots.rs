@@ -54,7 +54,7 @@ pub(crate) fn are_alike(experiment: &Experiment, [first, second]: [&DatasetInfo;
 /// A session of the experiment's model that has no elements.
 pub(super) fn dry(experiment: &Experiment, info: &DatasetInfo) -> Result<Session<DryRun>> {
     let ledger = Ledger::new(None, false);
-    // What else a run of it would hold is not computed.
+    // The bookkeeping of a run of it is not computed.
     ledger.keep_books(Bookkeeping::default());
     let executor = Executor::new(DryRun::new(Target::Cpu(Processor::with_threads(1)), Rates::NOMINAL), ledger);
     Session::new(executor, experiment, info)

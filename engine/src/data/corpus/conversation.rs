@@ -47,7 +47,7 @@ impl Tokenizer {
         Ok(tokens.into_iter().map(|(token, _)| token).collect())
     }
 
-    /// The token by which the template ends what an assistant says, where it has one for that.
+    /// The token by which the template ends an assistant's words, if it has one for that.
     pub(in crate::data) fn end_of_answer(&self) -> Option<u32> {
         let rest = self.template()?.after_answer()?;
         let (first, _) = *self.encode(rest.trim_start(), false).ok()?.first()?;

@@ -24,7 +24,7 @@ pub(super) struct Encoded {
 #[derive(Debug, Clone)]
 pub(in crate::data) struct Encoder {
     pub(super) tokenizer: Arc<Tokenizer>,
-    /// Whether only completions, and what assistants say, are scored.
+    /// Whether only completions and assistants' words are scored.
     pub(super) completion_only: bool,
     /// Counts the words that it meets, if that is wanted.
     pub(super) words: Option<Arc<Words>>,

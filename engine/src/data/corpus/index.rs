@@ -53,7 +53,7 @@ pub(super) struct SampleFile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LeftOut {
     pub(super) count: usize,
-    /// The first of them, and what is wrong with it.
+    /// The first of them, and its fault.
     pub(super) first: String,
 }
 
@@ -143,7 +143,7 @@ impl Index {
         size_of::<Self>() + files + self.starts.len() * size_of::<u64>() + LONGEST * size_of::<(u64, usize)>()
     }
 
-    /// The file of a sample by its number, and where it lies in that; of a line, that with what follows it up to the next.
+    /// The file of a sample by its number, and its place in the file; the place of a line reaches up to the next line.
     pub(super) fn place(&self, sample: usize) -> (usize, Range<u64>) {
         let file = self.files.partition_point(|file| file.first <= sample) - 1;
         let end = match self.files.get(file + 1) {
@@ -203,7 +203,7 @@ impl Index {
         Ok(())
     }
 
-    /// Adds what a file is known by to the checksum.
+    /// Adds the identity of a file to the checksum.
     fn sum(&mut self, of_file: &[u8]) {
         let mut hasher = crc32fast::Hasher::new_with_initial(self.checksum);
         hasher.update(of_file);

@@ -191,7 +191,7 @@ mod tests {
         assert!(check(messages.as_bytes()).is_ok());
         assert!(matches!(parse(messages), Line::Messages(all) if all.len() == 1 && all[0].to_string().contains("1")));
         assert_eq!(parse(r#"{"text": "a", "messages": null}"#), Line::Text("a".into()));
-        // In the order of the line, whatever their names, and without what has no value.
+        // In the order of the line, whatever their names, and without fields that have no value.
         let calls = r#"{"messages": [{"role": "assistant", "content": null, "tool_calls": {"b": "c", "a": [null]}}]}"#;
         let Line::Messages(calls) = parse(calls) else { panic!("no messages") };
         assert_eq!(calls[0].to_string(), "{'role': 'assistant', 'tool_calls': {'b': 'c', 'a': [None]}}");

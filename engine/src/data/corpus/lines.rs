@@ -18,7 +18,7 @@ const BLOCK: usize = 8 << 20;
 /// Bytes of a block from which on it is worth another thread.
 const SHARE: usize = 1 << 20;
 
-/// A line by its number, where it lies, and what is wrong with it.
+/// A line: its number, its place, and its fault.
 pub(super) type Found = (u64, Range<u64>, Result<(), Wrong>);
 
 /// The lines of a file that are not blank.
@@ -34,7 +34,7 @@ pub(super) struct Lines {
     /// Whether the present line is too long, and its end has not come.
     is_over: bool,
     is_done: bool,
-    /// The checksum of what was read.
+    /// The checksum of the bytes that were read.
     hasher: crc32fast::Hasher,
 }
 
@@ -47,7 +47,7 @@ impl Lines {
         Self { path: path.to_owned(), file, rest: Vec::new(), at: begin, number: 1, is_over: false, is_done, hasher }
     }
 
-    /// The checksum of what was read.
+    /// The checksum of the bytes that were read.
     pub(super) fn checksum(self) -> u32 {
         self.hasher.finalize()
     }

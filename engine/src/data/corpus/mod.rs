@@ -1,10 +1,10 @@
 //! Texts as sequences of tokens: files of plain text and of JSON lines, through the tokenizer of a published model.
 //!
 //! Owns [`Corpus`], the source. A file is looked through once: every line is checked and its place kept, eight bytes a
-//! sample; some samples are cut into tokens, which says what padding wastes and how many sequences an epoch has. Samples are
-//! read and cut into tokens on the loader's thread, in each epoch again. Always holds: sequences have one length, so the
-//! memory of a step follows from `data.length`, and not from the text. Refuses: broken lines, tokenizers with more tokens
-//! than the model's embedding has rows.
+//! sample; some samples are cut into tokens, which shows the waste by padding and the number of sequences of an epoch.
+//! Samples are read and cut into tokens on the loader's thread, in each epoch again. Always holds: sequences have one
+//! length, so the memory of a step follows from `data.length`, and not from the text. Refuses: broken lines, tokenizers with
+//! more tokens than the model's embedding has rows.
 
 mod conversation;
 mod encoder;
@@ -193,7 +193,7 @@ impl Found {
         Ok(sequences::facts(data.length, vocabulary(data, &self.encoder.tokenizer)?, data.length, (train, test)))
     }
 
-    /// Places of samples, their order, the tokenizer, the text where it is held, and what a sample takes on its way.
+    /// Places of samples, their order, the tokenizer, the text if it is held, and the memory of a sample on its way.
     fn held_bytes(&self, data: &Data) -> usize {
         let orders = self.index.len() * 2 * size_of::<u32>();
         let held = if data.placement == Placement::Host { self.index.file_bytes() as usize } else { 0 };

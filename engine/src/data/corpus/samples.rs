@@ -70,7 +70,7 @@ impl Samples {
         self.index.is_current() && self.encoder.tokenizer.is_current()
     }
 
-    /// A checksum of what makes tokens of them.
+    /// A checksum of their tokenizer.
     pub(super) fn tokenizer_checksum(&self) -> u32 {
         self.encoder.tokenizer.checksum()
     }

@@ -39,7 +39,7 @@ pub(super) struct Special {
     pub(super) unknown_end: Option<String>,
     /// The template that renders conversations.
     pub(super) template: Option<Template>,
-    /// The checksum of what decides how texts end and conversations are rendered.
+    /// The checksum of the settings and the template that decide how texts end and conversations are rendered.
     pub(super) checksum: u32,
 }
 
@@ -51,8 +51,7 @@ pub(super) fn files(folder: &Path) -> [PathBuf; 3] {
 impl Special {
     /// Reads the files in `folder`; `id_of` is the number of a token.
     ///
-    /// # Errors
-    /// Fails for files that cannot be read, or are not what their names say.
+    /// # Errors Fails for files that cannot be read, or are not in the format that their names say.
     pub(super) fn read(folder: &Path, id_of: impl Fn(&str) -> Option<u32>) -> Result<Self> {
         let settings = object(&folder.join(SETTINGS))?.unwrap_or_default();
         let named = |name: &&str| {

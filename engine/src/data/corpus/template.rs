@@ -37,7 +37,7 @@ pub(super) struct Template {
     environment: Environment<'static>,
     /// The special tokens, by their names.
     tokens: BTreeMap<String, String>,
-    /// Whether the template itself says what an assistant says.
+    /// Whether the template itself marks an assistant's words.
     is_marked: bool,
 }
 
@@ -78,10 +78,10 @@ impl Template {
         Ok(Self { environment, tokens, is_marked })
     }
 
-    /// Messages as text, and what of it assistants say.
+    /// Messages as text, and the parts of it that assistants say.
     ///
-    /// # Errors
-    /// Fails where the template does, and where it gives another beginning to a longer conversation; says what is wrong.
+    /// # Errors Fails where the template does, and where it gives another beginning to a longer conversation. The text is
+    /// the fault.
     pub(super) fn render(&self, messages: &[Value]) -> Result<Rendered, String> {
         let whole = self.text(messages, false)?;
         if self.is_marked {
@@ -229,7 +229,7 @@ fn marked(text: &str) -> (String, bool) {
     (out, found)
 }
 
-/// A text without its marks, and what stood between them.
+/// A text without its marks, and the parts between them.
 fn taken_apart(whole: &str) -> Rendered {
     let (mut text, mut said, mut open) = (String::with_capacity(whole.len()), Vec::new(), None);
     for c in whole.chars() {

@@ -120,7 +120,7 @@ fn conversations_score_what_the_assistant_says() {
     let text = "[user]the ship<|end|>[assistant]sails<|end|>[user]on<|end|>[assistant]the line<|end|>";
     let own = model.encode(text, false).expect("tokens");
     assert_eq!(tokens[..own.len()], *own.get_ids());
-    // What scores is said by the label at the place before it.
+    // The label at the place before a token decides whether it is scored.
     for (at, label) in labels.iter().enumerate().filter(|(_, label)| **label != NONE) {
         assert_eq!(*label, tokens[at + 1]);
     }

@@ -67,8 +67,7 @@ pub(super) type Placed = (u32, usize);
 impl Tokenizer {
     /// The tokenizer of a file or folder; the bytes themselves without one.
     ///
-    /// # Errors
-    /// Fails for what is missing, unreadable or no tokenizer.
+    /// # Errors Fails for a file that is missing, unreadable or not a tokenizer.
     pub(in crate::data) fn open(chosen: Option<&Path>) -> Result<Self> {
         let Some(chosen) = chosen else {
             let special = Special { end: Some(END_OF_BYTES), ..Special::default() };
@@ -81,7 +80,7 @@ impl Tokenizer {
         let files: Vec<_> = files.map(|(stamp, file)| (file, stamp)).collect();
         let bytes = read(&path, chosen)?;
         let inner = parse(&path, &bytes)?;
-        // What is put around a text may have numbers of its own.
+        // The tokens around a text may have numbers of their own.
         let around = catch_unwind(AssertUnwindSafe(|| inner.encode("a", true))).ok().and_then(Result::ok);
         let around = around.into_iter().flat_map(|encoding| encoding.get_ids().to_vec());
         let vocabulary = inner.get_vocab(true).into_values().chain(around).max().map_or(0, |id| id as usize + 1);
@@ -96,7 +95,7 @@ impl Tokenizer {
         Ok(Self { kind, special, vocabulary, file_bytes, checksum, files })
     }
 
-    /// A checksum of what decides the tokens of a text and of a conversation; 0 where bytes are the tokens.
+    /// A checksum of the files that decide the tokens of a text and of a conversation; 0 if bytes are the tokens.
     pub(in crate::data) fn checksum(&self) -> u32 {
         self.checksum
     }
@@ -190,8 +189,7 @@ impl Tokenizer {
 
     /// The tokens of a text. With `is_whole`, also those that the tokenizer puts around a whole text.
     ///
-    /// # Errors
-    /// Fails where the tokenizer does, with what it says.
+    /// # Errors Fails where the tokenizer does, with its message.
     pub(super) fn encode(&self, text: &str, is_whole: bool) -> Result<Vec<Placed>, String> {
         self.encode_counting(text, is_whole, None)
     }

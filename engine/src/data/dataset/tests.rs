@@ -59,7 +59,7 @@ fn the_bytes_of_a_set_are_those_predicted() {
         let set = Dataset::open(&data, &Run::default()).expect("ships with the program");
         let measured = set.meter().now().live;
         let predicted = Inspection::of(&data, None).expect("it ships").host_bytes();
-        // Threads that generate shapes free what this one made for them, and the other way round.
+        // Threads that generate shapes free memory that this one allocated for them, and the other way round.
         let tolerated = if kind == DataKind::Digits { 0 } else { predicted.0 / 100 };
         assert!(predicted.0.abs_diff(measured.0) <= tolerated, "{kind:?}: {predicted} {measured}");
     }

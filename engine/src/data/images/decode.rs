@@ -104,8 +104,8 @@ fn too_large(size: &str) -> String {
     )
 }
 
-/// Whether the last scan has an end. The decoder makes grey of what is missing; inside a scan, the bytes of a marker
-/// cannot stand (ITU-T T.81, B.1.1.5).
+/// Whether the last scan has an end. The decoder fills missing parts with grey; inside a scan, the bytes of a marker cannot
+/// stand (ITU-T T.81, B.1.1.5).
 fn is_whole_jpeg(bytes: &[u8]) -> bool {
     let pairs = || bytes.windows(2);
     let Some(scan) = pairs().rposition(|pair| pair == [0xff, 0xda]) else { return false };

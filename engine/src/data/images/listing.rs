@@ -83,7 +83,7 @@ impl Reading {
 }
 
 impl Listing {
-    /// A checksum of the names of classes and files, which decide what is which sample.
+    /// A checksum of the names of classes and files, which decide the number of each sample.
     pub(super) fn checksum(&self) -> u32 {
         let mut hasher = crc32fast::Hasher::new();
         for class in &self.classes {
@@ -153,7 +153,7 @@ impl Listing {
             let begin = self.files.len();
             for (class, name) in self.classes.iter().enumerate() {
                 let path = folder.join(name);
-                // What is not tested may be missing there.
+                // A class that is not tested may be missing there.
                 if part > 0 && !path.is_dir() {
                     continue;
                 }
@@ -320,7 +320,7 @@ fn parts(folder: &Path, inside: &[OsString]) -> Vec<PathBuf> {
     };
     match (named(TRAINED), TESTED.into_iter().find_map(named)) {
         (Some(train), Some(test)) => vec![train, test],
-        // Nothing but what trains: it is divided as any folder is.
+        // Only images to train on: the folder is divided like any other.
         (Some(train), None) if inside.len() == 1 => vec![train],
         _ => vec![folder.to_owned()],
     }

@@ -56,7 +56,7 @@ fn batches(data: &Data, seed: u64, count: usize) -> Vec<HostBatch> {
     (0..count).map(|_| loader.recv().expect("no fault").expect("no end").clone()).collect()
 }
 
-/// Bytes that are alive because of what `make` gives.
+/// Bytes that the result of `make` keeps alive.
 fn measured<T>(make: impl FnOnce() -> T) -> (usize, T) {
     let meter = Meter::new();
     meter_this_thread(Some(meter));

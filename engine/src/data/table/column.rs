@@ -77,7 +77,7 @@ pub(super) fn field(bytes: &[u8], is_comma_free: bool, comma: &mut bool) -> Fiel
     Field::Text
 }
 
-/// A number of few digits, with or without a point: what most fields are. Both the digits and the power of ten are exact, so
+/// A number of few digits, with or without a point, as most fields are. Both the digits and the power of ten are exact, so
 /// their quotient is the nearest number (Clinger 1990).
 fn plain(bytes: &[u8]) -> Option<f64> {
     const POWERS: [f64; 16] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];

@@ -66,7 +66,7 @@ pub struct TableFacts {
     pub classes: Vec<String>,
     /// Rows that were left out because they cannot be read.
     pub left_out_count: usize,
-    /// The first of them, with what is wrong with it.
+    /// The first of them, with its fault.
     pub first_left_out: Option<String>,
 }
 

@@ -175,7 +175,7 @@ impl<'a> Filling<'a> {
         Ok(())
     }
 
-    /// Counts what is missing in each column, and gives categories their last numbers.
+    /// Counts the missing values of each column, and gives categories their last numbers.
     fn finish(&mut self) -> Result<()> {
         let width = self.plan.columns.len();
         for (at, column) in self.plan.columns.iter_mut().enumerate() {

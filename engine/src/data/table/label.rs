@@ -45,7 +45,7 @@ impl Ends {
 /// The goal of learning.
 #[derive(Debug)]
 pub(super) enum Goal {
-    /// The class of a row: what each is called, and for texts which category it is.
+    /// The class of a row: the name of each class, and its category if the labels are texts.
     Classes(Vec<Class>),
     /// The label is a number.
     Value,
@@ -144,7 +144,7 @@ impl Label {
 /// square is one.
 fn value_of(values: &[f64], ends: &Ends) -> Result<Goal, String> {
     let Ends { least: (least, of_least), most: (most, of_most) } = *ends;
-    // Of fewer than two rows others say what is wrong.
+    // Another check reports fewer than two rows.
     if values.len() < 2 {
         return Ok(Goal::Value);
     }

@@ -83,7 +83,7 @@ struct Table {
     /// `[row, column]`: numbers less the column's first one, NaN where one is missing; or the number of a category.
     cells: Vec<f32>,
     rows: usize,
-    /// Rows that were left out, and the first of them with what is wrong with it.
+    /// Rows that were left out, and the first of them with its fault.
     left_out: Option<(usize, String)>,
 }
 

@@ -159,7 +159,7 @@ impl<'a> Rows<'a> {
         self.reader.position().byte()
     }
 
-    /// Bytes and checksum of what was read.
+    /// The number of bytes that were read, and their checksum.
     pub(super) fn ended(&self) -> (u64, u32) {
         (self.seen.bytes.get(), self.seen.checksum.get())
     }

@@ -35,9 +35,9 @@ impl Scale {
 /// A row as people read it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableRow {
-    /// The name of each feature column and what stands in it; nothing where it is missing.
+    /// The name of each feature column and its field, which is empty if the value is missing.
     pub columns: Vec<(String, String)>,
-    /// The label's column, and what stands in it.
+    /// The label's column, and its field.
     pub label: (String, String),
     /// The label's value, of a regression.
     pub value: Option<f64>,
@@ -184,7 +184,7 @@ impl TableRows {
 
 /// A number that was kept as its difference from another, with as many digits as were kept.
 fn shown(number: f64, kept: f64) -> String {
-    // Seven figures of what was kept.
+    // Seven figures of the kept number.
     let places = 7 - kept.abs().max(f64::MIN_POSITIVE).log10().ceil().clamp(-300.0, 300.0) as i32;
     let places = places.clamp(0, 6) as usize;
     let text = format!("{number:.places$}");

@@ -7,7 +7,7 @@ use crate::{
 };
 
 impl List {
-    /// A model that does not learn what the data teach.
+    /// Refuses a model whose task is not that of the data.
     pub(super) fn task(&mut self, e: &Experiment) {
         let (learns, teaches) = (e.model.kind.task(), e.data.kind.task());
         if learns == teaches {

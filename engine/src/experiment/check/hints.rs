@@ -75,7 +75,7 @@ mod tests {
             assert_eq!(hints(&experiment, None), []);
         }
         assert_eq!(hints(&of(ModelKind::Cnn, 224), None), []);
-        // What the files hold counts, where it is known.
+        // The size of the files' images counts, if it is known.
         let input = Input::Image { height: 160, width: 200, channels: 1 };
         let info = DatasetInfo::one_label(input, 10, 100, 10);
         assert_eq!(hints(&of(ModelKind::Resnet, 32), Some(&info)).len(), 1);

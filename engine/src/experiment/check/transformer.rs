@@ -25,7 +25,7 @@ fn common(a: usize, b: usize) -> usize {
 }
 
 impl List {
-    /// Width, depth and what the blocks of a transformer, a mixer or a U-Net are made of.
+    /// Width, depth and the parts of the blocks of a transformer, a mixer or a U-Net.
     pub(super) fn blocks_of(&mut self, model: &Model) {
         if model.kind.has_attention() {
             self.heads(model);

@@ -53,7 +53,7 @@ impl DataKind {
         matches!(self.traits().image, ImageExtents::OfSide | ImageExtents::Fixed([_, _, 3]))
     }
 
-    /// Whether `data.test_fraction` decides what is held out.
+    /// Whether `data.test_fraction` decides which samples are held out.
     pub fn is_split(self) -> bool {
         self.uses(DataSetting::TestFraction)
     }
@@ -115,7 +115,7 @@ impl Data {
         self.flip || self.crop_padding > 0 || self.color_jitter != 0.0
     }
 
-    /// The line of host memory; `None` where it is what the machine has.
+    /// The line of host memory; `None` if it is the machine's memory.
     pub fn host_line(&self) -> Option<Bytes> {
         Some(self.host_budget).filter(|line| *line > Bytes::ZERO)
     }

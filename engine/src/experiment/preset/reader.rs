@@ -25,7 +25,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Reads the whole text; `top` is what it was parsed as.
+    /// Reads the whole text; `top` is its parsed form.
     pub(super) fn read(&mut self, top: &dyn TableLike) {
         // A newer format may mean anything: its version is then the only thing worth saying.
         if let Some(found) = top.get("version").and_then(Item::as_integer).filter(|v| *v > i64::from(VERSION)) {
@@ -60,7 +60,7 @@ impl Reader {
     fn key(&mut self, dotted: &str, table: &dyn TableLike, name: &str) {
         let Some((key, item)) = table.get_key_value(name) else { return };
         let span = key.span().or_else(|| item.span());
-        // TOML gives no key twice: what is given already is given under its earlier name.
+        // TOML gives no key twice, so a key that is given already was given under its earlier name.
         let is_given = self.has(dotted);
         self.spans.extend(span.clone().map(|span| (dotted.to_owned(), span)));
         let at_top = !dotted.contains('.');
@@ -134,7 +134,7 @@ impl Reader {
     }
 }
 
-/// Text that is not TOML: what is wrong, with its key where there is one.
+/// The error for text that is not TOML: the fault, with its key if there is one.
 pub(super) fn broken(error: &TomlError, text: &str, path: &Path) -> Error {
     if serde_json::from_str::<serde_json::Value>(text).is_ok() {
         let message = "is JSON, but neither a preset nor a model's config.json, which is one object of fields";

@@ -68,7 +68,7 @@ fn take(experiment: &mut Experiment, group: &str, table: &dyn TableLike) {
 
 fn put(experiment: &mut Experiment, key: &str, value: Option<&Value>) {
     if let (Some(setting), Some(value)) = (find(key), value) {
-        // What cannot be read keeps its default.
+        // A setting that cannot be read keeps its default.
         let _ = setting.read(experiment, key, value);
     }
 }

@@ -379,7 +379,7 @@ fn a_key_of_a_file_that_is_not_used_is_told_with_its_place_and_stops_nothing() {
     found.sort();
     found.reverse();
     assert_eq!(found, told);
-    // What a change of the file puts to use is used, and what it leaves without use was used by the file.
+    // A setting that a change puts to use is used, and one that it leaves unused was used by the file.
     let mut chosen = experiment.clone();
     (chosen.device, chosen.optimizer.kind) = ("cuda:0".to_owned(), OptimizerKind::Momentum);
     assert_eq!(said(&chosen), [told[1].clone()]);

@@ -30,8 +30,8 @@ pub(crate) trait Field: Any {
         self.write()
     }
 
-    /// If a value has the right form but a number in it is too large: what is wrong, and what would be valid. `most` is what
-    /// the setting's limits allow.
+    /// The fault and the valid values, if a value has the right form but a number in it is too large. `most` is the largest
+    /// that the setting's limits allow.
     fn too_large(&self, _value: &Value, _most: Option<&str>) -> Option<Wrong> {
         None
     }

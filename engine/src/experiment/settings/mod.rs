@@ -52,8 +52,8 @@ pub struct Setting {
     pub(crate) rule: Rule,
 }
 
-/// Defines a group of settings: the struct, its defaults, and `SETTINGS`, a row for each field. A field is written
-/// `/// doc`, `pub name: Type = default, rule;`, where the rule begins with what the field decides.
+/// Defines a group of settings: the struct, its defaults, and `SETTINGS`, a row for each field. A field is written `///
+/// doc`, `pub name: Type = default, rule;`, where the rule begins with the field's effect.
 macro_rules! settings {
     (
         $(#[$about:meta])*
@@ -184,8 +184,8 @@ impl Setting {
         (self.rule.is_used)(e)
     }
 
-    /// Takes a value, which may be a word of an earlier version, from under `key`, which may be an earlier one. What is
-    /// no longer called so comes back as a note.
+    /// Takes a value, which may be a word of an earlier version, from under `key`, which may be an earlier one. Returns a
+    /// note if a name is no longer the present one.
     ///
     /// # Errors
     /// Fails for a value of the wrong type.
@@ -268,7 +268,7 @@ fn wrong(field: &dyn Field, value: &Value, most: Option<&str>) -> Wrong {
     }
 }
 
-/// The fault of a text with a whole number that no field holds; `most` is what the setting's limits allow.
+/// The fault of a text with a whole number that no field holds; `most` is the largest that the setting's limits allow.
 pub(crate) fn too_large(text: &str, most: Option<&str>) -> Option<Wrong> {
     let digits = text.trim_start_matches(['+', '-']);
     let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');

@@ -30,7 +30,7 @@ pub(super) fn paragraph(text: &str) -> Option<String> {
             column += width;
         }
     }
-    // What the first backslash would swallow.
+    // The part that the first backslash would swallow.
     let start = "\"\"\"\\\n".len();
     match text.as_bytes()[0] {
         b' ' => out.replace_range(start..=start, "\\u0020"),

@@ -39,7 +39,7 @@ pub(crate) struct Files {
     pub(crate) config: Option<PathBuf>,
 }
 
-/// The files that `path` stands for: itself, or what a folder has.
+/// The files that `path` stands for: itself, or those of a folder.
 pub(crate) fn found(path: &Path) -> Result<Files> {
     let about = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
     let (file, folder) = if about.is_dir() { (in_folder(path)?, Some(path)) } else { (path.to_owned(), path.parent()) };
@@ -54,7 +54,7 @@ pub(crate) fn found(path: &Path) -> Result<Files> {
 fn in_folder(folder: &Path) -> Result<PathBuf> {
     for name in [WHOLE, INDEX, LAST] {
         let file = folder.join(name);
-        // What is there but is not a file is refused by its name.
+        // An entry that is not a file is refused by its name.
         if file.symlink_metadata().is_ok() {
             return Ok(file);
         }

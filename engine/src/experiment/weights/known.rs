@@ -12,9 +12,9 @@ use crate::experiment::{
     limits::{MAX_LENGTH, MAX_VOCABULARY},
 };
 
-/// The text that says what a sample is.
+/// The text with the form of a sample.
 pub(crate) const SAMPLES: &str = "samples_are";
-/// The text that says by what the pixels of each channel are multiplied, and what is then added.
+/// The text with the factor and the summand of each channel's pixels.
 pub(crate) const SCALING: &str = "pixel_scaling";
 /// The text that says that samples are conversations.
 const CONVERSATIONS: &str = "conversations";

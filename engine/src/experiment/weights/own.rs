@@ -14,7 +14,7 @@ use crate::{
 
 /// The text that says how pixels were scaled.
 pub(crate) const PIXELS: &str = "pixels";
-/// The text that says what classes are called: a name a line, each in double quotes.
+/// The text with the names of the classes: a name a line, each in double quotes.
 pub(crate) const CLASS_NAMES: &str = "class_names";
 /// The prefix of the names of texts in a file of weights alone.
 pub(crate) const PREFIX: &str = "plimsoll_";
@@ -116,7 +116,7 @@ mod tests {
         );
         write("c.safetensors", serde_json::json!({ "experiment": run(Normalise::Auto, Some("b.safetensors")) }));
         assert_eq!([of("b.safetensors"), of("c.safetensors")], [Some(Normalise::Half); 2]);
-        // What was written at the time needs none of them.
+        // Files that were written at the time need none of them.
         let gone = run(Normalise::Auto, Some("gone.safetensors"));
         write("d.safetensors", serde_json::json!({ "plimsoll_experiment": gone, "plimsoll_pixels": "half" }));
         write("e.safetensors", serde_json::json!({ "experiment": gone }));

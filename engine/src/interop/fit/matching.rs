@@ -145,7 +145,7 @@ impl Mapped {
         rows("head.classes").zip(rows("embedding")).is_some_and(|(head, tokens)| head != tokens)
     }
 
-    /// The tensor of this name, with or without what stands before names in files with a head.
+    /// The tensor of this name, with or without the prefix of names in files with a head.
     pub(super) fn named(&self, name: &str, naming: Option<&Naming>) -> Option<(&String, &Place)> {
         let bare = || name.strip_prefix(naming?.prefix);
         self.tensors.get_key_value(name).or_else(|| self.tensors.get_key_value(bare()?))

@@ -11,7 +11,7 @@ use crate::{
 
 impl Source for Fitted {
     fn find(&mut self, name: &str, _: Shape, dtype: DType) -> Result<bool> {
-        // What is looked up is memory of this program and not of the run.
+        // The memory of a look-up belongs to this program and not to the run.
         uncounted(|| {
             if !self.has(name) {
                 return Ok(false);
@@ -67,7 +67,7 @@ impl Fitted {
         }
     }
 
-    /// Gives back what was read of the last tensor.
+    /// Gives back the pages that were read of the last tensor.
     pub(super) fn let_go(&self) {
         for piece in self.tensors.get(self.whole_of(&self.now.name)).into_iter().flatten() {
             self.mapped.release(&piece.name);

@@ -29,8 +29,8 @@ impl Mapped {
         experiment: &Experiment,
     ) -> Result<(Vec<String>, Vec<Wrong>)> {
         let mut notes = Vec::new();
-        // A model without its head, as what others built one on. A decoder's may be tied to its tokens, which the file next to
-        // the weights says.
+        // A model without its head, such as the base of other models. A decoder's may be tied to its tokens, which the file
+        // next to the weights says.
         let is_decoder = experiment.model.kind.is_decoder();
         let is_bare = !is_decoder || (self.config.is_some() && !experiment.model.tied);
         let (heads, missing): (Vec<&String>, Vec<&String>) = found.missing.iter().partition(|name| {
@@ -52,7 +52,8 @@ impl Mapped {
         Ok((notes, wrong))
     }
 
-    /// Refuses what is wrong, and says how to fix it; returns what begins with new values because it is missing.
+    /// Refuses faults, and says how to fix them; returns notes on the parts that begin with new values because they are
+    /// missing.
     pub(super) fn refuse_others(
         &self,
         found: &Match,

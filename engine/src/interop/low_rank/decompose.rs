@@ -91,7 +91,7 @@ pub(super) fn multiplied(whole: WholeLayer, ranks: Ranks, factors: &[Vec<f64>]) 
     let of = |wanted| whole.factors(ranks).position(|factor| factor == wanted).and_then(|at| factors.get(at));
     // [out, taps * inner rank]
     let wide = match (of(Factor::Core), of(Factor::Out)) {
-        // Rows of the last factor are vectors over what comes out of the kernel.
+        // Rows of the last factor are vectors over the outputs of the kernel.
         (Some(core), Some(last)) => turned_times(last, whole.out, core, [ranks.out, taps * ranks.inner]),
         (Some(only), None) | (None, Some(only)) => only.clone(),
         (None, None) => Vec::new(),

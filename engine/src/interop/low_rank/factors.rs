@@ -19,7 +19,7 @@ struct Layer {
     ranks: Ranks,
 }
 
-/// Tensors of a factored model by what they are of the whole one.
+/// Tensors of a factored model by their parts in the whole one.
 pub(in crate::interop) struct Factors {
     layers: Vec<Layer>,
     /// The layer and the place of a factor's weight.
@@ -69,7 +69,7 @@ impl Factors {
         (!is_made).then(|| (weight.clone(), whole.weights()))
     }
 
-    /// Lets go of what was made.
+    /// Drops the factors that were made.
     pub(in crate::interop) fn clear(&mut self) {
         self.made = None;
     }

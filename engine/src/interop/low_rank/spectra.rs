@@ -126,7 +126,7 @@ fn values(mapped: Mapped, experiment: &Experiment, info: &DatasetInfo) -> Result
         let weight = format!("{name}.weight");
         let mut numbers = vec![0.0; whole.weights()];
         if !fitted.find(&weight, [numbers.len()].into(), DType::F64)? {
-            // What begins with new values has no values to go by, and stays whole.
+            // A layer that begins with new values has no singular values to go by, and stays whole.
             continue;
         }
         fitted.read(bytemuck::cast_slice_mut(&mut numbers))?;

@@ -60,7 +60,7 @@ fn the_bytes_of_listing_and_cache_are_those_predicted() {
             }
             images
         };
-        // What a library keeps for a thread's next image is there before.
+        // Memory that a library keeps for a thread's next image is there before.
         drop(read_all());
         let (measured, _images) = measured(read_all);
         assert_eq!(own_bytes(60, &data), measured, "{placement:?}");
@@ -110,7 +110,7 @@ fn workers_and_what_is_kept_of_files_change_no_batch_and_later_epochs_read_nothi
         }
     }
     let (_, _, later) = batches(DataCache::Decoded, CachePlace::Ram, 2);
-    // What an epoch leaves out for want of a whole step is met later.
+    // Samples that an epoch leaves out, because they fill no whole step, are met later.
     assert!(later < first, "{later} of {first}");
 }
 

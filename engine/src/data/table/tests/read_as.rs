@@ -40,7 +40,7 @@ fn a_number_that_32_bits_cannot_hold_is_refused_with_its_line_and_column() {
     data.skip_broken = true;
     let found = look(&data).expect("the others are good");
     assert_eq!((found.rows, found.left_out_count), (39, 1));
-    // What 32 bits hold is scaled.
+    // Numbers that 32 bits can hold are scaled.
     let (_folder, data) = table(at(7, "3e38"));
     let Inputs::Images(features) = samples(&data, Split::Train).inputs else { panic!("numbers") };
     assert!(features.iter().all(|number| number.is_finite()));

@@ -136,7 +136,7 @@ proptest! {
     fn whatever_is_remembered_comes_back_equal(experiment in experiments(), width: usize, rate in any::<f64>()) {
         prop_assume!(!rate.is_nan());
         let mut experiment = experiment;
-        // What is not used or cannot be is remembered too.
+        // Unused and impossible settings are remembered too.
         (experiment.model.width, experiment.optimizer.learning_rate) = (width >> 1, rate);
         let text = serde_json::to_string(&experiment).expect("text");
         prop_assert_eq!(serde_json::from_str::<Experiment>(&text).expect("own text"), experiment);
