@@ -194,8 +194,8 @@ impl Choice {
         }
     }
 
-    /// Compares the weights that the experiment begins with with its model, and a teacher's weights with the teacher's model,
-    /// and says what the user should know.
+    /// Compares the weights that the experiment begins with with its model, and a teacher's weights with the teacher's
+    /// model, and prints the notes for the user.
     ///
     /// # Errors
     /// Weights that cannot be read, or are of another model.

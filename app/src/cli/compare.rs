@@ -28,7 +28,7 @@ const LISTED: usize = 12;
 /// Letters of a line, where names can be left out of it.
 const LINE: usize = 120;
 
-/// Compare two to six runs or presets: which settings differ, what each takes, what came of it
+/// Compare two to six runs or presets: the settings that differ, the memory of each, the results
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -148,7 +148,7 @@ fn of_subject(subject: &Subject, peak: Option<PeakPlace>) -> JsonSubject<'_> {
     }
 }
 
-/// A row of cells: what it is about, then one for each subject.
+/// A row of cells: its name, then one for each subject.
 fn row(about: impl Into<String>, cells: impl IntoIterator<Item = String>) -> Vec<String> {
     std::iter::once(about.into()).chain(cells).collect()
 }

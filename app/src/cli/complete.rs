@@ -24,7 +24,7 @@ use crate::cli::{age::ago, in_store::InStore, plain};
 
 /// A shell that asks sets this to its name.
 const VARIABLE: &str = "PLIMSOLL_COMPLETE";
-/// Runs that are offered: the newest that begin with what is typed.
+/// Runs that are offered: the newest that begin with the typed text.
 const RUNS: usize = 100;
 /// How checkpoints end.
 const CHECKPOINTS: &[&str] = &["safetensors"];
@@ -126,7 +126,7 @@ fn all<const N: usize>(lists: [Vec<CompletionCandidate>; N]) -> Vec<CompletionCa
     lists.into_iter().flatten().collect()
 }
 
-/// The names that begin with what is typed, each with what it is.
+/// The names that begin with the typed text, each with its description.
 fn offered(typed: &OsStr, names: impl Iterator<Item = (String, String)>) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
     let begun = names.filter(|(name, _)| name.starts_with(&*typed));

@@ -7,7 +7,7 @@ use clap_complete::Shell;
 
 use crate::cli::{complete, out};
 
-/// Write what makes a shell complete commands, options, presets and kept runs
+/// Write the script that makes a shell complete commands, options, presets and kept runs
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -18,8 +18,8 @@ fn with_peak(mut object: Value, peak: &Peak) -> Value {
     object
 }
 
-/// The event as one JSON object. Numbers that are not finite become null; what is not an event of the run has none. `plan` is
-/// the plan that the run began with: its prediction is in the last event as in the first.
+/// The event as one JSON object. Numbers that are not finite become null; a message that is not an event of the run has
+/// none. `plan` is the plan that the run began with: its prediction is in the last event as in the first.
 pub(super) fn as_json(event: &Event, plan: Option<&Plan>) -> Option<Value> {
     Some(match event {
         Event::Machine(_) => return None,

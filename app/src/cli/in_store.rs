@@ -32,7 +32,7 @@ impl InStore {
         Self { store }
     }
 
-    /// The store; `None` where nothing was ever kept. What of it cannot be read is said.
+    /// The store; `None` if nothing was ever kept. Parts that cannot be read are reported.
     ///
     /// # Errors
     /// A store that cannot be opened.
@@ -49,7 +49,7 @@ impl InStore {
         Store::open_existing(&self.folder().ok()?).ok()?
     }
 
-    /// The runs of a store, newest first. What of a damaged one cannot be read is said.
+    /// The runs of a store, newest first. Parts of a damaged one that cannot be read are reported.
     ///
     /// # Errors
     /// A store that cannot be read at all.
@@ -128,8 +128,8 @@ fn store_length(arguments: &[OsString]) -> Option<usize> {
     }
 }
 
-/// Why no checkpoint of a run is where the store keeps them, and what to do, in words. `elsewhere` says what a checkpoint that
-/// lies elsewhere is good for: `` `plimsoll resume FILE` goes on from ``.
+/// Why no checkpoint of a run is where the store keeps them, and what to do, in words. `elsewhere` has the use of a
+/// checkpoint that lies elsewhere: `` `plimsoll resume FILE` goes on from ``.
 pub(super) fn without_checkpoint(details: &StoredDetails, elsewhere: &str) -> String {
     match details.events.iter().rev().find(|event| event.kind == EventKind::Saved) {
         Some(saved) => format!(

@@ -151,7 +151,7 @@ impl Keeping {
         self.recorder.as_ref().filter(|recorder| recorder.is_kept()).map(Recorder::key)
     }
 
-    /// Writes what is left of the run; what of it could not be kept comes back in words.
+    /// Writes the remaining records of the run; returns the losses in words.
     pub(super) fn finish(self) -> Option<String> {
         let warning = self.recorder.and_then(Recorder::finish);
         // A run that was refused, or saved nothing, leaves an empty folder.

@@ -43,7 +43,7 @@ pub(super) struct Lock {
     /// Replace an existing file
     #[arg(long)]
     force: bool,
-    /// Write what was locked as one JSON object as well
+    /// Write the locked peaks as one JSON object as well
     #[arg(long)]
     json: bool,
 }

@@ -221,7 +221,7 @@ fn window(preset: Option<PathBuf>, store: &InStore) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Refuses what is neither a file nor a shipped preset before a window appears: it may be a mistyped command.
+/// Refuses a word that is neither a file nor a shipped preset before a window appears, because it may be a mistyped command.
 fn can_be_opened(preset: &Path) -> anyhow::Result<()> {
     let name = preset.to_string_lossy();
     if preset.exists() || shipped::find(&name).is_some() || preset.components().count() > 1 {

@@ -42,7 +42,7 @@ pub(super) fn percent(ratio: f64) -> String {
     format!("{:+.0}%", (ratio - 1.0) * 100.0)
 }
 
-/// Why a run was refused, and what would fit.
+/// Why a run was refused, and the changes that would fit.
 pub(super) fn refused(refusal: &Refusal) -> String {
     let offers = match refusal.advice.is_empty() {
         true => "No known change makes it fit; `plimsoll plan` says why.".to_owned(),

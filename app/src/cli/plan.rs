@@ -111,7 +111,7 @@ impl Host {
 struct Json<'a> {
     preset: &'a str,
     fits: bool,
-    /// Whether it fits, or what is in its way.
+    /// Whether it fits, or the obstacle.
     verdict: &'static str,
     /// The most that this machine can give a run on the CPU in addition to its data, if the system reports it.
     machine_bytes: Option<u64>,

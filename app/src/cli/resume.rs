@@ -43,7 +43,7 @@ pub(super) struct Resume {
     /// The run; or a checkpoint (.safetensors), or a folder of checkpoints
     #[arg(add = complete::runs_and_files())]
     run: PathBuf,
-    /// Optimizer steps of the whole run, those done included, in place of what the run was started with
+    /// Optimizer steps of the whole run, those done included, in place of the run's own number
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
     /// Train although the run will not fit: it stops at the budget
@@ -122,7 +122,7 @@ impl Resume {
         }
         let is_path = self.run.components().count() != 1 || name.ends_with(".safetensors");
         let (store, key) = match self.keep.store().run(&name) {
-            // A run may be called what looks like a path.
+            // The name of a run may look like a path.
             Err(_) if is_path => return Ok((None, Checkpoint::at(&self.run)?)),
             found => found?,
         };

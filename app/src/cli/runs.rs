@@ -264,7 +264,7 @@ fn short(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// How many runs those are, and what they take.
+/// How many runs those are, and their size on the disk.
 fn in_all(runs: &[&StoredRun]) -> String {
     let bytes = Bytes(runs.iter().map(|run| run.on_disk.0).sum());
     format!("{}, {bytes} on disk", format::counted(runs.len() as u64, "run"))
@@ -296,7 +296,7 @@ fn nothing(json: bool) -> anyhow::Result<()> {
     if json { Ok(()) } else { out::line("Nothing is to be deleted.") }
 }
 
-/// Says what is to be deleted, asks, and deletes it.
+/// Lists the runs that are to be deleted, asks, and deletes them.
 fn delete(mut store: Store, runs: &[&StoredRun], of_none: &[Stray], yes: bool, json: bool) -> anyhow::Result<()> {
     if !json {
         if !runs.is_empty() {

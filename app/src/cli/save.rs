@@ -86,7 +86,7 @@ pub(super) fn make_folder(path: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(path).map_err(failed)
 }
 
-/// The file behind a place, for what can only go to a file.
+/// The file behind a place, for content that can only go to a file.
 ///
 /// # Errors
 /// A pipe or a device.

@@ -68,7 +68,7 @@ impl Selftest {
             summary.checks += 1;
             summary.failed += usize::from(!check.ok);
             written = uncounted(|| if self.json { out::json(&check) } else { out::line(describe(&check)) });
-            // What follows is not read.
+            // The rest is not read.
             if written.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         selftest::run_on(&self.device, &choice, &mut report)?;

@@ -18,7 +18,7 @@ use crate::{
 /// Evaluations and events that are listed for people: this many of the first, and of the last.
 const LISTED: [usize; 2] = [3, 9];
 
-/// Show a kept run: what was chosen, predicted and measured
+/// Show a kept run: its settings, predictions and measurements
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

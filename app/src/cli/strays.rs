@@ -14,7 +14,7 @@ pub(super) fn describe(strays: &[Stray]) -> String {
     strays.iter().map(line).collect()
 }
 
-/// How many those are, and what they take.
+/// How many those are, and their size on the disk.
 pub(super) fn in_all(strays: &[Stray]) -> String {
     let bytes = Bytes(strays.iter().map(|stray| stray.on_disk.0).sum());
     format!("{} of no kept run, {bytes}", format::counted(strays.len() as u64, "folder"))

@@ -28,8 +28,8 @@ pub(super) struct Named {
     pub(super) kept: Option<Kept>,
 }
 
-/// The run that a word names; `None` where it names a preset: a file, the name of a shipped preset, or what looks like a file
-/// and is the name of no run.
+/// The run that a word names; `None` where it names a preset: a file, the name of a shipped preset, or a word that looks
+/// like a file and is not the name of a run.
 ///
 /// # Errors
 /// A word that names neither, a store that cannot be read.
@@ -52,7 +52,7 @@ pub(super) fn run_of(name: &Path, in_store: &InStore) -> anyhow::Result<Option<(
     if is_path { Ok(find().ok()) } else { find().map(Some) }
 }
 
-/// The name of a file for what a word names: the key of a run, the name of a preset without its folder and ending.
+/// The name of a file for the subject of a word: the key of a run, the name of a preset without its folder and ending.
 ///
 /// # Errors
 /// The errors of [`named`].

@@ -31,7 +31,7 @@ impl<const N: usize> Table<N> {
 
 impl<const N: usize> fmt::Display for Table<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Two columns are a list: a name and what it is.
+        // Two columns are a list: a name and its description.
         let left = if N == 2 && self.left == 1 { 2 } else { self.left };
         let rows: Vec<&[String]> = self.rows.iter().map(<[String; N]>::as_slice).collect();
         f.write_str(&aligned(&rows, left))

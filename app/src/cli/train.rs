@@ -69,7 +69,7 @@ impl Train {
                 Err(status) => return Ok(status),
             }
         }
-        // Before the run is kept: what cannot begin is not a run.
+        // Before the run is kept, because a run that cannot begin is not kept.
         interop::chosen(&experiment, resolved.info())?;
         let keeping = self.keep.begin(self.anyway);
         let mut keep = keeping.checkpoints();
@@ -157,7 +157,7 @@ pub(super) fn follow(
         && !manner.is_quiet
     {
         let is_gpu = report.plan().is_some_and(|plan| plan.target.is_gpu());
-        // As the run began with it: what was learned since is not a prediction.
+        // As the run began with it, because later knowledge is not a prediction.
         let predicted = report.plan().map_or(summary.predicted, |plan| plan.peak);
         let kept = kept.map(|key| format!("\nKept as {key}: `plimsoll show {key}`\n")).unwrap_or_default();
         out::text(&format!("{}{kept}", report::result(&summary, &predicted, is_gpu)))?;

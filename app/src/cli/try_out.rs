@@ -49,7 +49,7 @@ pub(super) struct Try {
     /// Tokens to write, in place of as many as answer a prompt of the data
     #[arg(long, value_name = "N", requires = "prompt", allow_negative_numbers = true)]
     tokens: Option<usize>,
-    /// Divide logits by this: less than 1 prefers what is likely, 0 takes only the likeliest
+    /// Divide logits by this: less than 1 prefers likely tokens, 0 takes only the likeliest
     #[arg(long, value_name = "T", default_value_t = 1.0, requires = "prompt", allow_negative_numbers = true)]
     temperature: f64,
     /// Draw from the likeliest tokens that together have this share of the probability
@@ -58,7 +58,7 @@ pub(super) struct Try {
     /// Take the prompt as it is written, even if the model learned conversations
     #[arg(long, requires = "prompt")]
     raw: bool,
-    /// The seed of what is drawn
+    /// The seed of the random numbers
     #[arg(long, value_name = "S", default_value_t = 1, requires = "prompt", allow_negative_numbers = true)]
     seed: u64,
     /// Write one JSON object
@@ -131,7 +131,7 @@ impl Try {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Says what was written, where from, and what that took.
+    /// Reports the source of the weights and the memory of the writing.
     fn note(&self, written: &Written) {
         if written.is_answer {
             out::say(

@@ -16,7 +16,7 @@ use crate::{
 
 /// The names of layers are not narrower.
 const LAYER: f32 = 80.0;
-/// A pane without room for what a block is for leaves that out: its bar has the colour, and says it on hover.
+/// A pane without room for the category of a block leaves it out: its bar has the colour, and the words on hover.
 const COLUMNS: [(AliveColumn, &str, &str); 4] = [
     (AliveColumn::Bytes, "bytes", "Its size, and its share of the peak."),
     (AliveColumn::Name, "what", "What it is."),

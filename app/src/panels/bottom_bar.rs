@@ -84,7 +84,7 @@ fn buttons(ui: &mut Ui, context: &PanelContext<'_>, in_words: bool) {
         let hover = command.tooltip_with_key(ui.ctx());
         let hover = if in_words { hover } else { format!("{name}: {hover}") };
         let words = if in_words { format!("{sign} {name}") } else { sign.to_owned() };
-        // As wide as *Resume* in any case: what follows stays where it is.
+        // As wide as *Resume* in any case, so that the next controls stay where they are.
         let least = if command == UiCommand::Pause && in_words { widest_pause(ui) } else { 0.0 };
         let button = Button::new(words).min_size(vec2(least, 0.0));
         let button = button::enabled(ui, enabled, button).accessible_name(name);
@@ -99,8 +99,8 @@ fn buttons(ui: &mut Ui, context: &PanelContext<'_>, in_words: bool) {
     }
 }
 
-/// The button that begins a run that does not fit, at the end of the line of what is planned: it moves nothing, and none of
-/// the other buttons gives its place to it.
+/// The button that begins a run that does not fit. It is at the end of the line of the forecast, so that it moves no other
+/// control.
 fn anyway(ui: &mut Ui, context: &PanelContext<'_>) {
     let idle = context.state.session.active().is_none() && !context.state.is_starting;
     if !idle || !context.state.may_train_anyway() {
@@ -235,7 +235,7 @@ fn waiting(run: &RunRecord) -> String {
 fn progress(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
     let room = ui.available_width();
     let is_wide = room >= BESIDE_FROM;
-    // What is over takes no more than it takes.
+    // A run that is over needs no spare room.
     let is_active = run.status.is_active();
     let most = widest_figures(ui, run, is_wide);
     let given = if is_active { Room::Most(most) } else { Room::Soon(most) };
@@ -275,7 +275,7 @@ fn widest_figures(ui: &Ui, run: &RunRecord, is_wide: bool) -> f32 {
     (standing + best + beside.iter().sum::<f32>() + gaps + theme::GAP).ceil()
 }
 
-/// How a run stands, what a step takes and how good it is; with the words for them where the bar `is_wide`.
+/// The state of a run, the time of its step and its score; with the words for them if the bar `is_wide`.
 fn figures(ui: &mut Ui, run: &RunRecord, is_stopping: bool, is_wide: bool) {
     let palette = theme::palette(ui);
     let (standing, color) = standing(run, is_stopping, palette);

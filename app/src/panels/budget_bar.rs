@@ -30,7 +30,7 @@ use crate::{
 
 /// Around the words on the chip of the budget.
 const CHIP_MARGIN: Vec2 = vec2(5.0, 2.0);
-/// Lines of the legend: it may wrap without moving what is below.
+/// Lines of the legend: it may wrap without moving the rows below.
 const LEGEND_LINES: usize = 2;
 
 /// Draws the bar.
@@ -164,7 +164,7 @@ fn pin_button(ui: &mut Ui, context: &PanelContext<'_>) {
     let enabled = pinned.is_some() || context.state.plan().is_some();
     let hover = UiCommand::Pin.tooltip_with_key(ui.ctx());
     let button = Button::selectable(pinned.is_some(), text).frame_when_inactive(true);
-    // As wide as *Unpin* in any case: what is next to it stays where it is.
+    // As wide as *Unpin* in any case, so that the next control stays where it is.
     let font = egui::TextStyle::Button.resolve(ui.style());
     let least = text::width(ui, "Unpin", &font) + 2.0 * ui.spacing().button_padding.x;
     let button = button::enabled(ui, enabled, button.min_size(vec2(least, 0.0)));

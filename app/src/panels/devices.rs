@@ -35,7 +35,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     };
     let is_chosen = |gpu: &&Gpu| gpu.device().as_deref() == Ok(chosen.as_str());
     ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
-        // What the run takes place on comes first.
+        // The device of the run comes first.
         let here = devices.gpus.iter().flatten().find(is_chosen);
         match (here, &card) {
             (Some(gpu), card) => {
@@ -123,7 +123,7 @@ fn cpu(ui: &mut Ui, cpu: &Cpu) {
     });
 }
 
-/// A card that is here, with what else is known of it if it is the chosen one.
+/// A card that is here, with more facts if it is the chosen one.
 fn one_gpu(ui: &mut Ui, gpu: &Gpu, run: Option<StepRecord>, card: Option<&Card>) {
     ui.strong(gpu.title());
     if let Err(why) = &gpu.index {

@@ -56,7 +56,7 @@ fn contents(ui: &mut Ui, context: &PanelContext<'_>, gallery: &Gallery) {
     ui.spacing_mut().scroll.dormant_handle_opacity = theme::SCROLL_SEEN;
     let goes_down = field.has_focus() && ui.input(|input| input.key_pressed(Key::ArrowDown));
     let area = ScrollArea::vertical().auto_shrink(false);
-    // What is found best stands first: a new search begins there, wherever the one before was scrolled to.
+    // The best results stand first, so a new search begins there, wherever the one before was scrolled to.
     let area = if is_new { area.vertical_scroll_offset(0.0) } else { area };
     area.show(ui, |ui| {
         ui.set_width(ui.available_width() - theme::GAP);
@@ -235,7 +235,7 @@ fn paint(painter: &egui::Painter, picture: &Picture, rect: Rect, palette: &Palet
     let line = if is_near { rect.bottom() - height(budget) } else { rect.top() + FAR_LINE };
     painter.hline(rect.x_range(), line, Stroke::new(1.5, palette.budget));
     if !is_near {
-        // Two slashes at either end: what is above is not to scale.
+        // Two slashes at either end show that the part above is not to scale.
         for (x, dy) in [rect.left(), rect.right()].into_iter().flat_map(|x| [(x, 3.0), (x, 6.0)]) {
             let slash = [pos2(x - 3.0, line + dy + 1.5), pos2(x + 3.0, line + dy - 1.5)];
             painter.line_segment(slash, Stroke::new(1.0, palette.weak()));

@@ -1,4 +1,4 @@
-//! The layers: a sortable table of what each holds.
+//! The layers: a sortable table with the memory of each.
 
 use eframe::egui::{Align, Layout, Ui};
 use egui_extras::TableBuilder;
@@ -47,7 +47,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
         .striped(true)
         .auto_shrink(false)
         .cell_layout(Layout::right_to_left(Align::Center));
-    // The names have what is left, but for the scroll bar, which floats.
+    // The names have the rest, except for the scroll bar, which floats.
     let taken: f32 = columns.iter().map(|(_, width)| width.map_or(0.0, |width| width + BETWEEN)).sum();
     let rest = (room - taken - theme::GAP).max(1.0);
     let table = columns.iter().fold(table, |table, (_, width)| match width {
@@ -70,10 +70,10 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     });
 }
 
-/// A column with what it is called and what it holds.
+/// A column with its name and its meaning.
 type Named = (LayerColumn, &'static str, &'static str);
 
-/// The columns that have room, each with its width by what it holds; the names have the rest.
+/// The columns that have room, each with its width by its content; the names have the rest.
 fn columns(ui: &Ui, plan: &Plan) -> Vec<(Named, Option<f32>)> {
     let most = plan.layers.iter().map(|layer| layer.parameters).max().unwrap_or_default();
     let width = |(column, name, _): &Named| {

@@ -35,7 +35,7 @@ use pane::Pane;
 pub(crate) use pane::PanelContext;
 pub(crate) use runs::Shown as ShownRuns;
 
-/// A pane that shows a plan, without one: what to do for it.
+/// The hint of a pane that shows a plan while there is none.
 fn without_plan(ui: &mut Ui, context: &PanelContext<'_>, what: &str) {
     let text = match context.state.prediction.obstacle {
         Some(_) => format!("Fix the settings that the Experiment pane shows in red, and {what} appears here."),
@@ -44,7 +44,7 @@ fn without_plan(ui: &mut Ui, context: &PanelContext<'_>, what: &str) {
     chip::empty(ui, &text);
 }
 
-/// A pane that shows a run, without one: what to do for it.
+/// The hint of a pane that shows a run while there is none.
 fn without_run(ui: &mut Ui, context: &PanelContext<'_>, what: &str) {
     let state = context.state;
     let is_planned_only = target::not_trained_on(&state.document.experiment.device).is_some();
@@ -65,7 +65,7 @@ fn without_run(ui: &mut Ui, context: &PanelContext<'_>, what: &str) {
 pub(crate) fn draw(ui: &mut Ui, pane: Pane, context: &mut PanelContext<'_>) {
     let is_of_a_plan = matches!(pane, Pane::Step | Pane::Layers | Pane::Alive);
     if is_of_a_plan && context.state.prediction.obstacle.is_some() {
-        // The experiment cannot be: what is shown is of the one before.
+        // The experiment is impossible: the pane shows the one before.
         ui.multiply_opacity(theme::STALE);
     }
     match pane {
@@ -84,7 +84,7 @@ pub(crate) fn draw(ui: &mut Ui, pane: Pane, context: &mut PanelContext<'_>) {
     }
 }
 
-/// Draws what is above the panes, the top bar and the budget bar, and keeps the room of the bottom bar, which it answers.
+/// Draws the bars above the panes, the top bar and the budget bar, and keeps the room of the bottom bar, which it answers.
 pub(crate) fn above(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layout) -> Rect {
     let palette = theme::palette(ui);
     let frame = |fill, y| egui::Frame::new().fill(fill).inner_margin(egui::Margin::symmetric(12, y));
@@ -117,7 +117,7 @@ fn bottom_height() -> egui::Id {
     egui::Id::unique("height of the bottom bar")
 }
 
-/// Draws the ring around what has the keyboard's focus.
+/// Draws the ring around the control that has the keyboard's focus.
 pub(crate) fn focus_ring(ui: &Ui) {
     let focused = ui.memory(|memory| memory.focused());
     let Some(response) = focused.and_then(|id| ui.ctx().read_response(id)) else { return };
@@ -129,7 +129,7 @@ pub(crate) fn focus_ring(ui: &Ui) {
     }
 }
 
-/// Draws what lies over the panes: dialogs, and the hint while a file is dragged over the window.
+/// Draws the areas over the panes: dialogs, and the hint while a file is dragged over the window.
 pub(crate) fn over(ui: &mut Ui, context: &mut PanelContext<'_>) {
     notice::ui(ui, context);
     dialogs::ui(ui, context);

@@ -103,7 +103,7 @@ fn contents(ui: &mut Ui, context: &PanelContext<'_>) {
         ui.horizontal_wrapped(|ui| {
             ui.label(RichText::new("What would fit:").weak());
             for advice in &refusal.advice {
-                // What the line compares with, too: the peak of the whole run, not of the op that was refused.
+                // The line is compared with the same: the peak of the whole run, not of the op that was refused.
                 let peak = context
                     .state
                     .session

@@ -31,7 +31,7 @@ const SENTENCE_SHARE: f32 = 0.45;
 enum Part<'a> {
     /// The title of the offers after it.
     Title(String),
-    /// A configuration, and what its button says in place of its changes.
+    /// A configuration, and the words of its button in place of its changes.
     Offer(&'a Advice, Option<String>),
 }
 
@@ -79,7 +79,7 @@ fn way_back(ui: &mut Ui, context: &PanelContext<'_>) {
 /// The part of the line that the offers with `room` leave.
 fn beside(ui: &Ui, plan: &Plan, parts: &[Part<'_>], room: f32) -> f32 {
     let (_, taken) = shown(ui, plan, parts, room);
-    // What the width of a text is rounded by.
+    // The rounding of a text's width.
     ui.available_width() - taken - theme::GAP - ui.spacing().item_spacing.x - 2.0
 }
 
@@ -104,7 +104,7 @@ fn parts<'a>(plan: &Plan, options: &'a Options) -> Vec<Part<'a>> {
     };
     group("Changes of the training that fit:".to_owned(), options.further.iter().collect());
     group("Nearest changes that fit:".to_owned(), options.nearest.iter().collect());
-    // What is one change away is not offered a second time.
+    // A configuration that is one change away is not offered a second time.
     let is_new = |advice: &&Advice| options.nearest.iter().all(|near| near.experiment != advice.experiment);
     // The list leaves out the present configuration, which may be the best itself.
     let is_best = plan.verdict().fits() && options.best.first().is_none_or(|advice| advice.time_ratio >= 1.0);
@@ -126,7 +126,7 @@ fn fill_words(plan: &Plan, fill: &Advice) -> String {
     let batch = &fill.experiment.batch;
     let micro = format::count(batch.micro as u64);
     let larger = batch.micro > plan.experiment.batch.micro;
-    // A pool that takes the whole budget at the start leaves no headroom: what is free lies inside it.
+    // A pool that takes the whole budget at the start leaves no headroom: free memory lies inside it.
     let is_reserved = plan.target.is_gpu() && plan.experiment.gpu.pool == PoolPolicy::Reserve;
     let title = match (larger, is_reserved) {
         (true, false) => "Use the headroom:",
@@ -136,7 +136,7 @@ fn fill_words(plan: &Plan, fill: &Advice) -> String {
     format!("{title} micro-batch {micro}")
 }
 
-/// How many of the parts have `room`, and what they take of it, with the menu of the others.
+/// How many of the parts have `room`, and their width, with the menu of the others.
 fn shown(ui: &Ui, plan: &Plan, parts: &[Part<'_>], room: f32) -> (usize, f32) {
     let gap = ui.spacing().item_spacing.x;
     let more = button_width(ui, &["More ⏷".to_owned()]) + gap;
@@ -218,7 +218,7 @@ fn fill_button(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan, fill: &Advi
     }
 }
 
-/// A button that adopts a configuration, with what it saves and costs against a peak.
+/// A button that adopts a configuration, with its saving and its cost against a peak.
 pub(crate) fn advice_button(ui: &mut Ui, context: &PanelContext<'_>, offer: &Advice, peak: Bytes) {
     let palette = theme::palette(ui);
     let [name, saves, costs] = button_texts(offer, peak);

@@ -215,7 +215,7 @@ fn has_words(ui: &Ui) -> bool {
     ui.ctx().content_rect().width() >= theme::WORDS_FROM
 }
 
-/// Where the run computes: what can be chosen, and why the rest cannot.
+/// The device of the run: the choices, and the reasons why the others cannot be chosen.
 fn device(ui: &mut Ui, context: &PanelContext<'_>) {
     let device = format::device(&context.state.document.experiment.device);
     let hover = "Where the run computes: the processor, a graphics card that is here, or one that is only planned for. The \
@@ -315,7 +315,7 @@ fn budget(ui: &mut Ui, context: &PanelContext<'_>) {
     });
 }
 
-/// A text field that keeps what is typed until it is a size. `is_bad`: the budget cannot be; `is_open`: no dialog lies over
+/// A text field that keeps the typed text until it is a size. `is_bad`: the budget cannot be; `is_open`: no dialog lies over
 /// it.
 fn budget_field(ui: &mut Ui, form: &Form<'_>, present: Bytes, is_bad: bool, is_open: bool) -> Response {
     let id = ui.scope_id().with("budget text");

@@ -88,7 +88,7 @@ pub(crate) const TOAST_OVER: f32 = 4.0;
 pub(crate) const TOAST_PADDING: Margin = Margin::symmetric(8, 2);
 /// Share of the window's height that a list may take.
 pub(crate) const LIST_SHARE: f32 = 0.8;
-/// Width of the ring around what has the keyboard's focus.
+/// Width of the ring around the control that has the keyboard's focus.
 pub(crate) const FOCUS_RING: f32 = 2.0;
 /// Height of the bottom bar before it was first drawn.
 pub(crate) const BOTTOM_HEIGHT: f32 = 32.0;
@@ -122,7 +122,7 @@ pub(crate) const NOTICE_MARGIN: f32 = 64.0;
 pub(crate) const POINT_RADIUS: f32 = 5.0;
 /// The largest side of a cell in the table that shows which class was taken for which.
 pub(crate) const CONFUSION_CELL: f32 = 34.0;
-/// A pane that is lower puts into one line what has two otherwise.
+/// A pane that is lower has one line in place of two.
 pub(crate) const LOW_PANE: f32 = 230.0;
 /// Height of the bar of host memory.
 pub(crate) const HOST_BAR: f32 = 12.0;

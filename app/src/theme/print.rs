@@ -20,7 +20,7 @@ pub(crate) const LINE: f32 = 11.0;
 pub(crate) const BAR: f32 = 9.0;
 /// The side of a colour's square in a legend.
 pub(crate) const SWATCH: f32 = 7.0;
-/// Length of a line in a legend: two dashes and what is between them.
+/// Length of a line in a legend: two dashes and the gap between them.
 pub(crate) const STRETCH: f32 = 11.0;
 /// The radius of a point.
 pub(crate) const DOT: f32 = 3.0;

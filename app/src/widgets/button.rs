@@ -11,7 +11,7 @@ pub(crate) fn enabled(ui: &mut Ui, is_enabled: bool, button: Button<'_>) -> Resp
         return ui.add(button);
     }
     let response = ui.add_enabled(false, button.fill(Color32::TRANSPARENT));
-    // Drawn over it: a stroke of its own would make the button larger, and what is next to it would move.
+    // Drawn over it: a stroke of its own would make the button larger and move its neighbours.
     let outline = Stroke::new(1.0, theme::palette(ui).rule);
     let corners = ui.visuals().widgets.inactive.corner_radius;
     ui.painter().rect_stroke(response.rect, corners, outline, StrokeKind::Inside);

@@ -17,7 +17,7 @@ pub(crate) fn chip(ui: &mut Ui, color: Color32, text: impl Into<RichText>) -> Re
     })
 }
 
-/// A short stretch of a curve and `text`, in one row; dashed for what is not measured.
+/// A short stretch of a curve and `text`, in one row; dashed for a figure that is not measured.
 pub(crate) fn stroke(ui: &mut Ui, color: Color32, dashed: bool, text: impl Into<RichText>) -> Response {
     stretch(ui, Sense::hover(), color, dashed, text.into())
 }
@@ -59,7 +59,7 @@ fn entry(ui: &mut Ui, width: f32, sense: Sense, text: RichText, sign: impl FnOnc
     response
 }
 
-/// The empty state of a pane: one sentence in the middle that says what will be here.
+/// The empty state of a pane: one sentence in the middle that names its later content.
 pub(crate) fn empty(ui: &mut Ui, text: &str) {
     let space = ui.available_rect_before_wrap();
     let most = space.width().min(theme::TOOLTIP_WIDTH);

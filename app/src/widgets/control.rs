@@ -1,7 +1,7 @@
 //! A control of the experiment: a name, an editor, the problem if there is one, and help on hover.
 //!
-//! Always holds: every control says on hover, in two sentences, what it does to memory and to time, and what one step
-//! less and one more would change now, from dry runs of the changed experiment.
+//! Always holds: every control has its effect on memory and time on hover, in two sentences, and the changes by one step
+//! less and one more, from dry runs of the changed experiment.
 
 mod value;
 
@@ -246,7 +246,7 @@ fn field_width(ui: &Ui, value: &str) -> f32 {
     value.ceil().max(theme::NUMBER_WIDTH)
 }
 
-/// Help stands next to what it is about, and covers nothing that comes next.
+/// Help stands next to its control, and covers none of the next ones.
 pub(crate) fn beside(popup: Popup<'_>) -> Popup<'_> {
     popup.align(RectAlign::RIGHT_START).align_alternatives(&[
         RectAlign::RIGHT_END,
@@ -255,7 +255,7 @@ pub(crate) fn beside(popup: Popup<'_>) -> Popup<'_> {
     ])
 }
 
-/// Brings what the keyboard's focus reached into sight, and out from below a notice.
+/// Brings the control that the keyboard's focus reached into sight, and out from below a notice.
 pub(crate) fn follow(response: &Response) {
     if response.gained_focus() {
         response.clone().with_new_rect(covered::clear(&response.ctx, response.rect)).scroll_to_me(None);
@@ -266,7 +266,7 @@ fn weak(ui: &mut Ui, text: &str) {
     ui.label(RichText::new(text).weak());
 }
 
-/// One line: the neighbour's name, what it does to the peak and to the time of a sample.
+/// One line: the neighbour's name, and its effect on the peak and on the time of a sample.
 fn neighbour_line(ui: &mut Ui, neighbour: &Neighbour, now: Outcome) {
     let palette = theme::palette(ui);
     ui.spacing_mut().interact_size.y = theme::CHIP;

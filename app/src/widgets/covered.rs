@@ -18,7 +18,7 @@ pub(crate) fn by(ctx: &Context, rect: Option<Rect>) {
     ctx.data_mut(|data| data.insert_temp(notice(), rect));
 }
 
-/// How much of the foot of what is seen here is covered: noted for what comes into sight in it.
+/// How much of the foot of the visible area is covered. It is noted for controls that are brought into sight in it.
 pub(crate) fn measure(ui: &Ui) -> f32 {
     let seen = ui.clip_rect();
     let rect = ui.data(|data| data.get_temp::<Option<Rect>>(notice())).flatten();

@@ -25,9 +25,8 @@ pub(crate) fn ask_for_focus(ctx: &Context, field: Id) {
     ctx.request_repaint();
 }
 
-/// Draws a field of one line over `known`. Once it is left it answers what was typed, if that is another text: where the text
-/// is taken, `known` is another from then on. `about` says on hover what the text is, or what the field is for while it is
-/// empty.
+/// Draws a field of one line over `known`. Once it is left it returns the typed text, if that differs. If the text is taken,
+/// `known` has it from then on. `about` describes the text on hover, or the field while it is empty.
 pub(crate) fn field(
     ui: &mut Ui,
     id: Id,

@@ -15,11 +15,11 @@ pub(crate) enum Room {
     From(f32),
     /// The same, but another width is given from the next frame on: no frame is laid out twice for it.
     Soon(f32),
-    /// As much as it ever took, and this much from the start: what is next to it does not move with every figure.
+    /// As much as it ever took, and this much from the start, so that its neighbours do not move with every figure.
     Most(f32),
 }
 
-/// Draws `left` in what `right` leaves of the line, and `right` at its end. The layout of `ui` goes from left to right.
+/// Draws `right` at the end of the line, and `left` in the rest of it. The layout of `ui` goes from left to right.
 pub(crate) fn ends(
     ui: &mut Ui,
     name: impl egui::AsIdSalt,

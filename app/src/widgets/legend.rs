@@ -52,7 +52,7 @@ fn draw(ui: &mut Ui, entry: &Entry) -> Response {
 
 /// How many entries have room in `lines` lines of a width, with the words for the others after them.
 fn shown(widths: &[f32], more: f32, width: f32, lines: usize) -> usize {
-    // What would stand on the last line, if `count` entries and perhaps the words for the others were shown.
+    // The content of the last line, if `count` entries and perhaps the words for the others were shown.
     let fits = |count: usize| {
         let others = (count < widths.len()).then_some(more);
         let (mut line, mut used) = (1, 0.0);

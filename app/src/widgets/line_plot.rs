@@ -74,7 +74,7 @@ impl Axes {
     }
 }
 
-/// Draws curves and rules in what space there is. Plots with the same `group` move together.
+/// Draws curves and rules in the available space. Plots with the same `group` move together.
 pub(crate) fn plot(ui: &mut Ui, name: &str, group: Id, axes: &Axes, curves: &[Curve<'_>], rules: &[Rule<'_>]) {
     let in_steps = axes.in_steps;
     let x = move |x: f64| if in_steps { format::tick_count(x) } else { format::tick_secs(x) };
@@ -124,7 +124,7 @@ pub(crate) fn plot(ui: &mut Ui, name: &str, group: Id, axes: &Axes, curves: &[Cu
 
 fn draw(plot: &mut PlotUi<'_>, curve: &Curve<'_>, axes: &Axes) {
     let width = plot.response().rect.width().max(1.0);
-    // While the view follows the data, what is new lies outside what was seen last: take everything.
+    // While the view follows the data, new points lie outside the last view: take everything.
     let (left, right) = if plot.auto_bounds().x {
         (f64::NEG_INFINITY, f64::INFINITY)
     } else {

@@ -12,7 +12,7 @@ const TAKEN: [&str; 2] = ["⚠ another run has this name", "⚠"];
 /// The words take no more of the line than this.
 const SHARE: f32 = 0.5;
 
-/// Draws it over the name that is `known` of the run kept as `of`; answers what was typed, as [`draft::field`] does.
+/// Draws it over the name that is `known` of the run kept as `of`; returns the typed text, as [`draft::field`] does.
 pub(crate) fn field(
     ui: &mut Ui,
     (runs, of): (&Runs, Option<&RunKey>),

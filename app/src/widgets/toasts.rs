@@ -20,7 +20,7 @@ use crate::{
     theme::{self, Palette},
 };
 
-/// How long a message without a word would stay, and what each letter adds.
+/// How long a message without a word would stay, and the time that each letter adds.
 const SHORTEST: Duration = Duration::from_secs(3);
 const A_LETTER: Duration = Duration::from_millis(40);
 /// How long one stays after the pointer has left it.
@@ -31,7 +31,7 @@ const AFTER: Duration = Duration::from_secs(1);
 pub(crate) enum Place {
     /// Between the title and the device: nothing is there.
     TopBar,
-    /// The line of what the present settings would take.
+    /// The line of the forecast for the present settings.
     BottomBar,
 }
 
@@ -91,7 +91,7 @@ impl Toasts {
     }
 
     fn add(&mut self, kind: Kind, text: String) {
-        // What is told again is told once, and what is newer is what matters: the log has the others.
+        // A repeated message is shown once, and the newest one matters: the log has the others.
         self.shown.retain(|toast| toast.kind != kind && toast.text != text);
         self.count += 1;
         let until = Instant::now() + SHORTEST + A_LETTER * u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
@@ -111,7 +111,7 @@ impl Toasts {
         let mut room = room(ctx, is_dialog_open);
         for (at, toast) in self.shown.iter_mut().enumerate().rev() {
             if at + 1 < newest && room.width() < theme::NARROWEST_TOAST {
-                // What has no room is told once the newer ones are gone: its time has not begun.
+                // A message without room is shown once the newer ones are gone: its time has not begun.
                 toast.until = toast.until.max(now + SHORTEST);
                 continue;
             }
@@ -168,8 +168,8 @@ impl Toast {
         shown.response
     }
 
-    /// The words, as wide as is easy to read; if these lines have no room, as wide as the room is. What still has no room is
-    /// cut, and shown on hover. Returns the width of the message, too.
+    /// The words, as wide as is easy to read; if these lines have no room, as wide as the room is. Words that still have no
+    /// room are cut, and shown on hover. Returns the width of the message, too.
     fn laid_out(&self, ctx: &egui::Context, room: Rect) -> (Arc<Galley>, f32) {
         let style = ctx.global_style();
         let painter = ctx.layer_painter(LayerId::background());

@@ -10,7 +10,7 @@ use plimsoll_engine::{
     },
 };
 
-/// A workload: its name, and what is not as for all.
+/// A workload: its name, and the settings that differ from those of all.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::cli) struct Workload {
     pub(in crate::cli) name: &'static str,

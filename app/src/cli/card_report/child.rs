@@ -104,7 +104,7 @@ impl Drop for Child {
     }
 }
 
-/// The end of what comes.
+/// The end of a stream.
 fn tail(mut from: impl Read) -> String {
     let (mut kept, mut buffer) = (Vec::new(), [0; 4096]);
     while let Ok(count @ 1..) = from.read(&mut buffer) {

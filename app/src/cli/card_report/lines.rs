@@ -57,11 +57,11 @@ fn one(
     let mut experiment = shipped::open(preset)?.experiment;
     device.clone_into(&mut experiment.device);
     (experiment.run.steps, experiment.run.epochs, experiment.budget) = (Some(STEPS), None, MAX_BUDGET);
-    // With its kernels loaded, a run takes what is planned and no more. A pool that takes all would take the card.
+    // With its kernels loaded, a run takes its planned memory and no more. A pool that takes all would take the card.
     let mut first = experiment.clone();
     first.run.steps = Some(2);
     run::record(trainer, &name, first, interrupt)?;
-    // Nor does it tell where its line is: what a pool that grows takes, and as much as one large block leaves in pieces.
+    // Nor does it show where its line is: the memory of a pool that grows, and as much as one large block leaves in pieces.
     let (planned, above) = match policy {
         PoolPolicy::Reserve => (PoolPolicy::Grow, ABOVE),
         PoolPolicy::Grow | PoolPolicy::Release | PoolPolicy::Planned => (policy, Bytes::ZERO),

@@ -99,7 +99,7 @@ impl CardReport {
         Ok(ExitCode::FAILURE)
     }
 
-    /// Refuses what is not a card of this machine, in words.
+    /// Refuses a device that is not a card of this machine, in words.
     fn has_card(&self) -> anyhow::Result<()> {
         if cuda_index(&self.device).is_none() {
             let message = format!("--device {}: this asks an NVIDIA GPU of this machine, such as cuda:0", self.device);

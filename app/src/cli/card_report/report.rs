@@ -86,7 +86,7 @@ pub(super) struct PartReport {
     pub(super) secs: f64,
     pub(super) ended: Ended,
     pub(super) rows: Vec<Value>,
-    /// The end of what it complained of.
+    /// The end of its complaints.
     said: String,
 }
 

@@ -48,7 +48,7 @@ struct Compared {
     above_percent: f64,
 }
 
-/// A figure that is assumed before a card is asked, and what it said.
+/// A figure that is assumed before a card is asked, and the card's own figure.
 #[derive(Debug, Serialize)]
 struct Assumption {
     figure: &'static str,

@@ -28,7 +28,7 @@ use crate::{
     view::View,
 };
 
-/// Names and what each is.
+/// Names with their descriptions.
 type Rows = Vec<(String, String)>;
 
 /// The choice of a file's content.
@@ -42,8 +42,7 @@ pub(super) struct Contents {
 impl Contents {
     /// The bytes of the file.
     ///
-    /// # Errors
-    /// What is asked of a preset and only a run has, and a plan that cannot be made.
+    /// # Errors Fails for content that only a run has and a preset lacks, and for a plan that cannot be made.
     pub(super) fn of(self, mut named: Vec<Named>) -> anyhow::Result<Vec<u8>> {
         if named.len() > 1 {
             if self.format != Format::Html {

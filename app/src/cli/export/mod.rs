@@ -66,7 +66,7 @@ pub(super) struct Export {
     force: bool,
     #[command(flatten)]
     store: InStore,
-    /// Write what was written as one JSON object
+    /// Write a summary of the export as one JSON object
     #[arg(long)]
     json: bool,
 }
@@ -212,7 +212,7 @@ impl Export {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Says what was written.
+    /// Reports the written file.
     fn tell(&self, path: &Path, bytes: u64) -> anyhow::Result<()> {
         match self.json {
             true => out::json(&Json { path, format: &name_of(self.format), bytes }),

@@ -32,7 +32,7 @@ impl Export {
     pub(super) fn huggingface(&self, folder: &Path) -> anyhow::Result<ExitCode> {
         anyhow::ensure!(!save::is_stdout(folder), Misuse("a folder is written: name one with -o".to_owned()));
         save::can_be_folder(folder)?;
-        // What an export that was killed left behind does not belong to the user.
+        // The leftovers of a killed export do not belong to the user.
         let is_own = |entry: fs::DirEntry| !entry.file_name().to_str().is_some_and(whole_file::is_begun);
         let there = folder.read_dir().is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(is_own)));
         anyhow::ensure!(
@@ -89,7 +89,7 @@ impl Export {
         let told = |problems: Vec<Problem>| problems.first().map(Problem::to_string).unwrap_or_default();
         let anew = || Resolved::new(&kept.experiment, &machine).map_err(told);
         let resolved = checkpoint.resolved(&kept.experiment, &machine).map_or_else(anew, Ok);
-        // A run that cannot be planned any more has settings, but what its tensors were is not known.
+        // A run that cannot be planned any more has settings, but its tensors are not known.
         checkpoint.holds_the_run(&kept.experiment, resolved.as_ref().ok()).with_context(no_weights)?;
         let found = resolved.map(|resolved| *resolved.info());
         let info = checkpoint.info().map_or(found, Ok);

@@ -169,7 +169,7 @@ fn teacher(plan: &Plan) -> String {
     }
 }
 
-/// Whether the run fits, and where not, what is in its way.
+/// Whether the run fits, and otherwise the obstacle.
 fn answer(plan: &Plan) -> String {
     let (load, budget) = (plan.load(), plan.budget);
     let machine = plan.machine_line().filter(|line| load > line.bytes);

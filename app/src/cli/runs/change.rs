@@ -116,7 +116,7 @@ impl Change {
     }
 }
 
-/// Gives a run a name by which it can be meant; what else the name means is said.
+/// Gives a run a name by which it can be meant; reports other meanings of the name.
 fn rename(mut store: Store, key: &RunKey, name: &str) -> anyhow::Result<()> {
     Store::check_name(name).map_err(|error| Misuse(error.to_string()))?;
     store.rename(key, name)?;

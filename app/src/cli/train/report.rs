@@ -71,12 +71,12 @@ impl Report {
         events::as_json(event, self.plan.as_deref()).map_or(Ok(()), |object| out::json(&object))
     }
 
-    /// Reports what there is to report about keeping the run.
+    /// Prints a report about keeping the run.
     pub(super) fn told(&self, told: &Told) -> anyhow::Result<()> {
         match told {
             Told::Kept(key) if self.json => out::json(&json!({"event": "kept", "run": key})),
             Told::Kept(_) => Ok(()),
-            // What is lost is reported on stderr in any case.
+            // Losses are reported on stderr in any case.
             Told::Warning(message) => {
                 self.warn(message);
                 if self.json { out::json(&json!({"event": "warning", "message": message})) } else { Ok(()) }
@@ -187,7 +187,7 @@ impl Report {
     }
 }
 
-/// A bar of what is done of a whole.
+/// A bar with the done part of a whole.
 fn bar(done: u64, whole: u64) -> String {
     const LENGTH: usize = 20;
     let filled = (done as f64 / whole.max(1) as f64 * LENGTH as f64) as usize;

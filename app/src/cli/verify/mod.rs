@@ -149,7 +149,7 @@ impl Verify {
         let trainer = Trainer::new(|| {});
         let target = trainer.machine().target(&self.device)?;
         let seed = self.seed.unwrap_or_else(seed::fresh);
-        // Everything is read before anything runs. What some of those drawn learn lives as long as they do.
+        // Everything is read before anything runs. The text that some drawn experiments learn lives as long as they do.
         let text = self.drawn.map(|_| a_text()).transpose()?;
         let (cases, lacking) = match &text {
             Some(text) => (self.draw(seed, text.path()), Vec::new()),
@@ -176,7 +176,7 @@ impl Verify {
             progress("");
             let row = match row {
                 Ok(row) => row,
-                // What was measured before the signal is worth its table.
+                // The measurements before the signal are worth their table.
                 Err(error) if error.is::<Stopped>() => {
                     stopped = Some(error);
                     break;
@@ -281,7 +281,7 @@ impl Verify {
         Ok(Plan::of(&experiment, machine)?)
     }
 
-    /// Opens the GPU by a small run, so that every plan knows what it holds.
+    /// Opens the GPU by a small run, so that every plan has the memory of the open GPU.
     fn warm_up(&self, trainer: &Trainer, interrupt: &Interrupt) -> anyhow::Result<()> {
         let mut small = Experiment { device: self.device.clone(), budget: MAX_BUDGET, ..Experiment::default() };
         small.run.steps = Some(1);

@@ -10,16 +10,16 @@ use plimsoll_engine::{
 /// The most by which a prediction may be above its measurement.
 #[derive(Debug, Clone, Copy)]
 struct Bound {
-    /// The allowed share of what was measured.
+    /// The allowed share of the measured bytes.
     share: f64,
     /// Allowed on top of the share.
     extra: Bytes,
 }
 
 impl Bound {
-    /// The allowance for the bytes alive: 1%, and room for what happens inside one op.
+    /// The allowance for the bytes alive: 1%, and room for work inside one op.
     const LIVE: Self = Self { share: 0.01, extra: Bytes::kib(128) };
-    /// The allowance for what a GPU's pool holds from the device, and for the process there.
+    /// The allowance for the bytes that a GPU's pool holds from the device, and for the process there.
     const HELD: Self = Self { share: 0.03, extra: Bytes::ZERO };
     const ANYTHING: Self = Self { share: f64::INFINITY, extra: Bytes::ZERO };
 
@@ -69,7 +69,7 @@ impl Rule {
         Self { live: Bound::ANYTHING, reserved: any(self.reserved), process: any(self.process), line: self.line }
     }
 
-    /// The same bounds, where in addition what counts against a line is never past it.
+    /// The same bounds, and in addition the bytes that count against a line are never past it.
     pub(super) fn inside(self, line: Option<Bytes>) -> Self {
         Self { line, ..self }
     }

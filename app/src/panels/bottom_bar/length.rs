@@ -73,7 +73,7 @@ fn spoken(response: &Response, whole: &str) {
     response.widget_info(|| WidgetInfo::labeled(Role::Label, true, whole));
 }
 
-/// A reason, then its first sentence, then what that begins with.
+/// A reason, then its first sentence, then the beginning of that.
 fn shorter(reason: &str) -> [&str; 3] {
     let end = |sign: &str| reason.find(sign).map_or(reason, |at| &reason[..at]);
     [reason, end(". "), end(": ")]

@@ -23,7 +23,7 @@ use crate::{
 /// Draws a plot of runs, each with its place among those that are compared.
 type Draw = fn(&mut Ui, &View, &[One<'_>]);
 
-/// A run that is compared: its place among the others, what it is called, and what it was.
+/// A run that is compared: its place among the others, its name, and its record.
 type One<'a> = (usize, &'a str, &'a RunRecord);
 
 /// Narrower panes stack their plots in one column.

@@ -28,7 +28,7 @@ const NAMES: f32 = 0.36;
 /// A row: its name, and a value for each.
 type Row = (String, Vec<Option<String>>);
 
-/// The settings that differ, then what was predicted and what came of it.
+/// The settings that differ, then the predictions and the results.
 pub(super) fn settings(ui: &mut Ui, compared: &Compared, called: &[String], runs: &Runs) {
     let comparison = &compared.comparison;
     let mut rows: Vec<Row> = comparison
@@ -108,7 +108,7 @@ fn grid(ui: &mut Ui, called: &[String], id: &str, rows: &[Row], strong: usize) {
     let font = TextStyle::Small.resolve(ui.style());
     let heads = called.iter().map(|name| text::width(ui, name, &font)).fold(0.0, f32::max);
     let longest = values.map(|value| table::text_width(ui, value)).fold(heads.min(HEAD), f32::max);
-    // What short values leave is for the names.
+    // The names have the room that short values leave.
     let names = widest.min((room - count as f32 * (longest + gap)).max(room * NAMES));
     let value = ((room - names) / count as f32 - gap).max(VALUE);
     // A second line is there only where one of the names needs it: it is a row of figures less.

@@ -85,7 +85,7 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     }
 }
 
-/// Draws what is kept of streamed images. It stays in sight where it is chosen and cannot be, so that it can be mended.
+/// Draws the cache of streamed images. An impossible choice stays in sight, so that it can be mended.
 pub(super) fn kept(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     let data = &form.experiment().data;
     let is_streamed = data.kind.can_keep() && data.placement == Placement::Streamed;

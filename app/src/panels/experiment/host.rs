@@ -16,8 +16,8 @@ use crate::{
     widgets::{control, text},
 };
 
-/// Draws the bar of `plan`, and what `run` took where it was planned to take the same. The settings in hand may be others
-/// than its own: what is told of it names it.
+/// Draws the bar of `plan`, and the measurement of `run` if it was planned to take the same. The settings in hand may differ
+/// from the run's, so the words about it name it.
 pub(super) fn ui(ui: &mut Ui, plan: &Plan, run: Option<&RunRecord>) {
     let host = plan.host;
     let measured = run.and_then(|run| run.summary).map(|summary| summary.host);
@@ -67,7 +67,7 @@ fn feeding(run: &RunRecord, name: &str) -> Option<String> {
     ))
 }
 
-/// The bar's figures in words; what was measured, with the run that it was measured in.
+/// The bar's figures in words, and the measurement with its run.
 fn words(host: &HostMemory, budget: Option<Bytes>, measured: Option<(Bytes, &str)>) -> String {
     let HostMemory { data, cache, answers, batches, workers, factors, .. } = host;
     let kept = if *cache > Bytes::ZERO { format!("kept {cache}, ") } else { String::new() };
@@ -122,7 +122,7 @@ fn parts(host: &HostMemory, palette: &Palette) -> [(Bytes, Color32); 6] {
         (host.answers, color(Category::Gradients)),
         (host.batches, color(Category::Batch)),
         (host.workers, color(Category::Scratch)),
-        // What stands there before the first batch, as far as it is more than batches and threads.
+        // The memory before the first batch, as far as it is more than batches and threads.
         (host.factors.saturating_sub(host.batches + host.workers), color(Category::Slack)),
     ]
 }

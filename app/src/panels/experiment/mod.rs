@@ -1,4 +1,4 @@
-//! The experiment: every choice, in groups. Only what matters for the chosen kinds is shown.
+//! The experiment: every choice, in groups. Only settings that matter for the chosen kinds are shown.
 
 mod adapters;
 mod controls;
@@ -81,13 +81,13 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     });
     let offset = area.state.clamped_offset().y;
     if area.inner != 0.0 && offset > 0.0 {
-        // What is in sight stays where it is.
+        // The rows in sight stay where they are.
         ui.data_mut(|data| data.insert_temp(ui.scope_id().with("offset"), (offset + area.inner).max(0.0)));
         ui.ctx().request_discard("the description has another height");
     }
 }
 
-/// Room to scroll what a notice covers out from below it; what has the focus when one comes is brought out.
+/// Room to scroll covered rows out from below a notice; the control that has the focus when one comes is brought out.
 fn uncover(ui: &mut Ui, covered: f32) {
     let id = ui.scope_id().with("covered");
     let before: f32 = ui.data(|data| data.get_temp(id)).unwrap_or_default();
@@ -100,7 +100,7 @@ fn uncover(ui: &mut Ui, covered: f32) {
     }
 }
 
-/// The latest kept runs that `suit` and whose weights are there, by what they are called.
+/// The latest kept runs that `suit` and whose weights are there, by their names.
 fn runs_that(context: &PanelContext<'_>, suit: impl Fn(&runs::Row) -> bool) -> Vec<(String, PathBuf)> {
     const OFFERED: usize = 12;
     let is_one = |row: &&runs::Row| row.saved.is_some() && suit(row);
@@ -121,7 +121,7 @@ fn group(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Ui)) {
     follow(&header.header_response);
 }
 
-/// Settings that the heading of what is folded away names.
+/// Settings that the heading of a folded group names.
 const NAMED: usize = 2;
 
 /// Settings that few change, folded away. Closed, the heading names those that are not at their default; one that stands in
@@ -140,7 +140,7 @@ fn more(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>, name: &str, ro
     follow(&header.header_response);
 }
 
-/// A heading with as many of `set` as have room: a longer one would widen the pane's rows beyond what is in sight.
+/// A heading with as many of `set` as have room: a longer one would widen the pane's rows beyond the visible part.
 fn heading(ui: &Ui, name: &str, set: &[String]) -> String {
     let font = egui::TextStyle::Button.resolve(ui.style());
     // The sign before it, and the space around both.
@@ -227,8 +227,8 @@ fn model(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     model.kind.traits().settings.iter().for_each(|setting| controls::model_row(*setting).ui(ui, form, context));
 }
 
-/// The area that scrolls: from its top whenever another document was opened, so that what it says of itself is seen; and to
-/// where it is to stay.
+/// The area that scrolls: from its top whenever another document was opened, so that its description is seen; and otherwise
+/// from its kept place.
 fn from_the_top(ui: &Ui, opened: u64) -> ScrollArea {
     let area = ScrollArea::vertical().auto_shrink(false);
     let id = ui.scope_id().with("opened");

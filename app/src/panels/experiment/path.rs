@@ -27,13 +27,13 @@ pub(super) struct PathRow<'a> {
     pub(super) hint: &'a str,
     /// The action of the button.
     pub(super) browse: Action,
-    /// Paths to choose from, by what they are called, and what the list of them is. It has its place while it is empty, so
-    /// that the field keeps its own when the first comes.
+    /// Paths to choose from, by their names, and the title of their list. The list has its place while it is empty, so that
+    /// the field keeps its own when the first path comes.
     pub(super) offered: Option<(&'static str, Vec<(String, PathBuf)>)>,
 }
 
-/// Draws the row of the path that `field` finds. What is typed is taken once the field is left: folders on the way are not what
-/// is meant. A path that has no room next to its name has a line of its own.
+/// Draws the row of the path that `field` finds. The typed path is taken once the field is left, because the folders on the
+/// way are not meant. A path that has no room next to its name has a line of its own.
 pub(super) fn ui(
     ui: &mut Ui,
     form: &Form<'_>,
@@ -95,7 +95,7 @@ fn edited(ui: &mut Ui, spec: Spec, hint: &str, known: &str) -> Edited {
     edited
 }
 
-/// The paths to choose from; what is chosen is `taken`.
+/// The paths to choose from; the chosen one is `taken`.
 fn offers(ui: &mut Ui, offered: &[(String, PathBuf)], taken: &mut Option<String>) {
     ui.set_max_width(theme::TOOLTIP_WIDTH);
     for (name, path) in offered {

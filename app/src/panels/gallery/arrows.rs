@@ -18,7 +18,7 @@ pub(super) fn ui(ui: &mut Ui, rows: &[Vec<Response>], above: &Response) {
         if !ui.input_mut(|input| input.consume_key(Modifiers::NONE, key)) {
             continue;
         }
-        // The arrow is handled here, so egui must not move the focus by its own measure of what is nearest.
+        // The arrow is handled here, so egui must not move the focus by its own measure of distance.
         ui.memory_mut(|memory| memory.move_focus(FocusDirection::None));
         let is_across = matches!(key, Key::ArrowLeft | Key::ArrowRight);
         match next(&lengths, (row, if is_across { column } else { column_of_way }), key) {

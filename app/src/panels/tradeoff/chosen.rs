@@ -47,7 +47,7 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, run: Option<&RunRecord
         // To compare all settings takes a while, in every frame.
         let differ = |from, to| if is_present { Vec::new() } else { naming::changes(from, to) };
         let changes = differ(present, run.experiment());
-        // What is set now and was not then is a change in the other direction alone.
+        // A setting that is used now and was not then is a change in the other direction alone.
         let added = if changes.is_empty() { differ(run.experiment(), present) } else { Vec::new() };
         let words = if run.point().is_none() {
             without_point(run).to_owned()
@@ -97,7 +97,7 @@ pub(super) fn name_field(run: RunKey) -> Id {
     Id::unique(("name of the run", run))
 }
 
-/// A field with the name that the run was given; while it is empty, it shows what sets the run apart.
+/// A field with the name that the run was given; while it is empty, it shows the run's distinguishing settings.
 fn own_name(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
     let known = run.own_name.as_deref().unwrap_or_default();
     let hint = run.short_name();

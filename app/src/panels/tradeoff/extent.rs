@@ -9,7 +9,7 @@ const BELOW_PLOT: f32 = 40.0;
 const WORDS: f32 = 14.0;
 
 /// How high the picture is in a pane that leaves `room` to it and to the lines below it. Where both have none, the lines are
-/// wholly below what is in sight, and none is sliced.
+/// wholly out of sight, and none is sliced.
 pub(super) fn plot_height(room: f32, lines: f32) -> f32 {
     if room - lines >= theme::LOWEST_PLOT { room - lines } else { room.max(theme::LOWEST_PLOT - WORDS) }
 }
@@ -42,7 +42,7 @@ pub(super) fn widest(points: &[[f64; 2]]) -> f64 {
     points.iter().fold(0.0f64, |widest, [x, _]| widest.max(*x)) * 1.15
 }
 
-/// How many times as high a picture must be as what reaches up to `above` points below its top.
+/// The ratio of a picture's height to the part that reaches up to `above` points below its top.
 pub(super) fn whole(height: f32, above: f32) -> f64 {
     f64::from(height / (height - above).max(above))
 }

@@ -1,7 +1,7 @@
 //! The points by keys and for a screen reader: the picture is one stop of the Tab key, the arrows go from point to point,
 //! and each point has a name.
 //!
-//! Always holds: a key does what the pointer does at a point. Looking changes nothing of the experiment; Enter loads the
+//! Always holds: a key has the effect of the pointer at a point. Looking changes nothing of the experiment; Enter loads the
 //! settings of the run, and the menu key opens its menu.
 
 use eframe::egui::{

@@ -55,7 +55,7 @@ pub(super) const MEANING: &str = "The mean of finished runs that differ only by 
 /// repeated counts once.
 pub(super) fn groups(dots: &[Dot<'_>]) -> Vec<Seeds> {
     let mut groups: BTreeMap<u64, BTreeMap<u64, [f64; 2]>> = BTreeMap::new();
-    // What a run came to that was stopped is not what its seed does.
+    // The result of a stopped run does not show the effect of its seed.
     for dot in dots.iter().filter(|dot| dot.in_focus && is_finished(&dot.run.status)) {
         groups.entry(dot.run.kin).or_default().insert(dot.run.experiment().run.seed, dot.at);
     }

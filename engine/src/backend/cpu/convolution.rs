@@ -1,10 +1,10 @@
 //! Convolution on `[batch, height, width, channels]` images as products of gathered patches and weights.
 //!
-//! A patch is what one window sees: `size` runs of `size * channels` neighbouring elements, zeros outside the image.
-//! Patches are gathered a block at a time, inside a tile of the product (im2col without the whole matrix; Chellapilla et
-//! al. 2006). The input gradient is the same product over patches of the output gradient with flipped weights. It is
-//! computed apart for each residue of a pixel's position modulo the stride, so it multiplies no zeros between strides and
-//! scatters nothing. Weights are laid out once for all tiles where they are small.
+//! A patch has the pixels of one window: `size` runs of `size * channels` neighbouring elements, zeros outside the image.
+//! Patches are gathered a block at a time, inside a tile of the product (im2col without the whole matrix; Chellapilla et al.
+//! 2006). The input gradient is the same product over patches of the output gradient with flipped weights. It is computed
+//! apart for each residue of a pixel's position modulo the stride, so it multiplies no zeros between strides and scatters
+//! nothing. Weights are laid out once for all tiles where they are small.
 
 mod patches;
 mod residue;

@@ -184,7 +184,7 @@ pub(in crate::backend) fn matmul_plan(p: &MatMul, arithmetic: Arithmetic, staged
         (Arithmetic::Blocks, _) => TileLimits { rows: 320, columns: 128, depth: 512 },
         (Arithmetic::Singles, _) => {
             let is_near = !p.transpose_b && depth * p.n * product.width <= NEAR_BYTES;
-            // What is not multiplied where it lies is laid out, a few columns at a time.
+            // An operand that is not multiplied where it lies is laid out, a few columns at a time.
             TileLimits { rows: 480, columns: if is_near { 256 } else { 64 }, depth }
         }
         (Arithmetic::Own(_), true) => TileLimits { rows: 240, columns: 256, depth },

@@ -99,7 +99,7 @@ fn single<T: Float>(x: T) -> f32 {
     x.to_f64() as f32
 }
 
-/// The scale of a row, and what it is divided by.
+/// The scale of a row, and its divisor.
 #[inline(always)]
 fn row_scale<T: Float>(row: &[T]) -> [f32; 2] {
     let [low, high] = extremes(row);

@@ -88,8 +88,8 @@ impl Cpu {
     }
 }
 
-/// Allocates what libraries keep on every thread of the surrounding rayon pool, so that a later measurement sees only what
-/// a launch takes. The gemm crate keeps a packing buffer of the size of the second-level cache on each thread.
+/// Allocates the buffers that libraries keep on every thread of the surrounding rayon pool, so that a later measurement sees
+/// only the memory of a launch. The gemm crate keeps a packing buffer of the size of the second-level cache on each thread.
 pub fn warm_up() {
     rayon::broadcast(|_| {
         gemm::warm_up::<f32>();
@@ -205,7 +205,7 @@ pub(in crate::backend) struct ScratchRefused {
 
 /// Runs a kernel, and turns a refusal of its scratch into an error.
 fn refusable(launch: impl FnOnce() -> Result<()>) -> Result<()> {
-    // The error ends the run, and drops what the kernel may have left half written.
+    // The error ends the run, and drops tensors that the kernel may have left half written.
     catch_unwind(AssertUnwindSafe(launch)).unwrap_or_else(|panic| match panic.downcast::<ScratchRefused>() {
         Ok(refused) => Err(MemoryRefused::of(refused.asked).into()),
         Err(panic) => resume_unwind(panic),

@@ -115,8 +115,8 @@ pub(super) fn pieces<C: Cut>(count: usize, parallel: bool, of: C, piece: impl Fn
     }
 }
 
-/// Shares work out. All kernels that write the same kind of parts use one function, because what follows from a `rayon::join`
-/// is much code.
+/// Shares work out. All kernels that write the same kind of parts use one function, because a `rayon::join` generates much
+/// code.
 fn share<C: Cut>(range: Range<usize>, parallel: bool, of: C, piece: &(dyn Fn(usize, C::Part) + Sync)) {
     if parallel && range.len() > 1 {
         let middle = range.start + range.len() / 2;

@@ -1,4 +1,4 @@
-//! Scratch that a kernel allocates itself, within what its scratch rule states.
+//! Scratch that a kernel allocates itself, within the bytes of its scratch rule.
 
 use std::{
     alloc::{self, Layout},
@@ -17,8 +17,8 @@ use crate::{
 /// # Safety
 /// `length` elements at `pointer` are the caller's to write.
 pub(super) unsafe fn take_as_it_is<T: Plain>(pointer: *mut T, length: usize) {
-    // SAFETY: zeros are values. Assembly that is given a pointer may write what it points to, so the compiler has to hold
-    // that memory for written; any bytes are a `Plain`, and the C library does not change the bytes of a block in use.
+    // SAFETY: zeros are values. Assembly that is given a pointer may write to it, so the compiler has to treat that memory
+    // as written; any bytes are a `Plain`, and the C library does not change the bytes of a block in use.
     unsafe {
         if cfg!(miri) || !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
             pointer.write_bytes(0, length);

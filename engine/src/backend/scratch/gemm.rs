@@ -1,9 +1,9 @@
 //! Scratch of matrix products on the CPU, and of the kernels that use them.
 //!
-//! A product's scratch follows from the tiling that the kernel itself runs by: per piece of work, the blocks the kernel copies
-//! aside and what the gemm crate (0.19, `gemm-common/src/gemm.rs`) allocates for one call; times the pieces that are worked on
-//! at once; plus what all pieces share. The type of a product's result does not matter: the rule is the one for the result that
-//! needs more.
+//! A product's scratch follows from the tiling that the kernel itself runs by: per piece of work, the blocks that the kernel
+//! copies aside and the buffers that the gemm crate (0.19, `gemm-common/src/gemm.rs`) allocates for one call; times the
+//! pieces that are worked on at once; plus the buffers that all pieces share. The type of a product's result does not
+//! matter: the rule is the one for the result that needs more.
 
 use crate::{
     backend::{

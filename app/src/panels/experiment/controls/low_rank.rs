@@ -39,8 +39,8 @@ pub(in crate::panels::experiment) const SIZE: Numeric = (
     Number { stops: &[0., 0.1, 0.2, 0.3, 0.5, 0.7, 0.9], zero: Some("off"), place: Place::Setting },
 );
 
-/// The rows of the group: of three ways to choose ranks the one that is chosen, or all that can be. What is found from weights
-/// can be where there are some.
+/// The rows of the group: of three ways to choose ranks the chosen one, or all that are possible. Ranks can be found from
+/// weights if there are some.
 pub(in crate::panels::experiment) const RANKS: &[Row] = &[
     Row::of(&LOW_RANK).when(|e| e.low_rank.rank > 0 || !is_chosen(e)),
     Row::of(&ENERGY).when(|e| e.low_rank.energy > 0.0 || (has_weights(e) && !is_chosen(e))),

@@ -5,7 +5,7 @@ use plimsoll_engine::{
     experiment::{Data, DataKind, DataSetting, ModelKind, Placement, Task},
 };
 
-/// Gives the model data that teach what it learns, if the present ones do not.
+/// Gives the model data with its task, if the present ones have another.
 pub(super) fn suit_data(experiment: &mut Experiment) {
     let task = experiment.model.kind.task();
     if experiment.data.kind.task() == task {
@@ -19,7 +19,7 @@ pub(super) fn suit_data(experiment: &mut Experiment) {
     suit_images(experiment);
 }
 
-/// Gives the data a model that learns what they teach, if the present one does not.
+/// Gives the data a model with their task, if the present one has another.
 pub(super) fn suit_model(experiment: &mut Experiment) {
     let task = experiment.data.kind.task();
     if experiment.model.kind.task() != task {

@@ -139,7 +139,7 @@ pub(in crate::panels::experiment) const BASE: (Spec, Choice<BaseWeights>) = (
     },
 );
 
-/// The rows of the group of what is trained.
+/// The rows of the group of the trained parts.
 pub(in crate::panels::experiment) const TRAINED: &[Row] = &[
     Row::of(&FROZEN),
     Row::of(&FROZEN_BLOCKS).when(|e| matches!(e.frozen, Frozen::Blocks(_))),

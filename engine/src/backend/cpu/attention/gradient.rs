@@ -131,7 +131,7 @@ impl<'a, T: Float> Gradient<'a, T> {
         Positions::new(self.qkv, start, self.s.packed(), self.s.head_dim)
     }
 
-    /// The gradients of a sequence's and group's keys and values at `keys`, and what they add to the gradients of its queries.
+    /// The gradients of a sequence's and group's keys and values at `keys`, and their terms of the gradients of its queries.
     fn by_keys(
         &self,
         [sequence, group]: [usize; 2],

@@ -199,7 +199,7 @@ impl<E: Term> Operand<E> for PatchRuns<'_, E> {
         let [first, last] = [places[0], places[places.len() - 1]];
         let is_one_place = self.0.geometry.by_place && (first.1, first.2) == (last.1, last.2);
         let inside = |(_, top, left): (usize, isize, isize), [down, right]: [usize; 2]| {
-            // What lies before the image is negative, and so a large number.
+            // A place before the image is negative, and so a large number.
             let (y, x) = ((top + down as isize) as usize, (left + right as isize) as usize);
             (y < height && x < width).then_some((y, x))
         };
@@ -208,7 +208,7 @@ impl<E: Term> Operand<E> for PatchRuns<'_, E> {
             let (tap, from) = (at / channels, at % channels);
             let length = (channels - from).min(terms.end - at);
             let tap = [tap / taps[1], tap % taps[1]];
-            // What no window sees is left out.
+            // Pixels that no window sees are left out.
             if is_one_place {
                 if let Some((y, x)) = inside(places[0], tap) {
                     let first = ((places[0].0 + y) * width + x) * channels + from;

@@ -69,7 +69,7 @@ pub(super) fn smooth<T: Float>(function: ActivationFunction, x: &[T], bias: &[T]
     });
 }
 
-/// Where the gradients of a few rows are made, and what their sums are added to.
+/// The place where the gradients of a few rows are made, and the sums that they are added to.
 pub(super) struct Strip<'a, T: Float> {
     /// The place of the first row's first element.
     start: usize,

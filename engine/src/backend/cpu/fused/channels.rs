@@ -36,7 +36,8 @@ impl<T> Added<'_, T> {
     }
 }
 
-/// Writes the normalised `x`, or what stands there, plus what is `added`, rectified. `statistics`: mean, inverse; `parameters`: weight, bias.
+/// Writes the normalised `x`, or the values that stand there, plus `added`, rectified. `statistics`: mean, inverse;
+/// `parameters`: weight, bias.
 pub(super) fn apply<T: Float, W: Float<Acc = T::Acc>>(
     x: Option<&[T]>,
     added: Added<'_, T>,
@@ -72,8 +73,8 @@ pub(super) struct Masked<'a, T: Float, W: Float<Acc = T::Acc>> {
 }
 
 impl<T: Float, W: Float<Acc = T::Acc>> Masked<'_, T, W> {
-    /// Runs [`Fused::BatchGrad`](crate::backend::ops::Fused::BatchGrad); `passes` says what of a gradient passes the rectifier,
-    /// given its output. The gradient of the output is `from`, or where that of the input is written.
+    /// Runs [`Fused::BatchGrad`](crate::backend::ops::Fused::BatchGrad); `passes` gives the part of a gradient that passes
+    /// the rectifier, by its output. The gradient of the output is `from`, or where that of the input is written.
     pub(super) fn gradient(
         &self,
         from: Option<&[T]>,

@@ -62,7 +62,7 @@ struct Summed<'a, T: Float> {
     dropped: Option<Dropped<T::Acc>>,
 }
 
-/// Which elements are dropped, and what the others are multiplied by.
+/// Which elements are dropped, and the factor of the others.
 #[derive(Clone, Copy)]
 struct Dropped<A> {
     rng: Rng,

@@ -217,7 +217,7 @@ impl GemmTiling {
             Multiplier::Blocks => (of_pairs, of_blocks, 1),
         };
         let a = match (a, self.product.by) {
-            // One group of rows at a time; what is copied, half a group at a time, is laid out after it.
+            // One group of rows at a time; rows that are copied, half a group at a time, are laid out after it.
             (_, Multiplier::Blocks) => BLOCK * of_blocks + if a == Layout::CopiedRows { RUN_ROWS * row } else { 0 },
             (Layout::Rows | Layout::Runs, _) | (Layout::Columns, Multiplier::Crate | Multiplier::Singles) => 0,
             (Layout::CopiedRows, _) | (Layout::CopiedColumns, Multiplier::Crate) => self.rows * row,

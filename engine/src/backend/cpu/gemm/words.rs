@@ -246,7 +246,7 @@ pub(in crate::backend::cpu) struct Group<'a, E> {
     runs: &'a [Run<'a, E>],
     /// From a word of a row to the next.
     along: usize,
-    /// Whether their products are added to what the sums are.
+    /// Whether their products are added to the present sums.
     add: bool,
 }
 

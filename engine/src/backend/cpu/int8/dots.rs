@@ -114,7 +114,7 @@ pub(super) fn multiply(way: Way, block: &Block<'_>, filters: Range<usize>, room:
 /// The sums of six pixels, each with two filters.
 type Sums = [[i32; FILTERS]; PIXELS];
 
-/// Adds what was found to the sums of two filters, or of one at the end of a row.
+/// Adds the new sums to those of two filters, or of one at the end of a row.
 #[inline(always)]
 fn add(found: Sums, at: usize, filters: &Range<usize>, sums: &mut [i32]) {
     let count = FILTERS.min(filters.len() - at);

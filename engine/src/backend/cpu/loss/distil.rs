@@ -1,7 +1,7 @@
 //! The loss by labels and by a teacher's answers, and its gradient, row by row.
 //!
-//! A row is read a few times: for the largest logit, for the sums of exponentials at temperature one and at the lesson's, and
-//! for what differs. A row with the label [`IGNORE_INDEX`] counts in neither loss nor accuracy.
+//! A row is read a few times: for the largest logit, for the sums of exponentials at temperature one and at the lesson's,
+//! and for the differences. A row with the label [`IGNORE_INDEX`] counts in neither loss nor accuracy.
 
 use super::{
     super::{
@@ -64,7 +64,7 @@ simd! {
             let total = sum(row, |x| (x - max).exp()).to_f64();
             let soft = sum(row, |x| ((x - max) * cooler).exp()).to_f64();
             let told_soft = sum(told, |x| ((x - top) * cooler).exp()).to_f64();
-            // What the teacher's answers expect of the logarithms' difference, less the logarithms of both sums.
+            // The mean of the logarithms' difference under the teacher's answers, less the logarithms of both sums.
             let mut lanes = [T::Acc::ZERO; LANES];
             for (at, (x, t)) in row.iter().zip(told).enumerate() {
                 let (x, t) = ((x.up() - max) * cooler, (t.up() - top) * cooler);

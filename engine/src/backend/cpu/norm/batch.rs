@@ -107,8 +107,8 @@ pub(super) fn gradient<T: Float, W: Float<Acc = T::Acc>>(
     });
 }
 
-/// The gradients of the parameters from the sums over rows, which become what is subtracted from every gradient: a constant,
-/// and a share of the distance from the mean.
+/// The gradients of the parameters from the sums over rows, which become the terms that are subtracted from every gradient:
+/// a constant, and a share of the distance from the mean.
 pub(in crate::backend::cpu) fn give<A: Accumulator, W: Float<Acc = A>>(
     extents: &Rows,
     accumulate: bool,

@@ -113,7 +113,7 @@ impl ApolloMini<'_> {
     /// Moves the moments. Returns the norm of AdamW's step in the direction over the norm of the gradient there.
     fn adapted<A: Accumulator>(&self, sums: &[f64], first: &mut [A], second: &mut [A]) -> f64 {
         let Moments { beta1, beta2, .. } = self.moments;
-        // Of a rate of one: what corrects the moments' bias.
+        // With a rate of one, for the correction of the moments' bias.
         let constants = Update { rate: 1.0, ..*self.update }.adam(&self.moments, true);
         let (mut steps, mut parts) = (0.0, 0.0);
         for ((sum, m), v) in sums.iter().zip(first).zip(second) {

@@ -32,8 +32,8 @@ simd! {
     }
 
     fn sum_squares_part [T: Float] (x: &[T]) -> f64 {
-        // Sixteen sums side by side, in f64: the square of any f32 is finite there, so only what is not finite makes
-        // the sum so.
+        // Sixteen sums side by side, in f64: the square of any f32 is finite there, so the sum is not finite only if an
+        // element is not.
         let mut sums = [0.0; 16];
         let blocks = x.chunks_exact(16);
         let rest = blocks.remainder();

@@ -3,7 +3,7 @@
 //!
 //! A group is decoded, updated in the type of arithmetic, and coded again. With `x` a share of the group's largest, a first
 //! moment has the code `127 * 2x / (1 + |x|)`, which is finer near zero, and a second one `255 x` of its root. A weight's
-//! correction is what rounding took from it, in 127ths of half the gap to the next weight.
+//! correction is its rounding error, in 127ths of half the gap to the next weight.
 //!
 //! Two departures. Scales are f32 and not f16: in an update without gradients the root of a second moment falls by a two
 //! thousandth, which 16 bits round away, and small gradients are below the smallest number of f16. And a second moment that is
@@ -177,7 +177,7 @@ mod tests {
 
     use super::*;
 
-    /// For every weight of 16 bits, and for what lies between it and its neighbours.
+    /// For every weight of 16 bits, and for numbers between it and its neighbours.
     #[test]
     fn half_a_gap_is_what_rounding_takes_at_the_most() {
         let bf16s = |bits: u16| (bf16::from_bits(bits).to_f32(), bf16::from_bits(bits + 1).to_f32());

@@ -21,7 +21,7 @@ pub(super) struct Panels<'a> {
     strides: [usize; 2],
 }
 
-/// One of them, or what is left of it, from its first word on.
+/// One of them, or the rest of it, from its first word on.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only kernels read it"))]
 pub(in crate::backend::cpu) struct Panel<'a> {
