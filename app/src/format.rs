@@ -89,7 +89,7 @@ pub(crate) fn tick_count(value: f64) -> String {
     if value < 0.0 { String::new() } else { count(value.round() as u64) }
 }
 
-/// `870 µs`, `1.84 ms`, `12.4 s`, `3 min 7 s`, `1 h 2 min`, `4 days 10 h`: the units are said, and two of them are enough.
+/// `870 µs`, `1.84 ms`, `12.4 s`, `3 min 7 s`, `1 h 2 min`, `4 days 10 h`: with its units, of which two are enough.
 pub(crate) fn secs(secs: f64) -> String {
     match secs {
         s if !s.is_finite() || s < 0.0 => "…".to_owned(),

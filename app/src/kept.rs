@@ -86,7 +86,7 @@ impl Keeper {
         None
     }
 
-    /// Writes the state, if it is another than the file's.
+    /// Writes the state, if it differs from the file's.
     pub(crate) fn keep(&mut self, state: &PersistedState) {
         self.due = None;
         let (Some(place), Ok(text)) = (&self.place, serde_json::to_string(state)) else { return };

@@ -166,7 +166,7 @@ impl Drop for Librarian {
     fn drop(&mut self) {
         self.wishes = None;
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread has no one left to be told to.
+            // There is no one left to report a panic of the thread to.
             let _ = thread.join();
         }
     }

@@ -205,7 +205,7 @@ impl Drop for Planner {
         self.shared.inbox().closing = true;
         self.shared.bell.notify_one();
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread has no one left to be told to.
+            // There is no one left to report a panic of the thread to.
             let _ = thread.join();
         }
     }
@@ -261,7 +261,7 @@ impl Worker {
                 inbox.plan = inbox.plan.take().or_else(|| self.last.clone());
             }
             match inbox.plan.take() {
-                // The machine that is told next knows the GPUs, and the last plan is made then.
+                // The next machine that is passed on has the GPUs, and the last plan is made then.
                 Some(plan) if self.machine.is_yet_to_find(&plan.1.device) => self.last = Some(plan),
                 Some((generation, experiment)) => return Some(Job::Plan(generation, experiment)),
                 None => {}

@@ -35,7 +35,7 @@ pub(crate) fn go(ctx: &Context, forward: bool) {
     let at = focused.filter(|response| response.layer_id.order == Order::Background).map(|r| r.interact_rect.center());
     with(ctx, |regions| {
         let count = regions.drawn.len();
-        // Of two that lie in each other, the inner is drawn later.
+        // If one region lies in another, the inner one is drawn later.
         let now = at.and_then(|at| regions.drawn.iter().rposition(|(_, rect)| rect.contains(at)));
         let next = match (now, forward) {
             (Some(now), true) => (now + 1) % count,

@@ -103,8 +103,8 @@ pub enum LimitedBy {
 }
 
 impl LimitedBy {
-    /// The limit in words, where it leaves a run `bytes`: `a budget of 64 MiB`, `the 12 GiB that a run can use of what this
-    /// machine has free`. Of what is free, a run can use a part: holes between its blocks and code take the rest.
+    /// The limit in words, if it leaves a run `bytes`: `a budget of 64 MiB`, `the 12 GiB that a run can use of what this
+    /// machine has free`. A run can use a part of the free memory: holes between its blocks and code take the rest.
     pub fn of(&self, bytes: impl std::fmt::Display) -> String {
         match self {
             Self::Budget => format!("a budget of {bytes}"),

@@ -187,7 +187,7 @@ fn compressed(summary: &Summary) -> Value {
         });
     }
     if let Some(compressed) = &summary.compressed {
-        // Of a model that is pruned as well, these have its zeros left out.
+        // For a model that is pruned as well, these have its zeros left out.
         found = of_integers(compressed);
         if let Some(stripped) = summary.stripped {
             found["sparsity"] = stripped.sparsity().into();

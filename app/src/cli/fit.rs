@@ -55,7 +55,7 @@ struct Json<'a> {
     /// False when the search ended at its time limit.
     complete: bool,
     candidates: Vec<Candidate>,
-    /// The largest micro-batch that fits, if it is another one; its time ratio is per sample.
+    /// The largest micro-batch that fits, if it differs; its time ratio is per sample.
     fill: Option<Candidate>,
     /// Changes that would fit although they change the training, when no candidate does.
     further: Vec<Further>,

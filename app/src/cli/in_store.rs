@@ -44,7 +44,7 @@ impl InStore {
         Ok(store)
     }
 
-    /// The store, where there is one that can be read; nothing is said.
+    /// The store, if there is one that can be read. Reports nothing.
     pub(super) fn existing_quietly(&self) -> Option<Store> {
         Store::open_existing(&self.folder().ok()?).ok()?
     }

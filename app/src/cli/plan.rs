@@ -149,7 +149,7 @@ struct Json<'a> {
     total_steps: u64,
     steps_per_epoch: u64,
     step_secs: f64,
-    /// Of a teacher that is asked before the first step.
+    /// The time of a teacher that is asked before the first step.
     teach_secs: f64,
     plan_secs: f64,
 }

@@ -283,7 +283,7 @@ impl PruneChoice {
         let (runs, now) = (InStore::list(&store)?, Timestamp::now());
         let chosen = prune.choose(&runs, now);
         let mut strays = store.strays()?;
-        // Of their accuracy nothing is known.
+        // Their accuracy is not known.
         strays.retain(|stray| prune.older_than.is_some_and(|age| now.duration_since(stray.written) >= age));
         if chosen.is_empty() && strays.is_empty() {
             return nothing(self.json);

@@ -219,7 +219,7 @@ impl Dispatcher<'_> {
         lines.into_iter().for_each(|line| self.state.log.add(Level::Note, line));
     }
 
-    /// A model's configuration on the device that is chosen; said where that is another than the processor.
+    /// A model's configuration on the device that is chosen; a message says so if that is not the processor.
     fn on_chosen_device(&mut self, experiment: Experiment) -> Experiment {
         let chosen = &self.state.document.experiment;
         if chosen.is_on_cpu() {

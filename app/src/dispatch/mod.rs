@@ -175,7 +175,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// The experiment is another: plan it.
+    /// The experiment has changed: plan it.
     pub(crate) fn changed(&mut self) {
         let document = &mut self.state.document;
         document.generation += 1;

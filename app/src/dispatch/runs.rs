@@ -104,7 +104,7 @@ impl Dispatcher<'_> {
         let Some(run) = self.state.session.get(key) else { return };
         let is_unread = run.when.is_some() && run.last.is_none();
         let Some(kept) = run.kept.clone() else { return };
-        // Of several that are picked it becomes the last; any other is picked in their place.
+        // A run among several picked ones becomes the last; any other is picked in their place.
         let mut picked = self.state.runs.picked().to_vec();
         picked.retain(|picked| *picked != kept);
         if picked.len() == self.state.runs.picked().len() {

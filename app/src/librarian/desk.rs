@@ -123,7 +123,7 @@ impl Desk {
         }
     }
 
-    /// The next wish. Of several looks in a row, the last.
+    /// The next wish. Several looks in a row count as the last one.
     fn next_wish(&mut self, wait: Duration) -> Result<Wish, RecvTimeoutError> {
         let mut wish = match self.next.pop() {
             Some(wish) => wish,

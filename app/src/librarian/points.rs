@@ -20,7 +20,7 @@ const MOST_POINTS: usize = 200;
 pub(crate) struct Points {
     /// Those that are points, newest first.
     pub(crate) keys: Vec<RunKey>,
-    /// Of these, those that are others than when they were last sent.
+    /// Those of them that have changed since they were last sent.
     pub(crate) new: Vec<RunRecord>,
     /// How many have no point because others are newer.
     pub(crate) left_out: usize,

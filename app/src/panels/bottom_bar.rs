@@ -32,7 +32,7 @@ const WORDS_FROM: f32 = 900.0;
 const BESIDE_FROM: f32 = 560.0;
 /// Why a run cannot be paused, stopped or tested.
 const NO_RUN: &str = "No run is in progress: press Train to begin one.";
-/// Why nothing more can be asked of a run that was told to stop.
+/// The reason why a run that is stopping takes no more requests.
 const STOPPING: &str = "The run stops after the step that it is in.";
 /// The words of its line meanwhile.
 const STOPS: &str = "stops after this step";

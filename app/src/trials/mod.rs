@@ -39,7 +39,7 @@ use crate::state::State;
 /// The device that everything is tried on: a run may hold the other.
 const DEVICE: &str = "cpu";
 
-/// How far a test is, is told this often.
+/// The progress of a test is reported this often.
 const TELLS: Duration = Duration::from_millis(100);
 
 /// Why the model of a run that trains cannot be tried.

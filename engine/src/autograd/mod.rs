@@ -229,8 +229,8 @@ impl<'m, B: Backend> Tape<'m, B> {
         Self { is_recording: false, pass: Pass::Evaluation, ..Self::recording(executor) }
     }
 
-    /// A tape that records nothing, for a pass over the positions of one sequence that follow those that `cache` has.
-    /// Layers read and extend it; who runs the pass advances it.
+    /// A tape that records nothing, for a pass over the positions of one sequence that follow those that `cache` has. Layers
+    /// read and extend it; the caller that runs the pass advances it.
     pub fn continuing(executor: &Executor<B>, cache: &'m Cache<B>) -> Self {
         Self { cache: Some(cache), ..Self::no_grad(executor) }
     }

@@ -135,7 +135,7 @@ impl Version {
         let about = std::fs::metadata(&path).map_err(|error| file::unreadable(&path, &error))?;
         let (len, record) = (about.len(), self.record() as u64);
         let count = len / record;
-        // Of all training files together, no more than the limit of one set that is held.
+        // All training files together may have no more than the limit of one set that is held.
         if placement != Placement::Streamed && len > MOST / self.train.len() as u64 {
             let usual = record * self.largest as u64;
             let message = format!(

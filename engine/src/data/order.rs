@@ -1,9 +1,9 @@
 //! The order of the samples in an epoch.
 //!
-//! Owns [`Order`]. Always holds: it follows from the seed, the epoch and the number of samples alone; every sample comes once. Up
-//! to [`MOST_HELD`] samples it is a shuffled list. Of more nothing is held: a place is turned into a sample by a keyed
-//! permutation of all numbers below a power of four (a network of Luby & Rackoff 1988), again until it is one of the samples
-//! (Black & Rogaway 2002, "Ciphers with arbitrary finite domains").
+//! Owns [`Order`]. Always holds: it follows from the seed, the epoch and the number of samples alone; every sample comes
+//! once. Up to [`MOST_HELD`] samples it is a shuffled list. Larger orders are not held: a place is turned into a sample by a
+//! keyed permutation of all numbers below a power of four (a network of Luby & Rackoff 1988), again until it is one of the
+//! samples (Black & Rogaway 2002, "Ciphers with arbitrary finite domains").
 
 use crate::rng::{Rng, Stream};
 

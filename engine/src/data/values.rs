@@ -43,7 +43,7 @@ impl ValueScale {
             Split::Train => 1.0,
             Split::Test => self.test_variance,
         };
-        // Of labels that do not vary there is nothing to explain: right is 1 and wrong is 0, as scikit-learn has it.
+        // Labels that do not vary have no variance to explain: right is 1 and wrong is 0, as in scikit-learn.
         let r2 = match variance > LEAST_VARIANCE {
             true => 1.0 - squared / variance,
             false => f64::from(u8::from(squared <= LEAST_VARIANCE)),

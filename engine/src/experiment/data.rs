@@ -218,8 +218,8 @@ settings! {
             .when(|e| e.data.kind.uses(DataSetting::Samples));
         /// Digits to sort (sort), brackets (brackets), tokens of a sequence (text, jsonl, tokens).
         pub length: usize = USUAL_TOKENS, SIZES.when(|e| e.data.kind.uses(DataSetting::Length));
-        /// Different digits (sort), different tokens (tokens). Of a model that reads text (text, jsonl) the rows of its
-        /// embedding: as many as the tokenizer has tokens or more. There 0 to 10 stand for the tokenizer's number.
+        /// Different digits (sort), different tokens (tokens). For a model that reads text (text, jsonl) the rows of its
+        /// embedding: at least the tokenizer's tokens. There 0 to 10 stand for the tokenizer's number.
         pub vocabulary: usize = UNCHOSEN, SIZES.when(|e| e.data.uses_vocabulary());
         /// The column of the label (table); without a name the last one.
         pub label: String = String::new(), SIZES.quiet().when(|e| e.data.kind.uses(DataSetting::Label));

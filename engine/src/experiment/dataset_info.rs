@@ -79,7 +79,7 @@ pub struct DatasetInfo {
     pub input: Input,
     /// Labels that a sample has: 1 for its class, one a token of a sequence, one a pixel of a mask.
     pub labels_per_sample: usize,
-    /// How many of them may count: the others are the ignore index. Of texts, fewer count in some samples than in others.
+    /// How many of them may count: the others are the ignore index. In texts, fewer count in some samples than in others.
     pub scored_labels: usize,
     /// The kind of a label.
     pub label: LabelKind,

@@ -41,7 +41,7 @@ pub struct WholeLayer {
     pub size: usize,
 }
 
-/// The ranks of a factored layer. Of a dense layer or a 1 x 1 convolution both are the same one.
+/// The ranks of a factored layer. For a dense layer or a 1 x 1 convolution both are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ranks {
     /// Channels between the first factor and the kernel.

@@ -132,7 +132,8 @@ fn tells_processes_wrongly(version: &str) -> bool {
 fn process_bytes(device: &Device<'_>, version: &Figure<String>) -> Figure<Bytes> {
     let compute = computing(device, version)?;
     let number = host_pid::number().map_err(|why| if in_wsl() { WSL.to_owned() } else { why })?;
-    // A process that computes and draws is listed twice with one figure; drawing alone may not be told at all.
+    // A process that computes and draws is listed twice with one figure; a process that only draws may not be reported at
+    // all.
     let graphics = device.running_graphics_processes().unwrap_or_default();
     let ours =
         |list: &[ProcessInfo]| list.iter().find(|process| process.pid == number).map(|p| p.used_gpu_memory.clone());

@@ -26,7 +26,7 @@ pub(super) fn number() -> Figure<u32> {
     })
 }
 
-/// Finds it out: who computes on a GPU since this process opened it.
+/// Finds the number: it is that of the process which computes on a GPU since this process opened it.
 #[cfg(feature = "cuda")]
 pub(super) fn find(before: &[u32], now: &[u32]) {
     let mut found = FOUND.lock();

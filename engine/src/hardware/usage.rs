@@ -9,7 +9,7 @@ use crate::{
     hardware::{Figure, gpu, host_pid},
 };
 
-/// How full a GPU was, and who computed on it, before this process opened it.
+/// The use of a GPU, and the processes that computed on it, before this process opened it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct UsageBefore {
     /// Bytes in use by all processes.

@@ -246,7 +246,7 @@ impl Exported {
         Ok(())
     }
 
-    /// Says by which mean and deviation the pixels of an image are scaled: who opens the weights scales them alike.
+    /// Writes the mean and the deviation by which pixels are scaled, so that other programs scale them alike.
     fn put_scaling(&mut self, folder: &Path, experiment: &Experiment, scaling: Option<[[f64; 3]; 2]>) -> Result<()> {
         let Some([mean, deviation]) = scaling else {
             if experiment.data.kind.has_colours() {

@@ -156,7 +156,7 @@ number!(Whole, u32, f64::from, |n| n as u32);
 number!(Byte, u8, f64::from, |n| n as u8);
 
 /// A number of f32 from which a narrower one is rounded as from `number` itself: exact, or between two narrower ones on the
-/// same side (rounding to odd, Boldo & Melquiond 2008). Of a number of f32 it is that number.
+/// same side (rounding to odd, Boldo & Melquiond 2008). For a number of f32 it is that number.
 fn odd(number: f64) -> f32 {
     let near = number as f32;
     let back = f64::from(near);

@@ -80,7 +80,7 @@ impl Lends for Cuda {
     }
 }
 
-/// Lends the weights and the running statistics of `session` to `look` as candle tensors, without a copy. Of parameters in
+/// Lends the weights and the running statistics of `session` to `look` as candle tensors, without a copy. For parameters in
 /// mixed precision it is the master weight. A tensor that outlives the call is empty. A write to a tensor in place is a
 /// write to the session; a narrower copy of a master weight follows with [`take_in`] or the next update.
 ///

@@ -20,7 +20,7 @@ pub(super) const NORMAL: Start = Start::Normal { std: 0.02 };
 pub(super) enum Form {
     Gpt2,
     Llama,
-    /// Of vision transformers; mixers have its norms.
+    /// The form of vision transformers; mixers have its norms.
     Vit,
 }
 

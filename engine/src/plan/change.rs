@@ -47,8 +47,7 @@ pub enum Change {
     Budget(Bytes),
 }
 
-/// The settings that differ, each with its value in `to`; empty when none does. Of two experiments that differ in settings
-/// which no offer changes, those settings are left out.
+/// The settings that differ, each with its value in `to`; empty when none does. Settings that no offer changes are left out.
 pub fn between(from: &Experiment, to: &Experiment) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut add = |differs: bool, change: Change| {

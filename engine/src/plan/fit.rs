@@ -36,10 +36,10 @@ pub struct Found {
     pub is_whole: bool,
 }
 
-/// Configurations with the plan's effective batch that fit `budget`, fastest first: micro-batch x accumulation x
-/// precision x checkpointing. Where the machine can give less than the budget, they fit that too. Of each precision and
-/// checkpointing the largest micro-batch that fits is kept: a smaller one takes longer for nothing. Where evaluation alone
-/// crosses the budget, all have the largest evaluation batch that does not.
+/// Configurations with the plan's effective batch that fit `budget`, fastest first: micro-batch x accumulation x precision x
+/// checkpointing. If the machine can give less than the budget, they fit that too. For each precision and checkpointing the
+/// largest micro-batch that fits is kept: a smaller one takes longer for nothing. Where evaluation alone crosses the budget,
+/// all have the largest evaluation batch that does not.
 ///
 /// # Examples
 ///
@@ -194,7 +194,7 @@ pub fn advise(plan: &Plan, count: usize, limit: Limit<'_>) -> Result<Vec<Advice>
         found.extend(search.fitting(Experiment { precision, ..asked.clone() })?);
     }
     let mut found = ranked(found);
-    // Another rule is another training: the kinds stand together, the nearest first, where that one's time puts it.
+    // Another rule is another training, so these offers stand together, the nearest first, at the place of that one's time.
     let lighter = lighter_optimizers(&search)?;
     let place = lighter.first().map_or(0, |nearest| found.partition_point(|a| a.step_secs <= nearest.step_secs));
     found.splice(place..place, lighter);

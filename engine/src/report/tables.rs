@@ -164,7 +164,7 @@ pub fn runs<'a>(runs: impl IntoIterator<Item = &'a StoredRun>) -> Table {
     let what =
         ["run", "title", "name", "note", "tags", "starred", "state", "started", "device", "seed", "steps", "step_secs"];
     let measured = ["predicted_bytes", "measured_bytes", "train_loss", "test_accuracy", "best_test_accuracy"];
-    // Of values, in the place of accuracies.
+    // The columns of values, in the place of accuracies.
     let of_values = ["test_r2", "best_test_r2"];
     let mut table = Table::new(what.into_iter().chain(measured).chain(of_values).chain(["settings"]));
     table.rows.extend(runs.into_iter().map(|run| {

@@ -1,7 +1,7 @@
 //! The state that decides how training goes on: the tensors of a session, each with its name, and its counters.
 //!
 //! Always holds: the order and the names depend on the experiment alone, so that another session finds the tensors that one
-//! session writes. Of parameters in mixed precision the master weight counts, from which the narrower one follows.
+//! session writes. For parameters in mixed precision the master weight counts, from which the narrower one follows.
 
 use std::rc::Rc;
 

@@ -32,7 +32,7 @@ struct Found {
 }
 
 impl Store {
-    /// Every run that was not put away, newest first. Of a damaged store, those that can be read.
+    /// Every run that was not put away, newest first. From a damaged store, those that can be read.
     ///
     /// # Errors
     /// Fails where the database does.

@@ -221,7 +221,7 @@ fn a_run_is_meant_by_what_it_is_called_where_no_other_is_called_so() {
     assert!(store.find("wider").is_err(), "the whole of a name");
     store.rename(&keys[1], "A run").expect("renamed");
     assert_eq!(store.find("A run").as_ref(), Ok(&keys[1]), "a name goes before titles");
-    // One name of two runs finds neither, and its user can be told.
+    // A name of two runs finds neither, and a message can say so.
     assert_eq!(store.others_called(" A  run", &keys[1]), Ok(Vec::new()));
     assert_eq!(store.others_called(" A  run", &keys[0]), Ok(vec![keys[1].clone()]));
     store.rename(&keys[0], "A run").expect("renamed");

@@ -168,7 +168,7 @@ fn a_lesson_is_offered_the_card_that_was_planned_for_and_gets_its_own_budget_bac
         assert_eq!(app(&window).state.document.experiment.budget, Bytes::mib(24));
         assert!(!app(&window).state.document.is_changed());
     }
-    // Who goes on with lessons is offered the card again; who never planned for one is not.
+    // A user who goes on with lessons is offered the card again; one who never planned for a card is not.
     open_shipped(&mut window, "cnn-digits");
     assert!(window.query_by_label(&format!("Plan for {CARD}")).is_some());
     let mut fresh = self::window(digits());

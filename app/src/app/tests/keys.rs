@@ -117,7 +117,7 @@ fn a_click_on_a_run_looks_at_it_and_a_button_loads_its_configuration() {
         plot.contains(at).then_some(())?;
         window.hover_at(at);
         window.step();
-        // Its point has a longer name for who hears the screen.
+        // Its point has a longer name for a screen reader.
         let is_named = window.query_all_by_label("Run 1: width 32").next().is_some();
         (is_named && window.query_by_label_contains("Click to look").is_some()).then_some(at)
     });

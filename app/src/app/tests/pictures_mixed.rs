@@ -47,7 +47,7 @@ fn a_run_that_is_over_can_be_read_beside_an_experiment_that_does_not_fit() {
     let mut faults = BTreeSet::new();
     picture(&mut window, "a run that is over, and one that does not fit", &mut faults);
     assert_none(&faults);
-    // How quickly it would train, and why it does not, are told whole in a window of the usual size.
+    // Its forecast, and the reason why it cannot train, are written out in a window of the usual size.
     let are_lost = |text: &str| text.contains("a step") || text.contains("does not fit");
     assert_eq!(cut(&window, are_lost), Vec::<String>::new());
     assert!(window.query_by_label_contains("samples/s").is_some());

@@ -123,7 +123,8 @@ fn only_a_run(subject: &Subject, what: &str) -> String {
     format!("{}: {what} of a run; `plimsoll train` keeps runs, and `last` names the newest", subject.name)
 }
 
-/// Estimated seconds of each op of a pass. Of a kept timeline with other ops than this program plans, each is given as much.
+/// Estimated seconds of each op of a pass. In a kept timeline with other ops than this program plans, each gets an equal
+/// share.
 fn secs(plan: &Plan, pass: Pass) -> anyhow::Result<Vec<f64>> {
     let (secs, ops) = (plan::op_secs(plan, pass)?, plan.timeline(pass).points.len());
     if secs.len() == ops {

@@ -49,7 +49,7 @@ pub(super) struct Export {
     /// The phase of the run that a picture is of, in place of the one with the peak
     #[arg(long, value_enum)]
     phase: Option<Phase>,
-    /// Of the weights, those of the best test in place of the last
+    /// The weights of the best test in place of the last ones
     #[arg(long)]
     best: bool,
     /// With huggingface, the whole model with its adapters merged into it, in place of the adapters alone

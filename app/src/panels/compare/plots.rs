@@ -96,8 +96,8 @@ fn accuracy(ui: &mut Ui, view: &View, runs: &[One<'_>]) {
     line_plot::plot(ui, "Compared accuracy", live::group(view), &axes, &curves, &[]);
 }
 
-/// The key of the budgets, each once; those in sight of the steps, in MiB. One that is far away would leave nothing to see of
-/// the steps, so only the key tells it.
+/// The key of the budgets, each once; those in sight of the steps, in MiB. One that is far away would leave no room for the
+/// steps, so only the key has it.
 fn budgets_in_sight(ui: &mut Ui, compared: &Compared, highest: f64) -> Vec<f64> {
     let mut budgets: Vec<f64> = compared.comparison.subjects.iter().map(|s| s.experiment.budget.as_mib()).collect();
     budgets.sort_by(f64::total_cmp);

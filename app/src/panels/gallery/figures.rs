@@ -15,7 +15,7 @@ pub(super) fn short(experiment: &Experiment, picture: Option<&Pictured>, is_room
         Some(Ok(picture)) => format!("does not fit: {}", of(picture.load, budget)),
         Some(Err(_)) | None => format!("budget {}", format::size(budget)),
     };
-    // A card is known by its name; its memory is said by the budget.
+    // A card is known by its name; the budget shows its memory.
     let named = device.split(',').next().unwrap_or_default();
     let words = [format!("{figures} on {device}"), format!("{figures} on {named}")];
     words.into_iter().find(|words| is_room(words)).unwrap_or(figures)

@@ -96,7 +96,7 @@ fn beside(dots: &[Dot<'_>], shown: Option<RunKey>, axis: usize, step: isize) -> 
     at.map_or(order.first().copied(), |at| order.get(at.checked_add_signed(step)?).copied())
 }
 
-/// A point for who hears the screen: it has a name, and can be pressed.
+/// A point for a screen reader: it has a name, and can be pressed.
 fn spoken(ui: &Ui, context: &PanelContext<'_>, plot: &Response, dot: &Dot<'_>, at: Pos2) {
     let id = plot.id.with(("point", dot.run.key));
     let around = Rect::from_center_size(at, Vec2::splat(REACH));

@@ -73,7 +73,7 @@ simd! {
     }
 
     fn sum_columns [T: Float] (rows: &[T], columns: usize, start: usize, count: usize, sums: &mut [T::Acc; COLUMNS]) {
-        // Of the whole width where it can be, so that the sums stay in registers.
+        // Blocks have the whole width if possible, so that the sums stay in registers.
         if count == COLUMNS {
             for row in rows.chunks_exact(columns) {
                 for (sum, x) in sums.iter_mut().zip(&row[start..start + COLUMNS]) {

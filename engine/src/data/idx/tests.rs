@@ -260,7 +260,7 @@ fn a_folder_without_rights_is_named() {
     let folder = Folder::new();
     let path = folder.0.path().join(TRAIN_IMAGES);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).expect("our own file");
-    // Rights do not bind every user: who may read it all the same has nothing to be refused.
+    // Rights do not bind every user: one who may read the file all the same cannot be refused.
     if fs::File::open(&path).is_err() {
         assert!(folder.error().1.contains("no permission to read it"));
     }

@@ -38,7 +38,7 @@ pub(super) struct Filling<'a> {
 /// A fault of a row: in which column, and how to fix it.
 struct Wrong {
     column: Option<String>,
-    /// The line, where it is another than the row's.
+    /// The line, if it differs from the row's.
     line: Option<u64>,
     message: String,
 }

@@ -97,7 +97,7 @@ pub(super) fn multiplied(whole: WholeLayer, ranks: Ranks, factors: &[Vec<f64>]) 
         (None, None) => Vec::new(),
     };
     match of(Factor::In) {
-        // Of the first factor as `[in, inner rank]`, rows are vectors over the rank.
+        // With the first factor as `[in, inner rank]`, rows are vectors over the rank.
         Some(first) => {
             let vectors = turned(first, [ranks.inner, whole.inner]);
             times(&wide, [whole.out * taps, ranks.inner], &vectors, whole.inner)

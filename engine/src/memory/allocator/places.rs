@@ -164,7 +164,7 @@ fn placed_below(
         for (at, turn) in outliving(pass, index) {
             let Some(both) = turns.get(&turn) else { continue };
             starts[at] = Some(*both);
-            // Of the first step of all, no earlier micro-batch comes before the present one, so it has the other place.
+            // In the very first step, no earlier micro-batch comes before the present one, so it has the other place.
             let is_like = |before: &usize| pass.blocks[*before].bytes == turn.0 && starts[*before].is_none();
             if let Some(before) = (pass.parts[index].first..at).find(is_like) {
                 starts[before] = Some(*both);

@@ -82,7 +82,7 @@ pub(super) fn cases(draw: &mut Draw, dtype: DType, extent: Extent) -> Vec<Case> 
     for (image, channels, slide) in extent.of(&WINDOWS) {
         let [[batch, height, width], [size, stride, padding]] = [*image, *slide];
         let w = Window { batch, height, width, channels: *channels, filters: *channels, size, stride, padding };
-        // Of five values, so that there are ties.
+        // Numbers of five values, so that there are ties.
         let numbers = draw.integers(batch * height * width * channels, 4);
         cases.extend(windows(draw, dtype, w, numbers.iter().map(|x| x / 4.0 - 0.5).collect()));
     }

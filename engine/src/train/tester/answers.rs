@@ -285,7 +285,7 @@ mod tests {
         let (zero, one) = ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0]);
         counting.take(DType::F32, &bytes(&[zero, one, one, one]));
         let answers = counting.into_answers();
-        // Of class 0 one of two, of class 1 two of three; class 2 is nowhere.
+        // Class 0 has one of two, class 1 two of three; class 2 is nowhere.
         assert_eq!(answers.mean_iou(), Some((0.5 + 2.0 / 3.0) / 2.0));
         assert_eq!((answers.samples.len(), answers.samples[0].right, answers.samples[0].is_right()), (1, 0.75, false));
     }

@@ -25,7 +25,7 @@ pub struct Reply {
     pub picture: Option<Picture>,
     /// The row of the table, where it is one.
     pub row: Option<TableRow>,
-    /// The class that a test sample has; `None` for others, and where the task is another.
+    /// The class of a test sample; `None` for other samples and other tasks.
     pub label: Option<u32>,
     /// The value that was answered, in the label's units; `None` for classes.
     pub value: Option<f64>,

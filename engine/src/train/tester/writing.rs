@@ -80,7 +80,7 @@ impl Sampling {
             .enumerate()
             .map(|(t, p)| (t as u32, p))
             .collect();
-        // Of equal ones the first: a sort that keeps their order.
+        // The first of equal ones comes first, because the sort keeps their order.
         likely.sort_by(|a, b| b.1.total_cmp(&a.1));
         let mut sum = 0.0;
         let within = likely.iter().position(|(_, probability)| {
@@ -180,7 +180,7 @@ struct Spoken<F> {
     alphabet: Alphabet,
     whole: String,
     begun: Vec<u8>,
-    /// Tokens of a tokenizer: the first `told` are reported, and decide how the tokens after them are written.
+    /// Tokens of a tokenizer. The first `told` are reported already, and decide how the tokens after them are written.
     last: Vec<u32>,
     told: usize,
     say: F,

@@ -164,7 +164,7 @@ simd! {
         sums: &mut [T::Acc; COLUMNS],
     ) {
         let rows = y.chunks_exact(columns).zip(dy.chunks_exact_mut(columns));
-        // Of the whole width where it can be, so that the sums stay in registers.
+        // Blocks have the whole width if possible, so that the sums stay in registers.
         if block.len() == COLUMNS {
             for (y, dy) in rows {
                 let (y, dy) = (&y[block.start..block.start + COLUMNS], &mut dy[block.start..block.start + COLUMNS]);

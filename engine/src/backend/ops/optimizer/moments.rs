@@ -26,7 +26,7 @@ pub enum NarrowWeight {
 }
 
 impl NarrowWeight {
-    /// Of a type of weights; `None` for wider ones.
+    /// The type of narrow weights; `None` for wider ones.
     pub fn of(dtype: DType) -> Option<Self> {
         match dtype {
             DType::Bf16 => Some(Self::Bf16),
@@ -50,9 +50,9 @@ pub(crate) struct AdamConstants {
 }
 
 impl Update {
-    /// Of [`UpdateRule::Adam`](super::UpdateRule::Adam), or with decoupled decay of
-    /// [`UpdateRule::AdamW`](super::UpdateRule::AdamW) and its narrower forms:
-    /// `rate * (m / c1) / (sqrt(v / c2) + e) = (rate * sqrt(c2) / c1) * m / (sqrt(v) + e * sqrt(c2))`.
+    /// The constants of [`UpdateRule::Adam`](super::UpdateRule::Adam), or with decoupled decay of
+    /// [`UpdateRule::AdamW`](super::UpdateRule::AdamW) and its narrower forms: `rate * (m / c1) / (sqrt(v / c2) + e) = (rate
+    /// * sqrt(c2) / c1) * m / (sqrt(v) + e * sqrt(c2))`.
     pub(crate) fn adam(&self, moments: &Moments, is_decoupled: bool) -> AdamConstants {
         let Moments { beta1, beta2, epsilon, step } = *moments;
         let step = i32::try_from(step).unwrap_or(i32::MAX);
