@@ -99,7 +99,7 @@ impl Session {
         self.looked.last().map(|run| run.key)
     }
 
-    /// Has the points of kept runs as they are now.
+    /// Takes in the points of kept runs as they are now.
     pub(crate) fn has_points(&mut self, points: Points) {
         let Points { keys, mut new, .. } = points;
         new.iter_mut().for_each(|run| give_key(&mut self.numbers, run));
@@ -134,7 +134,7 @@ impl Session {
         self.part();
     }
 
-    /// Has runs of this session back at their places.
+    /// Puts runs of this session back at their places.
     pub(crate) fn bring_back(&mut self, restored: &[Kept]) {
         let is_restored = |run: &mut RunRecord| run.kept.as_ref().is_some_and(|kept| restored.contains(kept));
         self.runs.extend(self.put_away.extract_if(.., is_restored));
@@ -160,7 +160,7 @@ impl Session {
         }
     }
 
-    /// Has the numbers that runs have where they are kept: the next run has the next one.
+    /// Takes over the numbers of kept runs: the next run has the next number.
     pub(crate) fn count_with(&mut self, kept: &Runs) {
         let highest = kept.rows().iter().map(|row| row.run.number).max().unwrap_or_default();
         self.highest = self.highest.max(highest);
@@ -170,7 +170,7 @@ impl Session {
         }
     }
 
-    /// Has the names that runs have where they are kept: another program may have given them.
+    /// Takes over the names of kept runs, which another program may have given.
     pub(crate) fn follow(&mut self, kept: &Runs) {
         for run in self.every_mut() {
             let Some(row) = run.kept.as_ref().and_then(|key| kept.get(key)) else { continue };

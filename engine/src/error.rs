@@ -66,7 +66,7 @@ pub enum Error {
     /// The GPU's driver or one of its libraries failed.
     #[error("device: {0}")]
     Device(String),
-    /// This process cannot have the GPU that was asked for, or not as training needs it: another one may do.
+    /// This process cannot have the GPU that was asked for, or not as training needs it. Another one may work.
     #[error("device: {0}")]
     NoDevice(String),
     /// The system gave no thread: it limits how many there may be.

@@ -62,7 +62,7 @@ impl Interrupt {
     }
 }
 
-/// Has a write to a file that the system lets grow no further (`ulimit -f`) fail, in place of ending the program.
+/// Makes a write to a file fail that the system lets grow no further (`ulimit -f`), in place of ending the program.
 ///
 /// # Errors
 /// A system that does not let signals be handled.

@@ -228,7 +228,7 @@ impl Dispatcher<'_> {
         self.services.trainer.send(Command::Start(Box::new(start)));
     }
 
-    /// Has an event of the trainer recorded.
+    /// Records an event of the trainer.
     pub(super) fn record(&mut self, event: &Event) {
         self.recorders.take(event, &self.services.trainer);
         if let (Event::Started { run, .. }, Some(key)) = (event, self.recorders.key()) {

@@ -51,7 +51,7 @@ pub(crate) struct Chart {
     pub(crate) from_zero: bool,
 }
 
-/// Above the legend of a chart.
+/// The height above the legend of a chart.
 const HEAD: f32 = print::TITLE + 4.0;
 /// Points that are marked, at most.
 const MARKED: usize = 60;

@@ -17,7 +17,7 @@ use crate::{format, theme::print, widgets::axes::Round};
 const DRAWN: usize = 48;
 /// Left of the bars: the names of the layers.
 const NAMES: f32 = 120.0;
-/// Above the legend.
+/// The height above the legend.
 const HEAD: f32 = print::TITLE + print::EDGE + 4.0;
 /// A part of a bar: the category of its colour, its name, and its bytes.
 type Part = (Category, &'static str, fn(&LayerRow) -> u64);

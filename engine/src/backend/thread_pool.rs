@@ -23,7 +23,7 @@ pub struct ThreadPool {
 pub enum ThreadPriority {
     /// Like any other program.
     Normal,
-    /// Behind every other program: the window stays smooth while a run is under way, and a run that is alone on the
+    /// Behind every other program, so that the window stays smooth while a run is under way. A run that is alone on the
     /// machine loses nothing.
     Background,
 }

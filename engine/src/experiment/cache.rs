@@ -14,7 +14,7 @@ words! {
     pub enum CachePlace {
         /// In host memory.
         Ram = "ram",
-        /// In a file that is gone with the data set.
+        /// In a temporary file, which is deleted with the data set.
         Disk = "disk",
     }
 }

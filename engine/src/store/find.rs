@@ -78,7 +78,7 @@ impl Store {
         Err(self.no_such(text))
     }
 
-    /// The other runs that are called so, newest first: where there are any, the name finds no run.
+    /// The other runs with this name, newest first. If there are any, the name finds no run.
     ///
     /// # Errors
     /// Fails where the database does.

@@ -214,7 +214,7 @@ pub enum Event {
         run: RunId,
         /// How the run ended.
         outcome: Outcome,
-        /// With what. Boxed, because room for thousands of events is made at once.
+        /// Its summary. Boxed, because room for thousands of events is made at once.
         summary: Box<Summary>,
     },
 }

@@ -31,7 +31,7 @@ impl Keep {
         Self { folder: Some(Folder::from(folder.into())), record: None }
     }
 
-    /// Has the folder made. If it cannot be made, the run saves nothing and the fault is returned.
+    /// Makes the folder. If it cannot be made, the run saves nothing and the fault is returned.
     pub(super) fn make_folder(&mut self) -> Option<String> {
         let error = self.folder.as_ref()?.make.as_ref()?().err()?;
         self.folder = None;

@@ -123,7 +123,7 @@ pub(super) enum Task {
 }
 
 impl Task {
-    /// Does it in this process, and writes rows to standard output.
+    /// Runs the task in this process, and writes rows to standard output.
     pub(super) fn run(self, device: &str, quick: bool) -> anyhow::Result<ExitCode> {
         match self {
             Self::Card => out::json(&train::card_facts(device)?)?,

@@ -48,7 +48,7 @@ impl Shared {
         }
     }
 
-    /// Has the run written up to a step. The receiver is disconnected once that was done, or cannot be done.
+    /// Asks for the run to be written up to a step. The receiver is disconnected once that was done, or cannot be done.
     pub(super) fn want(&mut self, step: u64, evaluations: u64) -> Receiver<()> {
         let (sender, awaited) = crossbeam_channel::bounded(0);
         if !self.is_over && self.wake.is_some() {
