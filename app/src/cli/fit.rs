@@ -178,7 +178,7 @@ impl Further {
     }
 }
 
-/// What the run takes as it is, and why nothing fits where nothing does.
+/// The need of the run as it is, and the reason if nothing fits.
 fn as_it_is(plan: &plan::Plan, found: &Found) -> String {
     let fits = plan.verdict().fits();
     let verdict = if fits { "fits" } else { "does not fit" };
@@ -190,7 +190,7 @@ fn as_it_is(plan: &plan::Plan, found: &Found) -> String {
     if fits || !found.offers.is_empty() { text } else { text + &Shortfall::of(found).words(plan) + "\n" }
 }
 
-/// What was found, and what fits with another effective batch or another training.
+/// The configurations that were found, and those with another effective batch or another training.
 fn found_for(plan: &plan::Plan, found: &Found, fill: Option<&Advice>, further: &[Advice]) -> String {
     let fill = fill.map(|fill| {
         let Batch { micro, accumulation, .. } = &fill.experiment.batch;

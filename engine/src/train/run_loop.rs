@@ -62,7 +62,7 @@ pub(super) struct RunLoop<'a, 'j> {
     /// The highest memory as measured before that.
     measured_before: Peak,
     saver: Option<Saver<'a>>,
-    /// What the last save failed by, if it did.
+    /// The reason why the last save failed, if it did.
     unsaved_by: Option<String>,
     /// Images that the user knows are skipped.
     skipped: usize,

@@ -93,7 +93,7 @@ mod tests {
     fn every_setting_either_decides_training_or_may_differ() {
         for key in settings::all().map(|setting| setting.key) {
             assert!(training(key) != MAY_DIFFER.contains(&key), "{key}: sort it into one of the two");
-            // What changes the answers changes the training as well.
+            // A setting that changes the answers changes the training as well.
             assert!(!answers(key) || training(key), "{key}");
         }
     }
