@@ -28,7 +28,7 @@ const NAMES: f32 = 0.36;
 /// A row: its name, and a value for each.
 type Row = (String, Vec<Option<String>>);
 
-/// The settings that differ, then what was predicted and what came of it.
+/// The settings that differ, then the predictions and the results.
 pub(super) fn settings(ui: &mut Ui, compared: &Compared, called: &[String], runs: &Runs) {
     let comparison = &compared.comparison;
     let mut rows: Vec<Row> = comparison
