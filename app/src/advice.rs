@@ -103,7 +103,7 @@ impl Shortfall {
     /// The advice in a sentence.
     pub(crate) fn words(&self, plan: &Plan) -> String {
         let Self { held, least, is_whole } = *self;
-        // The search keeps below the machine's line where that is lower, whatever is crossed first.
+        // The search keeps below the machine's line if that is lower, whatever is crossed first.
         let line = plan.machine_line().filter(|line| line.bytes < plan.budget).unwrap_or_else(|| plan.line());
         if held > line.bytes {
             let [held, budget] = line.beside(held);

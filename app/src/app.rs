@@ -88,7 +88,7 @@ pub(crate) struct App {
     title: String,
     /// `None` in tests, which keep nothing.
     keeper: Option<Keeper>,
-    /// `None` where no signal closes it.
+    /// `None` if no signal closes it.
     signals: Option<Closing>,
 }
 
@@ -162,7 +162,7 @@ impl App {
         self
     }
 
-    /// The same window, closed by signals; where none can be listened to, that is noted.
+    /// The same window, closed by signals; if none can be listened to, that is noted.
     pub(crate) fn closed_by(mut self, signals: std::io::Result<Closing>) -> Self {
         match signals {
             Ok(signals) => self.signals = Some(signals),
@@ -183,7 +183,7 @@ impl App {
         }
     }
 
-    /// Writes it soon after something may have changed, and says once where it cannot be.
+    /// Writes it soon after something may have changed, and says once if it cannot be.
     fn keep_soon(&mut self, ctx: &egui::Context, is_touched: bool) {
         let Some(mut keeper) = self.keeper.take() else { return };
         let was_due = keeper.is_due();

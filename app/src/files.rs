@@ -1,4 +1,4 @@
-//! File dialogs, on threads of their own: the desktop's dialog where there is one, a typed path where there is none.
+//! File dialogs, on threads of their own: the desktop's dialog if there is one, a typed path if there is none.
 
 use std::{
     path::{Path, PathBuf},

@@ -26,7 +26,7 @@ pub(crate) fn mib(value: f64) -> String {
     if value < 0.0 { String::new() } else { size(Bytes::from_mib(value)) }
 }
 
-/// The key-value cache of a text that was written on, in a sentence; none where there was none.
+/// The key-value cache of a text that was written on, in a sentence; none if there was none.
 pub(crate) fn cache(took: &Took) -> Option<String> {
     let of = |cached: Cached| {
         let positions = counted(cached.positions as u64, "position");
@@ -243,7 +243,7 @@ pub(crate) fn estimate(subject: &Subject) -> Option<String> {
 }
 
 /// Says that timelines of a kept run are of this program, which predicts something else than was predicted when the run
-/// began; `None` where all that is drawn was predicted then.
+/// began; `None` if all that is drawn was predicted then.
 pub(crate) fn planned_anew(plan: &Plan) -> Option<String> {
     let phases: Vec<&str> = plan.planned_anew.iter().map(|pass| pass.name()).collect();
     (!phases.is_empty())

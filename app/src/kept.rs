@@ -22,7 +22,7 @@ const DELAY: Duration = Duration::from_secs(2);
 /// Writes the state that is kept.
 #[derive(Debug)]
 pub(crate) struct Keeper {
-    /// The file; `None` where this user has no folder for it.
+    /// The file; `None` if this user has no folder for it.
     place: Option<PathBuf>,
     /// The content of the file.
     written: String,

@@ -21,7 +21,7 @@ const ROOM: egui::Vec2 = egui::vec2(720.0, 300.0);
 #[serde(from = "Tree<Pane>", into = "Tree<Pane>")]
 pub(crate) struct Layout {
     tree: Tree<Pane>,
-    /// The pane that is shown where there is room for one.
+    /// The pane that is shown if there is room for one.
     front: Pane,
 }
 

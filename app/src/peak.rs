@@ -5,7 +5,7 @@ use plimsoll_engine::{
     plan::{Pass, Plan},
 };
 
-/// The layer that is at work at the peak; none where nothing is.
+/// The layer that is at work at the peak; none if nothing is.
 pub(crate) fn layer(plan: &Plan) -> Option<&str> {
     point(plan).map(|point| plan.timeline(plan.peak_pass).layer(point.layer))
 }

@@ -20,7 +20,7 @@ fn with<T>(ctx: &Context, what: impl FnOnce(&mut Regions) -> T) -> T {
     ctx.data_mut(|data| what(data.get_temp_mut_or_default(id())))
 }
 
-/// Asks for the focus to go to the region after the one that has it, or before it. Where none has it, it goes to the first,
+/// Asks for the focus to go to the region after the one that has it, or before it. If none has it, it goes to the first,
 /// or to the last.
 ///
 /// A menu or a list that is open is closed instead, and the focus goes back to what it was opened from: nobody would see where

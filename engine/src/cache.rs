@@ -12,7 +12,7 @@ use etcetera::{BaseStrategy, base_strategy};
 
 use crate::whole_file;
 
-/// The folder for one kind of thing, made if it must be; `None` where the system has no place for it.
+/// The folder for one kind of thing, made if it must be; `None` if the system has no place for it.
 pub(crate) fn folder(kind: &str) -> Option<PathBuf> {
     let folder = base_strategy::choose_native_strategy().ok()?.cache_dir().join("plimsoll").join(kind);
     fs::create_dir_all(&folder).ok().map(|()| folder)

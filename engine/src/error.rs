@@ -203,7 +203,7 @@ pub struct DeviceFull {
     pub op: &'static str,
     /// The purpose of the allocation.
     pub label: &'static str,
-    /// Bytes asked for; zero where that is not known.
+    /// Bytes asked for; zero if that is not known.
     pub asked: Bytes,
     /// Free bytes of the card.
     pub free: Bytes,

@@ -66,7 +66,7 @@ fn is_stream(_: fs::FileType) -> bool {
 /// a device as they are.
 ///
 /// # Errors
-/// Fails where [`write()`] does, and for a disk or a socket.
+/// Fails if [`write()`] does, and for a disk or a socket.
 pub fn write_where_led(path: &Path, bytes: &[u8]) -> io::Result<()> {
     match Place::of(path) {
         Place::File(file) => write(&file, bytes),
@@ -83,10 +83,10 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     put(path, bytes, false)
 }
 
-/// Writes `bytes` at `path`, where nothing may stand.
+/// Writes `bytes` at `path`, where no file may stand.
 ///
 /// # Errors
-/// Fails where [`write()`] does, and with [`io::ErrorKind::AlreadyExists`] where something stands.
+/// Fails if [`write()`] does, and with [`io::ErrorKind::AlreadyExists`] where something stands.
 pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = beside(path)?;
     fill(file.as_file_mut(), bytes, false)?;
@@ -96,7 +96,7 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Writes in the same way; the bytes are on the disk when this returns, and survive a loss of power.
 ///
 /// # Errors
-/// Fails where [`write()`] does.
+/// Fails if [`write()`] does.
 pub(crate) fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     put(path, bytes, true)?;
     // The rename itself reaches the disk with its folder; where a folder cannot be synced, the file still is.
@@ -114,7 +114,7 @@ fn put(path: &Path, bytes: &[u8], is_durable: bool) -> io::Result<()> {
 /// file is whole and not yet in its place.
 ///
 /// # Errors
-/// Fails where [`write()`] does, and with the errors of `fill`; `path` is then as it was.
+/// Fails if [`write()`] does, and with the errors of `fill`; `path` is then as it was.
 pub(crate) fn write_with<T, E: From<io::Error>>(
     path: &Path,
     fill: impl FnOnce(&mut File) -> Result<T, E>,

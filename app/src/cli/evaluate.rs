@@ -21,7 +21,7 @@ use crate::{
 
 /// The most classes for which a table shows people which was taken for which.
 const MOST_SHOWN: usize = 16;
-/// Mistakes that are named where there are more classes.
+/// Mistakes that are named if there are more classes.
 const MISTAKES: usize = 8;
 
 /// Test a model on its test set: loss, accuracy, and the answers for each class; for values RMSE, MAE and R²

@@ -127,7 +127,7 @@ fn relative(from: &Path, to: &Path) -> String {
     start.join(to_parts[shared..].iter().collect::<PathBuf>()).to_string_lossy().into_owned()
 }
 
-/// The exit status where nothing could be checked, so that it is not taken for a peak that rose.
+/// The exit status if nothing could be checked, so that it is not taken for a peak that rose.
 const UNCHECKED: u8 = 3;
 
 /// Check whether a predicted peak rose since it was written down

@@ -28,7 +28,7 @@ pub(super) struct Named {
     pub(super) kept: Option<Kept>,
 }
 
-/// The run that a word names; `None` where it names a preset: a file, the name of a shipped preset, or a word that looks
+/// The run that a word names; `None` if it names a preset: a file, the name of a shipped preset, or a word that looks
 /// like a file and is not the name of a run.
 ///
 /// # Errors

@@ -34,7 +34,7 @@ fn total(layer: &LayerRow) -> u64 {
     PARTS.iter().map(|(.., bytes)| bytes(layer)).sum()
 }
 
-/// The layers in forward order, the largest of them where there are many; and how many are left out.
+/// The layers in forward order, the largest of them if there are many; and how many are left out.
 fn drawn(plan: &Plan) -> (Vec<&LayerRow>, usize) {
     let mut rows: Vec<(usize, &LayerRow)> =
         plan.layers.iter().enumerate().filter(|(_, layer)| total(layer) > 0).collect();

@@ -37,7 +37,7 @@ pub(crate) struct Step<'a> {
     pub(crate) pass: Pass,
     /// The same pass of a plan that it is compared with, and that plan's name.
     pub(crate) outline: Option<(&'a str, &'a Plan)>,
-    /// MiB that were measured during each op; none where none were.
+    /// MiB that were measured during each op; none if none were.
     pub(crate) measured: &'a [f64],
 }
 

@@ -1,6 +1,6 @@
 //! The name of a run: its number, then the name that it was given or its distinguishing settings.
 //!
-//! Always holds: a run has one name in all panes, messages and pictures. Its title comes after that, where there is room for more.
+//! Always holds: a run has one name in all panes, messages and pictures. Its title comes after that, if there is room for more.
 
 use std::path::Path;
 

@@ -247,7 +247,7 @@ fn progress(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
     ends(ui, ("progress", run.key, is_wide, is_active), given, left, |ui| figures(ui, run, is_stopping, is_wide));
 }
 
-/// The name of a run in at most `most` of the line, and in no more than its steps leave; where that is little, its number.
+/// The name of a run in at most `most` of the line, and in no more than its steps leave; if that is little, its number.
 fn called(ui: &mut Ui, run: &RunRecord, most: f32) {
     let (name, label) = (run.name(), run.label());
     let font = egui::TextStyle::Body.resolve(ui.style());
@@ -307,7 +307,7 @@ fn widest_step(ui: &Ui, run: &RunRecord) -> f32 {
     text::width(ui, &step_of(run, run.total_steps), &egui::TextStyle::Body.resolve(ui.style())).ceil()
 }
 
-/// The step that a run is at, and a bar where there is room for one.
+/// The step that a run is at, and a bar if there is room for one.
 fn steps(ui: &mut Ui, run: &RunRecord) {
     let palette = theme::palette(ui);
     let done = run.last.map_or(0, |step| step.step);

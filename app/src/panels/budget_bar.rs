@@ -257,7 +257,7 @@ fn fill(painter: &egui::Painter, bar: Rect, segment: &Segment, palette: &Palette
     }
 }
 
-/// A segment's name, on the side of the line where it has more room and next to the budget's, in the ink that stands out
+/// A segment's name, on the side of the line if it has more room and next to the budget's, in the ink that stands out
 /// there.
 fn name(
     painter: &egui::Painter,

@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// Draws the notice, where there is one.
+/// Draws the notice, if there is one.
 pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     let is_there = context
         .state
@@ -37,7 +37,7 @@ struct Before {
     focused: Option<Id>,
 }
 
-/// Closes the notice by Escape, where nothing lay over the window when it was pressed.
+/// Closes the notice by Escape, if nothing lay over the window when it was pressed.
 fn escape(ui: &Ui, context: &PanelContext<'_>, is_there: bool) {
     let id = Id::unique("notice before the key");
     let before: Before = ui.data(|data| data.get_temp(id)).unwrap_or_default();

@@ -114,7 +114,7 @@ fn parts<'a>(plan: &Plan, options: &'a Options) -> Vec<Part<'a>> {
         (false, false) => "Others:".to_owned(),
     };
     group(title, options.best.iter().filter(is_new).collect());
-    // A budget that has room. Where nothing fits as it is, the nearest changes say it.
+    // A budget that has room. If nothing fits as it is, the nearest changes say it.
     if let Some(fill) = options.fill.as_ref().filter(|_| plan.verdict().fits()) {
         parts.insert(0, Part::Offer(fill, Some(fill_words(plan, fill))));
     }

@@ -138,7 +138,7 @@ fn in_axes(mut dots: Vec<Dot<'_>>) -> Vec<Dot<'_>> {
     dots
 }
 
-/// The tasks, where there are several: a list of them.
+/// The tasks, if there are several: a list of them.
 fn tasks_list(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task<'_>], focus: usize) {
     let list = ComboBox::from_id_salt("task").width(ui.available_width()).truncate();
     let list = list.selected_text(&tasks[focus].name).show_ui(ui, |ui| {

@@ -131,7 +131,7 @@ pub(crate) struct RunRecord {
     pub(crate) is_gpu: bool,
     /// The predicted peak of the bytes that the budget counts.
     pub(crate) predicted: Bytes,
-    /// The line: its budget, or the whole card where that is less.
+    /// The line: its budget, or the whole card if that is less.
     pub(crate) budget: Bytes,
     /// Its status.
     pub(crate) status: Status,

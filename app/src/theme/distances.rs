@@ -22,7 +22,7 @@ pub(crate) const OFFERS_HEIGHT: f32 = 24.0;
 pub(crate) const LINE_HEIGHT: f32 = VERDICT_HEIGHT + BAR_HEIGHT + OFFERS_HEIGHT + 3.0 * ROW_GAP;
 /// A narrower window shows the controls of its top bar without their names.
 pub(crate) const WORDS_FROM: f32 = 760.0;
-/// A lower window leaves room to the panes where it can.
+/// A lower window leaves room to the panes if it can.
 pub(crate) const LOW_WINDOW: f32 = 640.0;
 /// Between two rows.
 pub(crate) const ROW_GAP: f32 = 5.0;
@@ -80,7 +80,7 @@ pub(crate) const TOAST_MARGIN: Vec2 = vec2(8.0, 2.0);
 pub(crate) const TOAST_WIDTH: f32 = 420.0;
 /// An older message with less room is not shown next to a newer one.
 pub(crate) const NARROWEST_TOAST: f32 = 140.0;
-/// Short messages do not stand in the top bar where it has less room for them.
+/// Short messages do not stand in the top bar if it has less room for them.
 pub(crate) const NARROWEST_ROOM: f32 = 320.0;
 /// Points of the space around the line of the top bar that a short message may take, above and below.
 pub(crate) const TOAST_OVER: f32 = 4.0;

@@ -57,7 +57,7 @@ pub(crate) struct Trial {
     pub(crate) prefers_weights: bool,
     /// Tells it from those before.
     pub(crate) number: u64,
-    /// Evaluated, where that was asked for and is not there yet.
+    /// Evaluated, if that was asked for and is not there yet.
     pub(crate) is_testing: bool,
     /// Samples that the test under way has answered, and all of them; `None` before that is known.
     pub(crate) tested: Option<(usize, usize)>,

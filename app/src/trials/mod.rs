@@ -84,7 +84,7 @@ impl Model {
     /// The model as it is tried: on the processor.
     ///
     /// # Errors
-    /// Says what to do where no checkpoint is there yet.
+    /// Says what to do if no checkpoint is there yet.
     fn tried(&self) -> Result<Tried, String> {
         let experiment = Experiment { device: DEVICE.to_owned(), ..self.experiment.clone() };
         let checkpoint = self.run.as_ref().map(Left::checkpoint).transpose()?;
@@ -144,7 +144,7 @@ pub(crate) enum What {
     Testing(usize, usize),
     /// The test set was evaluated.
     Evaluated(Box<Evaluation>),
-    /// A picture of it, and the mask that was answered where that is the task.
+    /// A picture of it, and the mask that was answered if that is the task.
     Sample(usize, Box<Picture>, Vec<u32>),
     /// A row of it, and the answer.
     Row(usize, Box<Reply>),

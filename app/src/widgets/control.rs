@@ -328,7 +328,7 @@ fn field(ui: &mut Ui, spec: Spec, number: Number, is_whole: bool, value: f64, wi
     (response, if is_whole { new.round() } else { new })
 }
 
-/// A slider over the stops, in the room that the field leaves; none where that is too little to drag in: the field can be
+/// A slider over the stops, in the room that the field leaves; none if that is too little to drag in: the field can be
 /// dragged as well.
 fn slider(ui: &mut Ui, spec: Spec, number: Number, value: f64, field: f32) -> Option<(Response, f64)> {
     let room = ui.available_width() - field - ui.spacing().item_spacing.x;

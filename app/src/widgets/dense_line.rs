@@ -2,7 +2,7 @@
 //!
 //! Owns the shape only: points, name, hover and bounds belong to the line. Always holds: the band covers what the line would
 //! cover, column by column, to within [`TOLERANCE`]. A band costs four corners a column however often the line goes up and
-//! down in it, and none where it is straight. A renderer on the processor spends most of a frame on such corners.
+//! down in it, and none if it is straight. A renderer on the processor spends most of a frame on such corners.
 
 use std::ops::RangeInclusive;
 

@@ -7,7 +7,7 @@ use crate::theme;
 
 /// One entry of the legend.
 pub(crate) struct Entry {
-    /// The colour of its chip; the text alone where it has none.
+    /// The colour of its chip; the text alone if it has none.
     pub(crate) color: Option<Color32>,
     /// Its name.
     pub(crate) text: RichText,

@@ -46,7 +46,7 @@ impl Places {
         self.taken.push(Rect::from_two_pos(from, to).expand(BESIDE_LINE));
     }
 
-    /// A name is in the picture, with the line to its point where it has one.
+    /// A name is in the picture, with the line to its point if it has one.
     pub(crate) fn take(&mut self, name: Rect, leader: Option<[Pos2; 2]>) {
         self.taken.push(name);
         self.leaders.extend(leader);

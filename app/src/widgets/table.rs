@@ -62,14 +62,14 @@ pub(crate) fn heading<C: Copy + PartialEq + Default>(
     });
 }
 
-/// A name, from the left, cut where it does not fit.
+/// A name, from the left, cut if it does not fit.
 pub(crate) fn name(ui: &mut Ui, text: &str) {
     ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
         ui.add(Label::new(text).truncate().sense(Sense::hover()));
     });
 }
 
-/// A path, from the left, without its middle where it has no room. Its whole, with `about`, is shown on hover.
+/// A path, from the left, without its middle if it has no room. Its whole, with `about`, is shown on hover.
 pub(crate) fn path(ui: &mut Ui, path: &str, about: &str) {
     ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
         words::path(ui, path, about);
@@ -91,7 +91,7 @@ pub(crate) fn bytes(ui: &mut Ui, bytes: Bytes) {
     if bytes == Bytes::ZERO { nothing(ui) } else { drop(text(ui, &bytes.to_string())) }
 }
 
-/// A dash, where there is nothing to count.
+/// A dash, if there is nothing to count.
 pub(crate) fn nothing(ui: &mut Ui) {
     ui.add(Label::new(RichText::new("–").weak()).extend());
 }

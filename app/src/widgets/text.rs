@@ -18,7 +18,7 @@ pub(crate) fn estimate(text: impl Into<String>) -> RichText {
     RichText::new(text).italics()
 }
 
-/// A path in one line, without its middle where it has no room: `layers/…/weight`. The whole of it is shown on
+/// A path in one line, without its middle if it has no room: `layers/…/weight`. The whole of it is shown on
 /// hover, with `about` below: next to it, where it covers none of the rows that come next.
 pub(crate) fn path(ui: &mut Ui, path: &str, about: &str) -> Response {
     let font = TextStyle::Body.resolve(ui.style());

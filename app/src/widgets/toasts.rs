@@ -35,7 +35,7 @@ pub(crate) enum Place {
     BottomBar,
 }
 
-/// Notes the room in a place, where no control is.
+/// Notes the room in a place without a control.
 pub(crate) fn keep_room(ui: &Ui, place: Place, room: Rect) {
     ui.data_mut(|data| data.insert_temp(room_id(place), room));
 }

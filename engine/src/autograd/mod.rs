@@ -189,7 +189,7 @@ impl<B: Backend> Backward<'_, B> {
     /// Adds a gradient to the gradient of `id`, in place. A value that requires no gradient has no `id`, and nothing is done.
     ///
     /// # Errors
-    /// Fails where the addition does.
+    /// Fails if the addition does.
     pub fn accumulate_grad(&mut self, id: impl Into<Option<ValueId>>, gradient: Tensor<B>) -> Result<()> {
         let Some(id) = id.into() else { return Ok(()) };
         let slot = &mut self.gradients[id.0];
@@ -367,7 +367,7 @@ impl<'m, B: Backend> Tape<'m, B> {
     /// [`Tape::backward`] from several outputs to several values, in the order of `wanted`.
     ///
     /// # Errors
-    /// Fails where [`Tape::backward`] does.
+    /// Fails if [`Tape::backward`] does.
     pub fn backward_from(
         mut self,
         outputs: Vec<(ValueId, Tensor<B>)>,

@@ -105,7 +105,7 @@ impl<B: Backend> Recipe<B> {
         (self.make)(executor)
     }
 
-    /// The sum of the tensor and `sum`, in the buffer of `sum` where it has no other owner.
+    /// The sum of the tensor and `sum`, in the buffer of `sum` if it has no other owner.
     fn add_to(&self, executor: &Executor<B>, sum: Tensor<B>) -> Result<Tensor<B>> {
         match &self.add {
             Some(add) if self.made.borrow().is_none() => {
@@ -118,7 +118,7 @@ impl<B: Backend> Recipe<B> {
 }
 
 impl<B: Backend> Source<B> {
-    /// A recipe of `steps` kernels; [`Source::Itself`] where that is more than [`MOST_STEPS`].
+    /// A recipe of `steps` kernels; [`Source::Itself`] if that is more than [`MOST_STEPS`].
     pub(crate) fn recipe(
         layer: LayerId,
         steps: usize,

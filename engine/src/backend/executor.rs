@@ -151,7 +151,7 @@ impl<B: Backend> Executor<B> {
     /// A tensor with a copy of elements of the host, as their type has them in bytes; without bytes in a dry run.
     ///
     /// # Errors
-    /// Those of [`Executor::allocate`], the failures of the device, and [`Error::Misused`] where there are too few bytes.
+    /// Those of [`Executor::allocate`], the failures of the device, and [`Error::Misused`] if there are too few bytes.
     pub fn upload_bytes(
         &self,
         source: &[u8],
@@ -237,7 +237,7 @@ impl<B: Backend> Executor<B> {
         Ok(())
     }
 
-    /// [`Executor::load`] from a tensor of candle's that lies where `tensor` does; false where it does not.
+    /// [`Executor::load`] from a tensor of candle's that lies where `tensor` does; false if it does not.
     ///
     /// # Errors
     /// The failures of the device.

@@ -71,7 +71,7 @@ pub trait Backend: Sized + 'static {
     /// [`Error::Kernel`](crate::Error::Kernel) when the number of elements or their type differs; a failure of the device.
     fn write(&self, tensor: &Tensor<Self>, source: HostSlice<'_>) -> Result<()>;
 
-    /// The elements as f64, or `None` where there are none (dry run). Waits for the device.
+    /// The elements as f64, or `None` if there are none (dry run). Waits for the device.
     ///
     /// # Errors
     /// A failure of the device, also in a kernel that was launched before.

@@ -198,7 +198,7 @@ impl Alphabet {
         Ok(tokens)
     }
 
-    /// A checksum of its tokenizer, with its template of conversations; `None` where it is open without one.
+    /// A checksum of its tokenizer, with its template of conversations; `None` if it is open without one.
     pub(crate) fn checksum(&self) -> Option<u32> {
         self.tokenizer.as_ref().map(|tokenizer| tokenizer.checksum())
     }

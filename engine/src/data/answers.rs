@@ -103,7 +103,7 @@ impl Answers {
     /// Room for all of them, counted by `meter`.
     ///
     /// # Errors
-    /// Fails where the system has no memory for them, and where no file can be made.
+    /// Fails if the system has no memory for them, and if no file can be made.
     pub(crate) fn new(data: &Data, sizes: AnswerSizes, meter: &'static Meter) -> Result<Self> {
         let place = counted_on(Some(meter), || Self::placed(data, &sizes))?;
         Ok(Self { sizes, place: Some(place), meter })
@@ -133,7 +133,7 @@ impl Answers {
     /// Keeps some bytes, which begin at the byte `at` of all answers.
     ///
     /// # Errors
-    /// Fails where the disk has no room, and past the end.
+    /// Fails if the disk has no room, and past the end.
     pub(crate) fn write(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
         match &mut self.place {
             Some(Place::Memory(all)) => {

@@ -67,7 +67,7 @@ impl Dataset {
     /// Reads or generates the samples.
     ///
     /// # Errors
-    /// Fails where [`facts`](crate::data::facts) does, and for damage deeper in the files.
+    /// Fails if [`facts`](crate::data::facts) does, and for damage deeper in the files.
     pub fn open(data: &Data, run: &Run) -> Result<Self> {
         Self::read(data, run.seed, None)
     }

@@ -114,7 +114,7 @@ fn scratch(data: &Data, found: &Inspection) -> usize {
     if !data.kind.traits().has_pictures {
         return 0;
     }
-    // The image as it is varied, and as it was read where nothing holds it.
+    // The image as it is varied, and as it was read if nothing holds it.
     let varied = if data.flip || data.crop_padding > 0 || data.color_jitter > 0.0 { 2 * size } else { 0 };
     let read = match found.listing() {
         Some(listing) => images::decoding_bytes(listing, data.side),

@@ -34,11 +34,11 @@ use crate::{
 /// The sizes of the kept samples of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KeptSizes {
-    /// Variants of a training sample; `None` where it is kept as it is.
+    /// Variants of a training sample; `None` if it is kept as it is.
     pub(super) copies: Option<usize>,
     /// Bytes of an image.
     pixels: usize,
-    /// Bytes of its labels; none where a listing has them.
+    /// Bytes of its labels; none if a listing has them.
     labels: usize,
     train: usize,
     test: usize,
@@ -144,7 +144,7 @@ impl Kept {
     /// Makes an empty cache.
     ///
     /// # Errors
-    /// Fails where the system has no memory for so many samples, and where no file can be made.
+    /// Fails if the system has no memory for so many samples, and if no file can be made.
     pub(super) fn new(data: &Data, sizes: KeptSizes) -> Result<Self> {
         let place = match sizes.place {
             CachePlace::Ram => Place::Memory(table(sizes.samples(), OnceLock::new)?),
@@ -202,7 +202,7 @@ impl Kept {
     /// Keeps a sample, whose variants `write` adds one after the other.
     ///
     /// # Errors
-    /// Fails where there is no memory or no room on the disk for it.
+    /// Fails if there is no memory or no room on the disk for it.
     pub(super) fn put(&self, split: Split, index: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
         let size = self.sizes.sample(split);
         let mut bytes = Vec::new();

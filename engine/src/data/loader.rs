@@ -113,7 +113,7 @@ impl Loader {
     /// Starts a loader that goes on from where a run stood, with `micro` x `accumulation` samples a step, made as `feed` says.
     ///
     /// # Errors
-    /// Fails where [`Loader::train`] does, and for a position that does not lie between two steps.
+    /// Fails if [`Loader::train`] does, and for a position that does not lie between two steps.
     pub fn train_from(from: Position, dataset: Arc<Dataset>, seed: u64, batch: [usize; 2], feed: Feed) -> Result<Self> {
         Self::train_taught(from, dataset, seed, batch, feed, None)
     }
@@ -121,7 +121,7 @@ impl Loader {
     /// Starts the same loader, whose batches also hold a teacher's answers to their samples.
     ///
     /// # Errors
-    /// Fails where [`Loader::train_from`] does, and where the answers cannot be read.
+    /// Fails if [`Loader::train_from`] does, and if the answers cannot be read.
     pub fn train_taught(
         from: Position,
         dataset: Arc<Dataset>,
@@ -198,7 +198,7 @@ impl Loader {
     }
 
     /// The first sample of the micro-batch of this number, of those that a teacher is asked about; `None` after the last. The
-    /// last one begins earlier where it would have fewer samples than the others: kernels may compute fewer rows otherwise.
+    /// last one begins earlier if it would have fewer samples than the others: kernels may compute fewer rows otherwise.
     pub fn lesson_from(number: usize, micro: usize, samples: usize) -> Option<usize> {
         let from = number * micro;
         (from < samples).then(|| from.min(samples - micro))

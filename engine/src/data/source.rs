@@ -27,7 +27,7 @@ pub(super) trait Source: Sync {
     /// (`known`) are checked again only if they may have changed.
     ///
     /// # Errors
-    /// Fails where [`Source::info`] does.
+    /// Fails if [`Source::info`] does.
     fn inspect(&self, data: &Data, known: Option<&Inspection>) -> Result<Inspection> {
         let _ = known;
         let info = self.info(data)?;
@@ -37,7 +37,7 @@ pub(super) trait Source: Sync {
     /// [`Source::open`] after a look.
     ///
     /// # Errors
-    /// Fails where [`Source::open`] does.
+    /// Fails if [`Source::open`] does.
     fn open_inspected(&self, data: &Data, found: &Inspection, seed: u64) -> Result<Store> {
         self.open(data, found.info(), seed)
     }
@@ -67,7 +67,7 @@ pub(super) trait Source: Sync {
     /// Host bytes of the data that [`Source::open`] returns.
     ///
     /// # Errors
-    /// Fails where [`Source::info`] does.
+    /// Fails if [`Source::info`] does.
     fn held_bytes(&self, data: &Data, info: &DatasetInfo) -> Result<usize>;
 
     /// Shape of all training inputs on a device: images, or rows of tokens with the token after the last input.

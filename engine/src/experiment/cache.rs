@@ -41,7 +41,7 @@ impl DataCache {
         self == Self::None
     }
 
-    /// Variants that are kept of a training sample; `None` where it is kept as it is, or not at all.
+    /// Variants that are kept of a training sample; `None` if it is kept as it is, or not at all.
     pub fn copies(self) -> Option<usize> {
         match self {
             Self::None | Self::Decoded => None,

@@ -46,7 +46,7 @@ words! {
         Sort = "sort",
         /// Brackets of two kinds; scored is the last answer, whether they are balanced.
         Brackets = "brackets",
-        /// A file of text; every next token is scored, or the next byte where there is no tokenizer.
+        /// A file of text; every next token is scored, or the next byte if there is no tokenizer.
         Text = "text",
         /// JSON lines, each a text, a prompt with its completion, or messages; a file or a folder of them.
         Jsonl = "jsonl",

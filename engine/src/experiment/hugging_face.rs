@@ -106,7 +106,7 @@ pub(crate) struct Published {
 /// Reads a configuration for the weights next to it.
 ///
 /// # Errors
-/// Fails where [`parse`] does, except for fields that do not affect a weight.
+/// Fails if [`parse`] does, except for fields that do not affect a weight.
 pub(crate) fn published(text: &str, path: &Path) -> Result<Published> {
     let config = Config { path, fields: fields::read(text.trim_start_matches('\u{feff}'), path)? };
     let kind = config.kind()?;

@@ -73,7 +73,7 @@ impl Opened {
 pub struct Places(HashMap<String, String>);
 
 impl Places {
-    /// Where the text gives this key; `None` where it leaves the key out.
+    /// Where the text gives this key; `None` if it leaves the key out.
     pub fn of(&self, key: &str) -> Option<&str> {
         self.0.get(key).map(String::as_str)
     }
@@ -82,7 +82,7 @@ impl Places {
 /// Reads an experiment from a file.
 ///
 /// # Errors
-/// Fails where [`open`] does.
+/// Fails if [`open`] does.
 pub fn read(path: impl AsRef<Path>) -> Result<Experiment> {
     open(path).map(|opened| opened.experiment)
 }
@@ -121,7 +121,7 @@ pub fn open(path: impl AsRef<Path>) -> Result<Opened> {
 /// Opens the text of a reader, as [`open`] does a file; `path` is for messages.
 ///
 /// # Errors
-/// Fails where [`open`] does.
+/// Fails if [`open`] does.
 pub fn from_reader(reader: impl Read, path: impl AsRef<Path>) -> Result<Opened> {
     let path = path.as_ref();
     opened_either(&file::text_from(reader, path)?, path)
@@ -162,7 +162,7 @@ pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Experiment> {
 /// Reads a preset from text, with notes; `path` is for messages.
 ///
 /// # Errors
-/// Fails where [`parse`] does.
+/// Fails if [`parse`] does.
 pub fn opened(text: &str, path: impl AsRef<Path>) -> Result<Opened> {
     let path = path.as_ref();
     if text.len() as u64 > MAX_BYTES {
@@ -230,7 +230,7 @@ pub fn changes(from: &Experiment, to: &Experiment) -> Vec<String> {
     differing.collect()
 }
 
-/// A setting's key, with its value in each of some experiments; `None` where their kinds do not use it.
+/// A setting's key, with its value in each of some experiments; `None` if their kinds do not use it.
 pub type Row = (&'static str, Vec<Option<String>>);
 
 /// The settings that are not the same in all of `experiments`. Titles and descriptions do not count.

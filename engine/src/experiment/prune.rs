@@ -133,7 +133,7 @@ impl Prune {
         (self.begin_step.max(1), end.max(1))
     }
 
-    /// The share of zeros that the pruning after update `step` of a run of `steps` makes; `None` where none follows that update.
+    /// The share of zeros that the pruning after update `step` of a run of `steps` makes; `None` if none follows that update.
     pub fn sparsity_at(&self, step: u64, steps: u64) -> Option<f64> {
         let (begin, end) = self.span(steps);
         let is_due = step == end || (step - begin.min(step)).is_multiple_of(self.every.max(1));

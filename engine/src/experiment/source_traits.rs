@@ -26,7 +26,7 @@ pub enum ImageExtents {
 }
 
 impl ImageExtents {
-    /// Where the side of the images is `side`; `None` where files say it.
+    /// Where the side of the images is `side`; `None` if files say it.
     pub fn of_side(self, side: usize) -> Option<[usize; 3]> {
         match self {
             Self::Fixed(extents) => Some(extents),

@@ -91,7 +91,7 @@ impl Teacher {
         described(path).is_ok_and(|own| own.is_some())
     }
 
-    /// The problem of a path where no teacher is.
+    /// The problem of a path without a teacher.
     pub fn problem_of(error: &Error) -> Problem {
         Problem::new(KEY, error.to_string(), "or choose another teacher, or none")
     }

@@ -156,7 +156,7 @@ impl Machine {
     /// The target of `experiment`. The context of a GPU that is here allows for the kernels that this run has yet to load.
     ///
     /// # Errors
-    /// Fails where [`target`](Self::target) does.
+    /// Fails if [`target`](Self::target) does.
     pub fn target_of(&self, experiment: &Experiment) -> Result<Target> {
         let target = match self.target(&experiment.device)? {
             Target::Cpu(processor) if experiment.run.threads > 0 => {

@@ -43,7 +43,7 @@ pub struct Cpu {
     pub name: Figure<String>,
     /// Threads it runs at once for this process.
     pub cores: usize,
-    /// Memory this process may have: the machine's, or the container's where that is less.
+    /// Memory this process may have: the machine's, or the container's if that is less.
     #[serde(rename = "total_bytes", serialize_with = "bytes")]
     pub total: Figure<Bytes>,
     /// Memory that is free for this process.
@@ -102,7 +102,7 @@ impl Gpu {
 /// The maker's name for the processor.
 ///
 /// # Errors
-/// Says so where the system does not name it.
+/// Says so if the system does not name it.
 pub fn processor() -> Figure<String> {
     cpu::look().name
 }

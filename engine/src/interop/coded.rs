@@ -40,7 +40,7 @@ impl Mapped {
     /// The weight of this name and extents, if it lies here as codes.
     ///
     /// # Errors
-    /// Fails where its codes and its scales are not those of one weight of these extents.
+    /// Fails if its codes and its scales are not those of one weight of these extents.
     pub(super) fn coded(&self, weight: &str, shape: &[usize]) -> Result<Option<CodedTensor<'_>>> {
         let [codes_name, scales_name, scale_codes, tops, mean] = names(weight);
         if !self.tensors.contains_key(&codes_name) || !weight.ends_with("weight") {

@@ -105,7 +105,7 @@ fn put_for_timm(fields: &mut Map<String, Value>, info: &DatasetInfo, told: Told<
     Ok(())
 }
 
-/// The learned positions of the weights that a run began with, and those that it has, where it has fewer.
+/// The learned positions of the weights that a run began with, and those that it has, if it has fewer.
 pub(super) fn fewer_positions(experiment: &Experiment, info: &DatasetInfo) -> Option<[usize; 2]> {
     let whole = before(experiment)?.get("n_positions")?.as_u64()? as usize;
     let [own, _] = info.tokens().ok()?;

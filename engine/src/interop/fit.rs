@@ -66,7 +66,7 @@ struct Now {
 /// The name of this program's own naming of tensors.
 const OWN: &str = "this program's";
 
-/// The weights that `experiment` chooses, fitted to its model; `None` where it begins from nothing.
+/// The weights that `experiment` chooses, fitted to its model; `None` if it begins from nothing.
 ///
 /// # Errors
 /// Fails for weights that cannot be read, and where [`Fitted::new`] does.
@@ -86,7 +86,7 @@ impl Fitted {
     /// Fits weights to the model of `experiment`.
     ///
     /// # Errors
-    /// Fails where a tensor is missing, misshapen or left over, with the names; where the configuration next to the weights
+    /// Fails if a tensor is missing, misshapen or left over, with the names; where the configuration next to the weights
     /// belongs to a model that computes something else; and where the model cannot be built.
     pub fn new(mapped: Mapped, experiment: &Experiment, info: &DatasetInfo) -> Result<Self> {
         let layers = low_rank::factored(experiment, info)?;

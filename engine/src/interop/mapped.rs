@@ -103,7 +103,7 @@ fn give_back(bytes: &[u8]) {
     let length = (end / page * page).saturating_sub(begin);
     if length > 0 {
         // SAFETY: the pages lie wholly inside a mapping of a file that lives as long as `bytes`, and nothing writes to it:
-        // the next read brings the same bytes again. Where the system refuses, nothing changes.
+        // the next read brings the same bytes again. If the system refuses, nothing changes.
         let _ = unsafe { libc::madvise(begin as *mut libc::c_void, length, libc::MADV_DONTNEED) };
     }
 }

@@ -5,7 +5,7 @@
 //! tensors in the process is that of the model, and a step whose range is long enough calls no allocator and touches no new
 //! page. Always holds: no two living blocks overlap, for each granule has a bit that says whether a block lies there; a
 //! block that any thread drops is given back by its address ([`probe`]), and a part with living blocks is never given to
-//! another run. Where there is no range (a system other than Linux, a limit of the address space), no free part, or no room
+//! another run. If there is no range (a system other than Linux, a limit of the address space), no free part, or no room
 //! in it, the heap gives the block. Refuses a place that another block has, which is a bug.
 
 use std::ptr::NonNull;
@@ -37,12 +37,12 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// A part for a run that is expected to use so much of it; `None` where there is none.
+    /// A part for a run that is expected to use so much of it; `None` if there is none.
     pub fn new(expected: Bytes) -> Option<Self> {
         Some(Self { part: Part::take()?, expected: usize::try_from(expected.0).ok()? })
     }
 
-    /// The address of a block of `bytes` at `place`, counted as the thread's; `None` where there is no memory for it.
+    /// The address of a block of `bytes` at `place`, counted as the thread's; `None` if there is no memory for it.
     ///
     /// # Errors
     /// [`Error::Misused`] where another block lies.

@@ -43,8 +43,8 @@ impl Line {
 const MAPPED_TO_TRAIN: Bytes = Bytes(ballast::BYTES as u64 + (14 << 20));
 
 /// Bytes that the program maps until it can answer in words, without the threads that compute: the ballast, the trainer's
-/// thread, and the heap. With the part of two threads it is 28 MiB; without a check `plan` aborted where there was less than
-/// 14 MiB, and `train`, with the ballast, where there was less than 22 MiB (`app/tests/command_line/limits.rs`).
+/// thread, and the heap. With the part of two threads it is 28 MiB; without a check `plan` aborted if there was less than
+/// 14 MiB, and `train`, with the ballast, if there was less than 22 MiB (`app/tests/command_line/limits.rs`).
 const STARTS_WITH: Bytes = Bytes::mib(20);
 /// Bytes that each of those threads maps: a stack of 2 MiB, and as much of the heap for its first products.
 const THREAD_STARTS_WITH: Bytes = Bytes::mib(4);
@@ -121,7 +121,7 @@ pub(super) fn has_own_limit() -> bool {
     linux::has_own_limit()
 }
 
-/// The free memory of the machine, its control group included; `None` where the system does not say.
+/// The free memory of the machine, its control group included; `None` if the system does not say.
 pub fn available() -> Option<Bytes> {
     limits().into_iter().filter(|(_, limited_by)| !limited_by.is_of_process()).map(|(bytes, _)| bytes).min()
 }

@@ -224,7 +224,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if arena::has(pointer) {
-            // Out of the range, where no block grows.
+            // Outside the range, where no block grows.
             // SAFETY: the size, rounded up to the alignment, is one by the caller's promise; both blocks are as long as what
             // is copied, and a new block overlaps with no other.
             return unsafe {
@@ -248,7 +248,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 }
 
-/// Starts the high-water mark of this process's resident memory again from the present bytes. False where the system does
+/// Starts the high-water mark of this process's resident memory again from the present bytes. False if the system does
 /// not allow it (outside Linux, and in some containers): the mark is then that since the process began.
 pub fn reset_peak_resident() -> bool {
     // "5" resets the mark and nothing else: proc(5), since Linux 4.0.

@@ -134,7 +134,7 @@ impl<B: Backend> Model<B> {
     /// The features that the last layer turns into logits: `[batch * labels, features]`, or the same rows in more dimensions.
     ///
     /// # Errors
-    /// Fails where [`Model::forward`] does.
+    /// Fails if [`Model::forward`] does.
     pub fn features<'m>(&'m self, tape: &mut Tape<'m, B>, inputs: Tensor<B>) -> Result<Value<B>> {
         let mut values = vec![Value::constant(inputs)];
         for segment in &self.segments {
@@ -194,7 +194,7 @@ impl<B: Backend> Model<B> {
         self.layers().into_iter().flat_map(Layer::params).collect()
     }
 
-    /// The layers that could be factored, in forward order, each with its ranks; none where nothing is to be.
+    /// The layers that could be factored, in forward order, each with its ranks; none if nothing is to be.
     pub fn factorable(&self) -> &[Factorable] {
         &self.factorable
     }

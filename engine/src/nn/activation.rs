@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// A rectifier. Writes over its input when nothing else holds it. Saves its output, which the next layer usually saves too,
-/// or nothing where the output can be recomputed.
+/// or nothing if the output can be recomputed.
 pub struct Rectifier<const STOPS: bool> {
     layer: LayerId,
 }
@@ -74,7 +74,7 @@ impl<B: Backend, const STOPS: bool> Layer<B> for Rectifier<STOPS> {
     }
 }
 
-/// The source of the output of a rectifier on a value with this name, whose rule saves the output where there is no recipe.
+/// The source of the output of a rectifier on a value with this name, whose rule saves the output if there is no recipe.
 pub(super) fn saved_output<B: Backend>(source: Source<B>, tape: &Tape<'_, B>, x_id: Option<ValueId>) -> Source<B> {
     match source {
         Source::Itself if x_id.is_some() && tape.is_recording() => Source::Maker,

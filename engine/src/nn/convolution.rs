@@ -66,7 +66,7 @@ pub type Conv2d<B> = Convolution<B, false>;
 /// A depthwise convolution: one filter a channel.
 pub type Depthwise<B> = Convolution<B, true>;
 
-/// Extents of an image tensor; ones where there are fewer than four, which the executor's check then refuses.
+/// Extents of an image tensor; ones if there are fewer than four, which the executor's check then refuses.
 pub(super) fn image<B: Backend>(x: &Tensor<B>) -> [usize; 4] {
     x.shape().dims().try_into().unwrap_or([1; 4])
 }

@@ -78,12 +78,12 @@ impl<B: Backend> Init<'_, B> {
         self
     }
 
-    /// The ranks of the layer at `path`, which may be factored; `None` where it stays whole.
+    /// The ranks of the layer at `path`, which may be factored; `None` if it stays whole.
     pub(super) fn ranks(&mut self, path: &str, whole: WholeLayer) -> Option<Ranks> {
         self.factoring.ranks(path, whole)
     }
 
-    /// The layers that could be factored, in the order in which they were made; none where nothing is to be.
+    /// The layers that could be factored, in the order in which they were made; none if nothing is to be.
     pub fn into_factorable(self) -> Vec<Factorable> {
         self.factoring.into_layers()
     }

@@ -51,7 +51,7 @@ impl<'m, B: Backend> Tail<'m, B> {
         Ok(y)
     }
 
-    /// The function, where nothing stands before it.
+    /// The function, if nothing stands before it.
     pub(super) fn function_alone(&self) -> Option<(LayerId, Function)> {
         let is_alone = self.dropout.is_none() && self.sum.is_none();
         self.function.filter(|_| is_alone).and_then(|layer| Some((layer.layer(), layer.function()?)))

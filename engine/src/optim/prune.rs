@@ -66,7 +66,7 @@ impl fmt::Display for Stripped {
 }
 
 impl<B: Backend> Pruning<B> {
-    /// Masks for `params`; none where nothing is pruned.
+    /// Masks for `params`; none if nothing is pruned.
     ///
     /// # Errors
     /// Fails when they would cross the budget ([`Error::Budget`](crate::error::Error::Budget)) or when the device fails.

@@ -59,7 +59,7 @@ pub struct Found {
 /// ```
 ///
 /// # Errors
-/// Fails where [`predict`](predict::predict()) does.
+/// Fails if [`predict`](predict::predict()) does.
 pub fn fit(plan: &Plan, budget: Bytes, limit: Limit<'_>) -> Result<Found> {
     let search = Search::new(plan, limit);
     let line = search.line(budget);
@@ -87,7 +87,7 @@ pub fn fit(plan: &Plan, budget: Bytes, limit: Limit<'_>) -> Result<Found> {
 /// The plan with the largest micro-batch that fits the budget; `None` when not even one sample does.
 ///
 /// # Errors
-/// Fails where [`predict`](predict::predict()) does.
+/// Fails if [`predict`](predict::predict()) does.
 pub fn largest_batch(experiment: &Experiment, machine: &Machine, limit: Limit<'_>) -> Result<Option<Plan>> {
     let of = |micro| {
         let mut of = experiment.clone();
@@ -118,7 +118,7 @@ pub fn largest_batch(experiment: &Experiment, machine: &Machine, limit: Limit<'_
 /// sample. `None` when nothing fits, or the plan is that already.
 ///
 /// # Errors
-/// Fails where [`predict`](predict::predict()) does.
+/// Fails if [`predict`](predict::predict()) does.
 pub fn fill(plan: &Plan, limit: Limit<'_>) -> Result<Option<Advice>> {
     let asked = &plan.experiment;
     // Where weights and state do not fit, no sample does.
@@ -161,12 +161,12 @@ fn without_dominated(found: Vec<Advice>) -> Vec<Advice> {
     ranked(good)
 }
 
-/// The nearest changes that fit, at most `count`: one choice changed where that is enough, otherwise several as [`fit`]
+/// The nearest changes that fit, at most `count`: one choice changed if that is enough, otherwise several as [`fit`]
 /// finds them. Fastest first, but other optimizers in a row, the nearest first. On a GPU with room for the plan as it is, a
 /// higher budget comes last, because no other choice reduces the driver's own memory.
 ///
 /// # Errors
-/// Fails where [`predict`](predict::predict()) does.
+/// Fails if [`predict`](predict::predict()) does.
 pub fn advise(plan: &Plan, count: usize, limit: Limit<'_>) -> Result<Vec<Advice>> {
     let (asked, search) = (&*plan.experiment, Search::new(plan, limit));
     let mut found = Vec::new();

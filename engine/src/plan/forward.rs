@@ -53,7 +53,7 @@ pub enum Begun {
 pub struct Forward {
     /// The target that it was planned for.
     pub target: Target,
-    /// The line: the experiment's budget, or the whole card where that is less.
+    /// The line: the experiment's budget, or the whole card if that is less.
     pub budget: Bytes,
     /// The bytes of the engine's own structures in each phase; none on a GPU.
     pub bookkeeping: Bookkeeping,
@@ -67,7 +67,7 @@ pub struct Forward {
     pub timeline: Timeline,
     /// Parameters of the model.
     pub parameters: u64,
-    /// The key-value cache of a text that is written on; none otherwise, and none where the prompt fills all places.
+    /// The key-value cache of a text that is written on; none otherwise, and none if the prompt fills all places.
     pub cached: Option<Cached>,
     /// Where blocks will lie, if that was found beforehand: always on the processor, and on a GPU where it is asked for and
     /// takes no more than growing.

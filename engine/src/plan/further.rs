@@ -30,7 +30,7 @@ const SETTINGS: [Candidates; 6] = [loss_chunks, optimizers, adapters, frozen, le
 /// is enough alone, all of them together.
 ///
 /// # Errors
-/// Fails where [`predict`](crate::plan::predict()) does.
+/// Fails if [`predict`](crate::plan::predict()) does.
 pub fn further(plan: &Plan, count: usize, limit: Limit<'_>) -> Result<Vec<Advice>> {
     let search = Search::new(plan, limit);
     let mut found = Vec::new();
@@ -155,7 +155,7 @@ fn lengths(plan: &Plan) -> Vec<Experiment> {
     shorter(&plan.experiment).into_iter().map(with).collect()
 }
 
-/// Halves of the sequence's length; none where the model reads no sequence.
+/// Halves of the sequence's length; none if the model reads no sequence.
 fn shorter(experiment: &Experiment) -> Vec<usize> {
     let halves = std::iter::successors(Some(experiment.data.length / 2), |length| Some(length / 2));
     halves.take_while(|length| *length >= SHORTEST && experiment.model.kind.is_decoder()).collect()

@@ -80,7 +80,7 @@ pub struct Plan {
     pub experiment: Arc<Experiment>,
     /// The target that it was planned for.
     pub target: Target,
-    /// The line: the experiment's budget, or the whole card where that is less.
+    /// The line: the experiment's budget, or the whole card if that is less.
     pub budget: Bytes,
     /// The bytes of the engine's own structures in each phase; none on a GPU, where they are memory of the host.
     pub bookkeeping: Bookkeeping,
@@ -92,7 +92,7 @@ pub struct Plan {
     pub categories_at_peak: Categories,
     /// The blocks alive at the peak, largest first.
     pub alive_at_peak: Vec<Alive>,
-    /// The asking of a teacher, one micro-batch as all the others; empty where none is asked before the first step.
+    /// The asking of a teacher, one micro-batch as all the others; empty if none is asked before the first step.
     pub teach: Timeline,
     /// The first step.
     pub first: Timeline,

@@ -103,7 +103,7 @@ impl Resolved {
     /// folders changed.
     ///
     /// # Errors
-    /// Fails where [`new`](Self::new) does.
+    /// Fails if [`new`](Self::new) does.
     pub fn after(known: Option<&Self>, experiment: &Experiment, machine: &Machine) -> Result<Self, Vec<Problem>> {
         let chosen = experiment.whole_data();
         let found = Inspection::of(&chosen, known.map(|known| &known.data));
@@ -128,7 +128,7 @@ impl Resolved {
     /// Resolves the same experiment with `info` as all that is known of its data. No file is looked for.
     ///
     /// # Errors
-    /// Fails where [`new`](Self::new) does.
+    /// Fails if [`new`](Self::new) does.
     pub(crate) fn knowing(
         info: &DatasetInfo,
         experiment: &Experiment,
@@ -142,7 +142,7 @@ impl Resolved {
     /// Resolves another experiment: the data are looked at again only if it chooses other data.
     ///
     /// # Errors
-    /// Fails where [`new`](Self::new) does.
+    /// Fails if [`new`](Self::new) does.
     pub fn revised(&self, experiment: &Experiment, machine: &Machine) -> Result<Self, Vec<Problem>> {
         if experiment.whole_data() != self.experiment.whole_data() {
             return Self::after(Some(self), experiment, machine);
@@ -231,7 +231,7 @@ impl Resolved {
         answers(&self.experiment, self.info())
     }
 
-    /// Room on the disk that samples, or a teacher's answers to them, are to be kept on; `None` where neither are, and where the
+    /// Room on the disk that samples, or a teacher's answers to them, are to be kept on; `None` if neither are, and if the
     /// system does not tell.
     pub fn disk_free(&self) -> Option<Bytes> {
         self.data.disk_free().or(self.answers_free)
@@ -248,7 +248,7 @@ impl Resolved {
         &self.data
     }
 
-    /// How its model is factored, in a line; `None` where nothing is to be.
+    /// How its model is factored, in a line; `None` if nothing is to be.
     pub fn ranks_in_words(&self) -> Option<String> {
         ranked::in_words(&self.experiment, &self.factored)
     }
@@ -274,7 +274,7 @@ impl Resolved {
         &self.target
     }
 
-    /// The line that the run is held to: its budget, or the whole card where that is less.
+    /// The line that the run is held to: its budget, or the whole card if that is less.
     pub fn line(&self) -> Bytes {
         let budget = self.experiment.budget;
         self.target.profile().map_or(budget, |profile| budget.min(profile.usable_memory()))

@@ -43,7 +43,7 @@ pub struct Ran {
     pub measured_bytes: Option<u64>,
     /// Optimizer steps done.
     pub steps: u64,
-    /// Predicted seconds of a step, when it began; `None` where that is not kept.
+    /// Predicted seconds of a step, when it began; `None` if that is not kept.
     pub estimated_step_secs: Option<f64>,
     /// Measured mean seconds of a step, without tests.
     pub step_secs: Option<f64>,

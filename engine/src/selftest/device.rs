@@ -74,7 +74,7 @@ impl Bench<crate::backend::Cuda> {
         };
         let open = move |ledger: crate::memory::Ledger| {
             let budget = ledger.budget().unwrap_or(profile.capacity);
-            // Where no line is to be kept, every write behind a block is to be seen.
+            // If no line is to be kept, every write behind a block is to be seen.
             let guarded = ledger.budget().is_none();
             let backend = gpu.backend(&profile, &experiment::Gpu::default(), budget, guarded)?;
             let pool: Rc<dyn Measure> = Rc::clone(backend.pool()) as Rc<dyn Measure>;

@@ -42,7 +42,7 @@ pub struct Compressed {
     pub trained_loss: f64,
     /// Seconds that the test took.
     pub test_secs: f64,
-    /// Seconds that the test of the model as it was trained took; `None` where an earlier session tested it.
+    /// Seconds that the test of the model as it was trained took; `None` if an earlier session tested it.
     pub trained_test_secs: Option<f64>,
     /// Whether the accuracies are R².
     pub is_of_values: bool,
@@ -89,7 +89,7 @@ impl<B: Backend> Session<B> {
     /// largest number that a layer sees. `None` if the model stays as it is.
     ///
     /// # Errors
-    /// Fails where [`Session::evaluate`] does, and with the errors of both.
+    /// Fails if [`Session::evaluate`] does, and with the errors of both.
     pub fn compress<C: MicroBatch, M: MicroBatch>(
         &self,
         mut calibration: impl FnMut() -> Result<C>,

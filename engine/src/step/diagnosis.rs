@@ -14,7 +14,7 @@ impl<B: Backend> Session<B> {
     /// for `batch` are not. `None` when all are finite.
     ///
     /// # Errors
-    /// Fails where [`Session::step`] does.
+    /// Fails if [`Session::step`] does.
     pub fn diagnose(&self, batch: impl MicroBatch) -> Result<Option<String>> {
         let executor = &self.executor;
         executor.ledger().set_phase(Phase::Evaluate);

@@ -139,7 +139,7 @@ impl<B: Backend> Session<B> {
     /// [`Session::step`] without waiting for its output: on a GPU the kernels are queued and the host goes on.
     ///
     /// # Errors
-    /// Fails where [`Session::step`] does. A failure that the device reports later is an error of [`PendingStep::wait`].
+    /// Fails if [`Session::step`] does. A failure that the device reports later is an error of [`PendingStep::wait`].
     pub fn begin_step<M: MicroBatch>(&mut self, rate: f64, next: impl FnMut() -> Result<M>) -> Result<PendingStep> {
         self.executor.ledger().set_phase(Phase::Batch);
         self.executor.ledger().enter(Part::Step { is_fed: self.ahead.is_some(), has_state: self.updates > 0 });
@@ -286,7 +286,7 @@ impl<B: Backend> Session<B> {
     /// Mean loss and accuracy over all batches that `next` gives; of values the mean squared and the mean absolute error.
     ///
     /// # Errors
-    /// Fails where [`Session::step`] does.
+    /// Fails if [`Session::step`] does.
     pub fn evaluate<M: MicroBatch>(&self, next: impl FnMut() -> Result<Option<M>>) -> Result<(f64, f64)> {
         self.answer(next, None)
     }
@@ -294,7 +294,7 @@ impl<B: Backend> Session<B> {
     /// Runs the same forward pass; `see` gets the logits, `[labels, classes]` in the order of the labels.
     ///
     /// # Errors
-    /// Fails where [`Session::step`] does; the errors of `see`.
+    /// Fails if [`Session::step`] does; the errors of `see`.
     pub fn answer<M: MicroBatch>(
         &self,
         next: impl FnMut() -> Result<Option<M>>,
@@ -329,7 +329,7 @@ impl<B: Backend> Session<B> {
     }
 }
 
-/// The one buffer that libraries on a GPU work in; none where `bytes` is zero.
+/// The one buffer that libraries on a GPU work in; none if `bytes` is zero.
 pub(crate) fn workspace<B: Backend>(executor: &Executor<B>, bytes: Bytes) -> Result<Option<Tensor<B>>> {
     if bytes == Bytes::ZERO {
         return Ok(None);

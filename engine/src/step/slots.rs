@@ -171,7 +171,7 @@ impl<B: Backend> Slot<'_, B> {
         })
     }
 
-    /// Which channels its tensor has; `None` where that is not known.
+    /// Which channels its tensor has; `None` if that is not known.
     pub(super) fn channels<'m>(&self, map: &'m ChannelMap) -> Option<&'m TensorChannels> {
         match self.place {
             Place::Weight(param) => map.of(self.layer, param.name()),

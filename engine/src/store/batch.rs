@@ -39,7 +39,7 @@ pub(super) struct End {
     pub(super) at: Timestamp,
     pub(super) state: RunState,
     pub(super) message: Option<String>,
-    /// `None` where its program ended first.
+    /// `None` if its program ended first.
     pub(super) summary: Option<Summary>,
 }
 

@@ -163,7 +163,7 @@ fn secs(nanos: u64) -> f64 {
     Duration::from_nanos(nanos).as_secs_f64()
 }
 
-/// The value in four bytes, where nothing is lost.
+/// The value in four bytes, if nothing is lost.
 fn single(value: f64) -> Option<f32> {
     let single = value as f32;
     (f64::from(single).to_bits() == value.to_bits()).then_some(single)

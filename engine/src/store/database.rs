@@ -44,7 +44,7 @@ pub(super) struct Database {
     pub(super) is_frozen: bool,
     /// Whether it can only be read, because the disk has no room for the files next to it.
     pub(super) lacks_room: bool,
-    /// The file that is open, as its system numbers it; `None` where that is not known.
+    /// The file that is open, as its system numbers it; `None` if that is not known.
     place: Option<Place>,
 }
 

@@ -54,7 +54,7 @@ impl Store {
     /// Deletes for good the runs that were put away at least this long ago. Returns how many there were.
     ///
     /// # Errors
-    /// Fails where [`Store::delete`] does.
+    /// Fails if [`Store::delete`] does.
     pub fn empty(&mut self, older_than: SignedDuration) -> Result<usize> {
         let before = (Timestamp::now() - older_than).as_millisecond().to_string();
         let keys = self.keys("WHERE discarded <= CAST(?1 AS INTEGER)", &[&before])?;

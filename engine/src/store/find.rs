@@ -81,7 +81,7 @@ impl Store {
     /// The other runs with this name, newest first. If there are any, the name finds no run.
     ///
     /// # Errors
-    /// Fails where the database does.
+    /// Fails if the database does.
     pub fn others_called(&self, name: &str, than: &RunKey) -> Result<Vec<RunKey>> {
         let which = "WHERE name = ?1 AND key <> ?2 AND discarded IS NULL ORDER BY key DESC";
         self.keys(which, &[&one_line(name), than.as_str()])

@@ -61,7 +61,7 @@ impl Store {
     /// The folders with checkpoints, and nothing else, whose run the store does not know and no process trains.
     ///
     /// # Errors
-    /// Fails where the database does.
+    /// Fails if the database does.
     pub fn strays(&self) -> Result<Vec<Stray>> {
         let mut strays = Vec::new();
         // A damaged store may not know its own.
@@ -180,7 +180,7 @@ fn names(folder: &Path) -> Vec<String> {
 /// Makes the folder `files` of a run in the store at `folder`.
 ///
 /// # Errors
-/// Fails where the folder cannot be made, and in the folder of a store that is another program's or a newer version's.
+/// Fails if the folder cannot be made, and in the folder of a store that is another program's or a newer version's.
 pub(super) fn make(folder: &Path, files: &Path) -> Result<()> {
     if let Some(fault) = Database::open_frozen(folder.join(FILE)).err().filter(Fault::is_of_another) {
         return Err(fault.of(folder));

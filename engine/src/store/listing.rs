@@ -35,7 +35,7 @@ impl Store {
     /// Every run that was not put away, newest first. From a damaged store, those that can be read.
     ///
     /// # Errors
-    /// Fails where the database does.
+    /// Fails if the database does.
     pub fn list(&self) -> Result<Vec<StoredRun>> {
         Ok(self.listed()?.runs)
     }
@@ -43,7 +43,7 @@ impl Store {
     /// Every run that was not put away, newest first, and the damage.
     ///
     /// # Errors
-    /// Fails where the database does.
+    /// Fails if the database does.
     pub fn listed(&self) -> Result<Listed> {
         let now = Timestamp::now();
         let Found { mut runs, lost } = self.database.with(|db| match all(db, now) {

@@ -102,7 +102,7 @@ pub struct StoredDetails {
     pub is_process_sampled: Option<bool>,
     /// Measured bytes still alive after the run; `None` for a run that has not ended.
     pub left_over: Option<Bytes>,
-    /// Measured, op by op: the highest bytes alive in a step, and which step; empty where no step was measured so.
+    /// Measured, op by op: the highest bytes alive in a step, and which step; empty if no step was measured so.
     pub measured_step: (u64, Vec<Bytes>),
 }
 
@@ -119,7 +119,7 @@ impl StoredDetails {
 /// The folder of the store: `chosen`, or the value of [`FOLDER_VARIABLE`], or the user's own.
 ///
 /// # Errors
-/// Fails where the system has no place for a user's data.
+/// Fails if the system has no place for a user's data.
 pub fn folder(chosen: Option<&Path>) -> Result<PathBuf> {
     let by_variable = || env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty()).map(PathBuf::from);
     let own = || Some(base_strategy::choose_native_strategy().ok()?.data_dir().join("plimsoll"));
@@ -146,7 +146,7 @@ impl Store {
     /// Opens the store in `folder`; `None` if there is none.
     ///
     /// # Errors
-    /// Fails where [`Store::open`] does, and for an empty file.
+    /// Fails if [`Store::open`] does, and for an empty file.
     pub fn open_existing(folder: &Path) -> Result<Option<Self>> {
         let database = Database::open_existing(folder)?;
         Ok(database.map(|database| Self { folder: folder.to_owned(), database }))
@@ -165,7 +165,7 @@ impl Store {
     /// Changes whenever another program or thread has written.
     ///
     /// # Errors
-    /// Fails where the database does.
+    /// Fails if the database does.
     pub fn version(&self) -> Result<u64> {
         self.database
             .with(|db| db.pragma_query_value(None, "data_version", |row| row.get::<_, i64>(0)))
@@ -191,7 +191,7 @@ impl Store {
         run.ok_or_else(|| self.no_such(key.as_str()))
     }
 
-    /// The process that trains a run; `None` where none does.
+    /// The process that trains a run; `None` if none does.
     ///
     /// # Errors
     /// Fails for a run that is not there, and where the database does.

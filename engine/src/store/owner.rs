@@ -43,7 +43,7 @@ impl Owner {
     }
 }
 
-/// When a process began; `None` where it is gone, or dead and not yet cleared away.
+/// When a process began; `None` if it is gone, or dead and not yet cleared away.
 #[cfg(target_os = "linux")]
 fn began(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

@@ -131,7 +131,7 @@ impl Prediction {
         }
     }
 
-    /// Predicted seconds of one optimizer step; `None` where nothing is kept.
+    /// Predicted seconds of one optimizer step; `None` if nothing is kept.
     pub fn kept_step_secs(&self) -> Option<f64> {
         (self.step_secs > 0.0).then_some(self.step_secs)
     }

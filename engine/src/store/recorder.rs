@@ -127,7 +127,7 @@ impl Recorder {
     /// Makes the folder of the run's files at once.
     ///
     /// # Errors
-    /// Fails where the folder cannot be made, and in the folder of a store that is another program's or a newer version's.
+    /// Fails if the folder cannot be made, and in the folder of a store that is another program's or a newer version's.
     pub fn make_files(&self) -> Result<PathBuf> {
         let files = self.files();
         folders::make(&self.recording.folder, &files).map(|()| files)

@@ -37,7 +37,7 @@ pub(super) struct Run {
 /// The owner of a run in the store.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
-    /// The process that recorded it last; `None` where the run is not there.
+    /// The process that recorded it last; `None` if the run is not there.
     pub(super) owner: Option<Owner>,
     /// The number of that process, where it is still at it.
     pub(super) alive: Option<u32>,
@@ -108,7 +108,7 @@ impl Reached {
 }
 
 impl Run {
-    /// The run as it is in the store; `None` where it is not.
+    /// The run as it is in the store; `None` if it is not.
     pub(super) fn load(db: &Connection, key: &RunKey) -> rusqlite::Result<Option<Self>> {
         let sql = "SELECT number, length(preset) + length(prediction), (SELECT count(*) FROM events WHERE run = number) \
                    FROM runs JOIN details ON run = number WHERE key = ?1";

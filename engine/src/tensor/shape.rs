@@ -28,7 +28,7 @@ impl Shape {
         self.dims().iter().product()
     }
 
-    /// The product of the extents; `None` where it is more than [`MAX_ELEMENTS`].
+    /// The product of the extents; `None` if it is more than [`MAX_ELEMENTS`].
     pub fn checked_elements(&self) -> Option<usize> {
         let elements = self.dims().iter().try_fold(1usize, |product, extent| product.checked_mul(*extent));
         elements.filter(|elements| *elements <= MAX_ELEMENTS)

@@ -46,7 +46,7 @@ pub struct CardFacts {
 /// Asks the GPU of this name.
 ///
 /// # Errors
-/// Fails where there is no such GPU, or where it cannot be opened.
+/// Fails if there is no such GPU, or if it cannot be opened.
 pub fn card_facts(device: &str) -> Result<CardFacts> {
     let mut machine = Machine::detect();
     machine.target(device)?;

@@ -31,7 +31,7 @@ pub(crate) struct Claim {
 /// Why a folder could not be claimed.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// A process has it: which one, where that can be read.
+    /// A process has it: which one, if that can be read.
     Held(Option<u32>),
     /// Something else than a file is at the lock file's place, which is given.
     NoFile(PathBuf),
@@ -43,7 +43,7 @@ impl Claim {
     /// Claims `folder`, which must exist, for as long as the returned value lives.
     ///
     /// # Errors
-    /// Fails where another claim of the folder lives, in this process or another, and where no file can be written in the
+    /// Fails if another claim of the folder lives, in this process or another, and if no file can be written in the
     /// folder.
     pub(crate) fn take(folder: &Path) -> Result<Self, Refused> {
         for _ in 1..TRIES {
@@ -58,7 +58,7 @@ impl Claim {
     /// Claims `folder` at once or not at all.
     ///
     /// # Errors
-    /// Fails where [`Claim::take`] does.
+    /// Fails if [`Claim::take`] does.
     pub(crate) fn try_take(folder: &Path) -> Result<Self, Refused> {
         let path = folder.join(FILE);
         for _ in 0..ANEW {

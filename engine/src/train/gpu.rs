@@ -193,7 +193,7 @@ pub(super) fn slower(plan: &Plan) -> Option<String> {
     Some(format!("convolutions run by kernels of our own, which takes longer than by cuDNN: {why}"))
 }
 
-/// An error of opening a GPU, with how full the card is where that is why.
+/// An error of opening a GPU, with how full the card is if that is why.
 fn told_how_full(index: usize, uuid: &str, machine: &Machine, error: Error) -> Error {
     let Error::DeviceFull(full) = error else { return error };
     let Ok(Target::Gpu(profile)) = machine.target(&format!("cuda:{index}")) else { return full.into() };

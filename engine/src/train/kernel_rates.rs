@@ -38,7 +38,7 @@ pub struct KernelRate {
     pub name: String,
     /// The type of its operands; `tf32` is f32 with products rounded.
     pub arithmetic: &'static str,
-    /// Seconds of a launch; `None` where it failed.
+    /// Seconds of a launch; `None` if it failed.
     pub secs: Option<f64>,
     /// Seconds that no launch is faster than, by the card's peaks.
     pub peak_secs: f64,
@@ -64,7 +64,7 @@ struct Launch {
 /// simulated card.
 ///
 /// # Errors
-/// Fails where there is no such GPU, or where it cannot be opened.
+/// Fails if there is no such GPU, or if it cannot be opened.
 pub fn kernel_rates(device: &str, small: bool, report: &mut dyn FnMut(KernelRate)) -> Result<()> {
     let mut machine = Machine::detect();
     machine.target(device)?;

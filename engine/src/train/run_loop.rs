@@ -248,7 +248,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         self.tell(session, AHEAD)
     }
 
-    /// Takes channels out of the model where that is due.
+    /// Takes channels out of the model if that is due.
     fn thin<B: Backend>(&mut self, session: &mut Session<B>) -> Result<()> {
         let after = self.spec.plan.resolved.thinned_after();
         if session.is_thinned() || after.is_none_or(|after| session.updates() < after) {

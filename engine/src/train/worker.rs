@@ -36,7 +36,7 @@ pub(super) trait Use {
     /// Does the work.
     ///
     /// # Errors
-    /// [`crate::Error::Budget`] where it would cross the line, and the failures of the device.
+    /// [`crate::Error::Budget`] if it would cross the line, and the failures of the device.
     fn run<B: Backend>(self, executor: Executor<B>) -> Result<Self::Output>;
 }
 

@@ -1,4 +1,4 @@
-//! Opening, saving and dropping presets, where no desktop dialog answers.
+//! Opening, saving and dropping presets, if no desktop dialog answers.
 
 use std::{fs, sync::Arc};
 

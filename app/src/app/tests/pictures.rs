@@ -216,7 +216,7 @@ pub(super) fn both_themes(
     let (scale, points) = set_size(window, size, scale);
     for dark in [true, false] {
         set_theme(window, dark);
-        // Where there is no room for all, each is in front once by itself.
+        // If there is no room for all, each is in front once by itself.
         let fronts = fronts.iter().copied().chain(Pane::ALL.chunks(1).filter(|_| points.y < ROOMY));
         for front in fronts {
             let layout = &mut window.state_mut().as_mut().expect("drawn").layout;

@@ -1,5 +1,5 @@
 //! States that meet: a run that is over next to an experiment that does not fit, memory that reaches up to the words of the
-//! timeline, a budget of next to nothing. They are judged as the panes are, where there is least room and where there is the
+//! timeline, a budget of next to nothing. They are judged as the panes are, if there is least room and if there is the
 //! usual.
 
 use std::collections::BTreeSet;

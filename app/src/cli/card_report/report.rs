@@ -104,7 +104,7 @@ impl PartReport {
         Self { name: part.name, asks: part.asks, command, secs: took.as_secs_f64(), ended, rows, said }
     }
 
-    /// A few words: how many rows, and how it ended where that was not well.
+    /// A few words: how many rows, and how it ended if that was not well.
     pub(super) fn in_short(&self) -> String {
         let rows = format::counted(self.rows.len() as u64, "row");
         if self.ended == Ended::Well { rows } else { format!("{rows}, ended {}", self.ended) }

@@ -1,4 +1,4 @@
-//! The field for a typed path, where no desktop dialog answers.
+//! The field for a typed path, if no desktop dialog answers.
 //!
 //! Always holds: a path that is pasted behind the suggestion takes its place.
 

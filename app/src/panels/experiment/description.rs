@@ -63,7 +63,7 @@ pub(super) fn shown(ui: &mut Ui, context: &PanelContext<'_>) -> f32 {
 const SHARE: f32 = 0.4;
 const FEWEST_LINES: usize = 3;
 
-/// A text, of which only the first lines are shown where it would fill the pane, until more is asked for.
+/// A text, of which only the first lines are shown if it would fill the pane, until more is asked for.
 fn lines(ui: &mut Ui, id: Id, text: &str) {
     let words = RichText::new(text).color(theme::palette(ui).weak());
     let whole = WidgetText::from(words.clone()).into_galley(

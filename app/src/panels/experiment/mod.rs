@@ -261,7 +261,7 @@ fn hint(ui: &mut Ui, form: &Form<'_>, key: &'static str) {
     }
 }
 
-/// A figure that follows from the controls above it: under their editors where it has room, else in the whole width.
+/// A figure that follows from the controls above it: under their editors if it has room, else in the whole width.
 pub(super) fn fact(ui: &mut Ui, text: &str) {
     facts(ui, std::iter::once(text.to_owned()));
 }

@@ -51,7 +51,7 @@ impl Seeds {
 pub(super) const MEANING: &str = "The mean of finished runs that differ only by their seed; the arms are one standard \
                                   deviation of their memory and of their accuracy.";
 
-/// The groups of finished runs that differ only by their seed, where there are several seeds in one. A run that was only
+/// The groups of finished runs that differ only by their seed, if there are several seeds in one. A run that was only
 /// repeated counts once.
 pub(super) fn groups(dots: &[Dot<'_>]) -> Vec<Seeds> {
     let mut groups: BTreeMap<u64, BTreeMap<u64, [f64; 2]>> = BTreeMap::new();

@@ -152,7 +152,7 @@ impl Grid {
 }
 
 /// The name of a class as it stands level over its column: whole, or without the `same` bytes that all names begin with, which
-/// distinguish none of them; `None` where neither fits.
+/// distinguish none of them; `None` if neither fits.
 fn head(name: &str, same: usize, fits: impl Fn(&str) -> bool) -> Option<String> {
     let rest = (same > 0).then(|| format!("…{}", &name[same..]));
     std::iter::once(name.to_owned()).chain(rest).find(|words| fits(words))

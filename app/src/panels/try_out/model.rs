@@ -1,4 +1,4 @@
-//! Which model is tried, where there are several: weights that the experiment begins with, and the runs.
+//! Which model is tried, if there are several: weights that the experiment begins with, and the runs.
 
 use eframe::egui::{ComboBox, Ui};
 
@@ -19,7 +19,7 @@ fn runs<'a>(context: &PanelContext<'a>) -> impl Iterator<Item = &'a RunRecord> {
     context.state.session.all().rev().filter(|run| run.kept.is_some())
 }
 
-/// The models, where there are several: a list of them.
+/// The models, if there are several: a list of them.
 pub(super) fn list(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>) {
     if !is_choice(context, tried) {
         return;

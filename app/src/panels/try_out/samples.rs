@@ -33,7 +33,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, evaluation: &Evalu
     let Some(answers) = &evaluation.answers else { return };
     let samples = &answers.samples;
     let is_mask = evaluation.task == Task::Mask;
-    // In one line where there is room: the samples have the rest.
+    // In one line if there is room: the samples have the rest.
     let (found, page) = ui
         .horizontal_wrapped(|ui| {
             filters(ui, context.view, evaluation, samples);

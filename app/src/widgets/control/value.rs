@@ -28,7 +28,7 @@ pub(crate) struct Number {
 
 /// One of a few.
 pub(crate) struct Choice<T: 'static> {
-    /// The choices with their names, from the least memory to the most where there is such an order.
+    /// The choices with their names, from the least memory to the most if there is such an order.
     pub(crate) options: &'static [(T, &'static str)],
     /// Where the value lies.
     pub(crate) place: Place<T>,

@@ -54,7 +54,7 @@ pub(in crate::backend) trait Float: Copy + Send + Sync + 'static {
     fn of(storage: &CpuStorage) -> Option<&[Self]>;
     /// The same elements, to write.
     fn of_mut(storage: &mut CpuStorage) -> Option<&mut [Self]>;
-    /// The elements themselves as operands of arithmetic, where no conversion is needed.
+    /// The elements themselves as operands of arithmetic, if no conversion is needed.
     fn direct(elements: &[Self]) -> Option<&[Self::Acc]>;
     /// The same elements, to write.
     fn direct_mut(elements: &mut [Self]) -> Option<&mut [Self::Acc]>;

@@ -125,7 +125,7 @@ pub(super) enum Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    /// None where this processor does not multiply them so.
+    /// None if this processor does not multiply them so.
     fn possible<T: Float>(a: &'a [T], b: &'a [T]) -> Option<Self> {
         let instructions = Instructions::detect();
         if let Some(operands) = T::singles(a).zip(T::singles(b)) {
@@ -135,7 +135,7 @@ impl<'a> Words<'a> {
         (instructions >= Instructions::Avx512Bf16).then(|| Self::Pairs(operands.into()))
     }
 
-    /// The operands of a product that is planned; none where the crate multiplies them.
+    /// The operands of a product that is planned; none if the crate multiplies them.
     pub(super) fn of<T: Float>(plan: &GemmTiling, a: &'a [T], b: &'a [T]) -> Option<Self> {
         Self::possible(a, b).filter(|_| plan.product.by != Multiplier::Crate)
     }

@@ -208,7 +208,7 @@ impl<'a, T> MatMut<'a, T> {
 }
 
 impl<T: Float> MatMut<'_, T> {
-    /// The matrix as a result of arithmetic, where no conversion is needed and rows lie evenly.
+    /// The matrix as a result of arithmetic, if no conversion is needed and rows lie evenly.
     pub(super) fn direct(&mut self) -> Option<MatMut<'_, T::Acc>> {
         let is_even = matches!(self.lines, Lines::Even(_));
         self.as_type().filter(|_| is_even)

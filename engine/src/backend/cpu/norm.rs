@@ -20,7 +20,7 @@ pub(super) fn launch(kernel: &Norm, o: &Operands<'_>) -> Result<()> {
     by_sum!(data, weight, T, W => typed::<T, W>(kernel, o), else o.unsupported())
 }
 
-/// The buffer of a parameter's gradient; none where the parameter is frozen.
+/// The buffer of a parameter's gradient; none if the parameter is frozen.
 fn gradient<'a, W: Float>(o: &Operands<'a>, i: usize) -> Result<Option<RefMut<'a, [W]>>> {
     (i < o.outputs()).then(|| o.output::<W>(i)).transpose()
 }

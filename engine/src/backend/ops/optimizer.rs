@@ -23,7 +23,7 @@ use crate::{
 pub enum Optimizer {
     /// in: `x`; out: `sum [1]` (f64), updated: adds the sum of squares. Infinite or NaN when any element is.
     SumSquares,
-    /// in: `squares [1]` (f64); out: `scale [1]` (f64): `limit / sqrt(squares)` where that is below 1, otherwise 1. The
+    /// in: `squares [1]` (f64); out: `scale [1]` (f64): `limit / sqrt(squares)` if that is below 1, otherwise 1. The
     /// factor that brings gradients with that sum of squares to a norm of at most `limit` (Pascanu, Mikolov & Bengio
     /// 2013).
     Clip {

@@ -62,7 +62,7 @@ impl<B: Backend> Executor<B> {
     /// [`Executor::rotary`] of sequences that begin at the position `first`.
     ///
     /// # Errors
-    /// Fails where [`Executor::rotary`] does.
+    /// Fails if [`Executor::rotary`] does.
     pub fn rotary_from(&self, qkv: Tensor<B>, shape: AttentionShape, base: f64, first: usize) -> Result<Tensor<B>> {
         self.rotated(qkv, Rotary { shape, first, base, is_inverse: false })
     }

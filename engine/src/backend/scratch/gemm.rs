@@ -129,7 +129,7 @@ fn packed([rows, columns, depth]: [usize; 3], in_place: [bool; 2], width: usize,
     (a + b) * width + BOOKKEEPING
 }
 
-/// Bytes of the columns of `c` that the crate's micro-kernel computes at once; 0 where that is not known, so that every operand
+/// Bytes of the columns of `c` that the crate's micro-kernel computes at once; 0 if that is not known, so that every operand
 /// counts as packed.
 fn micro_kernel_bytes(by: Instructions) -> usize {
     match by {

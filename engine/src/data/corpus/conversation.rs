@@ -40,7 +40,7 @@ impl Tokenizer {
     /// The tokens of a conversation in which the user said only `said`, up to where the assistant answers.
     ///
     /// # Errors
-    /// Fails where there is no template, where it fails, and where the tokenizer does.
+    /// Fails if there is no template, if it fails, and if the tokenizer does.
     pub(in crate::data) fn question(&self, said: &str) -> Result<Vec<u32>, String> {
         let template = self.template().ok_or_else(|| "the tokenizer has no template".to_owned())?;
         let tokens = self.encode(&template.question(said)?, false)?;

@@ -76,7 +76,7 @@ impl Encoder {
     /// A piece of plain text, the last of its file or not.
     ///
     /// # Errors
-    /// Fails where the tokenizer does.
+    /// Fails if the tokenizer does.
     pub(super) fn piece(&self, text: &str, is_last: bool) -> Result<Encoded, String> {
         let encoded = Encoded::of(&self.encode(text, false)?, |_| true);
         Ok(if is_last { encoded.ended(self.tokenizer.end()) } else { encoded })

@@ -79,7 +79,7 @@ impl Index {
     /// its name ends in `.txt`.
     ///
     /// # Errors
-    /// Fails for files that cannot be read, for broken lines unless `skips`, and where there is no sample.
+    /// Fails for files that cannot be read, for broken lines unless `skips`, and if there is no sample.
     pub(super) fn new(chosen: &Path, is_json: bool, skips: bool) -> Result<Self> {
         let paths = files_of(chosen, is_json)?;
         let (files, starts) = (Vec::with_capacity(paths.len()), Vec::new());

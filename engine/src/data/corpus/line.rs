@@ -26,7 +26,7 @@ pub(super) enum Line<'a> {
 /// The fault of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wrong {
-    /// Characters before it, and one; `None` where it is the line as a whole.
+    /// Characters before it, and one; `None` if it is the line as a whole.
     pub(super) column: Option<usize>,
     pub(super) message: String,
 }

@@ -20,12 +20,12 @@ use crate::{
 
 /// The settings of a tokenizer.
 const SETTINGS: &str = "tokenizer_config.json";
-/// The template, where it has a file of its own.
+/// The template, if it has a file of its own.
 const TEMPLATE: &str = "chat_template.jinja";
 /// The longest of these files that is read.
 const MOST: u64 = 16 << 20;
 
-/// Tokens that end a text in published vocabularies, where no file says which one does.
+/// Tokens that end a text in published vocabularies, if no file says which one does.
 const ENDS: [&str; 6] = ["<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|im_end|>", "[SEP]"];
 /// Special tokens that a template may name.
 const NAMES: [&str; 5] = ["bos_token", "eos_token", "pad_token", "unk_token", "sep_token"];
@@ -79,7 +79,7 @@ impl Special {
     }
 }
 
-/// The token that ends a text by the model's own configuration: the first, where it has several.
+/// The token that ends a text by the model's own configuration: the first, if it has several.
 fn end_of_model(path: &Path) -> Result<Option<u32>> {
     let Some(config) = object(path)? else { return Ok(None) };
     let end = config.get("eos_token_id");

@@ -28,7 +28,7 @@ const LONG: u64 = 256 << 10;
 /// The facts of text files that are known before a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextFacts {
-    /// The tokenizer's file; `None` where bytes are the tokens.
+    /// The tokenizer's file; `None` if bytes are the tokens.
     pub tokenizer: Option<std::path::PathBuf>,
     /// Different tokens that it has.
     pub vocabulary: usize,

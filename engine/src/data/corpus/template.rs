@@ -80,7 +80,7 @@ impl Template {
 
     /// Messages as text, and the parts of it that assistants say.
     ///
-    /// # Errors Fails where the template does, and where it gives another beginning to a longer conversation. The text is
+    /// # Errors Fails if the template does, and if it gives another beginning to a longer conversation. The text is
     /// the fault.
     pub(super) fn render(&self, messages: &[Value]) -> Result<Rendered, String> {
         let whole = self.text(messages, false)?;
@@ -110,7 +110,7 @@ impl Template {
     /// Messages as text alone.
     ///
     /// # Errors
-    /// Fails where the template does; says what is wrong.
+    /// Fails if the template does; says what is wrong.
     pub(super) fn plain(&self, messages: &[Value]) -> Result<String, String> {
         let whole = self.text(messages, false)?;
         Ok(if self.is_marked { taken_apart(&whole).text } else { whole })
@@ -119,7 +119,7 @@ impl Template {
     /// A conversation that a user begins, up to where an assistant is to answer.
     ///
     /// # Errors
-    /// Fails where the template does; says what is wrong.
+    /// Fails if the template does; says what is wrong.
     pub(super) fn question(&self, said: &str) -> Result<String, String> {
         let whole = self.text(&[message("user", said)], true)?;
         Ok(if self.is_marked { taken_apart(&whole).text } else { whole })

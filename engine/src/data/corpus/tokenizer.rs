@@ -134,7 +134,7 @@ impl Tokenizer {
         self.vocabulary
     }
 
-    /// The token that ends a text, where it has one.
+    /// The token that ends a text, if it has one.
     pub(in crate::data) fn end(&self) -> Option<u32> {
         self.special.end
     }
@@ -147,7 +147,7 @@ impl Tokenizer {
         }
     }
 
-    /// The template of conversations, where it has one.
+    /// The template of conversations, if it has one.
     pub(super) fn template(&self) -> Option<&Template> {
         self.special.template.as_ref()
     }
@@ -189,7 +189,7 @@ impl Tokenizer {
 
     /// The tokens of a text. With `is_whole`, also those that the tokenizer puts around a whole text.
     ///
-    /// # Errors Fails where the tokenizer does, with its message.
+    /// # Errors Fails if the tokenizer does, with its message.
     pub(super) fn encode(&self, text: &str, is_whole: bool) -> Result<Vec<Placed>, String> {
         self.encode_counting(text, is_whole, None)
     }

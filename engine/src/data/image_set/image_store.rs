@@ -108,7 +108,7 @@ impl ImageStore {
         })
     }
 
-    /// Runs `share` on `threads` threads, this one among them, where that is quicker than one.
+    /// Runs `share` on `threads` threads, this one among them, if that is quicker than one.
     pub(super) fn together(&self, threads: usize, share: impl Fn() -> Result<()> + Sync) -> Result<()> {
         let is_work = match self {
             Self::Held { .. } => false,

@@ -31,7 +31,7 @@ pub(in crate::data) fn decode(path: &Path, side: usize) -> Result<Vec<u8>, Strin
     catch_unwind(|| Ok(fit(unpack(&bytes)?, side).into_raw())).unwrap_or_else(|_| Err("its decoder failed".to_owned()))
 }
 
-/// How many pixels a file says that it has; `None` where it cannot be read. A pipe is not opened: that would wait for
+/// How many pixels a file says that it has; `None` if it cannot be read. A pipe is not opened: that would wait for
 /// a writer.
 pub(in crate::data) fn pixels(path: &Path) -> Option<u64> {
     fs::metadata(path).ok().filter(fs::Metadata::is_file)?;

@@ -13,7 +13,7 @@ use crate::{
     memory::probe::{Meter, meter_this_thread},
 };
 
-/// As many as there are where nothing else is chosen.
+/// As many as there are if nothing else is chosen.
 const BUFFERS: usize = 3;
 
 fn digits() -> Arc<Dataset> {

@@ -1,7 +1,7 @@
 //! One column of a table: numbers, or categories that become a feature each.
 //!
 //! Always holds: a category keeps its number for as long as the table lives; the commonest ones have a feature of their own,
-//! and where there are more than [`MOST_SLOTS`] all others share the last one. Refuses more than [`MOST_CATEGORIES`]: so many
+//! and if there are more than [`MOST_SLOTS`] all others share the last one. Refuses more than [`MOST_CATEGORIES`]: so many
 //! texts are not categories.
 
 use std::collections::HashMap;
@@ -121,7 +121,7 @@ pub(super) struct Categories {
 }
 
 impl Categories {
-    /// The number of a category; `None` where there are too many.
+    /// The number of a category; `None` if there are too many.
     pub(super) fn number(&mut self, field: &[u8]) -> Option<u32> {
         let field = field.trim_ascii();
         if let Some(number) = self.known.get(field) {

@@ -177,7 +177,7 @@ fn classes_of(classes: Vec<Class>, mend: &str) -> Result<Goal, String> {
     }
 }
 
-/// The different numbers, in order; `None` where there are more than classes may be.
+/// The different numbers, in order; `None` if there are more than classes may be.
 fn distinct(values: &[f64]) -> Option<Vec<f64>> {
     let mut found: Vec<f64> = Vec::new();
     for value in values {

@@ -147,7 +147,7 @@ impl Data {
         if is_value { Task::Value } else { self.kind.task() }
     }
 
-    /// The rows that the model's embedding is to have; `None` where the tokenizer's number decides.
+    /// The rows that the model's embedding is to have; `None` if the tokenizer's number decides.
     pub fn chosen_vocabulary(&self) -> Option<usize> {
         Some(self.vocabulary).filter(|count| *count > UNCHOSEN)
     }

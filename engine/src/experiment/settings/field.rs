@@ -55,7 +55,7 @@ pub(crate) trait Field: Any {
     }
 }
 
-/// Sets a field where there is a value for it.
+/// Sets a field if there is a value for it.
 fn set<T>(field: &mut T, value: Option<T>) -> bool {
     value.map(|value| *field = value).is_some()
 }
@@ -187,7 +187,7 @@ impl Field for f64 {
     }
 
     fn write(&self) -> Option<String> {
-        // The shortest text that reads back as the same number, with an exponent where that is shorter.
+        // The shortest text that reads back as the same number, with an exponent if that is shorter.
         Some(format!("{self:?}"))
     }
 

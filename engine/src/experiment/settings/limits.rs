@@ -23,7 +23,7 @@ pub(crate) enum Limits {
 }
 
 impl Limits {
-    /// The most, where there is one.
+    /// The most, if there is one.
     pub(crate) fn high(&self) -> Option<Number> {
         match *self {
             Self::Within { high, .. } => Some(high),

@@ -138,7 +138,7 @@ impl Setting {
         all().find(|setting| setting.key == key)
     }
 
-    /// The number that `e` holds; of a size, the MiB. `None` where it holds none.
+    /// The number that `e` holds; of a size, the MiB. `None` if it holds none.
     pub fn number(&self, e: &Experiment) -> Option<f64> {
         Some(match (self.get)(e).number()? {
             Number::Size(bytes) => bytes.as_mib(),

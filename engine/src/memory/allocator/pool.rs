@@ -2,8 +2,8 @@
 //!
 //! Owns the places of blocks, which the run on the GPU puts there: a segment is one block in the driver's pool. A block is
 //! rounded up to the granule and put into the smallest hole that holds it (of holes as large, the one at the lowest place);
-//! where there is none, the pool grows by a segment for it: the profile's least one, or the block rounded up to whole pages
-//! where that is more. Adjacent holes become one; segments never do. A pool that is a [range](Pool::range) has one segment,
+//! if there is none, the pool grows by a segment for it: the profile's least one, or the block rounded up to whole pages
+//! if that is more. Adjacent holes become one; segments never do. A pool that is a [range](Pool::range) has one segment,
 //! which grows at its end by whole pages. A pool whose places were found beforehand takes one segment for all of them, and puts
 //! a block where its [`Guide`] says while that is a hole. Always holds: blocks do not
 //! overlap, `used` is the sum of the rounded blocks, `reserved` is the sum of the segments and at least `used`, and the same

@@ -189,7 +189,7 @@ fn words(start: usize, end: usize) -> impl Iterator<Item = (usize, u64)> {
     })
 }
 
-/// Reserves the range; false where the system refuses.
+/// Reserves the range; false if the system refuses.
 fn reserve() -> bool {
     let machine = rustix::system::sysinfo();
     let memory = (machine.totalram as usize).saturating_mul(machine.mem_unit as usize);
@@ -220,7 +220,7 @@ fn take_back(base: NonNull<u8>, bytes: usize) -> bool {
     map(Some(base), bytes).is_some()
 }
 
-/// Maps addresses without access, in place of those there are at `at` or where the system likes; none where it refuses.
+/// Maps addresses without access, in place of those there are at `at` or where the system likes; none if it refuses.
 fn map(at: Option<NonNull<u8>>, bytes: usize) -> Option<NonNull<u8>> {
     let fixed = if at.is_some() { libc::MAP_FIXED } else { 0 };
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | fixed;

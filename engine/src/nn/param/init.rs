@@ -211,7 +211,7 @@ impl<'a, B: Backend> Init<'a, B> {
         Ok(self.made(layer, role, is_trained, weight, master))
     }
 
-    /// The weight `[out, inner]` of the dense layer `layer` as codes, with the initial values `start`. `None` where it is not
+    /// The weight `[out, inner]` of the dense layer `layer` as codes, with the initial values `start`. `None` if it is not
     /// to be held so: where it learns, or is not one of a block's.
     ///
     /// # Errors

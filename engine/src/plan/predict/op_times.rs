@@ -50,7 +50,7 @@ impl Measure for Clock {
 /// ```
 ///
 /// # Errors
-/// Fails where [`predict`](super::predict()) does.
+/// Fails if [`predict`](super::predict()) does.
 pub fn op_secs(plan: &Plan, pass: Pass) -> Result<Vec<f64>> {
     let resolved = &plan.resolved;
     let shortened = shortened(resolved.experiment());

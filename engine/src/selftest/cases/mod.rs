@@ -82,7 +82,7 @@ impl Extent {
     }
 }
 
-/// The types that a sum of `dtype` may have: its own, and f32 where that is wider.
+/// The types that a sum of `dtype` may have: its own, and f32 if that is wider.
 pub fn sum_types(dtype: DType) -> &'static [DType] {
     match dtype {
         DType::F64 => &[DType::F64],

@@ -34,7 +34,7 @@ impl Checkpoint {
         Known::of_facts(&self.header.facts).map(|known| known.info)
     }
 
-    /// The experiment of its run over the data as it knows them, which need not be there; `None` where it does not, and where the
+    /// The experiment of its run over the data as it knows them, which need not be there; `None` if it does not, and if the
     /// run has no place on this machine.
     pub fn resolved(&self, experiment: &Experiment, machine: &Machine) -> Option<Resolved> {
         let own = self.experiment().ok()?;

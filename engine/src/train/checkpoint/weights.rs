@@ -31,7 +31,7 @@ impl Checkpoint {
     /// one is whole.
     ///
     /// # Errors
-    /// Fails where the checkpoint cannot be read any more, and when the system takes no more.
+    /// Fails if the checkpoint cannot be read any more, and when the system takes no more.
     pub fn write_weights(&self, path: impl AsRef<Path>) -> Result<Bytes> {
         let path = path.as_ref();
         whole_file::write_with(path, |file| self.copy_weights(file), || {}).map_err(|error| unwritable(path, &error))

@@ -43,7 +43,7 @@ impl OfClass {
         share(self.right, self.answered)
     }
 
-    /// Intersection over union of labels and answers (the Jaccard index); `None` where both are empty.
+    /// Intersection over union of labels and answers (the Jaccard index); `None` if both are empty.
     pub fn iou(&self) -> Option<f64> {
         share(self.right, self.labels + self.answered - self.right)
     }
@@ -109,7 +109,7 @@ impl Answers {
         Self { classes: vec![OfClass::default(); classes], confusion, samples: Vec::with_capacity(samples) }
     }
 
-    /// Labels of class `label` that were answered as `answer`; 0 where no table is kept.
+    /// Labels of class `label` that were answered as `answer`; 0 if no table is kept.
     pub fn confused(&self, label: usize, answer: usize) -> u64 {
         let cell = |table: &Vec<u64>| table.get(label * self.classes.len() + answer).copied();
         self.confusion.as_ref().and_then(cell).unwrap_or(0)
@@ -126,7 +126,7 @@ impl Answers {
 struct Largest {
     class: usize,
     logit: f32,
-    /// Sum of the exponentials of all, less the largest: NaN where no answer is right.
+    /// Sum of the exponentials of all, less the largest: NaN if no answer is right.
     total: f64,
 }
 

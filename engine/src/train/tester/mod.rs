@@ -109,7 +109,7 @@ impl Tester {
 
     /// Tests a model on its test set.
     ///
-    /// # Errors [`crate::Error::Budget`] where it would cross the budget or the machine's free memory; weights of another
+    /// # Errors [`crate::Error::Budget`] if it would cross the budget or the machine's free memory; weights of another
     /// model; data that cannot be read.
     pub fn evaluate(&mut self, tried: &Tried) -> Result<Evaluation> {
         self.evaluate_telling(tried, |_, _| {})

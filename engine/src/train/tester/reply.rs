@@ -23,7 +23,7 @@ pub struct Reply {
     pub weights: WeightsFrom,
     /// The picture as the model saw it; `None` for a row of a table.
     pub picture: Option<Picture>,
-    /// The row of the table, where it is one.
+    /// The row of the table, if it is one.
     pub row: Option<TableRow>,
     /// The class of a test sample; `None` for other samples and other tasks.
     pub label: Option<u32>,

@@ -46,7 +46,7 @@ pub struct Took {
     pub predicted: Bytes,
     /// Measured: most bytes alive.
     pub measured: Bytes,
-    /// Predicted: the key-value cache of a text that was written on, a part of the whole; none otherwise, and none where the
+    /// Predicted: the key-value cache of a text that was written on, a part of the whole; none otherwise, and none if the
     /// prompt fills all places.
     pub cached: Option<Cached>,
 }

@@ -82,7 +82,7 @@ impl Block<'_> {
     }
 }
 
-/// Adds the sums of `filters` to `sums`, whose rows are as long as `sums` has room for `block.rows` of them. Where there is room
+/// Adds the sums of `filters` to `sums`, whose rows are as long as `sums` has room for `block.rows` of them. If there is room
 /// for them, codes are laid out before they are multiplied.
 pub(super) fn multiply(way: Way, block: &Block<'_>, filters: Range<usize>, room: &mut [u32], sums: &mut [i32]) {
     #[cfg(not(target_arch = "x86_64"))]

@@ -16,7 +16,7 @@ const COLUMNS: usize = 32;
 const IN_WORD: usize = 4;
 /// Numbers in a register.
 const LANES: usize = 16;
-/// Pixels whose sums are in registers at once, where there are so many left.
+/// Pixels whose sums are in registers at once, if there are so many left.
 const ROWS: usize = 2 * PIXELS;
 
 /// Whether room for words is enough for a panel of a block.
@@ -48,7 +48,7 @@ pub(super) fn multiply(block: &Block<'_>, filters: Range<usize>, room: &mut [u32
     }
 }
 
-/// Lays the codes of some filters out: the words of all filters, one after another; zeros where there are no more terms or
+/// Lays the codes of some filters out: the words of all filters, one after another; zeros if there are no more terms or
 /// filters.
 fn lay(block: &Block<'_>, filters: &Range<usize>, to: &mut [u32]) {
     const STEP: usize = IN_WORD * LANES;

@@ -70,7 +70,7 @@ impl Norm {
     }
 }
 
-/// Runs [`Norm::BatchApply`](crate::backend::ops::Norm::BatchApply), of `y` itself where there is no `x`. `statistics`:
+/// Runs [`Norm::BatchApply`](crate::backend::ops::Norm::BatchApply), of `y` itself if there is no `x`. `statistics`:
 /// mean, inverse; `parameters`: weight, bias.
 pub(super) fn apply<T: Float, W: Float<Acc = T::Acc>>(
     x: Option<&[T]>,

@@ -114,7 +114,7 @@ fn workers_and_what_is_kept_of_files_change_no_batch_and_later_epochs_read_nothi
     assert!(later < first, "{later} of {first}");
 }
 
-/// Samples a second with one worker and with two, the best of several; run it where nothing else runs.
+/// Samples a second with one worker and with two, the best of several; run it while nothing else runs.
 #[test]
 #[ignore = "a measurement"]
 fn two_workers_in_place_of_one() {

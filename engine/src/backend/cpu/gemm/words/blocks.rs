@@ -77,7 +77,7 @@ struct EvenRows<'a> {
 }
 
 impl<'a> EvenRows<'a> {
-    /// None where rows lie otherwise. All have the same length.
+    /// None if rows lie otherwise. All have the same length.
     fn of<E: Term>(rows: &[&'a [E]; EXTENT]) -> Option<Self> {
         let place = |row: usize| rows[row].as_ptr().addr();
         let stride = place(1).wrapping_sub(place(0));

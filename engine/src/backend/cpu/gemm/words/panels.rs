@@ -44,7 +44,7 @@ impl<'a> Panels<'a> {
         Self { words: cast_slice(elements), strides: [COLUMNS, stride] }
     }
 
-    /// The block laid out: in each panel so many words of all columns, one after another; zeros where there are no more columns
+    /// The block laid out: in each panel so many words of all columns, one after another; zeros if there are no more columns
     /// or no more terms.
     pub(super) fn laid_out<E: Term>(
         b: &impl Operand<E>,
