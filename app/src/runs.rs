@@ -177,7 +177,7 @@ pub(crate) fn rows(runs: Vec<StoredRun>, saved: impl Fn(&StoredRun) -> Option<Pa
     runs.into_iter().zip(differs).zip(moments).map(row).collect()
 }
 
-/// What a run is called where another speaks of it: the name that it was given, else its number.
+/// The name of a run for the words about another one: the name that it was given, else its number.
 fn called(run: &StoredRun) -> String {
     run.name.clone().unwrap_or_else(|| session::numbered(run.number))
 }
@@ -303,7 +303,7 @@ impl Runs {
         self.rows.get(*self.places.get(key)?)
     }
 
-    /// What the run of this key is called where another speaks of it.
+    /// The name of the run of this key for the words about another one.
     pub(crate) fn called(&self, key: &str) -> Option<String> {
         self.rows.iter().find(|row| row.run.key.as_str() == key).map(|row| called(&row.run))
     }

@@ -152,12 +152,12 @@ pub struct BudgetError {
 }
 
 impl BudgetError {
-    /// Whether a text is what such a refusal says: a kept run has the words of its error alone.
+    /// Whether a text is the message of such a refusal, because a kept run has only the words of its error.
     pub fn is_told_by(text: &str) -> bool {
         text.contains(" more for ") && text.contains(" would take ") && text.ends_with(" in use)")
     }
 
-    /// What would be alive, and of what: `12.0 MiB of a budget of 8.00 MiB`.
+    /// The bytes that would be alive, and the limit: `12.0 MiB of a budget of 8.00 MiB`.
     fn in_words(&self) -> String {
         let [would_be, budget] = Bytes(self.live.0 + self.asked.0).beside(self.budget);
         format!("{would_be} of {}", self.limited_by.of(budget))

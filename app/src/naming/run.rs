@@ -34,7 +34,7 @@ pub(super) fn may_be_one(key: &str) -> bool {
     OF_A_RUN.contains(&key)
 }
 
-/// What a path to weights is known by: the folder of a run, else the name of the file or folder.
+/// The name of a path to weights: the folder of a run, else the file or folder.
 pub(crate) fn place(path: &Path) -> String {
     let is_checkpoint = path.file_name().is_some_and(|name| Checkpoint::NAMES.iter().any(|own| name == *own));
     let known = if is_checkpoint { path.parent().unwrap_or(path) } else { path };

@@ -70,7 +70,7 @@ impl<B: Backend> Executor<B> {
         Self(Rc::new(Inner { backend, ledger, sampler: RefCell::new(None), execution: Cell::new(Execution::InPlace) }))
     }
 
-    /// Whether every op writes to memory of its own, and layers keep what an eager framework's layers keep.
+    /// Whether every op writes to memory of its own, and layers keep the same tensors as those of an eager framework.
     pub fn is_eager(&self) -> bool {
         self.0.execution.get() == Execution::Eager
     }

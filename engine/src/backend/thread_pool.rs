@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// Threads that run kernels, and the meter that counts what they allocate.
+/// Threads that run kernels, and the meter that counts their allocations.
 pub struct ThreadPool {
     threads: rayon::ThreadPool,
     count: usize,

@@ -1,7 +1,7 @@
 //! A backend that runs another one's kernels and shows every launch to a watcher.
 //!
-//! Always holds: it launches and allocates what the other backend would without it; the account of its own executor holds the
-//! bytes of the live tensors, and nothing else.
+//! Always holds: it makes the same launches and allocations as the other backend alone; the account of its own executor
+//! holds the bytes of the live tensors, and nothing else.
 
 use std::{cell::Cell, rc::Rc};
 

@@ -28,7 +28,7 @@ pub struct Alphabet {
     question: usize,
     /// The tokenizer of text that has one, once it is open.
     tokenizer: Option<Arc<Tokenizer>>,
-    /// Whether a prompt is what a user says, and an answer follows.
+    /// Whether a prompt is a user's message, and an answer follows.
     is_conversation: bool,
     /// The tokens that end a text and an answer.
     ends: [Option<u32>; 2],
@@ -213,7 +213,7 @@ impl Alphabet {
         self.ends.contains(&Some(token))
     }
 
-    /// Tokens as text, if they belong to a tokenizer: how a token is written depends on what stands before it.
+    /// Tokens as text, if they belong to a tokenizer: the text of a token depends on the tokens before it.
     pub(crate) fn decode(&self, tokens: &[u32]) -> Option<String> {
         self.tokenizer.as_ref().map(|tokenizer| tokenizer.decode(tokens))
     }

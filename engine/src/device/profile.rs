@@ -22,7 +22,7 @@ pub struct Profile {
     pub slug: String,
     /// The name on screen.
     pub title: String,
-    /// Major and minor number of what its processors can do.
+    /// Major and minor number of its compute capability.
     pub compute_capability: (u32, u32),
     /// The card's processors ("SM").
     pub multiprocessors: u32,
@@ -57,7 +57,7 @@ pub struct Card<'a> {
     pub context_bytes: u64,
     /// Whether the context and the pool are estimates that were never measured.
     pub is_estimate: bool,
-    /// Major and minor number of what its processors can do.
+    /// Major and minor number of its compute capability.
     pub compute_capability: (u32, u32),
     /// The card's processors.
     pub multiprocessors: u32,
@@ -253,7 +253,7 @@ mod tests {
         for (i, profile) in shipped().iter().enumerate() {
             let Profile { slug, title, rates, pool, .. } = &**profile;
             let size: u64 = slug.rsplit('-').next().and_then(|s| s.trim_end_matches('g').parse().ok()).expect(slug);
-            // What the label says, less what error correction takes.
+            // The label's figure, less the memory for error correction.
             let share = profile.capacity.as_mib() / (size * 1024) as f64;
             assert!((0.92..=1.0).contains(&share), "{slug}: {share} of its name");
             assert!(title.ends_with(&format!(", {size} GB")), "{title}");

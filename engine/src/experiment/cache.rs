@@ -1,4 +1,4 @@
-//! The cache of streamed images: what is kept and where, and the text forms of the choices.
+//! The cache of streamed images: the kept form and its place, and the text forms of the choices.
 
 use std::{fmt, str::FromStr};
 

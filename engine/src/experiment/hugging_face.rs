@@ -286,7 +286,7 @@ impl Config<'_> {
         value.as_f64().ok_or_else(wrong)
     }
 
-    /// The term that a norm adds to the variance: zero if that is what the family here adds. A file without it means
+    /// The term that a norm adds to the variance: zero if that is the number of the family here. A file without it means
     /// `default`.
     fn epsilon(&self, name: &str, default: f64, family: f64) -> Result<f64> {
         let epsilon = self.number(name, default)?;

@@ -173,7 +173,7 @@ impl RankTable {
         Some(self.0[at].1)
     }
 
-    /// Reads what [`Display`](fmt::Display) writes.
+    /// Reads the text that [`Display`](fmt::Display) writes.
     fn read(text: &str) -> Option<Self> {
         let layer = |entry: &str| {
             let (name, ranks) = entry.split_once('=')?;

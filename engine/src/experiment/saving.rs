@@ -26,7 +26,7 @@ words! {
         /// the norm after it.
         Fused = "fused",
         /// Ops write to memory of their own, and the same tensors are kept as in an eager framework: the masks of dropout,
-        /// the activated half of gated units, and what goes into a rectifier with an upper end.
+        /// the activated half of gated units, and the input of a rectifier with an upper end.
         Eager = "eager",
     }
 }

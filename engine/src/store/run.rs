@@ -120,10 +120,10 @@ pub struct StoredRun {
 }
 
 impl StoredRun {
-    /// What is said of a run that met its budget.
+    /// The status of a run that met its budget.
     pub const OVER_BUDGET: &str = "over budget";
 
-    /// What to call it: the name that its user gave it, or its title.
+    /// Its label: the name that its user gave it, or its title.
     pub fn label(&self) -> &str {
         self.name.as_deref().unwrap_or(if self.title.is_empty() { "Untitled" } else { &self.title })
     }
@@ -138,7 +138,7 @@ impl StoredRun {
         self.state == RunState::Failed && self.message.as_deref().is_some_and(BudgetError::is_told_by)
     }
 
-    /// How far it came, in the word that is shown: a run that met its budget is told from any other that failed.
+    /// Its status, in the word that is shown: a run that met its budget has a word of its own among the failed ones.
     pub fn status(&self) -> &'static str {
         if self.met_its_budget() { Self::OVER_BUDGET } else { self.state.key() }
     }

@@ -14,7 +14,8 @@ pub(super) fn plot_height(room: f32, lines: f32) -> f32 {
     if room - lines >= theme::LOWEST_PLOT { room - lines } else { room.max(theme::LOWEST_PLOT - WORDS) }
 }
 
-/// What the horizontal axis shows; nothing in a picture so low that the words would be cut: the pane's title has them as well.
+/// The words for the horizontal axis. Empty in a picture so low that they would be cut, because the pane's title has them as
+/// well.
 pub(super) fn across(height: f32) -> &'static str {
     if height < theme::LOWEST_PLOT { "" } else { "measured peak" }
 }

@@ -17,7 +17,7 @@ pub(super) enum Level {
     Avx512,
 }
 
-/// The widest this processor has. A few loads: the standard library remembers what it detected.
+/// The widest this processor has. A few loads: the standard library remembers the result.
 #[inline]
 pub(super) fn level() -> Level {
     #[cfg(target_arch = "x86_64")]

@@ -78,7 +78,7 @@ impl Template {
         Ok(Self { environment, tokens, is_marked })
     }
 
-    /// Messages as text, and the parts of it that assistants say.
+    /// Messages as text, with the parts of it that assistants say.
     ///
     /// # Errors Fails if the template does, and if it gives another beginning to a longer conversation. The text is
     /// the fault.

@@ -45,7 +45,7 @@ impl ImageSet {
         Ok(Sample { pixels, labels })
     }
 
-    /// Reads, decodes or generates a sample, and keeps it or its variants. Variant `n` is what epoch `n` would make.
+    /// Reads, decodes or generates a sample, and keeps it or its variants. Variant `n` is the one that epoch `n` would make.
     fn keep(&self, kept: &Kept, split: Split, index: usize, variant: &mut Vec<u8>) -> Result<()> {
         let sample = self.source.sample(split, index, self.extents, self.targets)?;
         let mask = match &sample.labels {

@@ -95,7 +95,7 @@ impl Data {
         self.kind.uses(DataSetting::Tokenizer) && (self.kind == DataKind::Jsonl || self.chosen_tokenizer().is_some())
     }
 
-    /// Settings that decide how samples get to the model, and not what they are.
+    /// Settings that decide how samples get to the model, and not their content.
     pub(crate) const HOW_FED: [&str; 6] =
         ["data.placement", "data.workers", "data.prefetch", "data.cache_in", "data.cache_folder", "data.host_budget"];
 

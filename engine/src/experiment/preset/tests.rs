@@ -62,7 +62,7 @@ fn a_wrong_type_is_answered_with_the_right_one() {
     answers("batch = 64", "line 1, column 1", &["is a group", "micro, accumulation"]);
     answers("[precision]", "line 1, column 2", &["is one value, not a group"]);
     answers("[[batch]]\nmicro = 1", "line 1, column 3", &["is a group"]);
-    // A number that TOML itself cannot hold is named in full, and what is advised is valid.
+    // A number that TOML itself cannot hold is named in full, and the advice is valid.
     let message = "): batch.micro: 99999999999999999999 is too large for a whole number; write 1048576 or less";
     for text in
         ["[batch]\nmicro = 99999999999999999999", "\nbatch = { accumulation = 1, micro = 99999999999999999999 }"]
@@ -251,7 +251,7 @@ fn an_old_key_is_set_with_a_note_and_excludes_the_new_one() {
     answers("tape = \"slack\"", "line 1, column 1", &["tape: \"slack\" is text", "write true or false"]);
     answers("tape = \"held\"\nretain_graph = false", "line 2, column 1", &["retain_graph: ", "take tape out"]);
     answers("recompute = \"none\"\noutputs = \"kept\"", "line 2, column 1", &["recompute under its earlier name"]);
-    // What is wrong with an old key's value is shown where it stands.
+    // The fault of an old key's value is shown at its place.
     answers("\n[data]\nkind = \"shapes\"\ncolour = 2.0", "line 4, column 1", &["data.color_jitter: 2 is more than"]);
 }
 

@@ -27,7 +27,7 @@ pub(super) enum Way {
 }
 
 impl Way {
-    /// The fastest that this processor has. A few loads: the standard library remembers what it detected.
+    /// The fastest that this processor has. A few loads: the standard library remembers the result.
     pub(super) fn best() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
