@@ -130,8 +130,8 @@ fn write(place: &Path, text: &str) -> io::Result<()> {
     whole_file::write(place, text.as_bytes())
 }
 
-/// Puts the toolkit's own file (the window's place, what is unfolded) aside where its zoom is one that no window can
-/// have, or if it is not a file: the toolkit would end the program at every start, or wait for ever.
+/// Puts the toolkit's own file (the window's place, unfolded groups) aside if its zoom is one that no window can have, or if
+/// it is not a file: the toolkit would end the program at every start, or wait for ever.
 pub(crate) fn guard_zoom(folder: Option<&Path>) {
     let Some(file) = folder.map(|folder| folder.join("app.ron")) else { return };
     let is_sound = match read(&file) {

@@ -23,8 +23,8 @@ fn with<T>(ctx: &Context, what: impl FnOnce(&mut Regions) -> T) -> T {
 /// Asks for the focus to go to the region after the one that has it, or before it. If none has it, it goes to the first,
 /// or to the last.
 ///
-/// A menu or a list that is open is closed instead, and the focus goes back to what it was opened from: nobody would see where
-/// the focus went below it.
+/// A menu or a list that is open is closed instead, and the focus goes back to the control that opened it, because the focus
+/// below it would be out of sight.
 pub(crate) fn go(ctx: &Context, forward: bool) {
     if Popup::is_any_open(ctx) {
         Popup::close_all(ctx);

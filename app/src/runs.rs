@@ -182,7 +182,7 @@ fn called(run: &StoredRun) -> String {
     run.name.clone().unwrap_or_else(|| session::numbered(run.number))
 }
 
-/// Settings of data that change what is learned of them, and not what is asked.
+/// Settings of data that change the training, and not the question to a model.
 const NOT_ASKED: [&str; 14] = [
     "samples",
     "test_fraction",
@@ -200,7 +200,7 @@ const NOT_ASKED: [&str; 14] = [
     "skip_broken",
 ];
 
-/// Of some settings those that say which data they are and what is asked of them.
+/// The settings that decide which data they are and which question a model of them answers.
 fn asked(settings: &[String]) -> impl Iterator<Item = &str> {
     let of_data = |setting: &&str| {
         let key = setting.strip_prefix("data.").and_then(|rest| rest.split('=').next());

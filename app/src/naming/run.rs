@@ -42,7 +42,7 @@ pub(crate) fn place(path: &Path) -> String {
 }
 
 impl Differing {
-    /// The same, where a kept run is called as `called` knows it by its key: nobody knows a run by that.
+    /// The same, with the name that `called` has for a kept run in place of its key, by which users do not know it.
     pub(crate) fn with_runs(self, called: impl Fn(&str) -> Option<String>) -> Self {
         let name = if may_be_one(&self.key) { called(&self.value) } else { None };
         Self { value: name.unwrap_or(self.value), ..self }

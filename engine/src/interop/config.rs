@@ -1,7 +1,7 @@
 //! The `config.json` that describes the model of written weights.
 //!
-//! Owns [`of`]. Always holds: a program that reads the file computes what the run computed. Refuses a setting that the
-//! layout has no word for, and names it. Other fields are copied from the file that the run began with.
+//! Owns [`of`]. Always holds: a program that reads the file computes the same as the run. Refuses a setting that the layout
+//! has no word for, and names it. Other fields are copied from the file that the run began with.
 
 use serde_json::{Map, Value, json};
 

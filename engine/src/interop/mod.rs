@@ -1,7 +1,7 @@
 //! Models of other programs: the layout of Hugging Face, torchvision and timm on a disk.
 //!
 //! Owns the names and layouts of published tensors (one table a family), reading them ([`Fitted`]) and writing them. Always
-//! holds: weights that are loaded make the model compute what it computes where they come from. Refuses weights of another
+//! holds: with loaded weights the model computes the same as in the program that they come from. Refuses weights of another
 //! model, tensor by tensor and by the configuration next to them.
 
 mod adapter;

@@ -1,8 +1,8 @@
 //! The engine's bookkeeping on the CPU: layers, handles of tensors, tape entries, recipes and lists, by phase of the run.
 //!
 //! Owns the figures and a constant that is added to them. Always holds: a phase's figure is the most that the dry run's own
-//! structures held in any moment of that phase, so it bounds what the run that trains holds then. On a GPU the
-//! bookkeeping is memory of the host and does not count.
+//! structures held in any moment of that phase, so it bounds the bytes of the run that trains. On a GPU the bookkeeping is
+//! memory of the host and does not count.
 
 use crate::{
     bytes::Bytes,

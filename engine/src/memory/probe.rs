@@ -224,9 +224,8 @@ unsafe impl GlobalAlloc for CountingAllocator {
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if arena::has(pointer) {
-            // Outside the range, where no block grows.
-            // SAFETY: the size, rounded up to the alignment, is one by the caller's promise; both blocks are as long as what
-            // is copied, and a new block overlaps with no other.
+            // Outside the range, where no block grows. SAFETY: the size, rounded up to the alignment, is one by the caller's
+            // promise; both blocks are as long as the copied bytes, and a new block overlaps with no other.
             return unsafe {
                 let moved = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
                 if !moved.is_null() {

@@ -52,7 +52,7 @@ impl<B: Backend> Session<B> {
         self.prune()
     }
 
-    /// Sets to zero what the masks select, after an update.
+    /// Sets the weights that the masks select to zero, after an update.
     pub(super) fn prune(&self) -> Result<()> {
         let Some(pruning) = &self.pruning else { return Ok(()) };
         let phase = self.executor.ledger().set_phase(Phase::Optimizer);

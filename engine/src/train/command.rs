@@ -84,7 +84,7 @@ impl<'a> Inbox<'a> {
         self.next
     }
 
-    /// Obeys what has come, and waits while the run is paused. `waited` gets the time spent waiting.
+    /// Obeys commands that have come, and waits while the run is paused. `waited` gets the time spent waiting.
     ///
     /// # Errors
     /// [`Error::Stopped`] when the run is to end.
@@ -122,7 +122,7 @@ impl<'a> Inbox<'a> {
         self.is_paused
     }
 
-    /// Obeys what has come, without waiting. Called in the middle of long work.
+    /// Obeys commands that have come, without waiting. Called in the middle of long work.
     ///
     /// # Errors
     /// [`Error::Stopped`] when the run is to end.

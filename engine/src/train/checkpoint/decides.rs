@@ -1,4 +1,4 @@
-//! Which settings decide how training goes on, and what a model answers.
+//! The settings that decide how training goes on, and those that decide a model's answers.
 //!
 //! Always holds: every setting is sorted here, so that a new one is not forgotten (a test asks for it).
 
@@ -21,7 +21,7 @@ pub(super) fn training(key: &str) -> bool {
     key != "low_rank.ranks" && DECIDES.iter().any(|group| key.starts_with(group))
 }
 
-/// Whether it decides what a trained model computes of a sample.
+/// Whether it decides a trained model's output for a sample.
 pub(super) fn answers(key: &str) -> bool {
     const DECIDES: [&str; 4] = ["model.", "lora.", "quantise.", "low_rank."];
     /// Only training uses them.
@@ -34,8 +34,8 @@ mod tests {
     use super::*;
     use crate::experiment::settings;
 
-    /// Settings that may differ where a run goes on: they change how steps are computed, what they learn from here on, or
-    /// what is told and kept of them.
+    /// Settings that may differ when a run goes on: they change how steps are computed, what they learn from here on, or
+    /// their reports and records.
     const MAY_DIFFER: [&str; 50] = [
         "version",
         "title",
