@@ -17,7 +17,7 @@ pub struct Description {
     pub multiprocessors: u32,
     /// The card's memory, as the driver shows it.
     pub total_bytes: u64,
-    /// The clock of its multiprocessors, at the most.
+    /// The clock of its multiprocessors, at most.
     pub clock_hz: f64,
     /// The most bytes that its memory's bus carries in a second.
     pub memory_bytes_per_sec: f64,

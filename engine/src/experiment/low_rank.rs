@@ -22,7 +22,7 @@ settings! {
         pub rank: usize = 0, KERNELS.counts(0, MAX_WIDTH as u64, "a rank").quiet();
         /// The share of a layer's squared singular values that its rank holds at the least; 0: not chosen by energy.
         pub energy: f64 = 0.0, KERNELS.numbers(0.0, 1.0, "a share of squared singular values").quiet();
-        /// The share of the whole model's weights that the factored model has at the most; 0: not chosen by size.
+        /// The share of the whole model's weights that the factored model has at most; 0: not chosen by size.
         pub size: f64 = 0.0, KERNELS.numbers(0.0, 1.0, "a share of the weights").quiet();
         /// The ranks that were found by energy or size, with a checksum of the inputs of the search. The program writes
         /// them, so that a run goes on without the weights that it began with.

@@ -86,7 +86,7 @@ impl Teacher {
         Ok(Self { path: path.to_owned(), own, is_run: false, is_preset: false, is_thinned: false, classes: None })
     }
 
-    /// Whether a preset lies at `path`, so that the teacher is yet to be trained.
+    /// Whether a preset lies at `path`, so that the teacher has yet to be trained.
     pub fn is_described(path: &Path) -> bool {
         described(path).is_ok_and(|own| own.is_some())
     }

@@ -29,7 +29,7 @@ const TOLERANCE_OF_DEEP: f64 = 1e-3;
 /// Steps of a U-Net whose losses are compared. Its max-pools and ReLUs change sides, and no norm follows, so a rounding
 /// grows about twofold from step to step.
 const STEPS_OF_UNET: usize = 5;
-/// The share of the loss that may be left at the most.
+/// The share of the loss that may be left at most.
 const LEFT: f64 = 0.97;
 
 pub(super) fn run<B: Backend>(bench: &Bench<B>, choice: &Choice, runner: &mut Runner<'_>) {

@@ -91,7 +91,7 @@ impl<B: Backend> Session<B> {
         executor.step_ended()
     }
 
-    /// Gives the session the smaller model that is left when channels are taken out; its tensors are yet to be loaded.
+    /// Gives the session the smaller model that is left when channels are taken out; its tensors have yet to be loaded.
     pub(crate) fn thin(&mut self) -> Result<()> {
         self.executor.ledger().set_phase(Phase::Loading);
         let thinned = Model::thinned(&self.executor, &self.experiment, &self.info)?;

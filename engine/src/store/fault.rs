@@ -112,7 +112,7 @@ impl Fault {
     }
 }
 
-/// Whether a failure comes of rights or of a full disk, which reading does not need.
+/// Whether a failure comes from rights or from a full disk, which reading does not need.
 pub(super) fn is_of_writing(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
@@ -132,7 +132,7 @@ fn is_full(error: &rusqlite::Error) -> bool {
         || error.sqlite_extended_error_code() == Some(SQLITE_IOERR_SHMSIZE)
 }
 
-/// Whether a failure comes of a disk that is full, or that failed once.
+/// Whether a failure comes from a disk that is full, or that failed once.
 fn is_of_room(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure))
 }

@@ -28,7 +28,7 @@ use crate::{
 
 /// Seconds for which a kernel is launched again and again, if it is a fast one.
 const SECS: f64 = 0.05;
-/// Launches of a kernel at the most.
+/// Launches of a kernel at most.
 const MOST: usize = 200;
 
 /// The measured rate of a kernel.

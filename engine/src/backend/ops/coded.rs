@@ -55,7 +55,7 @@ impl Code {
 /// in its block.
 pub const SCALE_BLOCK: usize = 256;
 
-/// Elements that a GPU decodes at a time, at the most, where a row and a column have fewer.
+/// Elements that a GPU decodes at a time, at most, where a row and a column have fewer.
 const PART: usize = 8 << 20;
 /// Rows or columns that it decodes at a time are a multiple of this if there are more.
 const LINES: usize = 64;

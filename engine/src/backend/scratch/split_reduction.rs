@@ -10,7 +10,7 @@ use crate::backend::ops::{Rows, Window};
 const GRAIN: usize = 8 << 10;
 /// Blocks that keep a card busy.
 const BLOCKS: usize = 512;
-/// Columns that a block sees at once, at the most.
+/// Columns that a block sees at once, at most.
 const TILE: usize = 128;
 /// The most sums of the parts of a bias's gradient, whose extents its kernel does not state.
 pub(in crate::backend) const BIAS_SUMS: usize = 16 << 10;

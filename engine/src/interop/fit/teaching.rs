@@ -11,7 +11,7 @@ use crate::{
 /// The weights of the model that teaches `experiment`, fitted to it; `None` if there is no teacher. `beside` is its experiment.
 ///
 /// # Errors
-/// Fails for a teacher that is yet to be trained, for weights that cannot be read, where [`Fitted::new`] does, and for weights
+/// Fails for a teacher that has yet to be trained, for weights that cannot be read, where [`Fitted::new`] does, and for weights
 /// that lack a part of the model.
 pub fn teaching(experiment: &Experiment, beside: Option<&Experiment>, info: &DatasetInfo) -> Result<Option<Fitted>> {
     let Some((path, beside)) = experiment.distil.chosen().zip(beside) else { return Ok(None) };

@@ -60,7 +60,7 @@ impl Shared {
         awaited
     }
 
-    /// Whether something is wanted that came, and is yet to be written.
+    /// Whether something is wanted that came, and has yet to be written.
     pub(super) fn has_what_is_wanted(&self) -> bool {
         let has = |wanted: &Wanted| self.step >= wanted.step && self.evaluations >= wanted.evaluations;
         self.wanted.as_ref().is_some_and(has)
