@@ -57,7 +57,8 @@ type Show = fn(Purpose, &Path) -> Option<PathBuf>;
 
 /// Refuses a place that a store of runs owns: kept runs would be gone.
 ///
-/// # Errors Fails for a store's database, SQLite's files next to it, and the folder of its runs' files.
+/// # Errors
+/// Fails for a store's database, SQLite's files next to it, and the folder of its runs' files.
 pub(crate) fn is_outside_stores(path: &Path) -> anyhow::Result<()> {
     anyhow::ensure!(
         !store::would_take(path),

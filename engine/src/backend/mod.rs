@@ -79,7 +79,8 @@ pub trait Backend: Sized + 'static {
 
     /// Starts to copy the elements to the host, after the kernels that were launched so far.
     ///
-    /// # Errors A failure of the device. [`Readback::wait`] reports failures until the elements have come.
+    /// # Errors
+    /// A failure of the device. [`Readback::wait`] reports failures until the elements have come.
     fn fetch(&self, tensor: &Tensor<Self>) -> Result<Readback> {
         self.read(tensor).map(Readback::Ready)
     }

@@ -18,7 +18,8 @@ pub(super) struct Operands<'a, B: Backend> {
 impl<'a, B: Backend> Operands<'a, B> {
     /// Checks number and sizes.
     ///
-    /// # Errors Fails, and names the operand that does not fit.
+    /// # Errors
+    /// Fails, and names the operand that does not fit.
     pub(super) fn new(kernel: &'a Kernel, inputs: &'a [&'a Tensor<B>], outputs: &'a [&'a Tensor<B>]) -> Result<Self> {
         let operands = Self { kernel, inputs, outputs };
         if operands.fit() { Ok(operands) } else { operands.unsupported() }

@@ -141,7 +141,8 @@ impl Alphabet {
 
     /// The tokens of a prompt, the question after it where the data ask one.
     ///
-    /// # Errors Fails for a prompt that the data could not have written, and names the form that they have.
+    /// # Errors
+    /// Fails for a prompt that the data could not have written, and names the form that they have.
     pub fn tokens(&self, prompt: &str) -> Result<Vec<u32>> {
         // A published model opens on generated tokens, whatever it was trained to write.
         let of_text = match self.prompt {

@@ -44,7 +44,8 @@ impl Inspection {
     /// Looks at names, headers and sizes; nothing is generated or read whole. The findings of `known` are used as long as
     /// the files are the same.
     ///
-    /// # Errors Files that are missing, unreadable or not in their format; an impossible choice.
+    /// # Errors
+    /// Files that are missing, unreadable or not in their format; an impossible choice.
     pub fn of(data: &Data, known: Option<&Self>) -> Result<Self> {
         source::of(data).inspect(data, known)
     }

@@ -258,8 +258,9 @@ pub fn differing(experiments: &[&Experiment]) -> Vec<Row> {
 /// # Ok::<(), plimsoll_engine::error::Problem>(())
 /// ```
 ///
-/// # Errors Fails without a `=`, for an unknown key and for a value of the wrong type. [`check`] says whether the experiment
-/// makes sense.
+/// # Errors
+/// Fails without a `=`, for an unknown key and for a value of the wrong type. [`check`] says whether the experiment makes
+/// sense.
 pub fn set(experiment: &mut Experiment, assignment: &str) -> Result<Option<String>, Problem> {
     let Some((key, text)) = assignment.split_once('=') else {
         return Err(Problem::new(assignment, "has no value", "write key=value, such as batch.micro=32"));

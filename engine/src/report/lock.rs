@@ -102,7 +102,8 @@ impl Lock {
 
     /// Reads a lock from its text; `path` is for messages.
     ///
-    /// # Errors [`Error::File`] with the place of the fault.
+    /// # Errors
+    /// [`Error::File`] with the place of the fault.
     pub fn parse(text: &str, path: &Path) -> Result<Self> {
         if text.len() as u64 > MAX_BYTES {
             let message = format!("is larger than {}: it is not a lock", Bytes(MAX_BYTES));

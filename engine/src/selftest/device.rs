@@ -46,7 +46,8 @@ fn on_gpu(_: usize, _: &Machine, _: &Choice, _: &mut Report<'_>) -> Result<()> {
 impl Bench<crate::backend::Cuda> {
     /// A GPU. Each time it is used, its tensors come from a new pool, whose counters are the measurement.
     ///
-    /// # Errors Fails, and names the part that is missing on this machine.
+    /// # Errors
+    /// Fails, and names the part that is missing on this machine.
     pub fn gpu(index: usize, machine: &Machine) -> Result<Self> {
         use std::{cell::RefCell, rc::Rc, sync::Arc};
 

@@ -94,8 +94,9 @@ impl<B: Backend> Session<B> {
 
     /// Writes everything that decides how training goes on to `to`. The header has `facts` as well, which are texts by name.
     ///
-    /// # Errors [`Error::Budget`] when the buffers for writing would cross the budget, the failures of the device, and the
-    /// errors of `to`.
+    /// # Errors
+    /// [`Error::Budget`] when the buffers for writing would cross the budget, the failures of the device, and the errors of
+    /// `to`.
     pub fn save(&self, facts: &[(&str, String)], to: &mut dyn Sink) -> Result<()> {
         let (executor, ledger) = (&self.executor, self.executor.ledger());
         ledger.set_phase(Phase::Saving);

@@ -26,8 +26,9 @@ impl Store {
 
     /// Whether a run may be called so.
     ///
-    /// # Errors Fails for a word that always means something else: `last`, or the beginning of a key; and for a text of more
-    /// than [`Store::LONGEST_NAME`] characters.
+    /// # Errors
+    /// Fails for a word that always means something else: `last`, or the beginning of a key; and for a text of more than
+    /// [`Store::LONGEST_NAME`] characters.
     pub fn check_name(name: &str) -> Result<()> {
         let (name, most) = (name.trim(), Self::LONGEST_NAME);
         let length = one_line(name).chars().count();

@@ -165,7 +165,8 @@ impl Writer {
 
     /// Writes the backlog. If there is none, writes a sign of life now and then.
     ///
-    /// # Errors Says what is wrong with the store; the records that have yet to be written are then kept.
+    /// # Errors
+    /// Says what is wrong with the store; the records that have yet to be written are then kept.
     pub(super) fn write(&mut self) -> Result<(), Fault> {
         // SQLite writes on into a file that was removed.
         let is_gone = self.open.as_ref().is_some_and(|open| !open.database.is_in_place());

@@ -39,7 +39,8 @@ impl Gpu {
     /// Opens a GPU and starts the libraries on it. `machine` is updated with the new facts, also if opening fails, because
     /// the libraries may have started.
     ///
-    /// # Errors Fails, and names the part that is missing on this machine.
+    /// # Errors
+    /// Fails, and names the part that is missing on this machine.
     pub(crate) fn open(index: usize, machine: &mut Machine) -> Result<Self> {
         let uuid = machine.uuid(index).map_err(Error::NoDevice)?;
         let before;

@@ -42,7 +42,8 @@ pub(super) struct Contents {
 impl Contents {
     /// The bytes of the file.
     ///
-    /// # Errors Fails for content that only a run has and a preset lacks, and for a plan that cannot be made.
+    /// # Errors
+    /// Fails for content that only a run has and a preset lacks, and for a plan that cannot be made.
     pub(super) fn of(self, mut named: Vec<Named>) -> anyhow::Result<Vec<u8>> {
         if named.len() > 1 {
             if self.format != Format::Html {

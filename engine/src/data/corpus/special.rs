@@ -51,7 +51,8 @@ pub(super) fn files(folder: &Path) -> [PathBuf; 3] {
 impl Special {
     /// Reads the files in `folder`; `id_of` is the number of a token.
     ///
-    /// # Errors Fails for files that cannot be read, or are not in the format that their names say.
+    /// # Errors
+    /// Fails for files that cannot be read, or are not in the format that their names say.
     pub(super) fn read(folder: &Path, id_of: impl Fn(&str) -> Option<u32>) -> Result<Self> {
         let settings = object(&folder.join(SETTINGS))?.unwrap_or_default();
         let named = |name: &&str| {

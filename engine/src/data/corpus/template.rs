@@ -80,8 +80,8 @@ impl Template {
 
     /// Messages as text, with the parts of it that assistants say.
     ///
-    /// # Errors Fails if the template does, and if it gives another beginning to a longer conversation. The text is
-    /// the fault.
+    /// # Errors
+    /// Fails if the template does, and if it gives another beginning to a longer conversation. The text is the fault.
     pub(super) fn render(&self, messages: &[Value]) -> Result<Rendered, String> {
         let whole = self.text(messages, false)?;
         if self.is_marked {

@@ -67,7 +67,8 @@ pub(super) type Placed = (u32, usize);
 impl Tokenizer {
     /// The tokenizer of a file or folder; the bytes themselves without one.
     ///
-    /// # Errors Fails for a file that is missing, unreadable or not a tokenizer.
+    /// # Errors
+    /// Fails for a file that is missing, unreadable or not a tokenizer.
     pub(in crate::data) fn open(chosen: Option<&Path>) -> Result<Self> {
         let Some(chosen) = chosen else {
             let special = Special { end: Some(END_OF_BYTES), ..Special::default() };
@@ -189,7 +190,8 @@ impl Tokenizer {
 
     /// The tokens of a text. With `is_whole`, also those that the tokenizer puts around a whole text.
     ///
-    /// # Errors Fails if the tokenizer does, with its message.
+    /// # Errors
+    /// Fails if the tokenizer does, with its message.
     pub(super) fn encode(&self, text: &str, is_whole: bool) -> Result<Vec<Placed>, String> {
         self.encode_counting(text, is_whole, None)
     }

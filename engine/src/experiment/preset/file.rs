@@ -120,8 +120,9 @@ fn other_program(path: &Path, bytes: &[u8]) -> Option<(&'static str, &'static st
 
 /// Writes a preset, whole or not at all.
 ///
-/// # Errors Fails for an experiment that could not be read back, and for a file that cannot be written. The old file at
-/// `path` is then as before.
+/// # Errors
+/// Fails for an experiment that could not be read back, and for a file that cannot be written. The old file at `path` is
+/// then as before.
 pub fn write(path: impl AsRef<Path>, experiment: &Experiment) -> Result<()> {
     let path = path.as_ref();
     if let Some(problem) = check(experiment, None).into_iter().next() {

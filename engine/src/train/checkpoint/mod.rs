@@ -253,7 +253,8 @@ impl Checkpoint {
     /// Refuses a checkpoint that does not belong to the run of `experiment`: with other settings, or, if `resolved` is known,
     /// with tensors that are not those of its model and optimizer. A dry run makes those for comparison, so nothing is held.
     ///
-    /// # Errors Fails, and names the differences.
+    /// # Errors
+    /// Fails, and names the differences.
     pub fn holds_the_run(&self, experiment: &Experiment, resolved: Option<&Resolved>) -> Result<()> {
         self.is_of_run(experiment)?;
         let Some(resolved) = resolved else { return Ok(()) };

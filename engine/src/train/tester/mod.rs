@@ -109,8 +109,9 @@ impl Tester {
 
     /// Tests a model on its test set.
     ///
-    /// # Errors [`crate::Error::Budget`] if it would cross the budget or the machine's free memory; weights of another
-    /// model; data that cannot be read.
+    /// # Errors
+    /// [`crate::Error::Budget`] if it would cross the budget or the machine's free memory; weights of another model; data
+    /// that cannot be read.
     pub fn evaluate(&mut self, tried: &Tried) -> Result<Evaluation> {
         self.evaluate_telling(tried, |_, _| {})
     }

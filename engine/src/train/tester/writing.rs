@@ -51,7 +51,8 @@ impl Default for Sampling {
 impl Sampling {
     /// Refuses numbers that no token can be drawn by.
     ///
-    /// # Errors Names the number and its valid range.
+    /// # Errors
+    /// Names the number and its valid range.
     pub fn check(&self) -> Result<()> {
         let wrong = |key: &str, message: String, mend: &str| Err(Problem::new(key, message, mend).into());
         match *self {
