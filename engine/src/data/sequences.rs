@@ -1,7 +1,7 @@
 //! Sequences: rows of tokens, in which a model predicts each token from those before it.
 //!
-//! Owns the trait [`TokenRows`], which every source of sequences implements, and the form that they share: a row of `length
-//! + 1` tokens is a sample whose inputs are all but the last and whose labels are all but the first; the last `scored`
+//! Owns the trait [`TokenRows`], which every source of sequences implements, and the form that they share: a row of
+//! `length + 1` tokens is a sample whose inputs are all but the last and whose labels are all but the first; the last `scored`
 //! labels count. Always holds: a generated row belongs to one part by its tokens alone ([`Parting`]), so a training row is
 //! never a test row, however often chance makes the same row.
 

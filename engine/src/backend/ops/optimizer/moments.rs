@@ -51,8 +51,8 @@ pub(crate) struct AdamConstants {
 
 impl Update {
     /// The constants of [`UpdateRule::Adam`](super::UpdateRule::Adam), or with decoupled decay of
-    /// [`UpdateRule::AdamW`](super::UpdateRule::AdamW) and its narrower forms: `rate * (m / c1) / (sqrt(v / c2) + e) = (rate
-    /// * sqrt(c2) / c1) * m / (sqrt(v) + e * sqrt(c2))`.
+    /// [`UpdateRule::AdamW`](super::UpdateRule::AdamW) and its narrower forms:
+    /// `rate * (m / c1) / (sqrt(v / c2) + e) = (rate * sqrt(c2) / c1) * m / (sqrt(v) + e * sqrt(c2))`.
     pub(crate) fn adam(&self, moments: &Moments, is_decoupled: bool) -> AdamConstants {
         let Moments { beta1, beta2, epsilon, step } = *moments;
         let step = i32::try_from(step).unwrap_or(i32::MAX);
