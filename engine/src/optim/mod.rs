@@ -37,8 +37,8 @@ pub struct Update {
     pub step: u64,
 }
 
-/// Updates one parameter from its gradient, which is freed. The optimizer's state is allocated at the first update. `clip
-/// [1]`, where gradients are clipped, is the result of [`Executor::clip_scale`].
+/// Updates one parameter from its gradient, which is freed. The optimizer's state is allocated at the first update.
+/// `clip [1]`, where gradients are clipped, is the result of [`Executor::clip_scale`].
 ///
 /// # Errors
 /// Fails when the state would cross the budget at the first update ([`Error::Budget`](crate::error::Error::Budget)) or

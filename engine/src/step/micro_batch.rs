@@ -11,8 +11,8 @@ pub trait MicroBatch {
     fn inputs(&self) -> HostSlice<'_>;
     /// The labels `[samples * labels of a sample]`, values by their bits in f32; empty for a training set on the device.
     fn labels(&self) -> &[u32];
-    /// The earlier answers of a teacher to each label, in bytes of the type that is computed in: `[samples * labels of a
-    /// sample, classes]`. Empty if no teacher was asked before.
+    /// The earlier answers of a teacher to each label, in bytes of the type that is computed in:
+    /// `[samples * labels of a sample, classes]`. Empty if no teacher was asked before.
     fn answers(&self) -> &[u8] {
         &[]
     }

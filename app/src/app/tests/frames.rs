@@ -1,5 +1,5 @@
-//! The cost of a frame on the processor, without a driver: receiving, laying out and tessellating. `cargo test --release -p
-//! plimsoll frame_costs -- --ignored --nocapture` prints it; nothing is asserted of time.
+//! The cost of a frame on the processor, without a driver: receiving, laying out and tessellating.
+//! `cargo test --release -p plimsoll frame_costs -- --ignored --nocapture` prints it; nothing is asserted of time.
 
 use super::*;
 

@@ -52,8 +52,8 @@ pub struct Setting {
     pub(crate) rule: Rule,
 }
 
-/// Defines a group of settings: the struct, its defaults, and `SETTINGS`, a row for each field. A field is written `///
-/// doc`, `pub name: Type = default, rule;`, where the rule begins with the field's effect.
+/// Defines a group of settings: the struct, its defaults, and `SETTINGS`, a row for each field. A field is written
+/// `/// doc`, `pub name: Type = default, rule;`, where the rule begins with the field's effect.
 macro_rules! settings {
     (
         $(#[$about:meta])*
