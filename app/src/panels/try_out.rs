@@ -237,6 +237,16 @@ fn own_memory(took: &Took) -> String {
     words
 }
 
+/// Between the ends of a bar and its words.
+const INSIDE: f32 = 3.0;
+
+/// How wide a bar is in which a name stands whole.
+fn bar_width(ui: &Ui, name: &str) -> f32 {
+    let font = egui::FontId::proportional(theme::SMALL_TEXT);
+    let words = [name, &format::share(1.0)].map(|words| text::width(ui, words, &font));
+    (words[0] + theme::GAP + words[1] + 2.0 * INSIDE).ceil()
+}
+
 /// A share as a bar with its class before it.
 fn bar(ui: &mut Ui, name: &str, share: f32, color: egui::Color32, width: f32) {
     let palette = theme::palette(ui);
@@ -251,11 +261,11 @@ fn bar(ui: &mut Ui, name: &str, share: f32, color: egui::Color32, width: f32) {
     let font = egui::FontId::proportional(theme::SMALL_TEXT);
     let at = |x: f32| egui::pos2(x, rect.center().y);
     let strong = palette.strong();
-    let room = size.x - 6.0 - theme::WIDE_GAP - text::width(ui, &percent, &font);
+    let room = size.x - 2.0 * INSIDE - theme::GAP - text::width(ui, &percent, &font);
     let short = text::shortened(name, |part| text::width(ui, part, &font) <= room);
     if short != name {
         response.on_hover_text(format!("{name}: {percent}"));
     }
-    painter.text(at(rect.left() + 3.0), egui::Align2::LEFT_CENTER, short, font.clone(), strong);
-    painter.text(at(rect.right() - 3.0), egui::Align2::RIGHT_CENTER, percent, font, strong);
+    painter.text(at(rect.left() + INSIDE), egui::Align2::LEFT_CENTER, short, font.clone(), strong);
+    painter.text(at(rect.right() - INSIDE), egui::Align2::RIGHT_CENTER, percent, font, strong);
 }

@@ -20,6 +20,8 @@ const PAGE: usize = 12;
 const BARS: usize = 3;
 /// A model that finds its answer less likely is unsure.
 const UNSURE: f32 = 0.6;
+/// The widest bar of a class.
+const MOST_BAR: f32 = 120.0;
 
 const LEAVES: [(Leaf, &str, &str); 4] = [
     (Leaf::Wrong, "Wrong", "Answered wrong, the surest first."),
@@ -51,7 +53,8 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, evaluation: &Evalu
     if shown.is_empty() {
         ui.label(RichText::new("There are none of these.").weak());
     }
-    let (side, width) = card_size(is_mask, is_table);
+    let bar = longest_bar(ui, &evaluation.class_names);
+    let (side, width) = card_size(is_mask, is_table, bar);
     let columns = ((ui.available_width() + theme::WIDE_GAP) / (width + theme::WIDE_GAP)) as usize;
     for row in shown.chunks(columns.max(1)) {
         ui.horizontal(|ui| {
@@ -74,12 +77,18 @@ pub(super) fn ask(context: &PanelContext<'_>, shown: &[usize]) {
 }
 
 /// Side of the picture, none of a row, and width of the card with what was answered; a mask is answered in its picture.
-fn card_size(is_mask: bool, is_table: bool) -> (f32, f32) {
+fn card_size(is_mask: bool, is_table: bool, bar: f32) -> (f32, f32) {
     let side = theme::SAMPLE_SIDE;
     if is_table {
         return (0.0, side * 2.4);
     }
-    if is_mask { (side * 1.6, side * 1.6) } else { (side, side * 2.4) }
+    if is_mask { (side * 1.6, side * 1.6) } else { (side, (side + theme::GAP + bar).max(side * 2.4)) }
+}
+
+/// The width of a bar in which the longest name of a class stands whole beside its share, as far as a card may be that wide.
+fn longest_bar(ui: &Ui, names: &[String]) -> f32 {
+    let longest = names.iter().max_by_key(|name| name.len()).map_or("", String::as_str);
+    super::bar_width(ui, longest).min(MOST_BAR)
 }
 
 /// The samples that are leafed through, in order.
