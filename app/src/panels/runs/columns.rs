@@ -145,7 +145,7 @@ impl Widths {
             name: numbers
                 + most(&mut longest(Row::short_name).into_iter().map(|row| width(row.short_name()) + sign(row))),
             details: most(&mut longest(|row| &row.details).into_iter().map(|row| width(&row.details))),
-            state: most(&mut states.into_iter().map(|state| width(state))),
+            state: most(&mut states.into_iter().map(&width)),
             // Digits are of one width, and so are the names of months, nearly.
             started: width(&began) + STEP / 2.0,
             device: most(&mut devices.iter().map(|device| width(device))).min(DEVICE),
