@@ -10,7 +10,7 @@ use crate::{hardware::Figure, sync::Mutex};
 #[cfg(target_os = "linux")]
 const INITIAL_NAMESPACE: u64 = 0xEFFF_FFFC;
 
-/// The number, once it was found.
+/// The number, once it was found. The process has one number whatever is planned in it, and no plan reads it.
 static FOUND: Mutex<Option<u32>> = Mutex::new(None);
 
 /// The number.
