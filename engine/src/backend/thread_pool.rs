@@ -7,6 +7,7 @@ use crate::{
     error::{Error, Result},
     memory::{
         heap,
+        host::FreeMemory,
         probe::{Meter, meter_this_thread, uncounted},
     },
 };
@@ -40,8 +41,13 @@ impl ThreadPool {
     /// A pool of `count` threads, its libraries' per-thread buffers already made: they belong to the idle level.
     ///
     /// # Errors
-    /// Fails when the system gives no threads.
+    /// Fails when the system gives no threads, or when a limit of the process leaves less memory than they map.
     pub fn of(count: usize, priority: ThreadPriority) -> Result<Self> {
+        if let Some((FreeMemory { bytes, limited_by }, needed)) = FreeMemory::too_little_for(count) {
+            let [needed, bytes] = needed.beside(bytes);
+            let reason = format!("{count} of them map {needed}, and {} is {bytes}", limited_by.source());
+            return Err(Error::NoThread { purpose: "computing", reason });
+        }
         heap::keep();
         let meter = Meter::new();
         let threads = rayon::ThreadPoolBuilder::new()

@@ -67,16 +67,25 @@ impl FreeMemory {
     /// The memory that a limit of this process leaves before it has threads, if that is less than the program starts with.
     /// The second value is the least that it starts with.
     pub fn too_little_to_start(threads: usize) -> Option<(Self, Bytes)> {
-        let needed = Bytes(STARTS_WITH.0 + threads as u64 * THREAD_STARTS_WITH.0);
+        Self::of_process_below(Bytes(STARTS_WITH.0 + threads as u64 * THREAD_STARTS_WITH.0))
+    }
+
+    /// The memory that a limit of this process leaves, if that is less than so many more threads map: their bytes come second.
+    pub fn too_little_for(threads: usize) -> Option<(Self, Bytes)> {
+        Self::of_process_below(Bytes(threads as u64 * THREAD_STARTS_WITH.0))
+    }
+
+    fn of_process_below(needed: Bytes) -> Option<(Self, Bytes)> {
         let own = limits().into_iter().filter(|(_, limited_by)| limited_by.is_of_process());
         least(own).filter(|free| free.bytes < needed).map(|free| (free, needed))
     }
 
-    /// The memory that a process which trains will find free where this one only plans: its limits count the memory that it
-    /// sets aside and the threads that it starts before a run begins.
-    pub fn to_train() -> Option<Self> {
+    /// The memory that a process which trains will find free where this one only plans: its limits count the bytes that it
+    /// sets aside and the threads that it starts before a run begins, `more` of them than [`MAPPED_TO_TRAIN`] counts.
+    pub fn to_train(more: usize) -> Option<Self> {
         least(limits().into_iter().map(|(bytes, limited_by)| {
-            let taken = if limited_by.is_of_process() { MAPPED_TO_TRAIN } else { Bytes::ZERO };
+            let mapped = Bytes(MAPPED_TO_TRAIN.0 + more as u64 * THREAD_STARTS_WITH.0);
+            let taken = if limited_by.is_of_process() { mapped } else { Bytes::ZERO };
             (bytes.saturating_sub(taken), limited_by)
         }))
     }

@@ -13,7 +13,7 @@ use crate::{
         thread_pool::{ThreadPool, ThreadPriority},
     },
     bytes::Bytes,
-    device::cpu_threads,
+    device::{Target, cpu_threads},
     error::Result,
     hardware::{Machine, kept_rates::KeptRates},
     memory::{Category, Ledger, heap, host::FreeMemory},
@@ -42,12 +42,13 @@ pub fn this_machine() -> Machine {
     let pool = ThreadPool::new(ThreadPriority::Normal);
     let machine = pool.as_ref().map_or_else(|_| Machine::detect(), measured_machine);
     // Measured while its threads are there, as they are in a run.
-    to_train_on(&machine.with_process_base(machine.process_base() + TRAINS_WITH))
+    to_train_on(&machine.with_process_base(machine.process_base() + TRAINS_WITH), 0)
 }
 
-/// The same machine with the memory that a run would find free that begins now, however near it is to what was known.
-fn to_train_on(machine: &Machine) -> Machine {
-    machine.with_free_memory(None).with_free_memory(FreeMemory::to_train())
+/// The same machine with the memory that a run would find free that begins now, however near it is to what was known. The run
+/// has `more` threads than the usual two.
+fn to_train_on(machine: &Machine, more: usize) -> Machine {
+    machine.with_free_memory(None).with_free_memory(FreeMemory::to_train(more))
 }
 
 /// [`predict()`](predict::predict()) on this machine, for a run of another process: with the memory that the plan itself
@@ -57,7 +58,11 @@ fn to_train_on(machine: &Machine) -> Machine {
 /// The errors of [`predict()`](predict::predict()).
 pub fn predict_here(resolved: &Resolved, machine: &Machine) -> Result<Plan> {
     let plan = predict::predict(resolved, machine)?;
-    Ok(Plan { machine: to_train_on(&plan.machine), ..plan })
+    let threads = match &plan.target {
+        Target::Cpu(processor) => processor.threads + plan.experiment.data.workers,
+        Target::Gpu(_) => plan.experiment.data.workers,
+    };
+    Ok(Plan { machine: to_train_on(&plan.machine, threads.saturating_sub(2)), ..plan })
 }
 
 /// The rates of the processor: the fastest that was measured, by this program or by one before it. Other work on the machine
