@@ -83,7 +83,7 @@ fn frozen(choice: Frozen) -> String {
     }
 }
 
-/// Why no micro-batch, precision or checkpointing makes a plan fit.
+/// Why no micro-batch, mixed precision or checkpointing makes a plan fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shortfall {
     /// The least bytes that weights and optimizer state hold for the whole run.
@@ -109,14 +109,14 @@ impl Shortfall {
             let [held, budget] = line.beside(held);
             let what = if plan.target.is_gpu() { "The GPU's context, weights" } else { "Weights" };
             return format!(
-                "{what} and optimizer state alone take {held} of {budget}: no micro-batch, precision or checkpointing fits."
+                "{what} and optimizer state alone take {held} of {budget}: no micro-batch, mixed precision or checkpointing fits."
             );
         }
         let tried = if is_whole { "" } else { " of those tried in time" };
         let effective = plan.experiment.batch.effective();
         let [least, budget] = line.beside(least);
         format!(
-            "With an effective batch of {effective}, no micro-batch, precision or checkpointing fits in {budget}: the smallest \
+            "With an effective batch of {effective}, no micro-batch, mixed precision or checkpointing fits in {budget}: the smallest \
              peak{tried} is {least}."
         )
     }

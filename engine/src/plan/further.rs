@@ -1,10 +1,12 @@
-//! Changes that would fit although they change the training itself, for a plan that no batch, precision or checkpointing
-//! makes fit.
+//! Changes that would fit although they change the training itself, for a plan that no batch, mixed precision or
+//! checkpointing makes fit.
 
 use crate::{
     device::{Target, profile},
     error::Result,
-    experiment::{BaseWeights, Batch, Checkpointing, EvaluationBatch, Experiment, Frozen, OptimizerKind, Recompute},
+    experiment::{
+        BaseWeights, Batch, Checkpointing, EvaluationBatch, Experiment, Frozen, OptimizerKind, Precision, Recompute,
+    },
     plan::{
         Limit, Plan,
         fit::batches,
@@ -23,10 +25,10 @@ const SHORTEST: usize = 16;
 type Candidates = fn(&Plan) -> Vec<Experiment>;
 
 /// The settings, from the one that changes the training least.
-const SETTINGS: [Candidates; 6] = [loss_chunks, optimizers, adapters, frozen, lengths, cards];
+const SETTINGS: [Candidates; 7] = [loss_chunks, optimizers, adapters, frozen, narrow_weights, lengths, cards];
 
 /// Changes of the training with which the plan fits, at most `count`, each with the batch and the checkpointing that it
-/// needs: chunks of the loss, another optimizer, adapters, frozen layers, shorter sequences, a larger card. If none of them
+/// needs: chunks of the loss, another optimizer, adapters, frozen layers, bf16 alone, shorter sequences, a larger card. If none of them
 /// is enough alone, all of them together.
 ///
 /// # Errors
@@ -117,6 +119,14 @@ fn optimizers(plan: &Plan) -> Vec<Experiment> {
     };
     let is_lighter = |kind: &OptimizerKind| kind.lightness() > asked.optimizer.kind.lightness();
     OptimizerKind::from_heavy_to_light().into_iter().filter(is_lighter).map(with).collect()
+}
+
+/// Weights, gradients and optimizer state of 16 bits.
+fn narrow_weights(plan: &Plan) -> Vec<Experiment> {
+    let asked = &*plan.experiment;
+    let narrow =
+        (asked.precision != Precision::Bf16).then(|| Experiment { precision: Precision::Bf16, ..asked.clone() });
+    narrow.into_iter().collect()
 }
 
 fn adapters(plan: &Plan) -> Vec<Experiment> {
