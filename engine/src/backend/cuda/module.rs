@@ -69,12 +69,14 @@ impl Source {
     /// Whether a kernel `own` of the text has this name. One that a macro makes is called after the macro's parameter `name`,
     /// as `bias_##name`, and the macro is used with the name as its first argument.
     fn is_named(&self, own: &str, name: &str) -> bool {
-        let given = own.split_once("name").and_then(|(before, after)| {
+        const PARAMETER: &str = "name";
+        let given = own.split_once(PARAMETER).and_then(|(before, after)| {
             let before = before.strip_suffix("##").or(before.is_empty().then_some(before))?;
             let after = after.strip_prefix("##").or(after.is_empty().then_some(after))?;
             name.strip_prefix(before)?.strip_suffix(after)
         });
-        own == name || given.is_some_and(|given| self.text.contains(&format!("({given},")))
+        let is_made_of = |given: &str| given != PARAMETER && self.text.contains(&format!("({given},"));
+        own == name && own != PARAMETER || given.is_some_and(is_made_of)
     }
 }
 
