@@ -149,10 +149,12 @@ impl Dispatcher<'_> {
 
     /// Leaves the document for another one. For a changed shipped preset a draft remains; its title is returned.
     fn leave(&mut self) -> Option<String> {
-        let State { document, budgets, drafts, .. } = &mut *self.state;
+        let State { document, budgets, drafts, shipped, .. } = &mut *self.state;
         budgets.closing(&document.experiment);
-        drafts.keep(document.draft()?);
-        Some(document.name())
+        let draft = document.draft()?;
+        let title = shipped.iter().find(|shipped| shipped.name == draft.name).map(|of| of.experiment.title.clone());
+        drafts.keep(draft);
+        Some(title.unwrap_or_else(|| document.name()))
     }
 
     /// Where files were last opened or saved; the user's own folder before the first.
