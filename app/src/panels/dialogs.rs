@@ -2,7 +2,7 @@
 
 mod path;
 
-use eframe::egui::{self, Align2, Grid, Id, Key, KeyboardShortcut, Modal, Modifiers, RichText, ScrollArea, Ui};
+use eframe::egui::{self, Align2, Grid, Id, Key, KeyboardShortcut, Modal, Modifiers, RichText, ScrollArea, Ui, vec2};
 
 use super::{PanelContext, gallery};
 use crate::{
@@ -105,10 +105,31 @@ fn stop_and_quit(ui: &mut Ui, context: &PanelContext<'_>) {
 fn shortcuts(ui: &mut Ui, context: &PanelContext<'_>) {
     heading(ui, "Keys");
     let room = ui.ctx().content_rect().height() - theme::DIALOG_MARGIN;
-    ScrollArea::vertical().max_height(room).min_scrolled_height(room).show(ui, list_of_keys);
+    ScrollArea::vertical().max_height(room).min_scrolled_height(room).show(ui, |ui| {
+        scroll_by_keys(ui, room);
+        list_of_keys(ui);
+    });
     ui.add_space(theme::GAP);
     if ui.button("Close").clicked() {
         context.send.send(Action::CloseDialog);
+    }
+}
+
+/// Scrolls a list of which no row takes the focus.
+fn scroll_by_keys(ui: &Ui, page: f32) {
+    let row = ui.spacing().interact_size.y;
+    let all = f32::from(u16::MAX);
+    let steps = [
+        (Key::ArrowDown, row),
+        (Key::ArrowUp, -row),
+        (Key::PageDown, page),
+        (Key::PageUp, -page),
+        (Key::End, all),
+        (Key::Home, -all),
+    ];
+    let down: f32 = ui.input(|input| steps.iter().filter(|(key, _)| input.key_pressed(*key)).map(|(_, by)| by).sum());
+    if down != 0.0 {
+        ui.scroll_with_delta(vec2(0.0, -down));
     }
 }
 
