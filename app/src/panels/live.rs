@@ -119,9 +119,9 @@ fn choices(ui: &mut Ui, view: &mut View, in_words: bool) {
     }
     ui.spacing_mut().slider_width = SLIDER;
     let slider = Slider::new(&mut view.smoothing, 0.0..=0.99).show_value(false);
-    let hover = "Smoothing: the share of the past in the smoothed curves; at the left end the values are as measured.";
+    let hover = "How slowly the curves follow the values; at the left end they are as measured.";
     let slider = ui.add(slider).accessible_name(smoothing::NAME);
-    slider.on_hover_text(format!("{hover} Now {:.2}.", view.smoothing));
+    slider.on_hover_text(format!("{hover} Now {}.", smoothing::slowly(view)));
     let log = ui.toggle_value(&mut view.log_loss, LOG);
     log.on_hover_text("The loss on a logarithmic axis.");
     for (axis, name) in AXES {

@@ -39,6 +39,14 @@ fn mean(view: &View) -> Option<String> {
     }
 }
 
+/// How the curves follow what is measured, in a sentence's words.
+pub(super) fn slowly(view: &View) -> String {
+    mean(view).map_or_else(
+        || "the values are as measured".to_owned(),
+        |mean| format!("the curves follow as slowly as a {mean}, in which the latest count most"),
+    )
+}
+
 /// The same after a figure of a legend.
 pub(in crate::panels) fn over(view: &View) -> String {
     mean(view).map(|mean| format!(", {mean}")).unwrap_or_default()
@@ -47,10 +55,8 @@ pub(in crate::panels) fn over(view: &View) -> String {
 /// Says on hover how a figure is smoothed, and what was measured last.
 pub(in crate::panels) fn smoothed(chip: egui::Response, view: &View, raw: &Series, words: fn(f64) -> String) {
     if view.smoothing > 0.0 {
-        let (share, last) = (view.smoothing, figure(raw.last(), words));
-        chip.on_hover_text(format!(
-            "Smoothed, as the curve is: each step counts {share:.2} times as much as the one after it. Measured last: {last}."
-        ));
+        let (slowly, last) = (slowly(view), figure(raw.last(), words));
+        chip.on_hover_text(format!("Smoothed, as the curve is: {slowly}. Measured last: {last}."));
     }
 }
 
