@@ -14,6 +14,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use plimsoll_engine::{
     Bytes, Error, Experiment,
     error::Problem,
+    experiment::Teacher,
     hardware::Machine,
     interop,
     plan::{self, Plan, Resolved},
@@ -383,9 +384,7 @@ fn fits_teacher(resolved: &Resolved) -> Result<(), Obstacle> {
         return Ok(());
     }
     let fitted = interop::teaching(resolved.experiment(), resolved.teacher(), resolved.info());
-    let problem =
-        |error: Error| Problem::new("distil.teacher", error.to_string(), "or choose another teacher, or none");
-    fitted.map(drop).map_err(|error| Obstacle::Problems(vec![problem(error)]))
+    fitted.map(drop).map_err(|error| Obstacle::Problems(vec![Teacher::problem_of(&error)]))
 }
 
 /// The parts of an experiment that decide a plan: all but its title and description.

@@ -93,7 +93,7 @@ impl Teacher {
 
     /// The problem of a path without a teacher.
     pub fn problem_of(error: &Error) -> Problem {
-        Problem::new(KEY, error.to_string(), "or choose another teacher, or none")
+        Problem::new(KEY, error.to_string(), "choose another teacher, or none")
     }
 
     /// Whether it lies at this path.

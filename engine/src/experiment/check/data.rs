@@ -146,7 +146,7 @@ impl List {
 
     fn path(&mut self, data: &Data, mend: &str) {
         match data.path.as_ref().filter(|path| !path.as_os_str().is_empty()) {
-            None => self.add("data.path", "is missing", mend),
+            None => self.add("data.path", "no file or folder is chosen", mend),
             Some(path) if path.to_str().is_none() => {
                 self.add("data.path", "is not text", "give it a name in UTF-8");
             }
