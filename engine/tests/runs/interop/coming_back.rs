@@ -193,7 +193,8 @@ fn a_head_for_other_classes_begins_afresh_and_is_said() {
         Tester::new().evaluate(&tried).unwrap_or_else(|error| panic!("{error}")).caution
     };
     assert!(
-        caution(&experiment).is_some_and(|said| said.contains("by chance: head.classes.weight begins with new values"))
+        caution(&experiment)
+            .is_some_and(|said| said.contains("answers are random: head.classes.weight begins with new values"))
     );
     experiment.data.classes = 4;
     assert_eq!(caution(&experiment), None);
