@@ -234,7 +234,7 @@ fn a_problem_is_shown_at_its_control_and_keeps_a_run_from_beginning() {
     experiment.data.kind = DataKind::Idx;
     let mut window = window(experiment);
     assert_eq!(app(&window).state.prediction.problems()[0].key, "data.path");
-    assert!(window.query_by_label("is missing; write the folder that holds the IDX files").is_some());
+    assert!(window.query_by_label("no file or folder is chosen; write the folder that holds the IDX files").is_some());
     window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
     window.run_steps(3);
     assert!(app(&window).state.session.runs().is_empty() && !app(&window).state.is_starting);

@@ -81,7 +81,7 @@ impl FreeMemory {
     }
 
     /// The memory that a process which trains will find free where this one only plans: its limits count the bytes that it
-    /// sets aside and the threads that it starts before a run begins, `more` of them than [`MAPPED_TO_TRAIN`] counts.
+    /// sets aside and the threads that it starts before a run begins, `more` of them than the two of a small machine.
     pub fn to_train(more: usize) -> Option<Self> {
         least(limits().into_iter().map(|(bytes, limited_by)| {
             let mapped = Bytes(MAPPED_TO_TRAIN.0 + more as u64 * THREAD_STARTS_WITH.0);
