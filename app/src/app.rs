@@ -29,7 +29,9 @@ use crate::{
     librarian::{Change, Librarian},
     panels::{self, PanelContext},
     planner::Planner,
-    presets, regions,
+    presets,
+    recent::Recent,
+    regions,
     state::{Dialog, Document, Level, State, Then},
     takeaway::Porter,
     theme,
@@ -49,7 +51,9 @@ pub(crate) struct PersistedState {
     view: View,
     #[serde(deserialize_with = "layout::read_saved")]
     layout: Option<Layout>,
+    /// Files that were opened or saved, under the name they have had since before shipped presets were remembered.
     recent: Vec<PathBuf>,
+    recent_shipped: Vec<String>,
     budgets: Budgets,
     experiment: Option<Experiment>,
     saved: Option<Experiment>,
@@ -123,8 +127,9 @@ impl App {
         let shipped = presets::shipped();
         let document = persisted.document(&shipped);
         let (budgets, drafts) = (persisted.budgets, persisted.drafts);
+        let recent = Recent { files: persisted.recent, shipped: persisted.recent_shipped };
         let mut app = Self {
-            state: State { budgets, drafts, ..State::new(document, persisted.recent, shipped) },
+            state: State { budgets, drafts, ..State::new(document, recent, shipped) },
             view: persisted.view,
             layout: persisted.layout.map(Layout::completed).unwrap_or_default(),
             services,
@@ -213,7 +218,8 @@ impl App {
         PersistedState {
             view: self.view.clone(),
             layout: Some(self.layout.clone()),
-            recent: self.state.recent.clone(),
+            recent: self.state.recent.files.clone(),
+            recent_shipped: self.state.recent.shipped.clone(),
             budgets: self.state.budgets.clone(),
             experiment: Some(document.experiment.clone()),
             saved: Some(document.saved.clone()),

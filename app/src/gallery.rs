@@ -10,7 +10,9 @@ use plimsoll_engine::{Bytes, Experiment, experiment::preset, hardware::Machine, 
 
 use crate::{
     drafts::Drafts,
+    limit::Limit,
     presets::{Group, Shipped},
+    recent::Recent,
 };
 
 /// Columns of a picture.
@@ -39,7 +41,7 @@ pub(crate) struct Picture {
     pub(crate) columns: Vec<Categories>,
     /// The predicted peak of the bytes that the budget counts.
     pub(crate) load: Bytes,
-    /// The budget.
+    /// The line: the budget, or what the machine or the card can give if that is less.
     pub(crate) budget: Bytes,
     /// Whether the run fits.
     pub(crate) fits: bool,
@@ -52,7 +54,7 @@ impl Picture {
         let edge = |i: usize| points.len() * i / count.max(1);
         let highest = |i: usize| points[edge(i)..edge(i + 1)].iter().max_by_key(|point| point.live);
         let columns = (0..count).filter_map(highest).map(|point| point.categories).collect();
-        Self { columns, load: plan.load(), budget: plan.budget, fits: plan.fits() }
+        Self { columns, load: plan.load(), budget: Limit::of(plan).bytes, fits: plan.verdict().fits() }
     }
 }
 
@@ -111,13 +113,14 @@ fn has_words(text: &str, search: &str) -> bool {
 pub(crate) struct Gallery {
     /// Tells one opening from the next.
     pub(crate) number: u64,
-    /// Everything that can be opened: own drafts, own files, then shipped presets.
+    /// Everything that can be opened: own drafts, own files, then shipped presets. Those opened before stand there twice: by
+    /// themselves, and among the others.
     pub(crate) entries: Vec<Entry>,
 }
 
 impl Gallery {
     /// A gallery of the present entries.
-    pub(crate) fn new(number: u64, shipped: &[Shipped], drafts: &Drafts, recent: &[PathBuf]) -> Self {
+    pub(crate) fn new(number: u64, shipped: &[Shipped], drafts: &Drafts, recent: &Recent) -> Self {
         let entry = |source, group, name: &str, experiment: Option<&Experiment>| Entry {
             source,
             group,
@@ -131,8 +134,13 @@ impl Gallery {
             let changes = original(&draft.name).map(|shipped| draft.changes(shipped)).unwrap_or_default();
             entries.push(entry(Source::Draft(at), Group::Drafts, &changes, Some(&draft.experiment)));
         }
-        for path in recent {
+        for path in &recent.files {
             entries.push(entry(Source::File(path.clone()), Group::Files, &path.display().to_string(), None));
+        }
+        for name in recent.shipped.iter().filter(|name| drafts.iter().all(|draft| draft.name != **name)) {
+            if let Some(at) = shipped.iter().position(|shipped| shipped.name == *name) {
+                entries.push(entry(Source::Shipped(at), Group::Recent, name, Some(&shipped[at].experiment)));
+            }
         }
         for (at, shipped) in shipped.iter().enumerate() {
             let group = Group::of_shipped(&shipped.name);
@@ -149,6 +157,7 @@ impl Gallery {
         let mut found: Vec<(&str, Vec<&Entry>)> = if search.trim().is_empty() {
             Group::ALL.iter().map(|group| (group.title(), that(&|entry| entry.group == *group))).collect()
         } else {
+            let that = |is_one: &dyn Fn(&Entry) -> bool| that(&|entry| entry.group != Group::Recent && is_one(entry));
             let is_other = |entry: &Entry| entry.matches(search) && !entry.is_called(search);
             vec![(IN_TITLE, that(&|entry| entry.is_called(search))), (ELSEWHERE, that(&is_other))]
         };
@@ -279,7 +288,7 @@ mod tests {
     #[test]
     fn every_shipped_preset_has_an_entry_that_is_found_by_its_words() {
         let shipped = presets::shipped();
-        let gallery = Gallery::new(1, &shipped, &Drafts::default(), &[]);
+        let gallery = Gallery::new(1, &shipped, &Drafts::default(), &Recent::default());
         assert_eq!(gallery.entries.len(), shipped.len());
         let found = |words: &str| gallery.entries.iter().filter(|e| e.matches(words)).count();
         assert_eq!((found(""), found("no such words")), (shipped.len(), 0));
@@ -293,7 +302,7 @@ mod tests {
     #[test]
     fn titles_with_the_words_come_before_descriptions_with_them() {
         let shipped = presets::shipped();
-        let gallery = Gallery::new(1, &shipped, &Drafts::default(), &[]);
+        let gallery = Gallery::new(1, &shipped, &Drafts::default(), &Recent::default());
         let all = gallery.found(" ");
         assert_eq!(all.iter().map(|(_, entries)| entries.len()).sum::<usize>(), shipped.len());
         assert!(all.iter().all(|(heading, _)| Group::ALL.iter().any(|group| group.title() == *heading)));
@@ -304,6 +313,23 @@ mod tests {
             titled.iter().all(|entry| entry.is_called(words)) && others.iter().all(|entry| !entry.is_called(words))
         );
         assert_eq!(titled.len() + others.len(), gallery.entries.iter().filter(|entry| entry.matches(words)).count());
+    }
+
+    #[test]
+    fn presets_opened_before_stand_by_themselves_and_are_found_once() {
+        let shipped = presets::shipped();
+        let mut recent = Recent::default();
+        for name in ["gone", "cnn-digits", "mlp-digits"] {
+            recent.opened_shipped(name);
+        }
+        let gallery = Gallery::new(1, &shipped, &Drafts::default(), &recent);
+        let all = gallery.found("");
+        let (_, before) = all.iter().find(|(heading, _)| *heading == Group::Recent.title()).expect("a heading");
+        let names: Vec<_> = before.iter().map(|entry| entry.name.as_str()).collect();
+        assert_eq!(names, ["mlp-digits", "cnn-digits"], "the newest first, and none that is gone");
+        let found: usize = gallery.found("mlp-digits").iter().map(|(_, entries)| entries.len()).sum();
+        let shown = shipped.iter().filter(|shipped| shipped.name.contains("mlp-digits")).count();
+        assert_eq!(found, shown);
     }
 
     #[test]
@@ -323,7 +349,8 @@ mod tests {
     fn a_file_that_cannot_be_read_says_why() {
         let path = PathBuf::from("/nowhere/at/all.toml");
         let wanted = Wanted { gallery: 1, entry: 0, content: Err(path.clone()), machine: Arc::new(Machine::nominal()) };
-        let mut gallery = Gallery::new(1, &[], &Drafts::default(), &[path]);
+        let recent = Recent { files: vec![path], ..Recent::default() };
+        let mut gallery = Gallery::new(1, &[], &Drafts::default(), &recent);
         gallery.receive(look(wanted, &mut Cache::new()));
         let Some(Err(why)) = &gallery.entries[0].picture else { panic!("it is not there") };
         assert!(why.contains("/nowhere/at/all.toml"), "{why}");

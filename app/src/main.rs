@@ -28,6 +28,7 @@ mod panels;
 mod peak;
 mod planner;
 mod presets;
+mod recent;
 mod regions;
 mod runs;
 mod samples;

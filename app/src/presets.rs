@@ -29,6 +29,8 @@ pub(crate) enum Group {
     Drafts,
     /// Files opened or saved before.
     Files,
+    /// Shipped presets opened before.
+    Recent,
     /// Shipped presets that teach one thing each.
     Lessons,
     /// Shipped presets that show a family of models.
@@ -55,6 +57,7 @@ impl Group {
         match self {
             Self::Drafts => "Your drafts",
             Self::Files => "Your files",
+            Self::Recent => "Opened before",
             Self::Lessons => "Lessons",
             Self::Families => "Model families",
             Self::Cards => "Plans for cards",

@@ -18,9 +18,11 @@ use crate::{
     files::Purpose,
     gallery::Gallery,
     librarian::Compared,
+    limit::Limit,
     naming, peak,
     planner::{Compared as NeighboursCompared, Generation, Obstacle, Options},
     presets::Shipped,
+    recent::Recent,
     runs::Runs,
     session::{RunRecord, Session},
     takeaway::{Content, Take},
@@ -240,8 +242,8 @@ pub(crate) struct State {
     pub(crate) log: Log,
     /// The budgets of devices that were left for another.
     pub(crate) budgets: Budgets,
-    /// Files opened or saved before, newest first.
-    pub(crate) recent: Vec<PathBuf>,
+    /// What was opened before.
+    pub(crate) recent: Recent,
     /// The presets that ship with the program.
     pub(crate) shipped: Vec<Shipped>,
     /// Shipped presets that were touched and left.
@@ -272,7 +274,7 @@ pub(crate) struct State {
 
 impl State {
     /// The state of a window that just opened on a document.
-    pub(crate) fn new(document: Document, recent: Vec<PathBuf>, shipped: Vec<Shipped>) -> Self {
+    pub(crate) fn new(document: Document, recent: Recent, shipped: Vec<Shipped>) -> Self {
         Self {
             document,
             prediction: Prediction::default(),
@@ -355,6 +357,14 @@ impl State {
             None => None,
             Some(plan) => match plan.verdict() {
                 Verdict::Fits { .. } => None,
+                // Both lines are crossed, and the machine's is the lower one.
+                Verdict::OverBudget { .. } if Limit::of(plan).whose == "machine" => {
+                    let line = Limit::of(plan).bytes;
+                    Some(format!(
+                        "The run does not fit this machine: it takes {} of {line}. Change something.",
+                        plan.load()
+                    ))
+                }
                 Verdict::OverBudget { by } => {
                     let or = if self.may_train_anyway() { ", or train anyway" } else { "" };
                     let at = peak::layer(plan).map(|layer| format!(" at {layer}")).unwrap_or_default();

@@ -251,7 +251,7 @@ fn a_preset_opens_by_its_path_and_a_bad_one_loses_nothing() {
     until(&mut window, |app| app.state.plan().is_some());
     assert_eq!(app(&window).state.document.experiment, experiment);
     assert_eq!(
-        (app(&window).state.document.path.clone(), app(&window).state.recent.clone()),
+        (app(&window).state.document.path.clone(), app(&window).state.recent.files.clone()),
         (Some(good.clone()), vec![good])
     );
     window.key_press_modifiers(Modifiers::COMMAND | Modifiers::SHIFT, Key::O);

@@ -19,9 +19,6 @@ use crate::{
     state::{Dialog, Document, Level, Notice, State, Then},
 };
 
-/// Recent files that are remembered.
-const RECENT: usize = 10;
-
 impl Dispatcher<'_> {
     /// Asks for a typed path.
     pub(super) fn ask_for_path(&mut self, purpose: Purpose, suggestion: &Path) {
@@ -121,6 +118,7 @@ impl Dispatcher<'_> {
             Then::OpenNamed(path) => self.open_named(&path),
             Then::OpenShipped(index) => {
                 if let Some(shipped) = self.state.shipped.get(index) {
+                    self.state.recent.opened_shipped(&shipped.name);
                     self.load(Document::of_shipped(shipped));
                 }
             }
@@ -159,7 +157,7 @@ impl Dispatcher<'_> {
 
     /// Where files were last opened or saved; the user's own folder before the first.
     pub(super) fn folder(&self) -> PathBuf {
-        let last = self.state.document.path.as_ref().or(self.state.recent.first());
+        let last = self.state.document.path.as_ref().or(self.state.recent.files.first());
         last.and_then(|path| path.parent()).map(Path::to_owned).or_else(std::env::home_dir).unwrap_or_default()
     }
 
@@ -199,7 +197,7 @@ impl Dispatcher<'_> {
                 let experiment = if is_preset { experiment } else { self.on_chosen_device(experiment) };
                 // A configuration is not saved over: it is not a preset.
                 self.load(Document::new(experiment, is_preset.then(|| path.to_owned())));
-                self.remember(path);
+                self.state.recent.opened_file(path);
             }
             Err(error) => self.file_trouble(Notice::Unopened, error.to_string()),
         }
@@ -323,7 +321,7 @@ impl Dispatcher<'_> {
             Ok(()) => {
                 self.state.document.saved = self.state.document.experiment.clone();
                 self.state.document.path = Some(path.to_owned());
-                self.remember(path);
+                self.state.recent.opened_file(path);
                 self.file_trouble_is_over();
                 self.toasts.success(format!("Saved {}", path.display()));
                 if let Some(then) = then {
@@ -332,13 +330,6 @@ impl Dispatcher<'_> {
             }
             Err(error) => self.file_trouble(Notice::File, error.to_string()),
         }
-    }
-
-    fn remember(&mut self, path: &Path) {
-        let recent = &mut self.state.recent;
-        recent.retain(|known| known != path);
-        recent.insert(0, path.to_owned());
-        recent.truncate(RECENT);
     }
 }
 

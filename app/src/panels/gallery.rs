@@ -55,7 +55,8 @@ fn contents(ui: &mut Ui, context: &PanelContext<'_>, gallery: &Gallery) {
     // That there is more below is seen wherever the pointer is.
     ui.spacing_mut().scroll.dormant_handle_opacity = theme::SCROLL_SEEN;
     let goes_down = field.has_focus() && ui.input(|input| input.key_pressed(Key::ArrowDown));
-    let area = ScrollArea::vertical().auto_shrink(false);
+    // A gallery that opens begins at its top, wherever the one before was scrolled to.
+    let area = ScrollArea::vertical().auto_shrink(false).id_salt(gallery.number);
     // The best results stand first, so a new search begins there, wherever the one before was scrolled to.
     let area = if is_new { area.vertical_scroll_offset(0.0) } else { area };
     area.show(ui, |ui| {

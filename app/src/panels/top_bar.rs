@@ -140,21 +140,33 @@ fn file_menu(ui: &mut Ui, context: &PanelContext<'_>) {
         }
     }
     ui.separator();
-    ui.menu_button("Recent", |ui| {
-        if context.state.recent.is_empty() {
-            ui.weak("Nothing yet");
-        }
-        for path in &context.state.recent {
-            let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-            if ui.button(name).on_hover_text(path.display().to_string()).clicked() {
-                context.send.send(Action::OpenFile(path.clone()));
-                ui.close();
-            }
-        }
-    });
+    ui.menu_button("Recent", |ui| recent(ui, context));
     ui.separator();
     if UiCommand::Quit.menu_entry(ui, true) {
         context.send.ui(UiCommand::Quit);
+    }
+}
+
+/// Presets opened before: shipped ones by their titles, then files by their names.
+fn recent(ui: &mut Ui, context: &PanelContext<'_>) {
+    let (recent, shipped) = (&context.state.recent, &context.state.shipped);
+    if recent.is_empty() {
+        ui.weak("Nothing yet");
+    }
+    let mut entry = |title: &str, hover: &str, action: Action| {
+        if ui.button(title).on_hover_text(hover).clicked() {
+            context.send.send(action);
+            ui.close();
+        }
+    };
+    for name in &recent.shipped {
+        if let Some(at) = shipped.iter().position(|shipped| shipped.name == *name) {
+            entry(&shipped[at].experiment.title, name, Action::OpenShipped(at));
+        }
+    }
+    for path in &recent.files {
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+        entry(&name, &path.display().to_string(), Action::OpenFile(path.clone()));
     }
 }
 

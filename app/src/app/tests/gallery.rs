@@ -63,7 +63,8 @@ fn a_touched_lesson_is_left_without_a_question_found_again_and_discarded() {
     window.get_by_label(&format!("Discard the draft {FIRST}")).click();
     window.run_steps(3);
     assert_eq!(app(&window).state.drafts.iter().count(), 0);
-    assert_eq!(window.query_all_by_role_and_label(Role::Button, FIRST).count(), 1, "the shipped one stays");
+    let shown = window.query_all_by_role_and_label(Role::Button, FIRST).count();
+    assert_eq!(shown, 2, "the shipped one stays, and was opened before");
 }
 
 #[test]
@@ -92,10 +93,11 @@ fn the_gallery_is_searched_and_used_by_keys() {
     window.run_steps(3);
     assert_eq!(app(&window).state.document.shipped.as_deref(), Some("cnn-shapes-checkpoint"));
     show(&mut window);
-    window.key_press(Key::ArrowDown);
-    window.run_steps(3);
-    window.key_press(Key::ArrowRight);
-    window.run_steps(3);
+    // The first row has what was just opened, the second has the lessons.
+    for key in [Key::ArrowDown, Key::ArrowDown, Key::ArrowRight] {
+        window.key_press(key);
+        window.run_steps(3);
+    }
     window.key_press(Key::Enter);
     window.run_steps(3);
     assert_eq!(app(&window).state.document.experiment.title, SECOND);
@@ -162,6 +164,28 @@ fn every_card_gets_the_picture_of_its_prediction() {
     let mine = state.gallery.entries.iter().find(|entry| entry.title() == "Tiny").expect("a recent file");
     assert_eq!(mine.picture.as_ref().and_then(|p| p.as_ref().ok()).map(|p| p.load), Some(plan.load()));
     assert!(window.query_by_role_and_label(Role::Button, "Tiny").is_some());
+}
+
+#[test]
+fn a_preset_that_was_opened_is_opened_again_from_its_own_heading_and_from_the_menu() {
+    let mut window = fresh();
+    open(&mut window, SECOND);
+    let state = &app(&window).state;
+    let name = state.document.shipped.clone().expect("it ships");
+    assert_eq!(state.recent.shipped, [name]);
+    show(&mut window);
+    assert!(window.query_by_label(crate::presets::Group::Recent.title()).is_some());
+    assert_eq!(window.get_all_by_role_and_label(Role::Button, SECOND).count(), 2);
+    window.key_press(Key::Escape);
+    window.run_steps(2);
+    open(&mut window, FIRST);
+    window.get_by_label("File").click();
+    window.run_steps(3);
+    window.get_by_label("Recent").click();
+    window.run_steps(3);
+    window.get_by_role_and_label(Role::Button, SECOND).click();
+    window.run_steps(3);
+    assert_eq!(app(&window).state.document.experiment.title, SECOND);
 }
 
 #[test]
