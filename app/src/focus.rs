@@ -1,9 +1,10 @@
-//! The return of the keyboard's focus when a menu, a list or a dialog is closed: back to the control that opened it.
+//! The keyboard's focus around what opens over the window: into a list when a key opens it, and back to the control that
+//! opened a menu, a list or a dialog when that is closed.
 //!
 //! Owns the control that had the focus before it was opened. Always holds: a focus that is already in the window again, or
 //! that the pointer took away, is left as it is.
 
-use eframe::egui::{Context, Id, Order, Popup};
+use eframe::egui::{Context, Id, Order, Popup, Ui};
 
 /// The control that had the focus before something was opened over the window.
 #[derive(Debug, Default)]
@@ -29,6 +30,14 @@ impl Opener {
             self.last = focused;
         }
     }
+}
+
+/// Whether a list is drawn for the first time since it was closed, and no pointer opened it.
+pub(crate) fn opens_by_key(ui: &Ui, key: &str) -> bool {
+    let (id, now) = (Id::unique(("a list was open", key)), ui.ctx().cumulative_frame_nr());
+    let last = ui.data_mut(|data| data.get_temp(id));
+    ui.data_mut(|data| data.insert_temp::<u64>(id, now));
+    last.is_none_or(|last: u64| last + 1 < now) && !ui.input(|input| input.pointer.any_released())
 }
 
 /// Whether a widget is drawn in the window, and not over it.

@@ -15,7 +15,7 @@ use plimsoll_engine::{Experiment, error::Problem, experiment::preset};
 pub(crate) use self::value::{Choice, Number, Place, Spec};
 use crate::{
     command::{Action, Sender},
-    format,
+    focus, format,
     planner::{Compared, Neighbour, Outcome},
     state::State,
     theme,
@@ -129,8 +129,13 @@ impl<'a> Form<'a> {
             let combo = combo.selected_text(name(present));
             let mut is_chosen_by_key = false;
             let combo = combo.show_ui(ui, |ui| {
+                let is_new = focus::opens_by_key(ui, spec.key);
                 for (value, name) in choice.options {
                     let entry = ui.selectable_label(*value == present, *name);
+                    // The keys go on from the present value.
+                    if is_new && *value == present {
+                        entry.request_focus();
+                    }
                     follow(&entry);
                     if entry.clicked() {
                         self.edit(spec.key, |experiment| choice.set(spec, experiment, *value));

@@ -147,11 +147,33 @@ fn a_list_that_is_open_is_gone_through_by_keys() {
     window.key_press(Key::Tab);
     window.run_steps(3);
     window.key_press(Key::Enter);
-    until(&mut window, |app| app.state.document.experiment.precision == Precision::Bf16);
+    until(&mut window, |app| app.state.document.experiment.precision == Precision::F64);
     window.run_steps(3);
     // The list is gone, and the keys go on where it was.
-    assert!(window.query_by_role_and_label(Role::Button, "f64").is_none());
+    assert!(window.query_by_role_and_label(Role::Button, "bf16 mixed").is_none());
     assert!(window.get_by_role_and_label(Role::ComboBox, "Precision").is_focused());
+}
+
+#[test]
+fn a_list_opened_by_a_key_begins_at_the_present_value() {
+    let mut experiment = digits();
+    experiment.model.kind = plimsoll_engine::experiment::ModelKind::Cnn;
+    let mut window = window(experiment);
+    let entry = |window: &mut Window| {
+        window.get_by_role_and_label(Role::ComboBox, "Kind").focus();
+        window.run_steps(2);
+        window.key_press(Key::Enter);
+        window.run_steps(3);
+        focused(window).expect("something has the focus").1
+    };
+    assert_eq!(entry(&mut window), "CNN");
+    window.key_press(Key::Escape);
+    window.run_steps(3);
+    assert_eq!(focused(&window).expect("something has the focus").1, "Kind");
+    assert_eq!(entry(&mut window), "CNN", "the second time as well");
+    window.key_press(Key::Tab);
+    window.run_steps(2);
+    assert_ne!(focused(&window).expect("something has the focus").1, "CNN");
 }
 
 #[test]
