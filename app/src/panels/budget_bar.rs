@@ -30,6 +30,10 @@ use crate::{
 
 /// Around the words on the chip of the budget.
 const CHIP_MARGIN: Vec2 = vec2(5.0, 2.0);
+/// How much is left of the colour of what the budget does not count.
+const UNCOUNTED: f32 = 0.4;
+/// Why it may lie past the line.
+pub(super) const UNCOUNTED_WORDS: &str = "On the processor the budget does not count it.";
 /// Lines of the legend: it may wrap without moving the rows below.
 const LEGEND_LINES: usize = 2;
 
@@ -79,7 +83,13 @@ pub(crate) fn verdict_words(plan: &Plan) -> String {
             }
             Limit { .. } => format!("Fits: {load} of {budget}, {headroom} headroom"),
         },
-        Verdict::OverBudget { by } => format!("Does not fit: {by} too much ({load} of {budget})"),
+        Verdict::OverBudget { by } => match Limit::of(plan) {
+            Limit { whose: "machine", bytes } => {
+                let by = load.saturating_sub(bytes);
+                format!("Does not fit this machine: {by} too much ({load} of {bytes})")
+            }
+            Limit { .. } => format!("Does not fit: {by} too much ({load} of {budget})"),
+        },
         Verdict::OverMachine { line } => {
             let [load, line] = line.beside(load);
             format!("Does not fit this machine: {load} of {line}")
@@ -185,6 +195,7 @@ fn bar(ui: &mut Ui, plan: &Plan, full: Bytes, pin: Option<&Plan>, stale: bool) {
     let fade = if stale { theme::STALE / 2.0 } else { 1.0 };
     let segments = stack::segments(&plan.categories_at_peak, full);
     for segment in &segments {
+        let fade = if counts(plan, segment.category) { fade } else { fade * UNCOUNTED };
         fill(&painter, main, segment, palette, fade);
     }
     if let Some(pin) = pin {
@@ -217,12 +228,13 @@ fn bar(ui: &mut Ui, plan: &Plan, full: Bytes, pin: Option<&Plan>, stale: bool) {
     let share_at = |x: f32| (x - main.left()) / main.width();
     let under = response.hover_pos().and_then(|at| segments.iter().find(|s| (s.from..s.to).contains(&share_at(at.x))));
     let hover = match under {
-        Some(segment) => format!(
-            "{}: {}, {} of the peak",
-            segment.category.name(),
-            segment.bytes,
-            format::share(segment.bytes.0 as f64 / plan.load().0.max(1) as f64)
-        ),
+        Some(Segment { category, bytes, .. }) if counts(plan, *category) => {
+            let share = format::share(bytes.0 as f64 / plan.load().0.max(1) as f64);
+            format!("{}: {bytes}, {share} of the peak", category.name())
+        }
+        Some(Segment { category, bytes, .. }) => {
+            format!("{}: {bytes} on top of the peak. {UNCOUNTED_WORDS}", category.name())
+        }
         None => label,
     };
     response.on_hover_text_at_pointer(hover);
@@ -287,6 +299,11 @@ fn name(
     }
 }
 
+/// Whether the budget counts a category. On the processor it counts tensors alone, and not what the allocator holds besides.
+pub(super) fn counts(plan: &Plan, category: Category) -> bool {
+    category != Category::Slack || plan.target.is_gpu()
+}
+
 /// The meaning of a category, in a sentence.
 pub(crate) fn meaning(category: Category) -> &'static str {
     match category {
@@ -333,7 +350,30 @@ pub(crate) fn category_lines(ui: &mut Ui, categories: &Categories) {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_engine::{
+        Experiment,
+        hardware::Machine,
+        memory::host::{FreeMemory, LimitedBy},
+    };
+
     use super::*;
+
+    #[test]
+    fn the_verdict_names_the_line_that_is_drawn() {
+        let words = |budget, of_tensors| {
+            let mut experiment = Experiment { budget, ..Experiment::default() };
+            experiment.batch.micro = 1024;
+            let data = Plan::of(&experiment, &Machine::nominal()).expect("a plan").host.total();
+            let free = FreeMemory { bytes: data + of_tensors, limited_by: LimitedBy::Machine };
+            let machine = Machine::nominal().with_free_memory(Some(free));
+            let plan = Plan::of(&experiment, &machine).expect("a plan");
+            (verdict_words(&plan), format!("{} too much", plan.load().saturating_sub(Limit::of(&plan).bytes)))
+        };
+        let (over_both, by) = words(Bytes::kib(900), Bytes::mib(13));
+        assert!(over_both.starts_with("Does not fit this machine: ") && over_both.contains(&by), "{over_both}");
+        let (over_budget, by) = words(Bytes::kib(900), Bytes::gib(4));
+        assert!(over_budget.starts_with("Does not fit: ") && over_budget.contains(&by), "{over_budget}");
+    }
 
     #[test]
     fn a_name_stands_beside_the_chip_of_the_budget() {

@@ -5,7 +5,7 @@
 use eframe::egui::{RichText, Ui};
 use plimsoll_engine::{memory::Category, plan::Plan};
 
-use super::budget_bar::meaning;
+use super::budget_bar::{UNCOUNTED_WORDS, counts, meaning};
 use crate::{
     format, theme,
     widgets::{
@@ -40,7 +40,11 @@ fn entries(ui: &Ui, plan: &Plan, pin: Option<&Plan>) -> Vec<Entry> {
         let words = RichText::new(words).small();
         let is_estimate = category == Category::Context && plan.target.profile().is_some_and(|card| card.is_estimate());
         let words = if is_estimate { text::estimate(format!("{}, an estimate", words.text())).small() } else { words };
-        Some(Entry { color: Some(palette.category(category)), text: words, hover: meaning(category).to_owned() })
+        let mut hover = meaning(category).to_owned();
+        if !counts(plan, category) {
+            hover = format!("{hover} {UNCOUNTED_WORDS}");
+        }
+        Some(Entry { color: Some(palette.category(category)), text: words, hover })
     });
     let process = (!plan.target.is_gpu()).then(|| {
         let words = text::estimate(format!("whole process about {}, an estimate", plan.peak.process));

@@ -211,7 +211,10 @@ fn budget_words(plan: &Plan) -> [String; 2] {
     let words = format!("{} {}", limit.whose, format::size(limit.bytes));
     match plan.target.profile() {
         None => [words.clone(), words],
-        Some(card) => [format!("{words} less {} context: {}", card.context, limit.room(plan)), words],
+        Some(card) => {
+            let room = limit.room(plan);
+            [format!("{words} less {} context: {room}", card.context), format!("{room} for tensors")]
+        }
     }
 }
 
