@@ -8,7 +8,7 @@ use crate::{
     experiment::{
         Model, ModelKind,
         limits::MAX_WIDTH,
-        settings::{Field, KERNELS, Limits, settings},
+        settings::{Bears, Field, KERNELS, Limits, settings},
     },
     words::words,
 };
@@ -147,7 +147,7 @@ settings! {
         /// Which dense layers have adapters. The others learn whole, unless they are frozen.
         pub targets: Targets = Targets::ALL, KERNELS.when(|e| e.lora.rank > 0).quiet();
         /// The share of an adapter's inputs that training drops, in the blocks.
-        pub dropout: f64 = 0.0, KERNELS.when(|e| e.lora.rank > 0).numbers(0.0, 0.99, "a share").quiet();
+        pub dropout: f64 = 0.0, KERNELS.bears(Bears::Training).when(|e| e.lora.rank > 0).numbers(0.0, 0.99, "a share").quiet();
         /// Scales by `alpha` over the root of the rank instead (Kalajdzievski 2023, "rsLoRA"), so that a high rank learns as
         /// fast as a low one.
         pub rslora: bool = false, KERNELS.when(|e| e.lora.rank > 0).quiet();

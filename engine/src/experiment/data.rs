@@ -14,7 +14,7 @@ use crate::{
         Asked, CachePlace, DataCache, Experiment, ImageExtents, Labelled, Normalise, PathUse, Prompt, SourceTraits,
         Task,
         limits::{MAX_BUDGET, MAX_PREFETCH, MAX_SAMPLES, MAX_SIDE, MAX_WORKERS, MIN_SIDE},
-        settings::{KERNELS, Limits, NOTHING, Number, SIZES, settings},
+        settings::{Bears, KERNELS, Limits, NOTHING, Number, SIZES, settings},
         source_traits::{LengthUnit, USUAL_TOKENS, file, folder},
     },
     words::words,
@@ -203,7 +203,10 @@ settings! {
         pub path: Option<PathBuf> = None, SIZES.when(|e| e.data.kind.is_on_disk());
         /// A `tokenizer.json`, or a folder that holds one (text, jsonl; with tokens, for prompts). Without one, the tokenizer
         /// in the folder of `weights.path` is used; if there is none, bytes are the tokens.
-        pub tokenizer: Option<PathBuf> = None, SIZES.quiet().when(|e| e.data.uses_tokenizer());
+        pub tokenizer: Option<PathBuf> = None, SIZES
+            .quiet()
+            .bears(Bears::Reading)
+            .when(|e| e.data.uses_tokenizer());
         /// Height and width of an image (shapes, images, masks).
         pub side: usize = 32, SIZES
             .counts(MIN_SIDE as u64, MAX_SIDE as u64, "the side of an image")
@@ -232,9 +235,15 @@ settings! {
         /// Whether samples are joined and cut to `length` (jsonl). Otherwise each is a sequence of its own, cut or padded.
         pub packing: bool = false, NOTHING.quiet().when(|e| e.data.kind.uses(DataSetting::Packing));
         /// Whether only completions and an assistant's words are scored (jsonl). Otherwise every token is.
-        pub completion_only: bool = true, NOTHING.quiet().when(|e| e.data.kind.uses(DataSetting::CompletionOnly));
+        pub completion_only: bool = true, NOTHING
+            .quiet()
+            .bears(Bears::Reading)
+            .when(|e| e.data.kind.uses(DataSetting::CompletionOnly));
         /// Whether lines that cannot be read are left out and counted (jsonl, table). Otherwise the first one is an error.
-        pub skip_broken: bool = false, NOTHING.quiet().when(|e| e.data.kind.uses(DataSetting::SkipBroken));
+        pub skip_broken: bool = false, NOTHING
+            .quiet()
+            .bears(Bears::Reading)
+            .when(|e| e.data.kind.uses(DataSetting::SkipBroken));
         /// The modulus of the sums (modular).
         pub modulus: usize = 97, SIZES.when(|e| e.data.kind.uses(DataSetting::Modulus));
         /// Share of the samples held out for testing, of a text its last part (all but idx, cifar10 and cifar100).
@@ -242,36 +251,57 @@ settings! {
             .limits(Limits::Share { example: "0.2" })
             .when(|e| e.data.kind.uses(DataSetting::TestFraction));
         /// The mean and the deviation by which pixels are scaled (images of three channels).
-        pub normalise: Normalise = Normalise::Auto, NOTHING.quiet().when(|e| e.data.kind.has_colours());
+        pub normalise: Normalise = Normalise::Auto, NOTHING
+            .quiet()
+            .bears(Bears::Scale)
+            .when(|e| e.data.kind.has_colours());
         /// Where the samples wait.
-        pub placement: Placement = Placement::Host, KERNELS.quiet();
+        pub placement: Placement = Placement::Host, KERNELS.quiet().bears(Bears::Feeding);
         /// The form in which streamed images are kept: each is read, decoded or generated once, in the first epoch. Kept
         /// variants are fewer than new ones in every epoch would be, so a run with them learns from other images than
         /// without.
-        pub cache: DataCache = DataCache::None, NOTHING.quiet().when(|e| e.data.kind.can_keep());
+        pub cache: DataCache = DataCache::None, NOTHING
+            .quiet()
+            .bears(Bears::Variation)
+            .when(|e| e.data.kind.can_keep());
         /// Where the kept samples are stored, and the answers of a teacher that is asked once.
         pub cache_in: CachePlace = CachePlace::Ram, NOTHING
             .quiet()
+            .bears(Bears::Feeding)
             .when(|e| !e.data.kept().is_none() || e.distil.is_asked_before());
         /// The folder of the file that is kept on disk; without one it is the program's cache folder.
-        pub cache_folder: Option<PathBuf> = None, NOTHING.quiet().when(Experiment::keeps_on_disk);
+        pub cache_folder: Option<PathBuf> = None, NOTHING
+            .quiet()
+            .bears(Bears::Feeding)
+            .when(Experiment::keeps_on_disk);
         /// The most that data, batches and their threads may take of host memory, outside `budget`; 0: all that the machine
         /// has.
-        pub host_budget: Bytes = Bytes::ZERO, NOTHING.quiet().limits(Limits::Within {
+        pub host_budget: Bytes = Bytes::ZERO, NOTHING.quiet().bears(Bears::Feeding).limits(Limits::Within {
             low: Number::Size(Bytes::ZERO),
             high: Number::Size(MAX_BUDGET),
             what: "a budget",
         });
         /// Threads that decode or generate the samples of a batch together; 0: half of the processor's, 2 to 8. A batch holds
         /// the same samples for any number.
-        pub workers: usize = 0, NOTHING.quiet().counts(0, MAX_WORKERS, "a number of threads").when(|e| e.data.is_work());
+        pub workers: usize = 0, NOTHING
+            .quiet()
+            .bears(Bears::Feeding)
+            .counts(0, MAX_WORKERS, "a number of threads")
+            .when(|e| e.data.is_work());
         /// Batches that are ready or being filled while the model learns from another one.
-        pub prefetch: usize = 2, NOTHING.quiet().counts(0, MAX_PREFETCH, "a number of batches");
+        pub prefetch: usize = 2, NOTHING
+            .quiet()
+            .bears(Bears::Feeding)
+            .counts(0, MAX_PREFETCH, "a number of batches");
         /// Half of the training images are mirrored, left for right.
-        pub flip: bool = false, NOTHING.quiet();
+        pub flip: bool = false, NOTHING.quiet().bears(Bears::Variation);
         /// Pixels of black around a training image, from which one of its size is cut at random; 0 cuts nothing.
-        pub crop_padding: usize = 0, NOTHING.quiet().formerly("data.crop");
+        pub crop_padding: usize = 0, NOTHING.quiet().bears(Bears::Variation).formerly("data.crop");
         /// The most that brightness, contrast and saturation of a training image change, as a share; 0 changes nothing.
-        pub color_jitter: f64 = 0.0, NOTHING.numbers(0.0, 1.0, "a strength").quiet().formerly("data.colour");
+        pub color_jitter: f64 = 0.0, NOTHING
+            .numbers(0.0, 1.0, "a strength")
+            .quiet()
+            .bears(Bears::Variation)
+            .formerly("data.colour");
     }
 }

@@ -9,7 +9,7 @@ use std::{fmt, str::FromStr};
 use crate::experiment::{
     Experiment,
     limits::MAX_WIDTH,
-    settings::{self, KERNELS, settings},
+    settings::{self, Bears, KERNELS, settings},
 };
 
 settings! {
@@ -26,7 +26,10 @@ settings! {
         pub size: f64 = 0.0, KERNELS.numbers(0.0, 1.0, "a share of the weights").quiet();
         /// The ranks that were found by energy or size, with a checksum of the inputs of the search. The program writes
         /// them, so that a run goes on without the weights that it began with.
-        pub ranks: String = String::new(), KERNELS.when(|e| e.low_rank.is_sought()).quiet();
+        pub ranks: String = String::new(), KERNELS
+            .bears(Bears::Derived)
+            .when(|e| e.low_rank.is_sought())
+            .quiet();
     }
 }
 

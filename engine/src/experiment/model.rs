@@ -6,7 +6,7 @@ use crate::{
     experiment::{
         Experiment, Projection, Task,
         limits::{MAX_DEPTH, MAX_HEADS, MAX_MULTIPLIER, MAX_WIDTH, MIN_MULTIPLIER, RESNETS},
-        settings::{KERNELS, Limits, SIZES, settings},
+        settings::{Bears, KERNELS, Limits, SIZES, settings},
     },
     words::words,
 };
@@ -319,6 +319,7 @@ settings! {
             .when(|e| uses(e, ModelSetting::KvHeads));
         /// Numbers of a head; 0: the width over the heads (llama).
         pub head_dim: usize = 0, SIZES
+            .bears(Bears::Effect)
             .counts(0, MAX_WIDTH as u64, "a head's size")
             .when(|e| uses(e, ModelSetting::HeadDim))
             .quiet();
@@ -337,17 +338,21 @@ settings! {
         /// The probability with which dropout zeroes a number, after the embedding and after each branch of a block (vit,
         /// mixer, gpt2, llama).
         pub dropout: f64 = 0.0, SIZES
+            .bears(Bears::Training)
             .switch()
             .quiet()
             .when(|e| uses(e, ModelSetting::Dropout))
             .limits(Limits::Fraction { what: "a probability to drop", example: "0.1" });
         /// The tensors that attention keeps for its gradient (vit, gpt2, llama).
-        pub attention: AttentionKind = AttentionKind::Efficient, KERNELS.when(|e| uses(e, ModelSetting::Attention));
+        pub attention: AttentionKind = AttentionKind::Efficient, KERNELS
+            .bears(Bears::Computing)
+            .when(|e| uses(e, ModelSetting::Attention));
         /// Positions that one sees, itself and those before it; 0: all (gpt2, llama).
         pub window: usize = 0, SIZES.switch().quiet().when(|e| uses(e, ModelSetting::Window));
         /// The term that norms over rows add to the variance; 0: as published, 1e-5 (gpt2, llama) or 1e-6 (vit, and
         /// normalised queries and keys).
         pub norm_epsilon: f64 = 0.0, SIZES
+            .bears(Bears::Effect)
             .quiet()
             .numbers(0.0, 0.1, "what a norm adds to the variance")
             .when(|e| uses(e, ModelSetting::NormEpsilon));

@@ -9,9 +9,10 @@ use super::mapped::Mapped;
 use crate::{
     error::{Error, Result},
     experiment::{
-        Experiment, Model,
+        Experiment, Model, Setting,
         hugging_face::{self, Published},
         preset,
+        settings::Bears,
         weights::own,
     },
     header::unreadable,
@@ -19,9 +20,6 @@ use crate::{
 
 /// The longest configuration that is read.
 const MOST: u64 = 1 << 20;
-
-/// Settings that decide how a model trains, and not what it computes.
-const FREE: [&str; 4] = ["model.dropout", "model.attention", "model.norm_epsilon", "model.head_dim"];
 
 /// Refuses a model that computes something else than the one whose weights are `mapped`; returns a note if something is not
 /// known.
@@ -61,13 +59,18 @@ fn text_of(path: &Path) -> Result<String> {
     Ok(text)
 }
 
+/// Whether a setting decides what a model computes, by its value itself.
+fn decides(setting: &Setting) -> bool {
+    setting.group() == "model" && setting.bears() == Bears::Meaning
+}
+
 /// Refuses an experiment whose model is not `published`, which `path` says.
 fn same(published: &Model, experiment: &Experiment, path: &Path) -> Result<()> {
     let own = &experiment.model;
     let theirs = Experiment { model: published.clone(), ..experiment.clone() };
     let mut mends: Vec<String> = preset::changes(experiment, &theirs)
         .into_iter()
-        .filter(|change| change.starts_with("model.") && !FREE.iter().any(|free| change.starts_with(free)))
+        .filter(|change| change.split('=').next().and_then(Setting::of).is_some_and(decides))
         .collect();
     let has_heads = own.kind.has_attention();
     if has_heads && published.head_width() != own.head_width() {

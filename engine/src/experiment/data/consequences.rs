@@ -95,10 +95,6 @@ impl Data {
         self.kind.uses(DataSetting::Tokenizer) && (self.kind == DataKind::Jsonl || self.chosen_tokenizer().is_some())
     }
 
-    /// Settings that decide how samples get to the model, and not their content.
-    pub(crate) const HOW_FED: [&str; 6] =
-        ["data.placement", "data.workers", "data.prefetch", "data.cache_in", "data.cache_folder", "data.host_budget"];
-
     /// The form in which streamed samples are kept; none for samples that are not streamed.
     pub(crate) fn kept(&self) -> DataCache {
         let is_kept = self.placement == Placement::Streamed && self.kind.can_keep();

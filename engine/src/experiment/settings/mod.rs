@@ -20,7 +20,7 @@ pub(crate) use self::{
     field::{Field, quoted},
     limits::Limits,
     number::Number,
-    rule::{KERNELS, NOTHING, Rule, SIZES},
+    rule::{Bears, KERNELS, NOTHING, Rule, SIZES},
 };
 use crate::{error::Problem, experiment::Experiment, suggest::meant};
 
@@ -235,6 +235,18 @@ impl Setting {
         (self.get)(e).valid()
     }
 
+    /// Its relation to samples and answers.
+    pub(crate) fn bears(&self) -> Bears {
+        self.rule.bears
+    }
+
+    /// Gives `to` the value that `from` has.
+    pub(crate) fn copy(&self, from: &Experiment, to: &mut Experiment) {
+        if let Some(text) = self.write(from) {
+            (self.get_mut)(to).read(&from_text(&text));
+        }
+    }
+
     /// The key that it had before.
     pub(crate) fn former_key(&self) -> Option<&'static str> {
         self.rule.former_key
@@ -334,6 +346,35 @@ mod tests {
         }
         for former in all().filter_map(|setting| setting.rule.former_key) {
             assert!(keys.insert(former), "{former} means something now");
+        }
+    }
+
+    #[test]
+    fn what_a_setting_bears_on_is_of_its_group() {
+        for setting in all() {
+            let groups: &[&str] = match setting.bears() {
+                Bears::Meaning => continue,
+                Bears::Feeding | Bears::Variation | Bears::Scale | Bears::Reading => &["data"],
+                Bears::Training => &["model", "lora"],
+                Bears::Computing | Bears::Effect => &["model"],
+                Bears::Derived => &["low_rank"],
+            };
+            assert!(groups.contains(&setting.group()), "{}: {:?}", setting.key, setting.bears());
+        }
+    }
+
+    #[test]
+    fn a_value_is_copied_as_it_is() {
+        let (from, mut to) = (Experiment::default(), Experiment::default());
+        for (key, value) in
+            [("model.dropout", "0.30000000000000004"), ("model.attention", "plain"), ("data.label", "a, b")]
+        {
+            let setting = Setting::of(key).expect("a setting");
+            crate::experiment::preset::set(&mut to, &format!("{key}={value}")).expect("a value");
+            let mut copy = from.clone();
+            setting.copy(&to, &mut copy);
+            assert_eq!(setting.write(&copy), setting.write(&to), "{key}");
+            assert_ne!(setting.write(&copy), setting.write(&from), "{key}");
         }
     }
 

@@ -14,10 +14,36 @@ pub(super) enum Decides {
     Kernels,
 }
 
+/// The relation of a setting to samples and answers. Checks of checkpoints and of weights go by it.
+///
+/// A setting without another one is [`Meaning`](Self::Meaning), which every check compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bears {
+    /// It decides what a sample is, or what a model answers, or something apart from both.
+    Meaning,
+    /// How samples get to the model, and not their content.
+    Feeding,
+    /// How training samples differ from the samples of the data.
+    Variation,
+    /// The scale of pixels.
+    Scale,
+    /// Which samples and labels are taken from the same texts, and their tokens.
+    Reading,
+    /// How a model trains, and not what it answers.
+    Training,
+    /// How the same answer is computed.
+    Computing,
+    /// A number with a value that stands for another one, so that its effect is compared and not the number.
+    Effect,
+    /// It follows from other settings, or from weights.
+    Derived,
+}
+
 /// The facts about a setting in addition to its field.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rule {
     pub(super) decides: Decides,
+    pub(super) bears: Bears,
     /// Zero turns something off, and every other value leaves the kernels the same.
     pub(super) is_switch: bool,
     pub(super) limits: Limits,
@@ -32,6 +58,7 @@ pub(crate) struct Rule {
 /// A setting that decides nothing of a step.
 pub(crate) const NOTHING: Rule = Rule {
     decides: Decides::Nothing,
+    bears: Bears::Meaning,
     is_switch: false,
     limits: Limits::None,
     is_used: |_| true,
@@ -46,6 +73,11 @@ pub(crate) const SIZES: Rule = Rule { decides: Decides::Sizes, ..NOTHING };
 pub(crate) const KERNELS: Rule = Rule { decides: Decides::Kernels, ..NOTHING };
 
 impl Rule {
+    /// Its relation to samples and answers.
+    pub(crate) const fn bears(self, bears: Bears) -> Self {
+        Self { bears, ..self }
+    }
+
     /// Zero turns something off; how far from zero the value is chooses no kernel.
     pub(crate) const fn switch(self) -> Self {
         Self { is_switch: true, ..self }

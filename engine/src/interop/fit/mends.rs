@@ -15,7 +15,10 @@ use super::{
 };
 use crate::{
     experiment::{
-        DataKind, DatasetInfo, Experiment, Input, Model, ModelKind, Stem, hugging_face, limits::RESNETS, preset,
+        DataKind, DatasetInfo, Experiment, Input, Model, ModelKind, Stem, hugging_face,
+        limits::RESNETS,
+        preset,
+        settings::{self, Bears},
         weights::own,
     },
     header::Place,
@@ -23,8 +26,6 @@ use crate::{
 
 /// The widths that MobileNetV2 is published with.
 const MULTIPLIERS: [f64; 6] = [0.35, 0.5, 0.75, 1.0, 1.3, 1.4];
-/// The settings of an experiment that decide the extents of its tensors.
-const DECIDES: [&str; 3] = ["model.", "data.length=", "data.side="];
 
 impl Mapped {
     /// The changes of `experiment`, over data of these facts, under which the tensors by `naming` would fit; `None` if the file
@@ -43,16 +44,15 @@ impl Mapped {
         models.into_iter().find_map(|model| {
             let mut other = Experiment { model, ..experiment.clone() };
             // What its tensors do not show is not asked for.
-            other.model.dropout = experiment.model.dropout;
-            other.model.attention = experiment.model.attention;
+            let hidden = settings::all().filter(|s| matches!(s.bears(), Bears::Training | Bears::Computing));
+            hidden.for_each(|setting| setting.copy(experiment, &mut other));
             let info = self.sizes(&mut other, naming, info);
             let made: Vec<Slot> = slots(&other, &info).ok()?;
             let found: Match = self.matched(&made, naming, &other).ok()?;
             let fits = self.wrongs(&found, naming, &other).ok()?.1.is_empty();
-            let changes = preset::changes(experiment, &other);
-            let changes = changes.into_iter().filter(|change| DECIDES.iter().any(|group| change.starts_with(group)));
             // As they are written after `--set`.
-            let changes: Vec<String> = changes.map(|change| change.replace('"', "")).collect();
+            let changes: Vec<String> =
+                preset::changes(experiment, &other).iter().map(|change| change.replace('"', "")).collect();
             (fits && !changes.is_empty()).then_some(changes)
         })
     }

@@ -1,12 +1,13 @@
 //! The check that the data of a run that goes on are those that it learned from.
 
-use super::{Checkpoint, Progress};
+use super::{Checkpoint, Progress, decides};
 use crate::{
     bytes::counted,
     data::Dataset,
     error::{Error, Problem, Result},
     experiment::{
         Data, DataKind, DatasetInfo, Distil, Experiment, Normalise, preset,
+        settings::Bears,
         weights::{
             known::Known,
             own::{self, PIXELS},
@@ -43,19 +44,10 @@ impl Checkpoint {
 
     /// The kept facts of the data that it learned from, if `experiment` chooses the same data.
     pub(in crate::train) fn known(&self, experiment: &Experiment) -> Option<Known> {
-        const FREE: [&str; 7] = [
-            "data.flip",
-            "data.crop_padding",
-            "data.color_jitter",
-            "data.cache",
-            "data.tokenizer",
-            "data.skip_broken",
-            "data.completion_only",
-        ];
-        let is_free = |key: &str| FREE.contains(&key) || Data::HOW_FED.contains(&key);
         let own = self.experiment().ok()?;
         let differing = preset::differing(&[&own, &experiment.decided_as(&own)]);
-        let is_same = differing.iter().all(|(key, _)| !key.starts_with("data.") || is_free(key));
+        // The facts are those of the data, whichever of their samples and tokens are learned.
+        let is_same = !differing.iter().any(|(key, _)| decides::samples(key, |bears| bears == Bears::Reading));
         Known::of_facts(&self.header.facts).filter(|_| is_same)
     }
 
@@ -174,11 +166,9 @@ impl Checkpoint {
     }
 }
 
-/// Whether two experiments chose the same samples, by the settings that their data use: where samples wait, and how those for
-/// training are varied, decides nothing.
+/// Whether two experiments chose the same samples, by the settings that their data use: how their pixels are scaled decides
+/// nothing.
 fn is_same_choice(own: &Experiment, other: &Experiment) -> bool {
-    const VARIED: [&str; 5] = ["data.normalise", "data.flip", "data.crop_padding", "data.color_jitter", "data.cache"];
-    let is_free = |key: &str| VARIED.contains(&key) || Data::HOW_FED.contains(&key);
     let differing = preset::differing(&[own, other]);
-    differing.iter().all(|(key, _)| !key.starts_with("data.") || is_free(key))
+    !differing.iter().any(|(key, _)| decides::samples(key, |bears| bears == Bears::Scale))
 }

@@ -2,6 +2,8 @@
 //!
 //! Always holds: every setting is sorted here, so that a new one is not forgotten (a test asks for it).
 
+use crate::experiment::{Setting, settings::Bears};
+
 /// Whether a run goes on only with the same value: it decides which tensors and samples there are.
 pub(super) fn training(key: &str) -> bool {
     const DECIDES: [&str; 11] = [
@@ -17,16 +19,28 @@ pub(super) fn training(key: &str) -> bool {
         "optimizer.kind",
         "run.seed",
     ];
-    // The ranks follow from the settings before, or from the weights.
-    key != "low_rank.ranks" && DECIDES.iter().any(|group| key.starts_with(group))
+    bears(key) != Some(Bears::Derived) && DECIDES.iter().any(|group| key.starts_with(group))
 }
 
 /// Whether it decides a trained model's output for a sample.
 pub(super) fn answers(key: &str) -> bool {
     const DECIDES: [&str; 4] = ["model.", "lora.", "quantise.", "low_rank."];
-    /// Only training uses them.
-    const FREE: [&str; 3] = ["model.dropout", "lora.dropout", "low_rank.ranks"];
-    DECIDES.iter().any(|group| key.starts_with(group)) && !FREE.contains(&key)
+    let is_free = matches!(bears(key), Some(Bears::Training | Bears::Derived));
+    DECIDES.iter().any(|group| key.starts_with(group)) && !is_free
+}
+
+/// Whether it decides what the samples are. Samples that are fed to the model in another way, or varied, are the same; so are
+/// those whose setting `is_free` lets pass.
+pub(super) fn samples(key: &str, is_free: impl Fn(Bears) -> bool) -> bool {
+    let setting = Setting::of(key).filter(|setting| setting.group() == "data");
+    setting.is_some_and(|setting| match setting.bears() {
+        Bears::Feeding | Bears::Variation => false,
+        bears => !is_free(bears),
+    })
+}
+
+fn bears(key: &str) -> Option<Bears> {
+    Setting::of(key).map(Setting::bears)
 }
 
 #[cfg(test)]
@@ -96,5 +110,31 @@ mod tests {
             // A setting that changes the answers changes the training as well.
             assert!(!answers(key) || training(key), "{key}");
         }
+    }
+
+    #[test]
+    fn samples_are_the_same_however_they_are_fed_and_varied() {
+        let of = |is_free: fn(Bears) -> bool| {
+            let keys = settings::all().map(|setting| setting.key);
+            keys.filter(|key| key.starts_with("data.") && !samples(key, is_free)).collect::<Vec<_>>()
+        };
+        const FED: [&str; 10] = [
+            "data.placement",
+            "data.cache",
+            "data.cache_in",
+            "data.cache_folder",
+            "data.host_budget",
+            "data.workers",
+            "data.prefetch",
+            "data.flip",
+            "data.crop_padding",
+            "data.color_jitter",
+        ];
+        assert_eq!(of(|_| false), FED);
+        let read = ["data.tokenizer", "data.completion_only", "data.skip_broken"];
+        let others = |found: Vec<&'static str>| found.into_iter().filter(|key| !FED.contains(key)).collect::<Vec<_>>();
+        assert_eq!(others(of(|bears| bears == Bears::Reading)), read);
+        assert_eq!(others(of(|bears| bears == Bears::Scale)), ["data.normalise"]);
+        assert!(settings::all().all(|setting| setting.group() == "data" || !samples(setting.key, |_| false)));
     }
 }

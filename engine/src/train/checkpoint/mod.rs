@@ -29,7 +29,7 @@ use crate::{
     backend::{Backend, DType, DryRun, Executor, Rates, Shape},
     bytes::{Bytes, counted},
     error::{Error, Problem, Result},
-    experiment::{Data, Experiment, preset},
+    experiment::{Experiment, Setting, preset, settings::Bears},
     header::{self, Element, Header, Place, Words, unreadable},
     memory::Ledger,
     plan::{Resolved, Resumed, SoFar},
@@ -207,7 +207,10 @@ impl Checkpoint {
         let changes = preset::changes(&own, &experiment.decided_as(&own));
         // Samples that are kept as they are teach the same as those that are read again, and variants that are kept do not.
         let is_kept_alike = own.data.cache.copies() == experiment.data.cache.copies();
-        let is_fed = |key: &str| Data::HOW_FED.contains(&key) || is_kept_alike && key == "data.cache";
+        let is_fed = |key: &str| {
+            let feeds = |setting: &Setting| setting.bears() == Bears::Feeding;
+            Setting::of(key).is_some_and(feeds) || is_kept_alike && key == "data.cache"
+        };
         let decides = |change: &&String| {
             let key = change.split('=').next().unwrap_or_default();
             decides::training(key) && !is_fed(key)
