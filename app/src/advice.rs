@@ -9,7 +9,7 @@ use plimsoll_engine::{
     plan::{Advice, Change, Found, Plan},
 };
 
-use crate::format;
+use crate::{format, naming::setting};
 
 /// The changes of an offer, such as `micro-batch 32 x 2, bf16-mixed`.
 pub(crate) fn words(advice: &Advice) -> String {
@@ -19,11 +19,15 @@ pub(crate) fn words(advice: &Advice) -> String {
 
 fn one(change: &Change) -> String {
     match change {
-        Change::Batch(Batch { micro, accumulation: 1, .. }) => format!("micro-batch {micro}"),
-        Change::Batch(Batch { micro, accumulation, .. }) => format!("micro-batch {micro} x {accumulation}"),
+        Change::Batch(Batch { micro, accumulation: 1, .. }) => format!("{} {micro}", setting("batch.micro")),
+        Change::Batch(Batch { micro, accumulation, .. }) => {
+            format!("{} {micro} x {accumulation}", setting("batch.micro"))
+        }
         Change::EvaluationBatch(EvaluationBatch::Micro) => "evaluation batch as the micro-batch".to_owned(),
         Change::EvaluationBatch(EvaluationBatch::Whole) => "evaluation on the whole test set at once".to_owned(),
-        Change::EvaluationBatch(EvaluationBatch::Samples(samples)) => format!("evaluation batch {samples}"),
+        Change::EvaluationBatch(EvaluationBatch::Samples(samples)) => {
+            format!("{} {samples}", setting("batch.evaluation"))
+        }
         Change::Precision(precision) => precision.key().to_owned(),
         Change::Checkpointing(choice) => checkpointing(*choice),
         Change::RetainGraph(false) => "free the graph in the backward pass".to_owned(),

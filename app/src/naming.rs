@@ -6,7 +6,7 @@
 mod order;
 mod run;
 
-use std::{collections::HashMap, path::Path};
+use std::{collections::HashMap, path::Path, sync::LazyLock};
 
 use jiff::{Timestamp, Zoned, tz::TimeZone};
 use plimsoll_engine::{
@@ -15,7 +15,7 @@ use plimsoll_engine::{
 };
 
 pub(crate) use self::run::{NAMED, of_run, place, told};
-use crate::format;
+use crate::{format, panels};
 
 /// Settings that are not a property of a run.
 const UNNAMED: [&str; 4] = ["version", "title", "description", "low_rank.ranks"];
@@ -231,23 +231,23 @@ pub(crate) fn value(key: &str, value: &str, called: impl Fn(&str) -> Option<Stri
     }
 }
 
+/// The names of settings in words, as their controls have them. Where kinds of models or data call a setting differently, it is
+/// not here.
+static NAMES: LazyLock<HashMap<&'static str, String>> = LazyLock::new(|| {
+    let mut names: HashMap<&str, Vec<String>> = HashMap::new();
+    for (key, name) in panels::names_of_settings() {
+        names.entry(key).or_default().push(name);
+    }
+    let one = |(key, mut names): (&'static str, Vec<String>)| {
+        names.dedup();
+        (names.len() == 1).then(|| names.pop()).flatten().map(|name| (key, name))
+    };
+    names.into_iter().filter_map(one).collect()
+});
+
 /// The name of a setting in words: `batch.micro` is `micro-batch`.
 pub(crate) fn setting(key: &str) -> String {
-    match key {
-        "batch.micro" => "micro-batch".to_owned(),
-        "batch.evaluation" => "evaluation batch".to_owned(),
-        "model.kind" => "model".to_owned(),
-        "data.kind" => "data".to_owned(),
-        "optimizer.kind" => "optimizer".to_owned(),
-        "prune.kind" => "pruning".to_owned(),
-        "quantise.kind" => "integers".to_owned(),
-        "quantise.weights" => "coded weights".to_owned(),
-        "low_rank.rank" => "rank of layers".to_owned(),
-        "low_rank.energy" => "energy of layers".to_owned(),
-        "low_rank.size" => "factored size".to_owned(),
-        "lora.dropout" => "adapter dropout".to_owned(),
-        _ => key.rsplit('.').next().unwrap_or(key).replace('_', " "),
-    }
+    NAMES.get(key).cloned().unwrap_or_else(|| key.rsplit('.').next().unwrap_or(key).replace('_', " "))
 }
 
 /// What is wrong with an experiment, by the name of the setting as its control has it.
@@ -334,6 +334,28 @@ mod tests {
         ] {
             assert_eq!(value(key, given, |_| None), words, "{key}");
         }
+    }
+
+    #[test]
+    fn a_setting_is_called_as_its_control_is_and_no_two_settings_alike() {
+        for (key, name) in [
+            ("batch.micro", "micro-batch"),
+            ("batch.evaluation", "evaluation batch"),
+            ("prune.n", "weights kept of a group"),
+            ("optimizer.kind", "optimizer"),
+            ("data.color_jitter", "colour jitter"),
+            // Units, filters or numbers of a token.
+            ("model.width", "width"),
+            ("device", "device"),
+        ] {
+            assert_eq!(setting(key), name, "{key}");
+        }
+        let mut known: HashMap<String, &str> = HashMap::new();
+        for key in panels::settings_in_order() {
+            let other = known.insert(setting(key), key).filter(|other| *other != key);
+            assert_eq!(other, None, "{key} has the name of another setting: {}", setting(key));
+        }
+        assert!(known.len() > 80, "{}", known.len());
     }
 
     #[test]

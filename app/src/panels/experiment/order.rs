@@ -14,13 +14,25 @@ use super::{
 /// Every setting that the pane draws for any model and any data. One that several kinds draw at different places is there more
 /// than once.
 pub(crate) fn settings_in_order() -> Vec<&'static str> {
+    rows::specs(&all()).iter().map(|spec| spec.key).collect()
+}
+
+/// The keys of those settings, each with the name of its control as it stands without the heading of its group. Where kinds of
+/// models or data call a setting by several names, it is there with each.
+pub(crate) fn names_of_settings() -> Vec<(&'static str, String)> {
+    rows::names(&all())
+}
+
+/// Every row that the pane draws, from above downwards.
+fn all() -> Vec<Row> {
     let models = ModelKind::ALL.into_iter().flat_map(|kind| kind.traits().settings.iter());
     let of_models: Vec<Row> = models.map(|setting| model_row(*setting)).collect();
     let sources = DataKind::ALL.into_iter().flat_map(|kind| kind.traits().settings.iter());
     let plain = Data::default();
     let of_data: Vec<Row> = sources.map(|setting| source_row(*setting, &plain)).collect();
-    let (model, source) = ([Row::of(&controls::MODEL)], [Row::of(&controls::DATA)]);
-    let (weights, path) = ([Row::drawn(&[WEIGHTS], |_, _, _| {})], [Row::drawn(&[data::FILE], |_, _, _| {})]);
+    let (model, source) = ([Row::of(&controls::MODEL).alone("model")], [Row::of(&controls::DATA).alone("data")]);
+    let (weights, path) =
+        ([Row::drawn(&[WEIGHTS], |_, _, _| {})], [Row::drawn(&[data::FILE], |_, _, _| {}).alone("path of the data")]);
     let groups: [&[Row]; 18] = [
         controls::MEMORY,
         controls::MEMORY_REST,
@@ -41,5 +53,5 @@ pub(crate) fn settings_in_order() -> Vec<&'static str> {
         controls::RULE_REST,
         controls::RUN,
     ];
-    groups.into_iter().flat_map(rows::specs).map(|spec| spec.key).collect()
+    groups.concat()
 }

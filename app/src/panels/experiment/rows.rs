@@ -6,7 +6,10 @@ use eframe::egui::Ui;
 use plimsoll_engine::{Experiment, experiment::Setting};
 
 use super::PanelContext;
-use crate::widgets::control::{Control, Form, Spec};
+use crate::{
+    format,
+    widgets::control::{Control, Form, Spec},
+};
 
 /// Draws something that is more than a control.
 type Draw = fn(&mut Ui, &Form<'_>, &PanelContext<'_>);
@@ -17,6 +20,8 @@ pub(super) struct Row {
     what: What,
     is_there: fn(&Experiment) -> bool,
     is_named: bool,
+    /// The name of its setting where the heading of its group does not stand above it.
+    alone: Option<&'static str>,
 }
 
 #[derive(Clone, Copy)]
@@ -28,12 +33,12 @@ enum What {
 impl Row {
     /// A control. It is there while the experiment uses its setting.
     pub(super) const fn of(control: &'static dyn Control) -> Self {
-        Self { what: What::Control(control), is_there: |_| true, is_named: true }
+        Self { what: What::Control(control), is_there: |_| true, is_named: true, alone: None }
     }
 
     /// A row that `draw` draws: the settings of `specs`, or a fact.
     pub(super) const fn drawn(specs: &'static [Spec], draw: Draw) -> Self {
-        Self { what: What::Drawn { specs, draw }, is_there: |_| true, is_named: true }
+        Self { what: What::Drawn { specs, draw }, is_there: |_| true, is_named: true, alone: None }
     }
 
     /// Only there while this holds as well.
@@ -44,6 +49,17 @@ impl Row {
     /// Not named by the heading of a group that is folded away: another setting brings its value along.
     pub(super) const fn unnamed(self) -> Self {
         Self { is_named: false, ..self }
+    }
+
+    /// Another name for its setting where the heading of its group does not stand above it, in lower case.
+    pub(super) const fn alone(self, name: &'static str) -> Self {
+        Self { alone: Some(name), ..self }
+    }
+
+    /// The keys of its settings, each with the name that is understood without the heading of its group.
+    fn names(&self) -> Vec<(&'static str, String)> {
+        let name = |spec: &Spec| self.alone.map_or_else(|| format::small(spec.name), str::to_owned);
+        self.specs().iter().map(|spec| (spec.key, name(spec))).collect()
     }
 
     /// The settings that it draws.
@@ -89,6 +105,11 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>, rows:
 /// The settings of a group.
 pub(super) fn specs(rows: &[Row]) -> Vec<Spec> {
     rows.iter().flat_map(Row::specs).collect()
+}
+
+/// The keys of a group's settings, each with the name that is understood without the group's heading.
+pub(super) fn names(rows: &[Row]) -> Vec<(&'static str, String)> {
+    rows.iter().flat_map(Row::names).collect()
 }
 
 /// Those that a heading may name.

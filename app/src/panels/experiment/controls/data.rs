@@ -347,7 +347,7 @@ pub(in crate::panels) fn source_words(setting: DataSetting, data: &Data) -> Opti
 pub(in crate::panels::experiment) const DATA_REST: &[Row] = &[
     Row::of(&PLACEMENT),
     Row::drawn(&[CACHE.0, CACHE_PLACE.0, source::CACHE_FOLDER], source::kept),
-    Row::of(&HOST_BUDGET),
+    Row::of(&HOST_BUDGET).alone("host budget"),
     Row::of(&PREFETCH),
     Row::of(&WORKERS),
     Row::of(&NORMALISE),

@@ -48,6 +48,6 @@ pub(in crate::panels::experiment) const DISTILLATION: &[Row] = &[
     Row::drawn(&[teacher::TEACHER], teacher::chosen),
     Row::of(&TEMPERATURE),
     Row::of(&TEACHER_SHARE),
-    Row::of(&ANSWERS),
+    Row::of(&ANSWERS).alone("teacher asked"),
     Row::drawn(&[], source::answers_place),
 ];

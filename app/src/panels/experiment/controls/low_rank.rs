@@ -43,8 +43,8 @@ pub(in crate::panels::experiment) const SIZE: Numeric = (
 /// weights if there are some.
 pub(in crate::panels::experiment) const RANKS: &[Row] = &[
     Row::of(&LOW_RANK).when(|e| e.low_rank.rank > 0 || !is_chosen(e)),
-    Row::of(&ENERGY).when(|e| e.low_rank.energy > 0.0 || (has_weights(e) && !is_chosen(e))),
-    Row::of(&SIZE).when(|e| e.low_rank.size > 0.0 || (has_weights(e) && !is_chosen(e))),
+    Row::of(&ENERGY).alone("energy of layers").when(|e| e.low_rank.energy > 0.0 || (has_weights(e) && !is_chosen(e))),
+    Row::of(&SIZE).alone("factored size").when(|e| e.low_rank.size > 0.0 || (has_weights(e) && !is_chosen(e))),
     Row::drawn(&[], |ui, _, context| ranks::words(ui, context)),
 ];
 

@@ -153,7 +153,8 @@ pub(in crate::panels::experiment) const SCHEDULE: (Spec, Choice<Schedule>) = (
 );
 
 /// The rows of the group.
-pub(in crate::panels::experiment) const RULE: &[Row] = &[Row::of(&OPTIMIZER), Row::of(&LEARNING_RATE)];
+pub(in crate::panels::experiment) const RULE: &[Row] =
+    &[Row::of(&OPTIMIZER).alone("optimizer"), Row::of(&LEARNING_RATE)];
 
 /// The advanced settings of the optimizer. Its constants are shown with its kind.
 pub(in crate::panels::experiment) const RULE_REST: &[Row] = &[

@@ -129,16 +129,16 @@ const CHANNELS_GO: Numeric = (PRUNE_BEGIN.0, Number { zero: Some("half of the ru
 
 /// The rows of the group.
 pub(in crate::panels::experiment) const PRUNING: &[Row] = &[
-    Row::of(&PRUNE),
-    Row::of(&PRUNE_SCOPE),
+    Row::of(&PRUNE).alone("pruning"),
+    Row::of(&PRUNE_SCOPE).alone("pruning compared in"),
     Row::of(&FINAL_SPARSITY),
-    Row::of(&PRUNE_SCHEDULE),
+    Row::of(&PRUNE_SCHEDULE).alone("growth of pruning"),
     Row::of(&INITIAL_SPARSITY),
-    Row::of(&PRUNE_N),
-    Row::of(&PRUNE_M),
-    Row::of(&CHANNELS_GO).when(|e| e.prune.kind == PruneKind::Channels).unnamed(),
-    Row::of(&PRUNE_BEGIN).when(|e| e.prune.kind != PruneKind::Channels),
-    Row::of(&PRUNE_END),
-    Row::of(&PRUNE_EVERY),
+    Row::of(&PRUNE_N).alone("weights kept of a group"),
+    Row::of(&PRUNE_M).alone("weights of a group"),
+    Row::of(&CHANNELS_GO).alone("pruning begins after").when(|e| e.prune.kind == PruneKind::Channels).unnamed(),
+    Row::of(&PRUNE_BEGIN).alone("pruning begins after").when(|e| e.prune.kind != PruneKind::Channels),
+    Row::of(&PRUNE_END).alone("pruning ends after"),
+    Row::of(&PRUNE_EVERY).alone("steps between prunings"),
     Row::drawn(&[], |ui, form, _| hint(ui, form, PRUNE_BEGIN.0.key)).when(|e| !e.prune.kind.is_none()),
 ];
