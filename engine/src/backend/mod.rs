@@ -32,8 +32,8 @@ pub use dry_run::DryRun;
 pub use executor::{Executor, LayerGuard, Sample};
 pub use ops::{AttentionShape, IGNORE_INDEX, Kernel, Window};
 pub use readback::{PendingReadback, Readback};
-pub(crate) use roofline::FLOATS;
 pub use roofline::Rates;
+pub(crate) use roofline::{F32, FLOATS};
 pub use tensor::Tensor;
 pub(crate) use watched::{Launched, Watched};
 

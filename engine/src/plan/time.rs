@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use crate::{
     backend::{
-        Cpu, DType, Executor, FLOATS, Kernel, Rates, Window,
-        ops::{Attention, AttentionShape, Convolution, Depthwise, Elementwise, Linear, MatMul},
+        Cpu, DType, Executor, F32, FLOATS, Kernel, Rates, Window,
+        ops::{Attention, AttentionShape, Convolution, Depthwise, Elementwise, Follow, Linear, MatMul},
         thread_pool::{ThreadPool, ThreadPriority},
     },
     bytes::Bytes,
@@ -123,10 +123,11 @@ fn round(executor: &Executor<Cpu>) -> Result<Rates> {
     let weight = executor.filled(0.5, [size, size, 64], DType::F32, Category::Scratch, "calibration")?;
     let kernel = Kernel::from(Depthwise::Forward(window));
     let depthwise_flops = kernel.flops() as f64 / fastest(2, || executor.launch(kernel, &[&x, &weight], &[&y]))?;
-    let convolutions = (convolution_flops(executor)? / flops[1]).min(1.0);
-    let attention = (attention_flops(executor)? / flops[1]).min(1.0);
+    let convolutions = (convolution_flops(executor)? / flops[F32]).min(1.0);
+    let attention = (attention_flops(executor)? / flops[F32]).min(1.0);
+    let integers = integer_flops(executor)? / flops[F32];
     let launch_secs = launch_secs(executor)?;
-    Ok(Rates { flops, depthwise_flops, convolutions, attention, bytes, launch_secs })
+    Ok(Rates { flops, depthwise_flops, convolutions, attention, integers, bytes, launch_secs })
 }
 
 /// Flops a second of a convolution with both of its gradients, at a size that many small networks have.
@@ -161,6 +162,17 @@ fn attention_flops(executor: &Executor<Cpu>) -> Result<f64> {
     Ok((Kernel::from(forward).flops() + Kernel::from(backward).flops()) as f64 / secs)
 }
 
+/// Flops a second of a product of 8-bit integers, with the coding of its input, as large as the products of numbers.
+fn integer_flops(executor: &Executor<Cpu>) -> Result<f64> {
+    let n = 256;
+    let tensor = |value, shape: [usize; 2]| executor.filled(value, shape, DType::F32, Category::Scratch, "calibration");
+    let (x, weight, range) = (tensor(0.5, [n, n])?, tensor(0.5, [n, n])?, tensor(0.0, [1, 2])?);
+    executor.observe(&x, &range, Follow::Widest)?;
+    let codes = executor.int8_weight(&weight)?;
+    let secs = fastest(3, || executor.int8_linear(&x, &range, &codes, None).map(drop))?;
+    Ok((2 * n * n * n) as f64 / secs)
+}
+
 /// Seconds of a launch that does almost nothing, with the allocation and the drop of its result.
 fn launch_secs(executor: &Executor<Cpu>) -> Result<f64> {
     const LAUNCHES: usize = 100;
@@ -183,6 +195,7 @@ fn fastest_of(a: Rates, b: Rates) -> Rates {
         depthwise_flops: a.depthwise_flops.max(b.depthwise_flops),
         convolutions: a.convolutions.max(b.convolutions),
         attention: a.attention.max(b.attention),
+        integers: a.integers.max(b.integers),
         bytes: most(a.bytes, b.bytes),
         launch_secs: a.launch_secs.min(b.launch_secs),
     }
