@@ -239,7 +239,7 @@ impl Dataset {
     pub(crate) fn scaling(&self) -> &[f32] {
         match &self.content {
             Some(Content::Images(set)) => set.scaling(),
-            _ => &[],
+            Some(Content::Rows(_) | Content::Table(_)) | None => &[],
         }
     }
 
@@ -322,7 +322,7 @@ impl Dataset {
     pub(super) fn table(&self) -> Option<&TableRows> {
         match &self.content {
             Some(Content::Table(table)) => Some(table),
-            _ => None,
+            Some(Content::Images(_) | Content::Rows(_)) | None => None,
         }
     }
 

@@ -118,7 +118,19 @@ impl Dataset {
             DataKind::Shapes => shapes::class_name(class).map(str::to_owned),
             DataKind::Masks if class == 0 => Some("background".to_owned()),
             DataKind::Masks => shapes::class_name(class - 1).map(str::to_owned),
-            _ => None,
+            // Their classes are digits, arms or tokens, or their files name them.
+            DataKind::Digits
+            | DataKind::Spirals
+            | DataKind::Idx
+            | DataKind::Cifar100
+            | DataKind::Images
+            | DataKind::Modular
+            | DataKind::Sort
+            | DataKind::Brackets
+            | DataKind::Text
+            | DataKind::Jsonl
+            | DataKind::Tokens
+            | DataKind::Table => None,
         };
         own.or_else(known).unwrap_or_else(|| class.to_string())
     }

@@ -132,8 +132,8 @@ impl Data {
     pub fn labelled(&self) -> Labelled {
         match self.task() {
             Task::Value => Labelled::Value,
-            _ if self.is_tokenized() => Labelled::Token,
-            _ => self.kind.traits().labelled,
+            Task::Class | Task::Mask | Task::Next if self.is_tokenized() => Labelled::Token,
+            Task::Class | Task::Mask | Task::Next => self.kind.traits().labelled,
         }
     }
 

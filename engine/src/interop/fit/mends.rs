@@ -71,18 +71,20 @@ impl Mapped {
     fn models_by_extents(&self, model: &Model) -> Vec<Model> {
         match model.kind {
             ModelKind::Resnet => {
-                let stem = match self.extent("conv1.weight", 2) {
-                    Some(7) => Stem::Imagenet,
-                    _ => Stem::Small,
-                };
+                let stem = if self.extent("conv1.weight", 2) == Some(7) { Stem::Imagenet } else { Stem::Small };
                 RESNETS.map(|layers| Model { layers, stem, ..model.clone() }).into()
             }
             ModelKind::Mobilenetv2 => MULTIPLIERS.map(|multiplier| Model { multiplier, ..model.clone() }).into(),
             ModelKind::Gpt2 => self.gpt2(model).into_iter().collect(),
             ModelKind::Llama => self.llama(model).into_iter().collect(),
             ModelKind::Vit => self.vit(model).into_iter().collect(),
-            // Only this program writes files of the others, and such a file says its model.
-            _ => Vec::new(),
+            // Only this program writes files of these, and such a file says its model.
+            ModelKind::Mlp
+            | ModelKind::Cnn
+            | ModelKind::Sepcnn
+            | ModelKind::Mobilenetv1
+            | ModelKind::Mixer
+            | ModelKind::Unet => Vec::new(),
         }
     }
 
