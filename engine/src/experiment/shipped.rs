@@ -10,61 +10,76 @@ use crate::{
     suggest::some_near,
 };
 
+/// The subject of a shipped preset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Subject {
+    /// One thing about memory or training.
+    Lesson,
+    /// A family of models.
+    Family,
+    /// A plan for a card that need not be here.
+    Card,
+}
+
 macro_rules! presets {
-    ($($name:literal),* $(,)?) => {
-        &[$(($name, include_str!(concat!("../../../presets/", $name, ".toml")))),*]
+    ($($name:literal => $subject:ident),* $(,)?) => {
+        /// Name and text of each.
+        const SHIPPED: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../../../presets/", $name, ".toml")))),*];
+        /// The subject of each.
+        const SUBJECTS: &[Subject] = &[$(Subject::$subject),*];
     };
 }
 
-/// Name and text of each, in the order of the menu: first the tour, then the lessons.
-const SHIPPED: &[(&str, &str)] = presets![
-    "mlp-digits",
-    "cnn-digits",
-    "cnn-shapes",
-    "sepcnn-shapes",
-    "cnn-shapes-accumulate",
-    "cnn-shapes-checkpoint",
-    "cnn-shapes-bf16",
-    "cnn-shapes-f16",
-    "cnn-shapes-over-budget",
-    "cnn-shapes-evaluate-whole",
-    "cnn-digits-pruned",
-    "cnn-digits-channels",
-    "cnn-digits-int8",
-    "cnn-digits-low-rank",
-    "shapes-input-pipeline",
-    "shapes-kept-variants",
-    "cnn-digits-teacher",
-    "mlp-digits-student",
-    "mlp-digits-sgd",
-    "mlp-digits-too-fast",
-    "mlp-table",
-    "mlp-table-value",
-    "mlp-deep-checkpoint",
-    "shapes-tensorflow-guide",
-    "cifar10-tensorflow-guide",
-    "mobilenetv2-shapes",
-    "resnet18-shapes",
-    "resnet50-beside-mobilenetv2",
-    "mobilenetv2-beside-resnet50",
-    "vit-digits",
-    "unet-masks",
-    "sort-llama",
-    "brackets-gpt",
-    "modular-grokking",
-    "gpt-long",
-    "gpt-vocabulary",
-    "resnet18-retain-graph",
-    "gpt2-rtx4060-plan",
-    "gpt2-xl-plan",
-    "llama-7b-lora-plan",
-    "qwen2.5-0.5b-qlora-plan",
-    "llama-3.2-1b-qlora-plan",
-    "llama-3.2-3b-qlora-plan",
-    "llama-2-7b-qlora-plan",
-    "mistral-7b-qlora-plan",
-    "qwen2.5-7b-qlora-plan",
-];
+// In the order of the menu: first the tour, then the lessons.
+presets! {
+    "mlp-digits" => Lesson,
+    "cnn-digits" => Lesson,
+    "cnn-shapes" => Lesson,
+    "sepcnn-shapes" => Family,
+    "cnn-shapes-accumulate" => Lesson,
+    "cnn-shapes-checkpoint" => Lesson,
+    "cnn-shapes-bf16" => Lesson,
+    "cnn-shapes-f16" => Lesson,
+    "cnn-shapes-over-budget" => Lesson,
+    "cnn-shapes-evaluate-whole" => Lesson,
+    "cnn-digits-pruned" => Lesson,
+    "cnn-digits-channels" => Lesson,
+    "cnn-digits-int8" => Lesson,
+    "cnn-digits-low-rank" => Lesson,
+    "shapes-input-pipeline" => Lesson,
+    "shapes-kept-variants" => Lesson,
+    "cnn-digits-teacher" => Lesson,
+    "mlp-digits-student" => Lesson,
+    "mlp-digits-sgd" => Lesson,
+    "mlp-digits-too-fast" => Lesson,
+    "mlp-table" => Lesson,
+    "mlp-table-value" => Lesson,
+    "mlp-deep-checkpoint" => Lesson,
+    "shapes-tensorflow-guide" => Family,
+    "cifar10-tensorflow-guide" => Family,
+    "mobilenetv2-shapes" => Family,
+    "resnet18-shapes" => Family,
+    "resnet50-beside-mobilenetv2" => Lesson,
+    "mobilenetv2-beside-resnet50" => Lesson,
+    "vit-digits" => Family,
+    "unet-masks" => Family,
+    "sort-llama" => Family,
+    "brackets-gpt" => Family,
+    "modular-grokking" => Family,
+    "gpt-long" => Lesson,
+    "gpt-vocabulary" => Lesson,
+    "resnet18-retain-graph" => Lesson,
+    "gpt2-rtx4060-plan" => Card,
+    "gpt2-xl-plan" => Card,
+    "llama-7b-lora-plan" => Card,
+    "qwen2.5-0.5b-qlora-plan" => Card,
+    "llama-3.2-1b-qlora-plan" => Card,
+    "llama-3.2-3b-qlora-plan" => Card,
+    "llama-2-7b-qlora-plan" => Card,
+    "mistral-7b-qlora-plan" => Card,
+    "qwen2.5-7b-qlora-plan" => Card,
+}
 
 /// Names that presets had before, each with the name it has now.
 const FORMER: &[(&str, &str)] = &[("resnet18-held-tape", "resnet18-retain-graph")];
@@ -72,6 +87,11 @@ const FORMER: &[(&str, &str)] = &[("resnet18-held-tape", "resnet18-retain-graph"
 /// Name and text of every shipped preset.
 pub fn shipped() -> &'static [(&'static str, &'static str)] {
     SHIPPED
+}
+
+/// The subject of the shipped preset of this name; `None` when there is none.
+pub fn subject(name: &str) -> Option<Subject> {
+    SHIPPED.iter().zip(SUBJECTS).find(|((known, _), _)| *known == name).map(|(_, subject)| *subject)
 }
 
 /// The shipped preset of this name, or of an earlier name of it; `None` when there is none.
@@ -118,6 +138,16 @@ pub fn open(path_or_name: &str) -> Result<Opened> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn plans_for_cards_are_those_for_a_device_that_is_none_of_this_machine() {
+        for (name, _) in shipped() {
+            let device = find(name).expect("it ships").expect("it is readable").device;
+            let is_card = subject(name) == Some(Subject::Card);
+            assert_eq!(is_card, crate::device::profile::named(&device).is_some(), "{name} on {device}");
+        }
+        assert_eq!(subject("no such preset"), None);
+    }
 
     #[test]
     fn every_shipped_preset_is_read_and_explains_itself() {
