@@ -2,10 +2,12 @@
 
 use plimsoll_engine::{
     Bytes,
+    error::Problem,
     experiment::{
         Answers, BaseWeights, Batch, Checkpointing, EvaluationBatch, Execution, Frozen, OptimizerKind, Recompute,
         UpdateTime,
     },
+    memory::host::Line,
     plan::{Advice, Change, Found, Plan},
 };
 
@@ -104,11 +106,15 @@ impl Shortfall {
         Self { held: found.held, least: found.least, is_whole: found.is_whole }
     }
 
+    /// The problem of the data, where it alone refuses the plans that were tried: one of them is inside the line.
+    pub(crate) fn of_host(&self, plan: &Plan) -> Option<Problem> {
+        plan.host_problem().filter(|_| self.least <= line(plan).bytes)
+    }
+
     /// The advice in a sentence.
     pub(crate) fn words(&self, plan: &Plan) -> String {
         let Self { held, least, is_whole } = *self;
-        // The search keeps below the machine's line if that is lower, whatever is crossed first.
-        let line = plan.machine_line().filter(|line| line.bytes < plan.budget).unwrap_or_else(|| plan.line());
+        let line = line(plan);
         if held > line.bytes {
             let [held, budget] = line.beside(held);
             let what = if plan.target.is_gpu() { "The GPU's context, weights" } else { "Weights" };
@@ -118,12 +124,24 @@ impl Shortfall {
         }
         let tried = if is_whole { "" } else { " of those tried in time" };
         let effective = plan.experiment.batch.effective();
+        if let Some(problem) = self.of_host(plan) {
+            let [least, budget] = line.beside(least);
+            return format!(
+                "With an effective batch of {effective}, the smallest peak{tried} is {least} of {budget}, but no micro-batch, mixed \
+                 precision or checkpointing makes room for the data: {problem}."
+            );
+        }
         let [least, budget] = line.beside(least);
         format!(
             "With an effective batch of {effective}, no micro-batch, mixed precision or checkpointing fits in {budget}: the smallest \
              peak{tried} is {least}."
         )
     }
+}
+
+/// The line that a search keeps below: the machine's if that is lower than the budget, whatever is crossed first.
+fn line(plan: &Plan) -> Line {
+    plan.machine_line().filter(|line| line.bytes < plan.budget).unwrap_or_else(|| plan.line())
 }
 
 #[cfg(test)]

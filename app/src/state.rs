@@ -375,8 +375,7 @@ impl State {
                     Some(format!("The run does not fit this machine: it takes {load} of {line}. Change something."))
                 }
                 Verdict::OverHostBudget { .. } | Verdict::NoRoomForData { .. } | Verdict::NoRoomOnDisk { .. } => {
-                    let free = plan.machine.free_memory().map(|free| free.bytes);
-                    plan.host_obstacle(free).map(|obstacle| obstacle.problem(plan, &plan.host_offers).to_string())
+                    plan.host_problem().map(|problem| problem.to_string())
                 }
             },
         }

@@ -46,6 +46,10 @@ struct Json<'a> {
     preset: &'a str,
     budget_bytes: u64,
     fits: bool,
+    /// The bar that refuses the run as it is, or `fits`.
+    verdict: &'static str,
+    /// The problem of its data, with what would lower them; null when they fit.
+    host_problem: Option<String>,
     peak: Peak,
     step_secs: f64,
     /// The least bytes that weights and optimizer state hold for the whole run.
@@ -138,6 +142,8 @@ impl Fit {
                 preset: &self.choice.name(),
                 budget_bytes: plan.budget.0,
                 fits,
+                verdict: plan.verdict().name(),
+                host_problem: plan.host_problem().map(|problem| problem.to_string()),
                 peak: plan.peak,
                 step_secs: plan.step_secs,
                 held_bytes: found.held.0,
@@ -151,8 +157,12 @@ impl Fit {
             out::text(&found_for(&plan, &found, fill.as_ref(), &further))?;
         }
         if found.offers.is_empty() {
+            let effective = plan.experiment.batch.effective();
+            if let Some(problem) = Shortfall::of(&found).of_host(&plan) {
+                anyhow::bail!("nothing with an effective batch of {effective} fits: {} is in the way", problem.key);
+            }
             let [_, line] = plan.line().beside(plan.load());
-            anyhow::bail!("nothing with an effective batch of {} fits in {line}", plan.experiment.batch.effective());
+            anyhow::bail!("nothing with an effective batch of {effective} fits in {line}");
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -181,13 +191,23 @@ impl Further {
 /// The need of the run as it is, and the reason if nothing fits.
 fn as_it_is(plan: &plan::Plan, found: &Found) -> String {
     let fits = plan.verdict().fits();
-    let verdict = if fits { "fits" } else { "does not fit" };
+    let of_host = plan.host_problem();
+    let is_inside = plan.load() <= plan.line().bytes;
     let [load, line] = plan.line().beside(plan.load());
-    let text = format!(
-        "As it is, the run {verdict}: it needs {load}, and the limit is {line}. A step takes about {}.\n",
-        format::secs(plan.step_secs)
-    );
-    if fits || !found.offers.is_empty() { text } else { text + &Shortfall::of(found).words(plan) + "\n" }
+    let step = format!("A step takes about {}.\n", format::secs(plan.step_secs));
+    let text = match &of_host {
+        Some(problem) if is_inside => {
+            format!("As it is, the run does not fit: it needs {load} of {line}, but {problem}. {step}")
+        }
+        _ => {
+            let verdict = if fits { "fits" } else { "does not fit" };
+            format!("As it is, the run {verdict}: it needs {load}, and the limit is {line}. {step}")
+        }
+    };
+    let shortfall = Shortfall::of(found);
+    // What is said above is not said again.
+    let is_said = of_host.is_some() && is_inside && shortfall.of_host(plan).is_some();
+    if fits || is_said || !found.offers.is_empty() { text } else { text + &shortfall.words(plan) + "\n" }
 }
 
 /// The configurations that were found, and those with another effective batch or another training.

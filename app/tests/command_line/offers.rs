@@ -47,6 +47,29 @@ fn a_line_that_reads_as_the_run_does_is_said_with_its_bytes() {
     );
 }
 
+/// Where data are past the budget of the host, that is what refuses, and not the budget of the device.
+#[test]
+fn a_search_names_the_bar_that_refuses() {
+    let arguments = ["fit", "cnn-shapes", "--set", "data.host_budget=2MiB"];
+    let output = plimsoll(&arguments);
+    let (said, error) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{said}{error}");
+    assert!(said.starts_with("As it is, the run does not fit: it needs "), "{said}");
+    for words in [", but data.host_budget: data, batches", "more than the budget of 2.00 MiB; raise it, or write data."]
+    {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert_eq!(said.matches("data.host_budget").count(), 1, "it is said once: {said}");
+    assert!(error.contains("data.host_budget is in the way") && !error.contains("fits in"), "{error}");
+    let output = plimsoll(&[&arguments[..], &["--json"]].concat());
+    let found: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    assert_eq!((&found["fits"], found["verdict"].as_str()), (&Value::Bool(false), Some("over_host_budget")), "{found}");
+    assert!(found["host_problem"].as_str().expect("words").starts_with("data.host_budget: "), "{found}");
+    // A budget that is crossed as well is named.
+    let over = plimsoll(&[&arguments[..], &["--budget", "100KiB"]].concat());
+    assert!(text(&over.stdout).contains("the limit is 100 KiB"), "{}", text(&over.stdout));
+}
+
 #[test]
 fn a_plan_inside_the_machine_is_as_before() {
     let plan = json(&["plan", "mlp-digits", "--json"]);

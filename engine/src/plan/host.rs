@@ -80,6 +80,12 @@ impl Plan {
         self.obstacle_to(&self.host, free)
     }
 
+    /// The problem of its data on this machine, with the ways to feed the model that would fit; `None` if they fit.
+    pub fn host_problem(&self) -> Option<Problem> {
+        let free = self.machine.free_memory().map(|free| free.bytes);
+        Some(self.host_obstacle(free)?.problem(self, &self.host_offers))
+    }
+
     fn obstacle_to(&self, host: &HostMemory, free: Option<Bytes>) -> Option<HostObstacle> {
         let budget = self.experiment.data.host_line().filter(|budget| host.total() > *budget);
         let free = free.filter(|free| host.total() > *free);

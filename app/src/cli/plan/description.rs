@@ -194,8 +194,7 @@ fn answer(plan: &Plan) -> String {
             )
         }
         Verdict::OverHostBudget { .. } | Verdict::NoRoomForData { .. } | Verdict::NoRoomOnDisk { .. } => {
-            let free = plan.machine.free_memory().map(|free| free.bytes);
-            let words = plan.host_obstacle(free).map(|obstacle| obstacle.problem(plan, &plan.host_offers).to_string());
+            let words = plan.host_problem().map(|problem| problem.to_string());
             format!("It does not fit: {}.\n", words.unwrap_or_default())
         }
     }
