@@ -151,6 +151,27 @@ fn a_pipe_in_place_of_a_checkpoint_is_refused() {
     }
 }
 
+/// A run cannot begin with a pipe in the place of its weights, so it has no plan either, and nothing waits for a writer.
+#[cfg(unix)]
+#[test]
+fn a_model_whose_weights_are_a_pipe_has_no_plan() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).to_str().expect("text").to_owned();
+    let config = r#"{"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 256, "max_position_embeddings": 128,
+        "rms_norm_eps": 1e-5, "hidden_act": "silu"}"#;
+    fs::write(at("config.json"), config).expect("written");
+    assert!(Command::new("mkfifo").arg(at("model.safetensors")).status().expect("mkfifo runs").success());
+    let model = folder.path().to_str().expect("text");
+    let weights = format!("weights.path={}", at("model.safetensors"));
+    for arguments in [&["plan", model][..], &["fit", model], &["plan", "sort-llama", "--set", &weights]] {
+        let said = fails(1, arguments);
+        assert!(said.contains("model.safetensors is a pipe or a device; choose a .safetensors file"), "{said}");
+    }
+    fs::remove_file(at("model.safetensors")).expect("ours");
+    stdout(&["plan", model]);
+}
+
 /// A file that the system lets grow no further: nothing ends the program but the end of its work.
 #[test]
 fn a_limit_of_the_size_of_files_is_said() {

@@ -9,9 +9,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::experiment::{
-    Data, DataKind, DataSetting, Experiment, Normalise, TableTask,
-    settings::{NOTHING, settings},
+use crate::{
+    error::Problem,
+    experiment::{
+        Data, DataKind, DataSetting, Experiment, Normalise, TableTask,
+        settings::{NOTHING, settings},
+    },
 };
 
 settings! {
@@ -62,6 +65,12 @@ pub fn pickled_in(folder: &Path) -> Option<PathBuf> {
 }
 
 impl Weights {
+    /// The problem of a pipe or a device in the place of the file: a run could not begin with it, so there is no plan either.
+    pub(crate) fn problem(&self) -> Option<Problem> {
+        let file = files::not_a_file(self.chosen()?)?;
+        Some(Problem::new("weights.path", format!("{} {}", file.display(), files::NO_FILE), files::CHOOSE))
+    }
+
     /// The file or folder, where one is chosen.
     pub fn chosen(&self) -> Option<&Path> {
         self.path.as_deref().filter(|path| !path.as_os_str().is_empty())

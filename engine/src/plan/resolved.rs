@@ -108,6 +108,7 @@ impl Resolved {
         let chosen = experiment.whole_data();
         let found = Inspection::of(&chosen, known.map(|known| &known.data));
         let mut problems = check(experiment, found.as_ref().ok().map(Inspection::info));
+        problems.extend(experiment.weights.problem());
         // Generated data have limits of their own, which together allow less than each value alone.
         let own = data::impossible(&chosen).filter(|own| problems.iter().all(|known| known.key != own.key));
         problems.extend(own);
@@ -148,6 +149,7 @@ impl Resolved {
             return Self::after(Some(self), experiment, machine);
         }
         let mut problems = check(experiment, Some(self.info()));
+        problems.extend(experiment.weights.problem());
         let teacher = teacher_of(experiment, self.teacher.as_ref(), self.info(), &mut problems);
         Self::checked(experiment, problems, self.data.clone(), teacher, Some(self), machine)
     }

@@ -25,7 +25,9 @@ const LAST: &str = "last.safetensors";
 /// The longest index that is read.
 const MOST: u64 = 64 << 20;
 
-const CHOOSE: &str = "choose a .safetensors file, or a folder with model.safetensors";
+/// The fault of a pipe or a device in the place of a file.
+pub(crate) const NO_FILE: &str = "is a pipe or a device";
+pub(crate) const CHOOSE: &str = "choose a .safetensors file, or a folder with model.safetensors";
 
 /// The files of a model.
 #[derive(Debug, PartialEq)]
@@ -49,6 +51,14 @@ pub(crate) fn found(path: &Path) -> Result<Files> {
     }
     refuse_others(&file)?;
     Ok(Files { paths: vec![file], promised: BTreeMap::new(), index: None, config })
+}
+
+/// What lies at `path`, or in the folder there, in the place of a file of weights and cannot be one: a pipe or a device. Nothing
+/// is opened, and what is not there is no matter.
+pub(crate) fn not_a_file(path: &Path) -> Option<PathBuf> {
+    let file = if path.is_dir() { in_folder(path).ok()? } else { path.to_owned() };
+    let there = fs::metadata(&file).ok()?;
+    (!there.is_file() && !there.is_dir()).then_some(file)
 }
 
 fn in_folder(folder: &Path) -> Result<PathBuf> {
@@ -89,7 +99,7 @@ fn refuse_others(path: &Path) -> Result<()> {
         Ok(there) if there.is_dir() => {
             return Err(Error::file(path, format!("is a folder, where a file of weights should be; {CHOOSE}")));
         }
-        Ok(_) => return Err(Error::file(path, format!("is a pipe or a device; {CHOOSE}"))),
+        Ok(_) => return Err(Error::file(path, format!("{NO_FILE}; {CHOOSE}"))),
         Err(error) => match fs::read_link(path) {
             Ok(to) => {
                 let (to, why) = (to.display(), reason(&error));
@@ -163,6 +173,19 @@ fn indexed(path: PathBuf, config: Option<PathBuf>) -> Result<Files> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(unix)]
+    fn a_pipe_is_seen_without_opening_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join(WHOLE);
+        assert_eq!(not_a_file(folder.path()), None, "nothing is there");
+        fs::write(&file, "").expect("written");
+        assert_eq!([not_a_file(folder.path()), not_a_file(&file)], [None, None]);
+        fs::remove_file(&file).expect("ours");
+        assert!(std::process::Command::new("mkfifo").arg(&file).status().expect("mkfifo runs").success());
+        assert_eq!([not_a_file(folder.path()), not_a_file(&file)], [Some(file.clone()), Some(file.clone())]);
+    }
 
     #[test]
     #[cfg(unix)]
