@@ -172,6 +172,22 @@ fn a_model_whose_weights_are_a_pipe_has_no_plan() {
     stdout(&["plan", model]);
 }
 
+/// A store that no file can hold: that is said once, nothing waits for it, and no empty file is left.
+#[test]
+fn a_limit_below_a_store_is_said_once_and_nothing_is_waited_for() {
+    let kept = Kept::new();
+    let mut command = Command::new("bash");
+    command.args(["-c", "ulimit -f 20; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_plimsoll"), "train", "mlp-digits"]);
+    command.args(["--steps", "3", "--keep", "series", "--store"]).arg(kept.0.path().join("small"));
+    let output = command.output().expect("it starts");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let words = "the run is not kept: ";
+    assert!(said.matches("not kept").count() == 1 && said.contains(words), "{said}");
+    assert!(said.contains("may have 20.0 KiB at most (`ulimit -f`)"), "{said}");
+    assert!(!kept.0.path().join("small/runs.db").exists(), "an empty file is no store");
+}
+
 /// A file that the system lets grow no further: nothing ends the program but the end of its work.
 #[test]
 fn a_limit_of_the_size_of_files_is_said() {

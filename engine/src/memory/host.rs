@@ -135,6 +135,14 @@ pub fn available() -> Option<Bytes> {
     limits().into_iter().filter(|(_, limited_by)| !limited_by.is_of_process()).map(|(bytes, _)| bytes).min()
 }
 
+/// The most that a file of this process may have (`ulimit -f`); `None` without a limit, or if the system does not report it.
+pub(crate) fn most_of_a_file() -> Option<Bytes> {
+    #[cfg(target_os = "linux")]
+    return linux::most_of_a_file();
+    #[cfg(not(target_os = "linux"))]
+    None
+}
+
 /// Bytes of a page of the system's memory.
 #[cfg(unix)]
 pub(crate) fn page_size() -> usize {
@@ -224,6 +232,10 @@ mod linux {
     /// Whether the process has a limit of its own for its address space or its data.
     pub(super) fn has_own_limit() -> bool {
         [Resource::As, Resource::Data].into_iter().any(|resource| soft_limit(resource).is_some())
+    }
+
+    pub(super) fn most_of_a_file() -> Option<Bytes> {
+        soft_limit(Resource::Fsize).map(Bytes)
     }
 
     /// The limit that holds for a resource, if there is one.

@@ -17,7 +17,9 @@ use super::{
     schema::{MARK, MIGRATIONS},
 };
 use crate::{
+    bytes::Bytes,
     error::{Error, Result},
+    memory::host,
     whole_file,
 };
 
@@ -48,6 +50,17 @@ pub(super) struct Database {
     place: Option<Place>,
 }
 
+/// Bytes that the files of a store must be allowed to have: an index, a log and the database of a run of some steps.
+pub(super) const LEAST: Bytes = Bytes::kib(64);
+
+/// Refuses a store where the system lets this process write no file that is large enough, before an empty one is made.
+fn has_room_in_files() -> Result<(), Fault> {
+    match host::most_of_a_file().filter(|most| *most < LEAST) {
+        Some(most) => Err(Fault::FileLimit(most)),
+        None => Ok(()),
+    }
+}
+
 /// A file by the numbers of its disk and of itself.
 type Place = (u64, u64);
 
@@ -59,6 +72,7 @@ impl Database {
 
     /// Opens it, with the failure as it is.
     pub(super) fn try_open(folder: &Path) -> Result<Self, Fault> {
+        has_room_in_files()?;
         fs::create_dir_all(folder).map_err(Fault::Folder)?;
         Self::open_at(folder.join(FILE), OpenFlags::SQLITE_OPEN_CREATE)
     }

@@ -5,11 +5,11 @@ use std::{fs, io, path::Path};
 use rusqlite::{ErrorCode, ffi::SQLITE_IOERR_SHMSIZE};
 
 use crate::{
-    bytes::counted,
+    bytes::{Bytes, counted},
     error::Error,
     store::{
         FILES, RunKey,
-        database::{FILE, PATIENCE},
+        database::{self, FILE, PATIENCE},
         schema::VERSION,
     },
 };
@@ -27,6 +27,8 @@ pub(super) enum Fault {
     /// The file has an earlier format, and cannot be written.
     Older(i64),
     Foreign,
+    /// The process may write no file that is as large as a store.
+    FileLimit(Bytes),
     /// A file without a byte, where something is to be read.
     Empty,
     /// A pipe, a folder or a device, where a file is to be.
@@ -56,6 +58,11 @@ impl Fault {
                  give this user rights to it, or copy its folder and name the copy with --store"
             ),
             Self::Foreign => format!("is a database of another program; nothing was changed: {OTHER}"),
+            Self::FileLimit(limit) => format!(
+                "cannot be written: a file of this process may have {limit} at most (`ulimit -f`), and the store needs {} to \
+                 begin with; raise the limit and begin again",
+                database::LEAST
+            ),
             Self::Empty => empty(files_of(folder)),
             Self::NoFile => {
                 format!(
@@ -88,8 +95,13 @@ impl Fault {
             Self::Folder(error) | Self::File(error) => {
                 matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
             }
-            Self::Newer(_) | Self::Older(_) | Self::Foreign | Self::Empty | Self::NoFile => false,
+            Self::Newer(_) | Self::Older(_) | Self::Foreign | Self::FileLimit(_) | Self::Empty | Self::NoFile => false,
         }
+    }
+
+    /// Whether the process itself can write no store, whatever becomes of the disk.
+    pub(super) fn is_of_process(&self) -> bool {
+        matches!(self, Self::FileLimit(_))
     }
 
     /// Whether the store is another program's, or a newer version's of this one, which alone knows the files in its folder.
@@ -97,7 +109,7 @@ impl Fault {
         match self {
             Self::Sqlite(error) => error.sqlite_error_code() == Some(ErrorCode::NotADatabase),
             Self::Newer(_) | Self::Foreign | Self::NoFile => true,
-            Self::Older(_) | Self::Empty | Self::Folder(_) | Self::File(_) => false,
+            Self::Older(_) | Self::FileLimit(_) | Self::Empty | Self::Folder(_) | Self::File(_) => false,
         }
     }
 

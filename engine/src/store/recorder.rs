@@ -253,6 +253,11 @@ fn write(mut writer: Writer, shared: &Mutex<Shared>, woken: &Receiver<()>, untri
     let mut failure = writer.open().err();
     let (mut told, mut until) = (None, None);
     loop {
+        if let Some(fault) = failure.as_ref().filter(|fault| fault.is_of_process()) {
+            // Nothing that the user may do mends it while the run goes on: it is said once.
+            shared.lock().warning = Some(format!("the run is not kept: {}", writer.error(fault)));
+            return;
+        }
         let failed = failure.as_ref().map(|fault| writer.error(fault));
         let words = failed.map(|error| format!("the run goes on, but is not kept for now: {error}"));
         if told != words {
