@@ -133,7 +133,11 @@ impl LimitedBy {
 
 /// The refusal of an allocation that would have crossed the budget.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("{layer}, {op}: {asked} more for {label} would take {} ({live} in use)", self.in_words())]
+#[error(
+    "{layer}, {op}: {asked} more for {label} would take {} ({live} {}in use)",
+    self.in_words(),
+    if *is_planned { "would be " } else { "" }
+)]
 pub struct BudgetError {
     /// Path of the layer that asked.
     pub layer: String,
@@ -149,9 +153,17 @@ pub struct BudgetError {
     pub budget: Bytes,
     /// The limit that draws the line there.
     pub limited_by: LimitedBy,
+    /// A dry run met it: nothing was allocated.
+    pub is_planned: bool,
 }
 
 impl BudgetError {
+    /// The same refusal as one that a dry run met.
+    #[must_use]
+    pub(crate) fn planned(self) -> Self {
+        Self { is_planned: true, ..self }
+    }
+
     /// Whether a text is the message of such a refusal, because a kept run has only the words of its error.
     pub fn is_told_by(text: &str) -> bool {
         text.contains(" more for ") && text.contains(" would take ") && text.ends_with(" in use)")

@@ -156,6 +156,7 @@ impl Ledger {
                     live: would_be.saturating_sub(Bytes(held)),
                     budget,
                     limited_by: account.limited_by.get(),
+                    is_planned: false,
                 });
             }
         }

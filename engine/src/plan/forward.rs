@@ -160,7 +160,7 @@ impl Forward {
         }
         match run(resolved, &experiment, machine, ledger, passes, begun) {
             Ok(_) => Ok(None),
-            Err(Error::Budget(refusal)) => Ok(Some(refusal)),
+            Err(Error::Budget(refusal)) => Ok(Some(refusal.planned())),
             Err(other) => Err(other),
         }
     }

@@ -289,7 +289,7 @@ pub fn refusal(resolved: &Resolved, machine: &Machine) -> Result<Option<BudgetEr
     let run = || Dry::new(resolved, &shortened, machine, Purpose::Refuse, places.as_ref())?.passes();
     match run() {
         Ok(_) => Ok(None),
-        Err(Error::Budget(refusal)) => Ok(Some(refusal)),
+        Err(Error::Budget(refusal)) => Ok(Some(refusal.planned())),
         Err(other) => Err(other),
     }
 }

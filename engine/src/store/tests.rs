@@ -67,6 +67,7 @@ fn refusal() -> Outcome {
         live: Bytes(1),
         budget: Bytes(2),
         limited_by: crate::error::LimitedBy::Budget,
+        is_planned: true,
     };
     Outcome::OverBudget(Box::new(Refusal { error, advice: Vec::new() }))
 }

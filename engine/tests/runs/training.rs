@@ -226,6 +226,8 @@ fn what_does_not_fit_is_refused_with_advice_and_the_next_run_starts() {
     let (Outcome::OverBudget(refusal), summary) = end(&refused) else { panic!("{refused:?}") };
     assert!(refusal.error.live + refusal.error.asked > wanted.budget && refusal.error.live <= wanted.budget);
     assert_eq!((refusal.error.budget, summary.left_over), (wanted.budget, Bytes(0)));
+    // Nothing was allocated.
+    assert!(refusal.error.to_string().ends_with(" would be in use)"), "{}", refusal.error);
     let advice = refusal.advice.first().expect("a smaller micro-batch fits");
     trainer.send(start(&advice.experiment));
     let taken = events(&trainer);
@@ -244,6 +246,8 @@ fn training_anyway_stops_at_the_line_and_gives_everything_back() {
     let (Outcome::OverBudget(refusal), summary) = end(&stopped) else { panic!("{stopped:?}") };
     assert!(summary.measured.live <= wanted.budget && summary.measured.live > Bytes(0));
     assert!(refusal.error.layer.contains('/'), "names the layer: {}", refusal.error);
+    let said = refusal.error.to_string();
+    assert!(said.ends_with(" in use)") && !said.contains("would be in use"), "{said}");
     assert_eq!(summary.left_over, Bytes(0));
     trainer.send(start(&experiment(3)));
     assert!(matches!(end(&events(&trainer)).0, Outcome::Finished));

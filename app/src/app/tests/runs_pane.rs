@@ -195,6 +195,7 @@ fn a_run_that_met_its_budget_has_one_word_in_the_window_and_on_the_command_line(
         live: Bytes(1),
         budget: Bytes(2),
         limited_by: plimsoll_engine::error::LimitedBy::Budget,
+        is_planned: false,
     };
     let ended = |number, message: String| StoredRun {
         state: RunState::Failed,

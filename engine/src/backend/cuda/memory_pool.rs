@@ -165,6 +165,7 @@ impl Pool {
                 asked: Bytes(asked),
                 live: used,
                 budget: Bytes(limit.bytes),
+                is_planned: false,
             }),
             None => self.device_full(Bytes(asked), ""),
         }
