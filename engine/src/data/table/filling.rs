@@ -11,12 +11,14 @@ use super::{
     column::{self, ColumnKind, Field, MOST_CATEGORIES},
     dialect::Dialect,
     label::Label,
+    names::in_list,
     reader::Columns,
     records::Rows,
 };
 use crate::{
     bytes::{Bytes, counted},
     error::{Error, MemoryRefused, Result},
+    experiment::settings,
 };
 
 /// The most bytes of cells.
@@ -187,9 +189,9 @@ impl<'a> Filling<'a> {
             };
             if column.missing == self.rows {
                 let message = format!(
-                    "is empty in all {}; remove it, or write data.leave_out = \"{}\"",
+                    "is empty in all {}; remove it, or write data.leave_out = {}",
                     counted(self.rows as u64, "row"),
-                    column.name
+                    as_setting(&column.name)
                 );
                 return Err(Error::file_at(self.path, format!("column `{}`", column.name), message));
             }
@@ -269,16 +271,22 @@ fn no_number(name: &str, bytes: &[u8], rows: usize) -> String {
         rows => format!("the {rows} rows before it have numbers"),
     };
     format!(
-        "{} is not a number, and {before}; fix the field, leave it empty if it is not known, write data.categorical = \
-         \"{name}\" where the column holds categories",
-        quoted(bytes)
+        "{} is not a number, and {before}; fix the field, leave it empty if it is not known, write data.categorical = {} where \
+         the column holds categories",
+        quoted(bytes),
+        as_setting(name)
     )
+}
+
+/// A list of one column, as a preset has it.
+fn as_setting(name: &str) -> String {
+    settings::quoted(&in_list(name))
 }
 
 fn too_many(name: &str) -> String {
     format!(
-        "more than {MOST_CATEGORIES} different texts are too many for categories; leave the column out (data.leave_out = \
-         \"{name}\")"
+        "more than {MOST_CATEGORIES} different texts are too many for categories; leave the column out (data.leave_out = {})",
+        as_setting(name)
     )
 }
 

@@ -1,6 +1,9 @@
 //! The names of a table's columns: its first line, and those that settings give.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
 use super::{
     column::{self, Field},
@@ -39,8 +42,9 @@ pub(super) fn names(rows: &Rows<'_>) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The columns of a list by their names, as `key` has it. A name may have commas: of the names that begin at a place of the
-/// list, the longest is meant.
+/// The columns of a list by their names, as `key` has it. The list is a record as a file of comma-separated values has it: a name
+/// may stand in quotation marks, and those in it are then doubled. Without them a name may have commas too: of the names that
+/// begin at a place of the list, the longest is meant.
 pub(super) fn listed(key: &str, list: &str, names: &[String]) -> Result<Vec<usize>> {
     let mut found = Vec::new();
     if list.is_empty() {
@@ -50,18 +54,47 @@ pub(super) fn listed(key: &str, list: &str, names: &[String]) -> Result<Vec<usiz
     let mut rest = list.trim_start_matches([',', ' ']);
     while !rest.is_empty() {
         let ends = rest.match_indices(',').map(|(at, _)| at).chain([rest.len()]);
-        let known = |end: &usize| all.contains(unquoted(&rest[..*end]));
-        let end = ends.clone().rfind(known).or_else(|| ends.clone().next()).unwrap_or(rest.len());
-        found.push(place(key, unquoted(&rest[..end]), names)?);
-        rest = rest[end..].trim_start_matches([',', ' ']);
+        let as_it_is = ends.clone().rfind(|end| all.contains(rest[..*end].trim()));
+        let (name, after) = match (as_it_is, quoted(rest)) {
+            (Some(end), _) => (Cow::Borrowed(rest[..end].trim()), &rest[end..]),
+            (None, Some((name, after))) => (Cow::Owned(name.trim().to_owned()), after),
+            (None, None) => {
+                let end = ends.clone().next().unwrap_or(rest.len());
+                (Cow::Borrowed(rest[..end].trim()), &rest[end..])
+            }
+        };
+        found.push(place(key, &name, names)?);
+        rest = after.trim_start_matches([',', ' ']);
     }
     Ok(found)
 }
 
-/// A name without the quotation marks that it may stand in.
-fn unquoted(name: &str) -> &str {
-    let name = name.trim();
-    name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name).trim()
+/// The name in quotation marks that `list` begins with, and what comes after it: the end, or a comma.
+fn quoted(list: &str) -> Option<(String, &str)> {
+    let (mut name, mut rest) = (String::new(), list.strip_prefix('"')?);
+    loop {
+        let (part, after) = rest.split_once('"')?;
+        name.push_str(part);
+        match after.strip_prefix('"') {
+            Some(more) => {
+                name.push('"');
+                rest = more;
+            }
+            None => {
+                let after = after.trim_start();
+                return (after.is_empty() || after.starts_with(',')).then_some((name, after));
+            }
+        }
+    }
+}
+
+/// A name as it stands in a list.
+pub(super) fn in_list(name: &str) -> Cow<'_, str> {
+    if name.contains([',', '"']) {
+        Cow::Owned(format!("\"{}\"", name.replace('"', "\"\"")))
+    } else {
+        Cow::Borrowed(name)
+    }
 }
 
 /// The column of the label: the last one if none is named.
@@ -75,8 +108,7 @@ fn place(key: &str, name: &str, names: &[String]) -> Result<usize> {
         return Ok(at);
     }
     let near = nearest(name, names.iter().map(String::as_str)).map(|near| format!("did you mean \"{near}\"? "));
-    let shown = |name: &String| if name.contains(',') { format!("\"{name}\"") } else { name.clone() };
-    let all: Vec<String> = names.iter().take(LISTED).map(shown).collect();
+    let all: Vec<Cow<'_, str>> = names.iter().take(LISTED).map(|name| in_list(name)).collect();
     let more = if names.len() > LISTED { format!(" and {} more", names.len() - LISTED) } else { String::new() };
     let mend = format!("{}the columns are {}{more}", near.unwrap_or_default(), all.join(", "));
     Err(Problem::new(key, format!("there is no column `{name}`"), mend).into())
