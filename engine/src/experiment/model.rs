@@ -106,6 +106,14 @@ pub struct FamilyTraits {
 }
 
 impl ModelKind {
+    /// Whether its blocks have dense layers, next to which adapters learn. Those of the others are in the head alone.
+    pub fn has_dense_blocks(self) -> bool {
+        match self {
+            Self::Mlp | Self::Vit | Self::Mixer | Self::Gpt2 | Self::Llama => true,
+            Self::Cnn | Self::Sepcnn | Self::Resnet | Self::Mobilenetv1 | Self::Mobilenetv2 | Self::Unet => false,
+        }
+    }
+
     /// Its row in the table of all families: the one place that describes them without building a model.
     pub const fn traits(self) -> &'static FamilyTraits {
         use DepthUnit::{Blocks, HiddenLayers, Levels, SameBlocks};

@@ -59,3 +59,33 @@ pub(super) fn dry(experiment: &Experiment, info: &DatasetInfo) -> Result<Session
     let executor = Executor::new(DryRun::new(Target::Cpu(Processor::with_threads(1)), Rates::NOMINAL), ledger);
     Session::new(executor, experiment, info)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{Frozen, Input, Lora, Model, ModelKind, Task, check::hints};
+
+    #[test]
+    fn adapters_that_no_layer_has_are_hinted_at() {
+        for kind in ModelKind::ALL {
+            let image = Input::Image { height: 32, width: 32, channels: 3 };
+            let info = match kind.traits().task {
+                Task::Next => DatasetInfo::label_each_token(8, 16, 100, 10),
+                Task::Class | Task::Value => DatasetInfo::one_label(image, 10, 100, 10),
+                Task::Mask => {
+                    let one = DatasetInfo::one_label(image, 10, 100, 10);
+                    DatasetInfo { labels_per_sample: 32 * 32, scored_labels: 32 * 32, ..one }
+                }
+            };
+            for frozen in [Frozen::None, Frozen::AllButHead, Frozen::All] {
+                let model = Model { kind, width: 8, heads: 2, kv_heads: 2, hidden: 8, ..Model::default() };
+                let without = Experiment { model, frozen, ..Experiment::default() };
+                let with = Experiment { lora: Lora { rank: 2, ..Lora::default() }, ..without.clone() };
+                let [before, now] = [&without, &with].map(|e| slots(e, &info).expect("it can be built").len());
+                let is_hinted = hints(&with, Some(&info)).iter().any(|hint| hint.problem.key == "lora.rank");
+                assert_eq!(is_hinted, now == before, "{kind:?} {frozen:?}");
+                assert!(hints(&without, Some(&info)).is_empty(), "{kind:?} {frozen:?}");
+            }
+        }
+    }
+}

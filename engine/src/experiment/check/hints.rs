@@ -2,7 +2,7 @@
 
 use crate::{
     error::Problem,
-    experiment::{DataSetting, DatasetInfo, Experiment, ModelSetting, Stem},
+    experiment::{DataSetting, DatasetInfo, Experiment, Frozen, ModelSetting, Stem},
 };
 
 /// Sides of images from which the stem for small images is probably not meant.
@@ -20,7 +20,7 @@ pub struct Hint {
 /// Choices in `experiment` that are possible but probably not meant. Without `info`, only those for which the settings alone
 /// give the size of an image and the length of the run.
 pub fn hints(experiment: &Experiment, info: Option<&DatasetInfo>) -> Vec<Hint> {
-    [of_stem(experiment, info), of_pruning(experiment, info)].into_iter().flatten().collect()
+    [of_stem(experiment, info), of_pruning(experiment, info), of_adapters(experiment)].into_iter().flatten().collect()
 }
 
 fn of_stem(experiment: &Experiment, info: Option<&DatasetInfo>) -> Option<Hint> {
@@ -53,10 +53,42 @@ fn of_pruning(experiment: &Experiment, info: Option<&DatasetInfo>) -> Option<Hin
     Some(Hint { problem, change: "prune.begin_step=0" })
 }
 
+/// Adapters that no layer has: all dense layers are the head's, which learn whole.
+fn of_adapters(experiment: &Experiment) -> Option<Hint> {
+    let Experiment { model, lora, frozen, .. } = experiment;
+    if lora.rank == 0 || *frozen == Frozen::All || model.kind.has_dense_blocks() {
+        return None;
+    }
+    let message = format!(
+        "{} has dense layers in its head alone, and they learn whole unless everything is frozen: there are no adapters",
+        model.kind.key()
+    );
+    let problem = Problem::new("lora.rank", message, "write frozen = \"all\" for adapters in the head, or 0");
+    Some(Hint { problem, change: "lora.rank=0" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::experiment::{Data, DataKind, Input, Model, ModelKind, PruneKind, preset};
+
+    #[test]
+    fn adapters_that_no_layer_has_are_hinted_at_and_their_mend_ends_the_hint() {
+        let mut experiment = Experiment::default();
+        (experiment.model.kind, experiment.lora.rank) = (ModelKind::Cnn, 4);
+        let found = hints(&experiment, None);
+        assert_eq!(found[0].problem.key, "lora.rank");
+        let without = |change: &str| {
+            let mut other = experiment.clone();
+            preset::set(&mut other, change).expect("a change");
+            hints(&other, None)
+        };
+        assert_eq!(
+            [without(found[0].change), without("frozen=all"), without("model.kind=mlp")],
+            [vec![], vec![], vec![]]
+        );
+        assert_eq!(without("frozen=all-but-head"), found);
+    }
 
     #[test]
     fn a_small_stem_under_large_images_is_hinted_at_and_its_mend_ends_the_hint() {

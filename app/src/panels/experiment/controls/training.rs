@@ -2,7 +2,7 @@
 
 use plimsoll_engine::experiment::{BaseWeights, Frozen};
 
-use super::{Numeric, Row, adapters};
+use super::{Numeric, Row, adapters, hint};
 use crate::widgets::control::{Choice, Number, Place, Spec};
 
 pub(in crate::panels::experiment) const RETAIN_GRAPH: (Spec, Choice<bool>) = (
@@ -143,7 +143,10 @@ pub(in crate::panels::experiment) const BASE: (Spec, Choice<BaseWeights>) = (
 pub(in crate::panels::experiment) const TRAINED: &[Row] = &[
     Row::of(&FROZEN),
     Row::of(&FROZEN_BLOCKS).when(|e| matches!(e.frozen, Frozen::Blocks(_))),
-    Row::of(&LORA_RANK),
+    Row::drawn(&[LORA_RANK.0], |ui, form, _| {
+        form.number(ui, LORA_RANK.0, LORA_RANK.1);
+        hint(ui, form, LORA_RANK.0.key);
+    }),
     Row::of(&LORA_ALPHA),
     Row::drawn(&[adapters::TARGETS], |ui, form, _| adapters::targets(ui, form)).when(|e| e.lora.rank > 0),
     Row::of(&LORA_DROPOUT),
