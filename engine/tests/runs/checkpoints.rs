@@ -230,7 +230,11 @@ fn a_checkpoint_of_another_experiment_is_refused_with_what_differs() {
     assert!(refused(|e| e.optimizer.kind = OptimizerKind::Sgd).contains("optimizer.kind=\"sgd\""));
     assert!(refused(|e| e.precision = Precision::F64).contains("precision=\"f64\""));
     assert!(refused(|e| e.run.seed = 2).contains("run.seed=2"));
-    assert!(refused(|e| e.batch.micro = 17).contains("17 samples in a step"));
+    assert!(refused(|e| e.batch.micro = 17).contains("has batch.micro=17, so 17 samples in a step and not 16;"));
+    let said = refused(|e| (e.batch.micro, e.batch.accumulation) = (8, 3));
+    assert!(said.contains("has batch.micro=8, batch.accumulation=3, so 24 samples in a step and not 16;"), "{said}");
+    let said = refused(|e| e.batch.accumulation = 3);
+    assert!(said.contains("has batch.accumulation=3, so 48 samples in a step and not 16;"), "{said}");
     assert!(refused(|e| e.data.test_fraction = 0.5).contains("data.test_fraction=0.5"));
     assert!(refused(|e| e.run.steps = Some(2)).contains("was written after 2"));
 }

@@ -207,17 +207,20 @@ impl Checkpoint {
         let changes = preset::changes(&own, &experiment.decided_as(&own));
         // Samples that are kept as they are teach the same as those that are read again, and variants that are kept do not.
         let is_kept_alike = own.data.cache.copies() == experiment.data.cache.copies();
-        let is_fed = |key: &str| {
-            let feeds = |setting: &Setting| setting.bears() == Bears::Feeding;
-            Setting::of(key).is_some_and(feeds) || is_kept_alike && key == "data.cache"
-        };
+        let is_fed =
+            |setting: &Setting| setting.bears() == Bears::Feeding || is_kept_alike && setting.key == "data.cache";
+        let samples = [&own, experiment].map(|experiment| experiment.batch.effective() as u64);
+        let is_of_batch = |key: &str| samples[0] != samples[1] && ["batch.micro", "batch.accumulation"].contains(&key);
         let decides = |change: &&String| {
-            let key = change.split('=').next().unwrap_or_default();
-            decides::training(key) && !is_fed(key)
+            let setting = change.split('=').next().and_then(Setting::of);
+            setting.is_some_and(|setting| {
+                let key = setting.key;
+                is_of_batch(key) || decides::training(key) && !is_fed(setting)
+            })
         };
         let mut differs: Vec<&str> = changes.iter().filter(decides).map(String::as_str).collect();
-        let batch = format!("{} in a step", counted(experiment.batch.effective() as u64, "sample"));
-        if own.batch.effective() != experiment.batch.effective() {
+        let batch = format!("so {} in a step and not {}", counted(samples[1], "sample"), samples[0]);
+        if samples[0] != samples[1] {
             differs.push(&batch);
         }
         if differs.is_empty() {
