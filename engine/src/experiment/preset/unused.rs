@@ -4,7 +4,8 @@
 
 use super::{Places, reader::list};
 use crate::experiment::{
-    DataKind, Experiment, ModelKind, OptimizerKind, PruneKind, PruneSchedule, QuantiseKind,
+    Answers, CachePlace, DataKind, Distil, Experiment, ModelKind, OptimizerKind, Placement, PruneKind, PruneSchedule,
+    QuantiseKind,
     settings::{self, Setting, find},
 };
 
@@ -38,6 +39,14 @@ pub fn unused<'a>(experiment: &Experiment, assignments: impl IntoIterator<Item =
     found.into_iter().map(|setting| without_use(setting, experiment)).collect()
 }
 
+/// The condition of settings for what is kept of samples and answers.
+const KEPT: &str = "samples (data.cache) or a teacher's answers (distil.answers = cached) are kept";
+
+/// A teacher whose answers are kept.
+fn asked_once() -> Distil {
+    Distil { teacher: Some("teacher".into()), answers: Answers::Cached, ..Distil::default() }
+}
+
 /// Which kinds do not use a setting, and which do.
 fn without_use(setting: &Setting, e: &Experiment) -> String {
     let of = |change: &dyn Fn(&mut Experiment)| {
@@ -50,14 +59,21 @@ fn without_use(setting: &Setting, e: &Experiment) -> String {
             let kinds = ModelKind::ALL.into_iter().filter(|kind| of(&|e| e.model.kind = *kind));
             (e.model.kind.key(), kinds.map(ModelKind::key).collect())
         }
-        "data" if setting.key == "data.cache_in" && e.data.kind.can_keep() => {
-            return format!("{} is not used with data.cache = none", setting.key);
+        "data" if of(&|e| e.distil = asked_once()) => {
+            return format!("{} is not used unless {KEPT}", setting.key);
         }
-        "data" if setting.key == "data.cache_folder" && e.data.kind.can_keep() => {
-            return format!("{} is not used unless data.cache is kept with data.cache_in = disk", setting.key);
+        "data" if of(&|e| (e.distil, e.data.cache_in) = (asked_once(), CachePlace::Disk)) => {
+            return format!("{} is not used unless {KEPT} on disk (data.cache_in = disk)", setting.key);
+        }
+        "data" if of(&|e| e.data.placement = Placement::Streamed) => {
+            return format!("{} is not used with data.placement = {}", setting.key, e.data.placement.key());
         }
         "data" => {
-            let kinds = DataKind::ALL.into_iter().filter(|kind| of(&|e| e.data.kind = *kind));
+            // Some use it for streamed samples alone.
+            let is_by = |kind: DataKind| {
+                of(&|e| e.data.kind = kind) || of(&|e| (e.data.kind, e.data.placement) = (kind, Placement::Streamed))
+            };
+            let kinds = DataKind::ALL.into_iter().filter(|kind| is_by(*kind));
             (e.data.kind.key(), kinds.map(DataKind::key).collect())
         }
         "optimizer" => {
@@ -88,5 +104,69 @@ fn without_use(setting: &Setting, e: &Experiment) -> String {
     match &users[..] {
         [] => format!("{} is not used by {by}", setting.key),
         users => format!("{} is not used by {by}, only by {}", setting.key, list(users)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::preset::set;
+
+    fn said(changes: &[&str]) -> Vec<String> {
+        let mut experiment = Experiment::default();
+        for change in changes {
+            set(&mut experiment, change).expect("a setting");
+        }
+        unused(&experiment, changes.iter().copied())
+    }
+
+    #[test]
+    fn a_note_names_what_keeps_a_setting_from_use() {
+        let of = |changes: &[&str]| said(changes).join("; ");
+        assert_eq!(of(&["data.kind=shapes", "data.workers=3"]), "data.workers is not used with data.placement = host");
+        assert_eq!(of(&["data.workers=3"]), "data.workers is not used by digits, only by shapes, images, masks");
+        assert_eq!(of(&["data.kind=shapes", "data.placement=streamed", "data.workers=3"]), "");
+        for source in [&["data.kind=digits"][..], &["data.kind=shapes", "data.placement=streamed"]] {
+            let folder = [source, &["data.cache_folder=x"]].concat();
+            let place = [source, &["data.cache_in=disk"]].concat();
+            assert_eq!(
+                of(&folder),
+                format!("data.cache_folder is not used unless {KEPT} on disk (data.cache_in = disk)")
+            );
+            assert_eq!(of(&place), format!("data.cache_in is not used unless {KEPT}"));
+        }
+        let kept = ["data.kind=shapes", "data.placement=streamed", "data.cache=decoded", "data.cache_folder=x"];
+        assert_eq!(of(&kept), format!("data.cache_folder is not used unless {KEPT} on disk (data.cache_in = disk)"));
+        assert_eq!(of(&[&kept[..], &["data.cache_in=disk"]].concat()), "");
+    }
+
+    /// A sentence that names kinds is true of each of them: one of them alone makes the setting used.
+    #[test]
+    fn every_kind_that_a_note_names_uses_the_setting() {
+        let mut seen = 0;
+        for setting in settings::all() {
+            for kind in DataKind::ALL {
+                let mut experiment = Experiment::default();
+                experiment.data.choose(kind);
+                if setting.is_used(&experiment) || setting.group() != "data" {
+                    continue;
+                }
+                let words = without_use(setting, &experiment);
+                let Some((_, users)) = words.split_once("only by ") else { continue };
+                for user in
+                    users.split([',', ' ']).filter_map(|word| DataKind::ALL.into_iter().find(|k| k.key() == word))
+                {
+                    let is_used = |placement| {
+                        let mut other = experiment.clone();
+                        (other.data.kind, other.data.placement) = (user, placement);
+                        setting.is_used(&other)
+                    };
+                    assert!(Placement::ALL.into_iter().any(is_used), "{words}");
+                    assert_ne!(user, kind, "{words}");
+                    seen += 1;
+                }
+            }
+        }
+        assert!(seen > 100, "{seen}");
     }
 }
