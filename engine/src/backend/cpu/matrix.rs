@@ -263,6 +263,11 @@ const SMALL_DEPTH: usize = 16;
 /// The most rows and columns of such a product.
 const SMALL: usize = 64;
 
+/// Whether a product of these rows, columns and terms, or fewer, is done here, in registers and on the stack.
+pub(in crate::backend) fn is_small([rows, columns, terms]: [usize; 3]) -> bool {
+    terms < SMALL_DEPTH && rows <= SMALL && columns <= SMALL
+}
+
 /// `c (+)= a b`. The rows of `c` lie evenly.
 pub(super) fn multiply<A: Accumulator>(a: MatRef<'_, A>, b: MatRef<'_, A>, c: MatMut<'_, A>, add: bool) {
     let (m, n, k) = (a.rows, b.columns, a.columns);
@@ -270,7 +275,7 @@ pub(super) fn multiply<A: Accumulator>(a: MatRef<'_, A>, b: MatRef<'_, A>, c: Ma
     if m == 0 || n == 0 {
         return;
     }
-    if k < SMALL_DEPTH && m <= SMALL && n <= SMALL {
+    if is_small([m, n, k]) {
         return multiply_small(a, b, c, add);
     }
     let Lines::Even(stride) = c.lines else { unreachable!("a product's rows lie evenly") };

@@ -29,7 +29,7 @@ mod lanes;
 mod layout;
 mod linear;
 mod loss;
-mod matrix;
+pub(in crate::backend) mod matrix;
 mod norm;
 mod operands;
 mod optimizer;

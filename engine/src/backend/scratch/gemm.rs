@@ -13,8 +13,9 @@ use crate::{
             coded, convolution,
             gemm::{
                 self, Arithmetic,
-                tiling::{GemmTiling, Multiplier},
+                tiling::{GemmTiling, Multiplier, Product},
             },
+            matrix::is_small,
         },
         ops::{AttentionShape, CodedProduct, MatMul, Window},
     },
@@ -105,39 +106,62 @@ fn blocks(
 
 /// Scratch of one tile of a product, where the crate multiplies.
 fn crate_packing(plan: &GemmTiling, instructions: Instructions) -> usize {
-    if plan.product.by != Multiplier::Crate {
+    let Product { m, n, k, a, b, by, width, .. } = plan.product;
+    let sizes @ [rows, columns, _] = [plan.rows.min(m), plan.columns.min(n), plan.depth.min(k)];
+    let is_across = a.by_rows() && !b.by_rows() && adds_across([rows, columns], instructions);
+    // A result of one column is a product of a matrix and a vector, both where they lie.
+    if by != Multiplier::Crate || n == 1 || is_across {
         return 0;
     }
-    let fills_vectors = plan.product.n.is_multiple_of(16) && plan.columns.is_multiple_of(16);
-    let in_place = [plan.product.a.by_rows(), plan.product.b.by_rows() && fills_vectors];
-    packed([plan.rows, plan.columns, plan.depth], in_place, plan.product.width, instructions)
+    let fills_vectors = n.is_multiple_of(16) && plan.columns.is_multiple_of(16);
+    packed(sizes, [a.by_rows(), b.by_rows() && fills_vectors], width, instructions)
+}
+
+/// Whether the crate adds the sums of a small result across registers, if the terms of both operands lie one after another. Tiles
+/// at the edges have fewer rows and columns.
+fn adds_across([rows, columns]: [usize; 2], by: Instructions) -> bool {
+    const SMALL: usize = 16 * 16;
+    match by {
+        Instructions::Basic => false,
+        Instructions::Fma | Instructions::Avx512 | Instructions::Avx512Bf16 | Instructions::Amx => {
+            rows * columns <= SMALL
+        }
+    }
 }
 
 /// Bytes that one call of the gemm crate allocates: `mem`, the packed blocks, and `did_pack_lhs`, a byte for each of their
 /// rows. The crate computes its result column by column, so the right operand of the engine's products is its left.
-fn packed([rows, columns, depth]: [usize; 3], in_place: [bool; 2], width: usize, by: Instructions) -> usize {
-    /// The widest micro-kernel is 64 by 6 for f32; other processors' are within these.
-    const MICRO_ROWS: usize = 64;
-    const MICRO_COLUMNS: usize = 16;
+fn packed(sizes @ [rows, columns, depth]: [usize; 3], in_place: [bool; 2], width: usize, by: Instructions) -> usize {
     /// Alignment of two blocks, and the bytes of `did_pack_lhs` for caches up to 16 MiB.
     const BOOKKEEPING: usize = 2 * 128 + (4 << 10);
+    if is_small(sizes) {
+        return 0;
+    }
+    let [at_once, micro_columns, micro_rows] = match micro_kernel(by) {
+        Some([bytes, rows]) => [bytes / width, bytes / width, rows],
+        // Every operand counts as packed. The widest micro-kernels of other processors are within these.
+        None => [0, 64, 16],
+    };
+    if columns == 1 {
+        // Its rows lie one after another as well, and then it is the left operand of the engine's product that is the crate's.
+        return depth * (rows.next_multiple_of(micro_columns) + micro_rows) * width + BOOKKEEPING;
+    }
     // `do_prepack_lhs`: the columns of `b` are apart in memory, or do not fill vectors.
-    let b = if in_place[1] { 0 } else { depth * columns.next_multiple_of(MICRO_ROWS) };
+    let b = if in_place[1] { 0 } else { depth * columns.next_multiple_of(micro_columns) };
     // `do_pack_rhs`: the columns of `a` are apart in memory, and there are more columns of `c` than two micro-kernels'.
-    let is_taken_as_it_is = in_place[0] || columns <= 2 * micro_kernel_bytes(by) / width;
-    let a = if is_taken_as_it_is { 0 } else { depth * rows.next_multiple_of(MICRO_COLUMNS) };
+    let is_taken_as_it_is = in_place[0] || columns <= 2 * at_once;
+    let a = if is_taken_as_it_is { 0 } else { depth * rows.next_multiple_of(micro_rows) };
     (a + b) * width + BOOKKEEPING
 }
 
-/// Bytes of the columns of `c` that the crate's micro-kernel computes at once; 0 if that is not known, so that every operand
-/// counts as packed.
-fn micro_kernel_bytes(by: Instructions) -> usize {
+/// What the crate's micro-kernel computes at once: bytes of columns of `c`, and rows; `None` if that is not known.
+fn micro_kernel(by: Instructions) -> Option<[usize; 2]> {
     match by {
-        Instructions::Basic => 0,
-        // Three registers.
-        Instructions::Fma => 3 * 32,
+        Instructions::Basic => None,
+        // Two registers.
+        Instructions::Fma => Some([2 * 32, 6]),
         // Four.
-        Instructions::Avx512 | Instructions::Avx512Bf16 | Instructions::Amx => 4 * 64,
+        Instructions::Avx512 | Instructions::Avx512Bf16 | Instructions::Amx => Some([4 * 64, 6]),
     }
 }
 
@@ -145,4 +169,57 @@ fn micro_kernel_bytes(by: Instructions) -> usize {
 fn patches((plan, shared): (GemmTiling, bool), processor: Processor) -> usize {
     let weights = if shared { plan.product.k * plan.product.n * plan.product.width } else { 0 };
     weights + product(&plan, processor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Processors whose micro-kernels are known.
+    const KNOWN: [Instructions; 4] =
+        [Instructions::Fma, Instructions::Avx512, Instructions::Avx512Bf16, Instructions::Amx];
+
+    fn bytes(p: &MatMul, instructions: Instructions) -> usize {
+        matmul(p, DType::F64, Processor { threads: 1, instructions })
+    }
+
+    #[test]
+    fn a_product_of_vectors_where_they_lie_takes_no_scratch() {
+        let p = MatMul { m: 67, n: 2, k: 3072, transpose_a: false, transpose_b: true, accumulate: false };
+        for instructions in KNOWN {
+            assert_eq!(bytes(&p, instructions), 0, "sums of two columns, across registers");
+            assert!(bytes(&MatMul { m: 5000, ..p }, instructions) > 0, "too many sums");
+            assert!(bytes(&MatMul { transpose_a: true, ..p }, instructions) > 0, "terms of the left side are apart");
+            assert!(bytes(&MatMul { transpose_b: false, ..p }, instructions) > 0, "terms of the right side are apart");
+        }
+        assert!(bytes(&p, Instructions::Basic) > 0, "not known");
+        for instructions in KNOWN.into_iter().chain([Instructions::Basic]) {
+            for transpose_a in [false, true] {
+                assert_eq!(bytes(&MatMul { m: 5000, n: 1, transpose_a, ..p }, instructions), 0, "one column");
+            }
+        }
+    }
+
+    #[test]
+    fn a_product_that_this_program_computes_itself_takes_no_scratch() {
+        let p = MatMul { m: 64, n: 64, k: 15, transpose_a: true, transpose_b: false, accumulate: true };
+        for instructions in KNOWN.into_iter().chain([Instructions::Basic]) {
+            assert_eq!(bytes(&p, instructions), 0);
+            for larger in [MatMul { k: 16, ..p }, MatMul { m: 65, ..p }, MatMul { n: 65, ..p }] {
+                assert!(bytes(&larger, instructions) > 0, "{larger:?}");
+            }
+        }
+    }
+
+    /// The crate packs the right operand for more columns than two micro-kernels', which have two registers of 32 bytes where
+    /// there are none of 64.
+    #[test]
+    fn what_is_packed_follows_from_the_micro_kernel() {
+        let p = MatMul { m: 96, n: 17, k: 128, transpose_a: true, transpose_b: false, accumulate: false };
+        let [rows, columns, depth] = [96, 17_usize, 128];
+        let packed = |columns: usize, rows: usize| (columns + rows) * depth * 8 + 2 * 128 + (4 << 10);
+        assert_eq!(bytes(&p, Instructions::Fma), packed(columns.next_multiple_of(8), rows));
+        assert_eq!(bytes(&p, Instructions::Avx512), packed(columns.next_multiple_of(32), 0));
+        assert_eq!(bytes(&p, Instructions::Basic), packed(columns.next_multiple_of(64), rows));
+    }
 }

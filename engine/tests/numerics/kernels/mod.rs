@@ -26,7 +26,7 @@ use plimsoll_engine::{
     device::{Processor, Target},
     selftest::{
         Outcome,
-        cases::{Case, FLOATS, Operand},
+        cases::{Case, FLOATS, Operand, attention},
         compare::{Worst, allowed, rounding},
         draw::Draw,
     },
@@ -87,6 +87,22 @@ fn a_launch_takes_no_more_than_its_rule_and_a_dry_run_books_the_same() {
                     assert_eq!(cost.booked, dry(count, trial.kernel, &trial.inputs, &trial.outputs), "{context}");
                     assert!(count > 2 || cost.booked <= 1 << 20, "{cost:?}: {context}");
                 }
+            }
+        }
+    }
+}
+
+/// Rows of one number lie one after another, so that the crate takes the operands of such a product the other way round.
+#[test]
+fn attention_of_heads_of_one_number_stays_within_its_rule() {
+    let (threads, mut draw) = (Threads::new(1), Draw::new(3));
+    for dtype in FLOATS {
+        for length in [17, 86, 130, 300] {
+            let is_causal = length % 4 > 0;
+            let s = AttentionShape { batch: 1, length, heads: 2, kv_heads: 1, head_dim: 1, is_causal, window: 0 };
+            for case in attention::attention(&mut draw, dtype, s) {
+                let (_, cost) = threads.launch(case.kernel, &case.inputs, &case.outputs);
+                assert!(cost.measured <= cost.booked, "{cost:?}: {dtype:?} {:?}", case.kernel);
             }
         }
     }
