@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use crate::backend::scratch::on_cpu::loop_step;
+
 pub(super) use crate::backend::scratch::on_cpu::GRAIN;
 
 /// The output of pieces of work, which can be split between two pieces.
@@ -139,13 +141,10 @@ fn share<C: Cut>(range: Range<usize>, parallel: bool, of: C, piece: &(dyn Fn(usi
 /// Cuts `0..length` into ranges of about [`GRAIN`] elements, where an item of the range stands for `weight` elements,
 /// and runs `piece` on each with its part of `of`, whose pieces are the items.
 pub(super) fn ranges<C: Cut>(length: usize, weight: usize, of: C, piece: impl Fn(Range<usize>, C::Part) + Sync) {
-    let total = length * weight.max(1);
-    if total < GRAIN {
+    let step = loop_step(length, weight);
+    if step == length {
         return piece(0..length, of.cut(length).0.part());
     }
-    // At least four pieces, so that a late thread still finds one.
-    let count = (total / GRAIN).max(4).min(length);
-    let step = length.div_ceil(count);
     let of = Steps { of, step, length };
     pieces(length.div_ceil(step), true, of, |i, part| piece(i * step..((i + 1) * step).min(length), part));
 }

@@ -65,10 +65,11 @@ impl Angles {
 /// [`Rotary`](crate::backend::ops::Rotary).
 fn rotate<T: Float>(kernel: &Rotary, qkv: &mut [T]) {
     let Rotary { shape: s, first: offset, base, is_inverse } = kernel;
-    let (packed, turned) = (s.packed(), (s.heads + s.kv_heads) * s.head_dim);
+    let packed = s.packed();
+    let turned = (s.heads + s.kv_heads) * s.head_dim;
     // A row of this is a sequence, a part of it some positions of every sequence.
     let qkv = MatMut::new(qkv, [s.batch, s.length * packed], s.length * packed);
-    parallel::ranges(s.length, s.batch * turned, qkv.by_columns(packed), |positions, mut qkv| {
+    parallel::ranges(s.length, on_cpu::rotated(s), qkv.by_columns(packed), |positions, mut qkv| {
         let mut angles = Angles::new(s, *base, *is_inverse);
         // From the last exact angle on, so that an angle does not depend on the division of the work.
         let [start, end] = [positions.start, positions.end].map(|row| offset + row);

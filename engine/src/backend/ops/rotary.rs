@@ -41,7 +41,8 @@ impl Contract for Rotary {
 
     fn cpu_scratch_bytes(&self, _dtype: DType, processor: Processor) -> usize {
         // A position's angles on each thread.
-        processor.threads.clamp(1, self.shape.length.max(1)) * on_cpu::rotary_angles(&self.shape) * size_of::<f64>()
+        let at_once = on_cpu::rotary_at_once(&self.shape, processor.threads);
+        at_once * on_cpu::rotary_angles(&self.shape) * size_of::<f64>()
     }
 
     fn cuda_scratch_bytes(&self, _dtype: DType) -> usize {

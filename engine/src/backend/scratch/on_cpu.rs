@@ -16,6 +16,17 @@ const DEPTHWISE_PARTS: usize = 16;
 /// Multiplications and additions of attention below which one thread does it all.
 pub(in crate::backend) const ATTENTION_FLOPS: usize = 1 << 20;
 
+/// Items of a piece of a loop over `length` of them, each of which stands for `weight` elements: all of them, where that is not
+/// worth waking a thread.
+pub(in crate::backend) fn loop_step(length: usize, weight: usize) -> usize {
+    let total = length * weight.max(1);
+    if total < GRAIN {
+        return length;
+    }
+    // At least four pieces, so that a late thread still finds one.
+    length.div_ceil((total / GRAIN).max(4).min(length))
+}
+
 /// Parts of the rows that are summed apart.
 pub(in crate::backend) fn row_parts(e: &Rows) -> usize {
     let by_room = SUMS_BYTES / (2 * size_of::<f64>() * e.columns.max(1));
@@ -39,6 +50,17 @@ pub(in crate::backend) fn rotary_angles(s: &AttentionShape) -> usize {
     4 * (s.head_dim / 2)
 }
 
+/// Elements of a position that rotate, in all sequences.
+pub(in crate::backend) fn rotated(s: &AttentionShape) -> usize {
+    s.batch * (s.heads + s.kv_heads) * s.head_dim
+}
+
+/// How many of `threads` have angles at once.
+pub(in crate::backend) fn rotary_at_once(s: &AttentionShape, threads: usize) -> usize {
+    let pieces = s.length.div_ceil(loop_step(s.length, rotated(s)).max(1));
+    threads.clamp(1, pieces.max(1))
+}
+
 /// Elements for the logits of a query over kept keys, and for its result.
 pub(in crate::backend) fn cached_sizes(cached: &CachedAttention) -> [usize; 2] {
     [cached.places, cached.shape.head_dim]
@@ -54,4 +76,21 @@ pub(in crate::backend) fn cached_elements(cached: &CachedAttention, threads: usi
     let pieces = cached.shape.rows() * cached.shape.heads;
     let at_once = if cached_is_parallel(cached) { threads.clamp(1, pieces.max(1)) } else { 1 };
     at_once * cached_sizes(cached).iter().sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn angles_are_there_for_the_threads_that_work() {
+        let s =
+            AttentionShape { batch: 2, length: 64, heads: 4, kv_heads: 2, head_dim: 16, is_causal: true, window: 0 };
+        assert_eq!(s.length * rotated(&s), 12_288, "below the grain");
+        assert_eq!([1, 2, 8].map(|threads| rotary_at_once(&s, threads)), [1; 3]);
+        let large = AttentionShape { batch: 16, ..s };
+        assert_eq!([1, 2, 8].map(|threads| rotary_at_once(&large, threads)), [1, 2, 4], "four pieces");
+        assert_eq!(rotary_at_once(&AttentionShape { batch: 99, length: 1, ..s }, 8), 1);
+        assert_eq!(rotary_at_once(&AttentionShape { length: 0, ..s }, 8), 1);
+    }
 }
