@@ -14,7 +14,7 @@ use plimsoll_engine::{
     experiment::{Checkpointing, Experiment, preset},
 };
 
-pub(crate) use self::run::{NAMED, of_run, place, told};
+pub(crate) use self::run::{NAMED, in_words, of_run, place, told};
 use crate::format;
 
 /// Settings that are not a property of a run.
@@ -255,9 +255,11 @@ pub(crate) fn problem(problem: &Problem) -> String {
     format!("{}: {}; {}", format::capital(&setting(&problem.key)), problem.message, problem.mend)
 }
 
-/// What turns `from` into `to`: `batch 64 → 32`, `no checkpointing → every block`, `seed 1 → 2`.
-pub(crate) fn changes(from: &Experiment, to: &Experiment) -> Vec<String> {
-    let before = differing(to, from);
+/// What turns `from` into `to`: `batch 64 → 32`, `no checkpointing → every block`, `seed 1 → 2`. A kept run is called as
+/// `called` knows it by its key.
+pub(crate) fn changes(from: &Experiment, to: &Experiment, called: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    let named = |from, to| differing(from, to).into_iter().map(|one| one.with_runs(&called)).collect::<Vec<_>>();
+    let before = named(to, from);
     let change = |after: &Differing| match before.iter().find(|before| before.key == after.key) {
         Some(before) => {
             let (old, new) = (before.words(), after.words());
@@ -267,7 +269,7 @@ pub(crate) fn changes(from: &Experiment, to: &Experiment) -> Vec<String> {
         }
         None => after.words(),
     };
-    differing(from, to).iter().map(change).collect()
+    named(from, to).iter().map(change).collect()
 }
 
 /// The first few in one line; the rest as a number.
@@ -345,13 +347,16 @@ mod tests {
     #[test]
     fn a_change_names_its_setting_once() {
         let (plain, other) = (Experiment::default(), with(&["batch.micro=32", "precision=bf16", "run.seed=7"]));
-        assert_eq!(changes(&plain, &other), ["batch 64 → 32", "f32 → bf16", "seed 1 → 7"]);
-        assert_eq!(changes(&other, &plain), ["batch 32 → 64", "bf16 → f32", "seed 7 → 1"]);
+        assert_eq!(changes(&plain, &other, |_| None), ["batch 64 → 32", "f32 → bf16", "seed 1 → 7"]);
+        assert_eq!(changes(&other, &plain, |_| None), ["batch 32 → 64", "bf16 → f32", "seed 7 → 1"]);
         assert_eq!(
-            changes(&with(&["run.steps=10000"]), &with(&["run.steps=2000"])),
+            changes(&with(&["run.steps=10000"]), &with(&["run.steps=2000"]), |_| None),
             ["steps 10\u{a0}000 → 2\u{a0}000"]
         );
-        assert_eq!(changes(&with(&["budget=32MiB"]), &with(&["budget=7988MiB"])), ["budget 32 MiB → 7.80 GiB"]);
+        assert_eq!(
+            changes(&with(&["budget=32MiB"]), &with(&["budget=7988MiB"]), |_| None),
+            ["budget 32 MiB → 7.80 GiB"]
+        );
     }
 
     #[test]
@@ -378,7 +383,10 @@ mod tests {
         let mut runs: Vec<Vec<String>> = [32, 48, 96, 128].map(|w| settings(&[&format!("model.width={w}")])).to_vec();
         runs.push(settings(&["batch.micro=32", "precision=bf16"]));
         let apart = apart(&runs.iter().map(Vec::as_slice).collect::<Vec<_>>());
-        assert_eq!([named(&apart[0], 3), named(&apart[0], 1)], ["batch 64, f32, width 32", "width 32 and 2 more"]);
+        assert_eq!(
+            [named(&apart[0], 3), named(&apart[0], 1)],
+            ["batch 64, f32, width 32", "width 32 and 2 more"]
+        );
         assert_eq!(named(&apart[4], 2), "batch 32, bf16 and 1 more");
     }
 

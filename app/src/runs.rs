@@ -308,6 +308,11 @@ impl Runs {
         self.rows.iter().find(|row| row.run.key.as_str() == key).map(|row| called(&row.run))
     }
 
+    /// The same with the key, by which a command knows it.
+    pub(crate) fn called_with_key(&self, key: &str) -> Option<String> {
+        self.called(key).map(|name| format!("{name} ({key})"))
+    }
+
     /// Whether a run other than `of` was given this name.
     pub(crate) fn has_another(&self, name: &str, of: Option<&RunKey>) -> bool {
         let words = || name.split_whitespace();

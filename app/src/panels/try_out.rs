@@ -121,7 +121,7 @@ fn parts(ui: &mut Ui, context: &mut PanelContext<'_>, has_pictures: bool, is_low
 /// are models to choose from.
 fn head(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>, (task, is_low): (Task, bool)) {
     let trial = &context.state.trial;
-    let name = tried.name();
+    let name = tried.name(&context.state.runs);
     let palette = theme::palette(ui);
     let (words, color) = match (&trial.trouble, trial.under_way(), &trial.evaluation) {
         (Some(why), ..) => (why.clone(), palette.warn),
