@@ -26,7 +26,7 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// The changes of the preset: `batch 64 → 32, no checkpointing → every block`; a kept run is
+    /// The changes of the preset: `micro-batch 64 → 32, no checkpointing → every block`; a kept run is
     /// called as `called` knows it by its key.
     pub(crate) fn changes(&self, shipped: &Experiment, called: impl Fn(&str) -> Option<String>) -> String {
         let changes = naming::changes(shipped, &self.experiment, called);
@@ -99,6 +99,6 @@ mod tests {
 
     #[test]
     fn a_draft_is_told_by_what_was_changed() {
-        assert_eq!(draft(3).changes(&Experiment::default(), |_| None), "batch 64 → 3");
+        assert_eq!(draft(3).changes(&Experiment::default(), |_| None), "micro-batch 64 → 3");
     }
 }

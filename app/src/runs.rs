@@ -54,7 +54,7 @@ impl Row {
         self.run.name.is_none() && !self.by_settings.is_empty()
     }
 
-    /// Its name in every pane: `Run 4: batch 32, every block`.
+    /// Its name in every pane: `Run 4: micro-batch 32, every block`.
     pub(crate) fn name(&self) -> String {
         naming::of_run(self.run.number, self.short_name())
     }

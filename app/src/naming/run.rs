@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_run_is_called_by_what_differs_else_by_its_title() {
-        assert_eq!(of_run(4, told("batch 32, every block", "Digits")), "Run 4: batch 32, every block");
+        assert_eq!(of_run(4, told("micro-batch 32, every block", "Digits")), "Run 4: micro-batch 32, every block");
         assert_eq!([told("", "Digits"), told("", "")], ["Digits", "Untitled"]);
     }
 

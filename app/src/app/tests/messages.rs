@@ -113,7 +113,7 @@ fn a_click_on_a_run_tells_nothing() {
     let (store, _) = super::runs::two_runs();
     let mut window = super::runs::on(&store, Experiment::default());
     super::runs::show(&mut window, Pane::Runs);
-    window.get_by_role_and_label(Role::Button, "Run 2: batch 96, Tiny").click();
+    window.get_by_role_and_label(Role::Button, "Run 2: micro-batch 96, Tiny").click();
     until(&mut window, |app| app.state.shown_run().is_some());
     assert!(app(&window).toasts.is_empty());
 }

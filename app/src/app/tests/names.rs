@@ -63,7 +63,7 @@ fn a_run_has_one_name_in_every_pane() {
     let compared = &state.compared.as_ref().expect("there").comparison.subjects;
     let mut compared: Vec<String> = compared.iter().map(|subject| subject.name.clone()).collect();
     [&mut rows, &mut looked, &mut compared].into_iter().for_each(|names| names.sort());
-    assert_eq!(rows, ["Run 1: batch 64", "Run 2: batch 96"]);
+    assert_eq!(rows, ["Run 1: micro-batch 64", "Run 2: micro-batch 96"]);
     assert_eq!((&looked, &compared), (&rows, &rows));
 }
 
@@ -82,8 +82,9 @@ fn the_heads_of_what_is_compared_take_a_second_line_only_for_a_long_name() {
         window.run_steps(3);
         window.get_by_label("micro-batch").rect().top()
     };
-    let short = compare(&mut window, "batch 96");
-    let head = window.get_all_by_label("Run 1: batch 64").map(|node| node.rect()).find(|rect| rect.bottom() <= short);
+    let short = compare(&mut window, "micro-batch 96");
+    let head =
+        window.get_all_by_label("Run 1: micro-batch 64").map(|node| node.rect()).find(|rect| rect.bottom() <= short);
     let line = head.expect("over its column").height();
     let long = "everything as before and a learning rate that falls more slowly towards the end";
     ask(&mut window, RunsAction::Name(all[0].clone(), long.to_owned()));
@@ -111,7 +112,7 @@ fn settings_are_named_in_the_order_of_the_experiments_pane_whatever_sets_a_run_a
         window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
         until(&mut window, |app| app.state.session.active().is_none() && app.state.runs.rows().len() == count);
     }
-    let named = ["Run 1: batch 64, seed 1", "Run 2: batch 96, seed 1", "Run 3: batch 96, seed 7"];
+    let named = ["Run 1: micro-batch 64, seed 1", "Run 2: micro-batch 96, seed 1", "Run 3: micro-batch 96, seed 7"];
     let state = &app(&window).state;
     let mut rows: Vec<String> = state.runs.rows().iter().map(crate::runs::Row::name).collect();
     rows.sort();

@@ -26,7 +26,7 @@ fn in_a_short_pane_every_control_of_a_run_is_reached_by_the_tab_key_and_seen() {
         let both = keys(&window);
         ask(&mut window, RunsAction::Pick(vec![both[0].clone()]));
         window.run_steps(5);
-        window.get_by_role_and_label(Role::ListBox, "Kept runs: Run 2: batch 96, Tiny").focus();
+        window.get_by_role_and_label(Role::ListBox, "Kept runs: Run 2: micro-batch 96, Tiny").focus();
         window.run_steps(3);
         // The words are shorter where the pane is narrow.
         let load =
@@ -78,11 +78,11 @@ fn with_several_picked_the_lines_below_say_whose_they_are() {
     show(&mut window, Pane::Runs);
     let both = keys(&window);
     ask(&mut window, RunsAction::Pick(both.clone()));
-    assert!(window.query_by_label("The last of 2 picked: Run 1: batch 64, Tiny").is_some());
+    assert!(window.query_by_label("The last of 2 picked: Run 1: micro-batch 64, Tiny").is_some());
     ask(&mut window, RunsAction::Name(both[1].clone(), "small".to_owned()));
     until(&mut window, |app| app.state.runs.front().is_some_and(|row| row.run.name.is_some()));
     window.run_steps(2);
-    assert!(window.query_by_label("The last of 2 picked: Run 1: small, batch 64, Tiny").is_some());
+    assert!(window.query_by_label("The last of 2 picked: Run 1: small, Tiny, micro-batch 64").is_some());
 }
 
 /// Sixty rows, which differ by their seed.

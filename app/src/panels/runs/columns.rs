@@ -60,7 +60,7 @@ const DEVICE: f32 = 110.0;
 /// Between columns.
 pub(super) const BETWEEN: f32 = 8.0;
 /// Letters as texts have them.
-const SOME_LETTERS: &str = "a text of some letters, batch 64";
+const SOME_LETTERS: &str = "a text of some letters, micro-batch 64";
 /// The longest texts of a column; one of them is the widest.
 const LONGEST: usize = 6;
 
