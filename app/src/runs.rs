@@ -29,8 +29,8 @@ pub(crate) struct Row {
     pub(crate) when: String,
     /// The settings alone that set it apart.
     by_settings: String,
-    /// The details that its name leaves out: its beginning if others have its settings, its distinguishing settings if it
-    /// has a name of its own, and its title.
+    /// The details that its name leaves out: its title first, for a name of settings does not say what they are the settings
+    /// of; then its beginning if others have its settings, and its distinguishing settings if it has a name of its own.
     pub(crate) details: String,
     /// The checkpoint that it left.
     pub(crate) saved: Option<PathBuf>,
@@ -165,7 +165,7 @@ pub(crate) fn rows(runs: Vec<StoredRun>, saved: impl Fn(&StoredRun) -> Option<Pa
         let differs = parts.collect::<Vec<_>>().join(", ");
         let settings = run.name.as_ref().map(|_| by_settings.clone());
         let title = Some(run.title.clone()).filter(|_| run.name.is_some() || !by_settings.is_empty());
-        let parts = began.into_iter().chain(settings).chain(title).filter(|words| !words.is_empty());
+        let parts = title.into_iter().chain(began).chain(settings).filter(|words| !words.is_empty());
         let details = parts.collect::<Vec<_>>().join(", ");
         let parts =
             [run.key.as_str(), run.label(), &run.title, &run.note, &run.device, &run.device_name, run.state.key()];

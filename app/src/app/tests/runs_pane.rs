@@ -119,6 +119,83 @@ fn six_runs_are_seen_in_the_default_layout_with_one_picked() {
 }
 
 #[test]
+fn a_window_opens_the_runs_at_the_newest_wherever_the_last_one_left_them() {
+    let (store, _) = two_runs();
+    let is_seen = |window: &Window| window.query_all_by_label_contains(": seed 0, Tiny").next().is_some();
+    let mut kept: Option<String> = None;
+    for session in 1..=2 {
+        let mut window = on(&store, digits());
+        let rows = sixty(&window);
+        window.state_mut().as_mut().expect("drawn").state.runs.read(rows);
+        if let Some(kept) = &kept {
+            let data = serde_json::from_str(kept).expect("as it was written");
+            window.ctx.memory_mut(|memory| memory.data = data);
+        }
+        show(&mut window, Pane::Runs);
+        window.run_steps(5);
+        assert!(is_seen(&window), "the newest in session {session}");
+        let at = window.get_by_role_and_label(Role::ListBox, "Kept runs: 60").rect().center();
+        window.hover_at(at);
+        window.event(egui::Event::MouseWheel {
+            unit: egui::MouseWheelUnit::Point,
+            source: egui::MouseWheelSource::Wheel,
+            delta: vec2(0.0, -300.0),
+            modifiers: Modifiers::NONE,
+            phase: egui::TouchPhase::Move,
+        });
+        window.run_steps(60);
+        assert!(!is_seen(&window), "scrolled away in session {session}");
+        let data = window.ctx.memory(|memory| memory.data.clone());
+        kept = Some(serde_json::to_string(&data).expect("plain data"));
+    }
+}
+
+#[test]
+fn the_title_of_a_run_is_read_next_to_a_long_name() {
+    const TITLE: &str = "Convolutions on hand-written digits";
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    show(&mut window, Pane::Runs);
+    let settings = |width: usize| {
+        ["batch.micro=16", "batch.accumulation=4", "checkpointing=\"blocks\"", &format!("model.width={width}")]
+            .map(str::to_owned)
+            .to_vec()
+    };
+    let one = |number: u64| {
+        let run = with_settings(&window, number, &[]);
+        StoredRun {
+            title: TITLE.to_owned(),
+            settings: if number == 1 { Vec::new() } else { settings(number as usize) },
+            ..run
+        }
+    };
+    let rows = crate::runs::rows((1..=9).map(one).collect(), |_| None);
+    let name = rows[3].short_name().to_owned();
+    assert!(name.len() > 50, "{name}");
+    window.state_mut().as_mut().expect("drawn").state.runs.read(rows);
+    for (size, scale, least) in
+        [([1280.0, 800.0], 1.0, 90.0), ([960.0, 600.0], 1.0, 56.0), ([1280.0, 800.0], 1.5, 56.0)]
+    {
+        window.set_pixels_per_point(scale);
+        window.set_size(vec2(size[0], size[1]) / scale);
+        window.run_steps(5);
+        let (_, pane) = app(&window).layout.rects().into_iter().find(|(pane, _)| *pane == Pane::Runs).expect("there");
+        let pane = pane.expect("drawn");
+        let widths = |words: &str| -> Vec<f32> {
+            let cells = window.query_all_by_role(Role::Label).filter(|node| {
+                node.accesskit_node().value().is_some_and(|text| text.starts_with(words))
+                    && pane.x_range().contains(node.rect().left())
+                    && node.rect().height() < 30.0
+            });
+            cells.map(|node| node.rect().width()).collect()
+        };
+        let (titles, names) = (widths(TITLE), widths("micro-batch 16, accumulation 4"));
+        assert!(!titles.is_empty() && titles.iter().all(|width| *width >= least), "{size:?} at {scale}: {titles:?}");
+        assert!(!names.is_empty() && names.iter().all(|width| *width >= 60.0), "{size:?} at {scale}: {names:?}");
+    }
+}
+
+#[test]
 fn a_run_that_is_picked_elsewhere_is_brought_into_sight() {
     let (store, _) = two_runs();
     let mut window = on(&store, digits());

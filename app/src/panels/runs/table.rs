@@ -9,14 +9,14 @@ use plimsoll_engine::store::{RunKey, RunState};
 
 use super::{
     PanelContext, about, ask,
-    columns::{BETWEEN, Named, Widths, columns},
-    front, keys, menu, pick,
+    columns::{BETWEEN, Named, Widths, columns, numbered},
+    front, is_first, keys, menu, pick,
 };
 use crate::{
     command::RunsAction,
     format,
     runs::{self, Row, Runs},
-    session, theme,
+    theme,
     view::{self, RunColumn},
     widgets::{control::beside, table, text},
 };
@@ -208,7 +208,7 @@ fn cell(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, column: RunColumn, i
         RunColumn::Details => {
             let color = if is_picked { palette.strong() } else { palette.weak() };
             ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-                // Its title comes last: it is what others have as well.
+                // Its title comes first: its name does not say what its settings are the settings of.
                 let label = Label::new(RichText::new(&row.details).color(color)).truncate();
                 ui.add(label.show_tooltip_when_elided(false).sense(Sense::hover()));
             });
@@ -292,8 +292,7 @@ fn signed(ui: &mut Ui, row: &Row, is_picked: bool) {
         let sign = ui.add(Label::new(RichText::new(sign).color(color)).sense(Sense::hover()));
         sign.widget_info(|| WidgetInfo::labeled(Role::Label, true, row.run.status()));
     }
-    let number = format!("{}:", session::numbered(row.run.number));
-    ui.add(Label::new(number).truncate().show_tooltip_when_elided(false).sense(Sense::hover()));
+    ui.add(Label::new(numbered(row.run.number)).truncate().show_tooltip_when_elided(false).sense(Sense::hover()));
 }
 
 /// The number and the name, after the sign of its state: the row says on hover what that is.
