@@ -239,7 +239,7 @@ fn a_click_on_a_row_that_is_seen_in_part_moves_nothing() {
     let bottom = window.get_by_role_and_label(Role::ListBox, "Kept runs: 60").rect().bottom();
     let is_seen = |seed: &u64| of_seed(&window, *seed).is_some_and(|row| row.top() + 4.0 < bottom);
     let last = (1..60).rev().find(is_seen).expect("the last that is seen");
-    let at = of_seed(&window, last).expect("drawn").left_top() + vec2(60.0, 3.0);
+    let at = of_seed(&window, last).expect("drawn").left_top() + vec2(20.0, 3.0);
     for pressed in [true, false] {
         let (button, modifiers) = (egui::PointerButton::Primary, Modifiers::NONE);
         window.hover_at(at);

@@ -36,8 +36,10 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
     let columns = columns(ui, widths);
     let sort = &mut context.view.runs;
     ui.spacing_mut().item_spacing = vec2(BETWEEN, 0.0);
+    let salt = ("runs", columns.len());
+    let is_first = is_first(ui, salt);
     let mut table = TableBuilder::new(ui)
-        .id_salt(("runs", columns.len()))
+        .id_salt(salt)
         .striped(true)
         .auto_shrink(false)
         .min_scrolled_height(0.0)
@@ -45,6 +47,9 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
         .cell_layout(Layout::right_to_left(Align::Center));
     for (_, width) in &columns {
         table = table.column(Column::exact(*width).clip(true));
+    }
+    if is_first {
+        table = table.vertical_scroll_offset(0.0);
     }
     if let Some(at) = at {
         // At once: a way that is measured anew on the way goes too far.
