@@ -262,6 +262,18 @@ pub(crate) fn capital(text: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
+/// What is said where no setting is listed that differs.
+pub(crate) const NO_SETTING: &str = "No setting differs.";
+
+/// What is said where no tensor is listed that is alive at one peak and not at another.
+pub(crate) fn nothing_alive(subjects: &[Subject]) -> &'static str {
+    if subjects.iter().any(|subject| subject.plan.is_none()) {
+        "Which tensors are alive at a peak is not known of what cannot be planned any more."
+    } else {
+        "At every peak the same tensors are alive, with the same sizes."
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
