@@ -100,5 +100,9 @@ mod tests {
     #[test]
     fn a_draft_is_told_by_what_was_changed() {
         assert_eq!(draft(3).changes(&Experiment::default(), |_| None), "micro-batch 64 → 3");
+        let mut taught = draft(64);
+        taught.experiment.weights.path = Some("/runs/20261127-011105-pwfw/last.safetensors".into());
+        let called = |key: &str| (key == "20261127-011105-pwfw").then(|| "Run 4".to_owned());
+        assert_eq!(taught.changes(&Experiment::default(), called), "weights of Run 4");
     }
 }

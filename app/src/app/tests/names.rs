@@ -3,6 +3,7 @@
 use egui_kittest::kittest::NodeT;
 
 use super::{
+    pictures::PATIENCE,
     runs::{ask, close, folder, keys, on, show, train, two_runs},
     *,
 };
@@ -221,4 +222,38 @@ fn the_picture_of_a_step_keeps_its_place_with_a_pin_and_without() {
         send(&mut window, Action::Ui(UiCommand::Pin));
         assert_eq!(place(&window), before, "{size:?}: as it was");
     }
+}
+
+#[test]
+fn a_kept_run_is_called_by_its_name_and_not_by_its_key_in_the_log_and_in_the_steps_to_compare_with() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    let key = keys(&window).last().expect("kept").clone();
+    let state = &mut window.state_mut().as_mut().expect("drawn").state;
+    state.log.add(crate::state::Level::Note, format!("Run 3: taught by {key} begins"));
+    state.log.add(crate::state::Level::Warning, format!("`plimsoll resume {key}` goes on with it"));
+    show(&mut window, Pane::Log);
+    let entry = window.get_by_label("Run 3: taught by Run 1 begins").rect();
+    assert!(window.query_by_label(&format!("`plimsoll resume {key}` goes on with it")).is_some(), "as it is typed");
+    window.hover_at(entry.center());
+    window.run_steps(PATIENCE);
+    assert!(window.query_by_label(&format!("Run 3: taught by Run 1 ({key}) begins")).is_some(), "the key is on hover");
+    window.remove_cursor();
+    let mut next = app(&window).state.document.experiment.clone();
+    next.weights.path = Some(store.path().join("runs").join(key.as_str()).join("last.safetensors"));
+    send(&mut window, Action::Adopt(Box::new(next.clone())));
+    next.run.seed = 7;
+    send(&mut window, Action::Adopt(Box::new(next)));
+    show(&mut window, Pane::Step);
+    window.get_by_role_and_label(Role::Button, "Compare").click_accesskit();
+    window.run_steps(3);
+    let of_weights = window.query_all_by_label_contains("weights of ").map(|node| {
+        let node = node.accesskit_node();
+        node.label().or_else(|| node.value()).unwrap_or_default()
+    });
+    let of_weights: Vec<String> = of_weights.collect();
+    assert!(
+        !of_weights.is_empty() && of_weights.iter().all(|words| words.contains("weights of Run 1")),
+        "{of_weights:?}"
+    );
 }
