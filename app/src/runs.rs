@@ -64,6 +64,16 @@ impl Row {
         if self.details.is_empty() { self.name() } else { format!("{}, {}", self.name(), self.details) }
     }
 
+    /// Its title, with which the details begin; `None` of a run whose name it is, and of one without.
+    pub(crate) fn told_title(&self) -> Option<&str> {
+        Some(self.run.title.as_str()).filter(|title| !title.is_empty() && self.details.starts_with(title))
+    }
+
+    /// The name with its title, where that is not its name.
+    pub(crate) fn name_and_title(&self) -> String {
+        self.told_title().map_or_else(|| self.name(), |title| format!("{}, {title}", self.name()))
+    }
+
     /// The checkpoint that it can go on from.
     pub(crate) fn checkpoint(&self) -> Option<&PathBuf> {
         self.saved.as_ref().filter(|_| !matches!(self.run.state, RunState::Running | RunState::Finished))

@@ -122,8 +122,7 @@ fn a_click_on_a_run_tells_nothing() {
 fn the_list_of_keys_leaves_room_beside_the_longest() {
     let mut window = window(digits());
     for (size, scale) in [([1280.0, 800.0], 1.0), ([960.0, 600.0], 1.0), ([1280.0, 800.0], 2.0)] {
-        window.set_pixels_per_point(scale);
-        window.set_size(vec2(size[0], size[1]) / scale);
+        pictures::set_size(&mut window, size, scale);
         window.run_steps(2);
         window.state_mut().as_mut().expect("drawn").sender.send(crate::command::Action::Ui(UiCommand::Shortcuts));
         window.run_steps(4);

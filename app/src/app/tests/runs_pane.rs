@@ -4,6 +4,7 @@ use egui_kittest::kittest::NodeT;
 use plimsoll_engine::store::{RunKey, RunState, StoredRun};
 
 use super::{
+    pictures::set_size,
     runs::{ask, folder, keys, on, show, train, two_runs},
     *,
 };
@@ -169,15 +170,15 @@ fn the_title_of_a_run_is_read_next_to_a_long_name() {
             ..run
         }
     };
-    let rows = crate::runs::rows((1..=9).map(one).collect(), |_| None);
-    let name = rows[3].short_name().to_owned();
-    assert!(name.len() > 50, "{name}");
-    window.state_mut().as_mut().expect("drawn").state.runs.read(rows);
+    let runs: Vec<StoredRun> = (1..=9).map(one).collect();
     for (size, scale, least) in
-        [([1280.0, 800.0], 1.0, 90.0), ([960.0, 600.0], 1.0, 56.0), ([1280.0, 800.0], 1.5, 56.0)]
+        [([1280.0, 800.0], 1.0, 84.0), ([960.0, 600.0], 1.0, 54.0), ([1280.0, 800.0], 1.5, 54.0)]
     {
-        window.set_pixels_per_point(scale);
-        window.set_size(vec2(size[0], size[1]) / scale);
+        set_size(&mut window, size, scale);
+        // Each time anew: the store is read in between.
+        let rows = crate::runs::rows(runs.clone(), |_| None);
+        assert!(rows[3].short_name().len() > 50, "{}", rows[3].short_name());
+        window.state_mut().as_mut().expect("drawn").state.runs.read(rows);
         window.run_steps(5);
         let (_, pane) = app(&window).layout.rects().into_iter().find(|(pane, _)| *pane == Pane::Runs).expect("there");
         let pane = pane.expect("drawn");
@@ -239,7 +240,10 @@ fn a_click_on_a_row_that_is_seen_in_part_moves_nothing() {
     let bottom = window.get_by_role_and_label(Role::ListBox, "Kept runs: 60").rect().bottom();
     let is_seen = |seed: &u64| of_seed(&window, *seed).is_some_and(|row| row.top() + 4.0 < bottom);
     let last = (1..60).rev().find(is_seen).expect("the last that is seen");
-    let at = of_seed(&window, last).expect("drawn").left_top() + vec2(20.0, 3.0);
+    let row = of_seed(&window, last).expect("drawn");
+    // Beside the star.
+    let at =
+        egui::pos2(window.get_by_role_and_label(Role::ListBox, "Kept runs: 60").rect().center().x, row.top() + 3.0);
     for pressed in [true, false] {
         let (button, modifiers) = (egui::PointerButton::Primary, Modifiers::NONE);
         window.hover_at(at);

@@ -28,7 +28,7 @@ const COLUMNS: [Named; 10] = [
     ),
     (
         RunColumn::Details,
-        "experiment",
+        "title",
         "Its title, and what else its name leaves out: when it began where another is the same, and what sets it apart.",
     ),
     (RunColumn::Started, "when", "When it began."),
@@ -51,11 +51,13 @@ const LEFT_OUT: [RunColumn; 6] = [
 /// This many of them are dropped before a text is narrower than [`ROOMY`].
 const FOR_TEXTS: usize = 5;
 /// Names and details of these widths tell most runs apart.
-const ROOMY: [f32; 2] = [150.0, 96.0];
+const ROOMY: [f32; 2] = [200.0, 150.0];
+/// Up to this width a name comes before a title.
+const NAME_FIRST: f32 = 150.0;
 /// A name that leaves nothing out has the room of both.
 const ALONE: f32 = 220.0;
 /// They are not narrower than this, except for texts that need less.
-const TIGHT: [f32; 2] = [84.0, 60.0];
+const TIGHT: [f32; 2] = [84.0, 64.0];
 /// The widest name of a device.
 const DEVICE: f32 = 110.0;
 /// Between columns.
@@ -147,7 +149,8 @@ impl Widths {
         let mut spread = [Spread::default(); 2];
         for row in rows().filter(|row| !row.details.is_empty()) {
             spread[0].add(numbers + sign(row) + about(row.short_name()));
-            spread[1].add(about(&row.details));
+            // Its title is what is read there; the rest of the details may be cut.
+            spread[1].add(about(row.told_title().unwrap_or(&row.details)));
         }
         Self {
             spread,
@@ -226,7 +229,7 @@ fn shared_out(mut columns: Vec<(Named, f32)>, needs: [f32; 2], spread: &[Spread;
     if let [(0, name), (1, details)] = &mut texts[..] {
         let both = **name + **details + left;
         // The name tells a run from the others: up to a width, it comes before what else is known of it.
-        let least = [needs[0].min(ROOMY[0]).min(both - **details).max(**name), **details];
+        let least = [needs[0].min(NAME_FIRST).min(both - **details).max(**name), **details];
         let given = share(both, least, needs, spread);
         (**name, **details) = (given[0], given[1]);
         left = (both - given[0] - given[1]).max(0.0);
@@ -312,13 +315,13 @@ mod tests {
     fn figures_that_a_row_tells_on_hover_go_before_a_text_is_narrow() {
         let long = widths([300.0, 300.0], 640.0);
         assert_eq!(of(&long, RunColumn::Device), None);
-        assert!(of(&long, RunColumn::Name).expect("there") >= ROOMY[0] - 0.5, "{long:?}");
+        assert!(of(&long, RunColumn::Name).expect("there") >= NAME_FIRST - 0.5, "{long:?}");
         let alike = widths([165.0, 0.0], 400.0);
         assert_eq!(of(&alike, RunColumn::Details), None, "nothing is left out");
         assert!(of(&alike, RunColumn::Name).expect("there") >= 165.0, "{alike:?}");
         assert!(of(&widths([165.0, 0.0], ROOM), RunColumn::Details).is_some(), "there is room for all");
         let both = widths([240.0, 240.0], 420.0);
-        assert!(of(&both, RunColumn::Name).expect("there") >= ROOMY[0], "{both:?}");
+        assert!(of(&both, RunColumn::Name).expect("there") >= NAME_FIRST, "{both:?}");
         assert!(of(&both, RunColumn::Details).expect("there") >= TIGHT[1], "a title stands next to its name: {both:?}");
         let narrow = widths([300.0, 300.0], 330.0);
         assert!(of(&narrow, RunColumn::Name).expect("there") >= TIGHT[0], "{narrow:?}");
