@@ -26,9 +26,10 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// The changes of the preset: `batch 64 → 32, no checkpointing → every block`.
-    pub(crate) fn changes(&self, shipped: &Experiment) -> String {
-        let changes = naming::changes(shipped, &self.experiment);
+    /// The changes of the preset: `micro-batch 64 → 32, no checkpointing → every block`; a kept run is
+    /// called as `called` knows it by its key.
+    pub(crate) fn changes(&self, shipped: &Experiment, called: impl Fn(&str) -> Option<String>) -> String {
+        let changes = naming::changes(shipped, &self.experiment, called);
         if changes.is_empty() { "its title or description".to_owned() } else { naming::listed(&changes, TOLD) }
     }
 }
@@ -98,6 +99,10 @@ mod tests {
 
     #[test]
     fn a_draft_is_told_by_what_was_changed() {
-        assert_eq!(draft(3).changes(&Experiment::default()), "batch 64 → 3");
+        assert_eq!(draft(3).changes(&Experiment::default(), |_| None), "micro-batch 64 → 3");
+        let mut taught = draft(64);
+        taught.experiment.weights.path = Some("/runs/20261127-011105-pwfw/last.safetensors".into());
+        let called = |key: &str| (key == "20261127-011105-pwfw").then(|| "Run 4".to_owned());
+        assert_eq!(taught.changes(&Experiment::default(), called), "weights of Run 4");
     }
 }

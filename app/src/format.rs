@@ -268,6 +268,18 @@ pub(crate) fn small(text: &str) -> String {
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
 
+/// What is said where no setting is listed that differs.
+pub(crate) const NO_SETTING: &str = "No setting differs.";
+
+/// What is said where no tensor is listed that is alive at one peak and not at another.
+pub(crate) fn nothing_alive(subjects: &[Subject]) -> &'static str {
+    if subjects.iter().any(|subject| subject.plan.is_none()) {
+        "Which tensors are alive at a peak is not known of what cannot be planned any more."
+    } else {
+        "At every peak the same tensors are alive, with the same sizes."
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! What experiments are called side by side: by the settings in which they differ, in short words.
 //!
-//! Owns the words for a setting's value, such as `batch 32` or `every block`. Always holds: the words come from the
+//! Owns the words for a setting's value, such as `micro-batch 32` or `every block`. Always holds: the words come from the
 //! settings of the preset format, so that no setting can differ without a word. Titles and descriptions are not settings.
 
 mod order;
@@ -14,7 +14,7 @@ use plimsoll_engine::{
     experiment::{Checkpointing, Experiment, preset},
 };
 
-pub(crate) use self::run::{NAMED, of_run, place, told};
+pub(crate) use self::run::{NAMED, in_words, of_run, place, told};
 use crate::{format, panels};
 
 /// Settings that are not a property of a run.
@@ -41,13 +41,13 @@ impl Differing {
         (!UNNAMED.contains(&key)).then_some(differing)
     }
 
-    /// The value with the name of its setting, as short as it can be understood: `batch 32`, `every block`, `seed 2`.
+    /// The value with the name of its setting, as short as it can be understood: `micro-batch 32`, `every block`, `seed 2`.
     pub(crate) fn words(&self) -> String {
         let value = self.value.as_str();
         match (self.key.as_str(), value) {
             ("precision" | "optimizer.kind" | "model.kind" | "data.kind", _) => value.to_owned(),
             ("checkpointing", _) => checkpointing(value),
-            ("batch.micro", _) => format!("batch {value}"),
+            ("batch.micro", _) => format!("micro-batch {value}"),
             ("batch.accumulation", "1") => "no accumulation".to_owned(),
             ("batch.evaluation", "micro") => "evaluation by micro-batch".to_owned(),
             ("batch.evaluation", "whole") => "evaluation at once".to_owned(),
@@ -255,9 +255,11 @@ pub(crate) fn problem(problem: &Problem) -> String {
     format!("{}: {}; {}", format::capital(&setting(&problem.key)), problem.message, problem.mend)
 }
 
-/// What turns `from` into `to`: `batch 64 → 32`, `no checkpointing → every block`, `seed 1 → 2`.
-pub(crate) fn changes(from: &Experiment, to: &Experiment) -> Vec<String> {
-    let before = differing(to, from);
+/// What turns `from` into `to`: `micro-batch 64 → 32`, `no checkpointing → every block`, `seed 1 → 2`. A kept run is called as
+/// `called` knows it by its key.
+pub(crate) fn changes(from: &Experiment, to: &Experiment, called: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    let named = |from, to| differing(from, to).into_iter().map(|one| one.with_runs(&called)).collect::<Vec<_>>();
+    let before = named(to, from);
     let change = |after: &Differing| match before.iter().find(|before| before.key == after.key) {
         Some(before) => {
             let (old, new) = (before.words(), after.words());
@@ -267,7 +269,7 @@ pub(crate) fn changes(from: &Experiment, to: &Experiment) -> Vec<String> {
         }
         None => after.words(),
     };
-    differing(from, to).iter().map(change).collect()
+    named(from, to).iter().map(change).collect()
 }
 
 /// The first few in one line; the rest as a number.
@@ -302,8 +304,8 @@ mod tests {
     fn experiments_are_told_apart_by_what_differs() {
         let plain = Experiment::default();
         let other = with(&["run.seed=7", "checkpointing=blocks", "batch.micro=32", "title=Another"]);
-        assert_eq!(words(&plain, &other), ["batch 32", "every block", "seed 7"]);
-        assert_eq!(words(&other, &plain), ["batch 64", "no checkpointing", "seed 1"]);
+        assert_eq!(words(&plain, &other), ["micro-batch 32", "every block", "seed 7"]);
+        assert_eq!(words(&other, &plain), ["micro-batch 64", "no checkpointing", "seed 1"]);
         assert!(words(&plain, &plain).is_empty());
         let narrow = Experiment { precision: Precision::Bf16Mixed, retain_graph: true, ..Experiment::default() };
         assert_eq!(words(&plain, &narrow), ["bf16-mixed", "retain graph"]);
@@ -367,13 +369,16 @@ mod tests {
     #[test]
     fn a_change_names_its_setting_once() {
         let (plain, other) = (Experiment::default(), with(&["batch.micro=32", "precision=bf16", "run.seed=7"]));
-        assert_eq!(changes(&plain, &other), ["batch 64 → 32", "f32 → bf16", "seed 1 → 7"]);
-        assert_eq!(changes(&other, &plain), ["batch 32 → 64", "bf16 → f32", "seed 7 → 1"]);
+        assert_eq!(changes(&plain, &other, |_| None), ["micro-batch 64 → 32", "f32 → bf16", "seed 1 → 7"]);
+        assert_eq!(changes(&other, &plain, |_| None), ["micro-batch 32 → 64", "bf16 → f32", "seed 7 → 1"]);
         assert_eq!(
-            changes(&with(&["run.steps=10000"]), &with(&["run.steps=2000"])),
+            changes(&with(&["run.steps=10000"]), &with(&["run.steps=2000"]), |_| None),
             ["steps 10\u{a0}000 → 2\u{a0}000"]
         );
-        assert_eq!(changes(&with(&["budget=32MiB"]), &with(&["budget=7988MiB"])), ["budget 32 MiB → 7.80 GiB"]);
+        assert_eq!(
+            changes(&with(&["budget=32MiB"]), &with(&["budget=7988MiB"]), |_| None),
+            ["budget 32 MiB → 7.80 GiB"]
+        );
     }
 
     #[test]
@@ -387,9 +392,9 @@ mod tests {
         let runs: Vec<&[String]> = runs.iter().map(Vec::as_slice).collect();
         let apart_of = apart(&runs);
         let words: Vec<String> = apart_of.iter().map(|differing| named(differing, 3)).collect();
-        assert_eq!(words[0], "batch 64, no checkpointing, seed 1");
-        assert_eq!(words[1], "batch 32, no checkpointing, seed 1");
-        assert_eq!(words[2], "batch 32, every block, seed 7", "in the same order");
+        assert_eq!(words[0], "micro-batch 64, no checkpointing, seed 1");
+        assert_eq!(words[1], "micro-batch 32, no checkpointing, seed 1");
+        assert_eq!(words[2], "micro-batch 32, every block, seed 7", "in the same order");
         assert_eq!(named(&apart_of[2], 2), "every block, seed 7 and 1 more", "what two of three share is left out");
         assert!(apart(&runs[..1]).iter().all(Vec::is_empty));
     }
@@ -400,8 +405,11 @@ mod tests {
         let mut runs: Vec<Vec<String>> = [32, 48, 96, 128].map(|w| settings(&[&format!("model.width={w}")])).to_vec();
         runs.push(settings(&["batch.micro=32", "precision=bf16"]));
         let apart = apart(&runs.iter().map(Vec::as_slice).collect::<Vec<_>>());
-        assert_eq!([named(&apart[0], 3), named(&apart[0], 1)], ["batch 64, f32, width 32", "width 32 and 2 more"]);
-        assert_eq!(named(&apart[4], 2), "batch 32, bf16 and 1 more");
+        assert_eq!(
+            [named(&apart[0], 3), named(&apart[0], 1)],
+            ["micro-batch 64, f32, width 32", "width 32 and 2 more"]
+        );
+        assert_eq!(named(&apart[4], 2), "micro-batch 32, bf16 and 1 more");
     }
 
     #[test]

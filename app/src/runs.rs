@@ -29,8 +29,8 @@ pub(crate) struct Row {
     pub(crate) when: String,
     /// The settings alone that set it apart.
     by_settings: String,
-    /// The details that its name leaves out: its beginning if others have its settings, its distinguishing settings if it
-    /// has a name of its own, and its title.
+    /// The details that its name leaves out: its title first, for a name of settings does not say what they are the settings
+    /// of; then its beginning if others have its settings, and its distinguishing settings if it has a name of its own.
     pub(crate) details: String,
     /// The checkpoint that it left.
     pub(crate) saved: Option<PathBuf>,
@@ -54,7 +54,7 @@ impl Row {
         self.run.name.is_none() && !self.by_settings.is_empty()
     }
 
-    /// Its name in every pane: `Run 4: batch 32, every block`.
+    /// Its name in every pane: `Run 4: micro-batch 32, every block`.
     pub(crate) fn name(&self) -> String {
         naming::of_run(self.run.number, self.short_name())
     }
@@ -62,6 +62,16 @@ impl Row {
     /// The name with the details that it leaves out.
     pub(crate) fn whole_name(&self) -> String {
         if self.details.is_empty() { self.name() } else { format!("{}, {}", self.name(), self.details) }
+    }
+
+    /// Its title, with which the details begin; `None` of a run whose name it is, and of one without.
+    pub(crate) fn told_title(&self) -> Option<&str> {
+        Some(self.run.title.as_str()).filter(|title| !title.is_empty() && self.details.starts_with(title))
+    }
+
+    /// The name with its title, where that is not its name.
+    pub(crate) fn name_and_title(&self) -> String {
+        self.told_title().map_or_else(|| self.name(), |title| format!("{}, {title}", self.name()))
     }
 
     /// The checkpoint that it can go on from.
@@ -165,7 +175,7 @@ pub(crate) fn rows(runs: Vec<StoredRun>, saved: impl Fn(&StoredRun) -> Option<Pa
         let differs = parts.collect::<Vec<_>>().join(", ");
         let settings = run.name.as_ref().map(|_| by_settings.clone());
         let title = Some(run.title.clone()).filter(|_| run.name.is_some() || !by_settings.is_empty());
-        let parts = began.into_iter().chain(settings).chain(title).filter(|words| !words.is_empty());
+        let parts = title.into_iter().chain(began).chain(settings).filter(|words| !words.is_empty());
         let details = parts.collect::<Vec<_>>().join(", ");
         let parts =
             [run.key.as_str(), run.label(), &run.title, &run.note, &run.device, &run.device_name, run.state.key()];
@@ -306,6 +316,11 @@ impl Runs {
     /// The name of the run of this key for the words about another one.
     pub(crate) fn called(&self, key: &str) -> Option<String> {
         self.rows.iter().find(|row| row.run.key.as_str() == key).map(|row| called(&row.run))
+    }
+
+    /// The same with the key, by which a command knows it.
+    pub(crate) fn called_with_key(&self, key: &str) -> Option<String> {
+        self.called(key).map(|name| format!("{name} ({key})"))
     }
 
     /// Whether a run other than `of` was given this name.

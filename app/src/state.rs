@@ -118,6 +118,8 @@ pub(crate) struct LogEntry {
     pub(crate) level: Level,
     /// The event in words.
     pub(crate) text: String,
+    /// What more there is to know of it, on hover and in what is copied.
+    pub(crate) about: Option<String>,
 }
 
 /// The events of this session, oldest first.
@@ -131,10 +133,19 @@ pub(crate) struct Log {
 impl Log {
     /// Adds a line.
     pub(crate) fn add(&mut self, level: Level, text: impl Into<String>) {
+        self.enter(level, text.into(), None);
+    }
+
+    /// Adds a line with more on hover.
+    pub(crate) fn add_about(&mut self, level: Level, text: impl Into<String>, about: String) {
+        self.enter(level, text.into(), Some(about));
+    }
+
+    fn enter(&mut self, level: Level, text: String, about: Option<String>) {
         if self.entries.len() >= LOG_LENGTH {
             self.entries.remove(0);
         }
-        self.entries.push(LogEntry { at_secs: self.start.elapsed().as_secs_f64(), level, text: text.into() });
+        self.entries.push(LogEntry { at_secs: self.start.elapsed().as_secs_f64(), level, text, about });
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) fn run(open: Option<PathBuf>, store: Result<PathBuf, String>) -> anyh
             .with_inner_size([1280.0, 800.0])
             .with_min_inner_size([960.0, 600.0])
             .with_drag_and_drop(true),
+        // It hides steps in gradients, of which the window has none, and costs time at every pixel.
+        dithering: false,
         ..eframe::NativeOptions::default()
     };
     let folder = eframe::storage_dir(NAME);

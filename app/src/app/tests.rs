@@ -372,7 +372,7 @@ fn a_pin_and_a_step_of_undo_keep_the_whole_timeline_for_before_and_after() {
     until(&mut window, |app| planned_micro(app) == Some(96));
     window.get_by_role_and_label(Role::Button, "Compare").click();
     window.run_steps(3);
-    window.get_by_label("Before batch 64 → 96").click();
+    window.get_by_label("Before micro-batch 64 → 96").click();
     until(&mut window, |app| app.state.pin.as_ref().is_some_and(|pin| pin.experiment.batch.micro == 64));
     assert_eq!(app(&window).state.document.experiment.batch.micro, 96, "comparing changes nothing");
     let figure = |window: &Window, plan: &Plan| {

@@ -183,15 +183,16 @@ fn tables(comparison: &Comparison, names: &[String]) -> String {
     };
     let heading = |about: &str| row(about, names.iter().cloned());
     let mut text = String::new();
-    let mut tell = |rows: Vec<Vec<String>>| {
+    // A heading over no row says nothing: a sentence stands for it.
+    let mut tell = |rows: Vec<Vec<String>>, none: &str| {
         let rows: Vec<&[String]> = rows.iter().map(Vec::as_slice).collect();
-        text.push_str(&aligned(&rows, 1));
+        text.push_str(&if rows.len() > 1 { aligned(&rows, 1) } else { format!("{none}\n") });
         text.push('\n');
     };
     let settings = comparison.settings.iter().map(|SettingRow { key, values }| {
         row(*key, values.iter().map(|value| value.clone().unwrap_or_else(|| "–".to_owned())))
     });
-    tell(std::iter::once(heading("settings that differ")).chain(settings).collect());
+    tell(std::iter::once(heading("settings that differ")).chain(settings).collect(), format::NO_SETTING);
     let categories = comparison.categories.iter().map(|c| row(c.category.name(), bytes(&c.bytes)));
     let mut peaks: Vec<Vec<String>> = std::iter::once(heading("at the peak")).chain(categories).collect();
     peaks.push(row("predicted peak", of(&|s| s.predicted().map(|bytes| bytes.to_string()))));
@@ -209,10 +210,13 @@ fn tables(comparison: &Comparison, names: &[String]) -> String {
     peaks.push(row("in phase", places.iter().map(|p| place(p, &|p| p.pass.name().to_owned()))));
     peaks.push(row("in layer", places.iter().map(|p| place(p, &|p| p.layer.clone()))));
     peaks.push(row("in op", places.iter().map(|p| place(p, &|p| p.op.to_owned()))));
-    tell(peaks);
+    tell(peaks, "");
     let alive = comparison.alive.iter().take(LISTED);
     let alive = alive.map(|a| row(format!("{} {} ({})", a.layer, a.name, a.category.name()), bytes(&a.bytes)));
-    tell(std::iter::once(heading("alive at one peak and not at another")).chain(alive).collect());
+    tell(
+        std::iter::once(heading("alive at one peak and not at another")).chain(alive).collect(),
+        format::nothing_alive(subjects),
+    );
     let more = comparison.alive.len().saturating_sub(LISTED);
     if more > 0 {
         text.push_str(&format!("{more} more; --json lists all\n"));
@@ -230,9 +234,14 @@ mod tests {
 
     #[test]
     fn long_names_stand_above_the_tables() {
-        let plan = Arc::new(Plan::of(&Experiment::default(), &Machine::nominal()).expect("a plan"));
+        let planned = |name: &str, seed: u64| {
+            let mut experiment = Experiment::default();
+            experiment.run.seed = seed;
+            let plan = Plan::of(&experiment, &Machine::nominal()).expect("a plan");
+            Subject::of_plan(name.to_owned(), Arc::new(plan))
+        };
         let described = |names: [&str; 4]| {
-            let subjects = names.map(|name| Subject::of_plan(name.to_owned(), Arc::clone(&plan))).to_vec();
+            let subjects = names.iter().zip(1..).map(|(name, seed)| planned(name, seed)).collect();
             describe(&Comparison::of(subjects).expect("four"))
         };
         assert!(described(["a", "b", "c", "d"]).starts_with("settings that differ  a  b"));
@@ -240,5 +249,16 @@ mod tests {
         let told = described([&long[0], &long[1], &long[2], &long[3]]);
         assert!(told.starts_with(&format!("A: {}\nB: ", long[0])), "{told}");
         assert!(told.lines().all(|line| line.chars().count() <= LINE), "{told}");
+    }
+    #[test]
+    fn a_table_without_a_row_is_a_sentence() {
+        let plan = Arc::new(Plan::of(&Experiment::default(), &Machine::nominal()).expect("a plan"));
+        let planned = |name: &str| Subject::of_plan(name.to_owned(), Arc::clone(&plan));
+        let lost = Subject { plan: None, ..planned("b") };
+        for (other, sentence) in [(planned("b"), "the same tensors are alive"), (lost, "is not known")] {
+            let told = describe(&Comparison::of(vec![planned("a"), other]).expect("two"));
+            assert!(told.starts_with("No setting differs.\n\nat the peak  "), "{told}");
+            assert!(told.contains(sentence) && !told.contains("alive at one peak"), "{told}");
+        }
     }
 }

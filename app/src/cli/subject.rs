@@ -156,9 +156,9 @@ mod tests {
         let other = own("other", &plain, None);
         assert_eq!(told(&[own("a", &plain, at(0)), other]), ["a", "other"]);
         let both = told(&[own("a", &plain, at(0)), own("a", &wide, at(9))]);
-        assert_eq!(both, ["a, batch 64", "a, batch 32"]);
+        assert_eq!(both, ["a, micro-batch 64", "a, micro-batch 32"]);
         let all = told(&[own("a", &plain, at(0)), own("a", &wide, at(5)), own("a", &plain, at(9))]);
-        assert_eq!(all, ["a, batch 64, 14:12:05", "a, batch 32", "a, batch 64, 14:12:14"]);
+        assert_eq!(all, ["a, micro-batch 64, 14:12:05", "a, micro-batch 32", "a, micro-batch 64, 14:12:14"]);
         let days = told(&[own("a", &plain, at(0)), own("a", &plain, at(86_400))]);
         assert_eq!(days, ["a, 22 Nov 2026, 14:12:05", "a, 23 Nov 2026, 14:12:05"]);
         assert_eq!(told(&[own("a", &plain, None), own("a", &plain, None)]), ["a, no. 1", "a, no. 2"]);

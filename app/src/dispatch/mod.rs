@@ -317,10 +317,9 @@ impl Dispatcher<'_> {
                 state.log.add(Level::Note, format!("After {} {stripped}", format::counted(*step, "step")));
             }
             Event::Saved { step, path, bytes, .. } => {
-                state.log.add(
-                    Level::Note,
-                    format!("Saved after {}: {} ({bytes})", format::counted(*step, "step"), path.display()),
-                );
+                let name = state.session.active().map(|run| run.name()).unwrap_or_default();
+                let text = format!("{name} was saved after {} ({bytes})", format::counted(*step, "step"));
+                state.log.add_about(Level::Note, text, path.display().to_string());
             }
             Event::Paused(is_paused) => self.services.planner.trains(!is_paused),
             Event::Teaching { .. }

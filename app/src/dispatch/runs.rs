@@ -12,6 +12,7 @@ use crate::{
     command::RunsAction,
     format,
     librarian::{Change, Compare, Read, Reply},
+    naming,
     panels::pane::Pane,
     runs,
     session::{RunRecord, Status},
@@ -249,7 +250,8 @@ impl Dispatcher<'_> {
                 self.state.runs.trouble = Some(why);
             }
             Reply::Refused(why) => {
-                self.toasts.warning(why.as_str());
+                let told = naming::in_words(&why, |key| self.state.runs.called(key));
+                self.toasts.warning(&*told);
                 self.state.log.add(Level::Warning, why);
             }
             Reply::Looked(records) => {

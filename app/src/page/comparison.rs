@@ -27,7 +27,7 @@ pub(crate) fn comparison(comparison: &Comparison, machines: &[Vec<(String, Strin
         .iter()
         .map(|of| row(of.key, of.values.iter().map(|value| Cell::words(value.as_deref().unwrap_or("–"))).collect()))
         .collect();
-    page.table(&heading("setting"), &settings);
+    table_or(&mut page, &heading("setting"), &settings, format::NO_SETTING);
     page.heading("At the peak");
     let bytes = |bytes: &[Option<u64>]| bytes.iter().map(|bytes| Cell::known(bytes.map(Bytes))).collect();
     let mut rows: Vec<Vec<Cell>> =
@@ -50,7 +50,7 @@ pub(crate) fn comparison(comparison: &Comparison, machines: &[Vec<(String, Strin
         .take(LISTED)
         .map(|of| row(&format!("{} {} ({})", of.layer, of.name, of.category.name()), bytes(&of.bytes)))
         .collect();
-    page.table(&heading("tensor"), &alive);
+    table_or(&mut page, &heading("tensor"), &alive, format::nothing_alive(&comparison.subjects));
     let left = comparison.alive.len().saturating_sub(LISTED);
     if left > 0 {
         page.words(&format!("{left} smaller differences are left out."));
@@ -58,6 +58,11 @@ pub(crate) fn comparison(comparison: &Comparison, machines: &[Vec<(String, Strin
     page.heading("Machine");
     page.table(&heading(""), &where_each(machines));
     page.finish()
+}
+
+/// A table, or a sentence where it has no row.
+fn table_or(page: &mut Page, heading: &[&str], rows: &[Vec<Cell>], none: &str) {
+    if rows.is_empty() { page.words(none) } else { page.table(heading, rows) }
 }
 
 /// Where each was planned or ran: a row for each name that one of them has, and a cell for each.
@@ -138,5 +143,15 @@ mod tests {
         for said in ["batch.micro", "<td>8</td><td>128</td>", "5.00 MiB", "90.0%", "activations"] {
             assert!(text.contains(said), "{said} is missing in {text}");
         }
+    }
+    #[test]
+    fn a_page_of_two_that_are_alike_says_so() {
+        let plan = Arc::new(Plan::of(&Experiment::default(), &Machine::nominal()).expect("a plan"));
+        let both = ["one", "other"].map(|name| Subject::of_plan(name, Arc::clone(&plan))).to_vec();
+        let text = super::comparison(&Comparison::of(both).expect("two"), &[Vec::new(), Vec::new()]);
+        for said in [format::NO_SETTING, "the same tensors are alive"] {
+            assert!(text.contains(said), "{said} is missing in {text}");
+        }
+        assert!(!text.contains("<th>setting") && !text.contains("<th>tensor"), "{text}");
     }
 }

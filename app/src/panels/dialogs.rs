@@ -1,15 +1,19 @@
 //! Panes over the window: questions before something is lost, the path field, the list of keys, the drop hint.
 
+mod keys;
 mod path;
 
-use eframe::egui::{self, Align2, Grid, Id, Key, KeyboardShortcut, Modal, Modifiers, RichText, ScrollArea, Ui, vec2};
+use eframe::egui::{self, Align2, Id, Key, Modal, RichText, Ui};
 
 use super::{PanelContext, gallery};
 use crate::{
-    command::{Action, UiCommand},
+    command::Action,
     state::{Dialog, Then},
     theme,
 };
+
+/// The width of a dialog.
+const WIDTH: f32 = 460.0;
 
 /// Draws the open dialog, if there is one.
 pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
@@ -18,8 +22,11 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     if *dialog == Dialog::Presets {
         return gallery::ui(ui, context);
     }
+    if *dialog == Dialog::Shortcuts {
+        return keys::ui(ui, context);
+    }
     let modal = Modal::new(Id::unique("dialog")).show(ui.ctx(), |ui| {
-        ui.set_width(460.0);
+        ui.set_width(WIDTH);
         match dialog {
             Dialog::Path { purpose, suggestion, number } => path::ui(ui, context, *purpose, suggestion, *number),
             Dialog::Replace(path) => replace(ui, context, &format!("{} exists.", path.display()), "this preset"),
@@ -32,8 +39,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
             }
             Dialog::Unsaved(then) => unsaved(ui, context, then),
             Dialog::StopAndQuit => stop_and_quit(ui, context),
-            Dialog::Shortcuts => shortcuts(ui, context),
-            Dialog::Presets => {}
+            Dialog::Shortcuts | Dialog::Presets => {}
         }
     });
     if modal.should_close() {
@@ -98,64 +104,6 @@ fn stop_and_quit(ui: &mut Ui, context: &PanelContext<'_>) {
         }
         if ui.button("Keep training").clicked() {
             context.send.send(Action::CloseDialog);
-        }
-    });
-}
-
-fn shortcuts(ui: &mut Ui, context: &PanelContext<'_>) {
-    heading(ui, "Keys");
-    let room = ui.ctx().content_rect().height() - theme::DIALOG_MARGIN;
-    ScrollArea::vertical().max_height(room).min_scrolled_height(room).show(ui, |ui| {
-        scroll_by_keys(ui, room);
-        list_of_keys(ui);
-    });
-    ui.add_space(theme::GAP);
-    if ui.button("Close").clicked() {
-        context.send.send(Action::CloseDialog);
-    }
-}
-
-/// Scrolls a list of which no row takes the focus.
-fn scroll_by_keys(ui: &Ui, page: f32) {
-    let row = ui.spacing().interact_size.y;
-    let all = f32::from(u16::MAX);
-    let steps = [
-        (Key::ArrowDown, row),
-        (Key::ArrowUp, -row),
-        (Key::PageDown, page),
-        (Key::PageUp, -page),
-        (Key::End, all),
-        (Key::Home, -all),
-    ];
-    let down: f32 = ui.input(|input| steps.iter().filter(|(key, _)| input.key_pressed(*key)).map(|(_, by)| by).sum());
-    if down != 0.0 {
-        ui.scroll_with_delta(vec2(0.0, -down));
-    }
-}
-
-fn list_of_keys(ui: &mut Ui) {
-    ui.set_min_width(ui.available_width());
-    Grid::new("shortcuts").num_columns(2).spacing([theme::WIDE_GAP * 2.0, theme::GAP]).show(ui, |ui| {
-        for command in UiCommand::ALL.iter().copied() {
-            let Some(shortcut) = command.shortcut() else { continue };
-            ui.label(command.label()).on_hover_text(command.tooltip());
-            ui.label(RichText::new(ui.ctx().format_shortcut(&shortcut)).monospace().strong());
-            ui.end_row();
-        }
-        let key = |modifiers, key| ui.ctx().format_shortcut(&KeyboardShortcut::new(modifiers, key));
-        let [all, menu] = [key(Modifiers::COMMAND, Key::A), key(Modifiers::SHIFT, Key::F10)];
-        let zoom = [Key::Plus, Key::Minus, Key::Num0].map(|sign| key(Modifiers::COMMAND, sign)).join(", ");
-        for (what, keys) in [
-            ("Next or previous tab of a pane", "Ctrl+Tab, Ctrl+Shift+Tab"),
-            ("Table of runs: pick one, several, all", &format!("arrows, Shift+arrows, {all}")),
-            ("Table of runs: open, star, delete", "Enter, S, Delete"),
-            ("Table of runs: menu of the picked runs", &menu),
-            ("Move a plot, zoom, show all again", "drag, Ctrl+wheel, double-click"),
-            ("Zoom the window in, out, back", &zoom),
-        ] {
-            ui.label(what);
-            ui.label(RichText::new(keys).monospace().strong());
-            ui.end_row();
         }
     });
 }

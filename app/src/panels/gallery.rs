@@ -155,7 +155,7 @@ fn card(ui: &mut Ui, context: &PanelContext<'_>, entry: &Entry, size: egui::Vec2
     help.show(|ui| {
         ui.set_max_width(theme::TOOLTIP_WIDTH);
         ui.strong(entry.title());
-        ui.label(RichText::new(&entry.name).weak());
+        ui.label(RichText::new(&entry.whole).weak());
         if let Some(Err(why)) = &entry.picture {
             ui.label(RichText::new(why).color(theme::palette(ui).bad));
         }

@@ -1,11 +1,13 @@
 //! The log: the events of this session, newest last, to read and to copy.
 
+use std::borrow::Cow;
+
 use eframe::egui::{self, RichText, ScrollArea, Ui};
 
 use super::PanelContext;
 use crate::{
     command::Action,
-    format,
+    format, naming,
     state::{Level, LogEntry},
     theme,
     widgets::chip,
@@ -30,11 +32,12 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     ui.label(RichText::new("Times are since the start of the program.").weak().small());
     ui.add_space(theme::GAP);
     ScrollArea::vertical().auto_shrink(false).stick_to_bottom(true).show(ui, |ui| {
-        entries.iter().for_each(|entry| row(ui, entry));
+        entries.iter().for_each(|entry| row(ui, context, entry));
     });
 }
 
-fn row(ui: &mut Ui, entry: &LogEntry) {
+/// An entry, in which a kept run has its name; on hover, the key is there as well.
+fn row(ui: &mut Ui, context: &PanelContext<'_>, entry: &LogEntry) {
     let palette = theme::palette(ui);
     let color = match entry.level {
         Level::Note => ui.visuals().text_color(),
@@ -44,7 +47,15 @@ fn row(ui: &mut Ui, entry: &LogEntry) {
     ui.horizontal_top(|ui| {
         let time = RichText::new(format::secs(entry.at_secs.round())).weak().small().monospace();
         ui.label(time).on_hover_text(format!("{} after the start of the program", format::secs(entry.at_secs)));
-        ui.add(egui::Label::new(RichText::new(&entry.text).color(color)).wrap().selectable(true));
+        let runs = &context.state.runs;
+        let told = naming::in_words(&entry.text, |key| runs.called(key));
+        let whole = naming::in_words(&entry.text, |key| runs.called_with_key(key));
+        let label = ui.add(egui::Label::new(RichText::new(&*told).color(color)).wrap().selectable(true));
+        let about = [Some(whole).filter(|whole| *whole != told), entry.about.as_deref().map(Cow::Borrowed)];
+        let about = about.into_iter().flatten().collect::<Vec<_>>().join("\n");
+        if !about.is_empty() {
+            label.on_hover_text(about);
+        }
     });
 }
 
@@ -54,7 +65,8 @@ fn line(entry: &LogEntry) -> String {
         Level::Warning => "warning",
         Level::Error => "error",
     };
-    format!("{:.1} s after the start, {level}: {}", entry.at_secs, entry.text)
+    let about = entry.about.as_ref().map(|about| format!(" ({about})")).unwrap_or_default();
+    format!("{:.1} s after the start, {level}: {}{about}", entry.at_secs, entry.text)
 }
 
 #[cfg(test)]
@@ -63,7 +75,9 @@ mod tests {
 
     #[test]
     fn a_copied_line_says_what_its_time_counts_from() {
-        let entry = LogEntry { at_secs: 155.02, level: Level::Warning, text: "slow".to_owned() };
+        let entry = LogEntry { at_secs: 155.02, level: Level::Warning, text: "slow".to_owned(), about: None };
         assert_eq!(line(&entry), "155.0 s after the start, warning: slow");
+        let entry = LogEntry { about: Some("here".to_owned()), ..entry };
+        assert_eq!(line(&entry), "155.0 s after the start, warning: slow (here)");
     }
 }

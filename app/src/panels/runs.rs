@@ -80,7 +80,11 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     }
     head(ui, context, order.len());
     // A pane without room for rows above the lines of a run is scrolled through.
-    egui::ScrollArea::vertical().id_salt("kept runs").auto_shrink(false).show(ui, |ui| {
+    let mut area = egui::ScrollArea::vertical().id_salt("kept runs").auto_shrink(false);
+    if is_first(ui, "kept runs") {
+        area = area.vertical_scroll_offset(0.0);
+    }
+    area.show(ui, |ui| {
         let height = (ui.available_height() - front::height(ui, runs)).max(theme::LOWEST_TABLE);
         let height = table::whole_rows(height);
         let size = vec2(ui.available_width(), height);
@@ -95,6 +99,13 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
         front::ui(ui, context);
         follow_focus(ui);
     });
+}
+
+/// Whether something is drawn for the first time in this session: it begins at the top then, wherever it was in the last one,
+/// because the newest runs are there.
+fn is_first(ui: &Ui, what: impl std::hash::Hash + std::fmt::Debug) -> bool {
+    let id = Id::unique(("drawn in this session", what));
+    ui.data_mut(|data| !std::mem::replace(data.get_temp_mut_or_default::<bool>(id), true))
 }
 
 /// Brings what the Tab key went to into sight. A click moves nothing: the pointer is there.

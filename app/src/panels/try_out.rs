@@ -110,8 +110,7 @@ fn parts(ui: &mut Ui, context: &mut PanelContext<'_>, has_pictures: bool, is_low
             }
         }
         if let Some(evaluation) = context.state.trial.evaluation.as_ref().filter(|_| !is_low) {
-            let words = own_memory(&evaluation.took);
-            text::cut(ui, RichText::new(&words).small().weak(), &format!("{words} {BESIDE}"));
+            took_in_line(ui, &evaluation.took);
         }
     });
 }
@@ -121,7 +120,7 @@ fn parts(ui: &mut Ui, context: &mut PanelContext<'_>, has_pictures: bool, is_low
 /// are models to choose from.
 fn head(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>, (task, is_low): (Task, bool)) {
     let trial = &context.state.trial;
-    let name = tried.name();
+    let name = tried.name(&context.state.runs);
     let palette = theme::palette(ui);
     let (words, color) = match (&trial.trouble, trial.under_way(), &trial.evaluation) {
         (Some(why), ..) => (why.clone(), palette.warn),
@@ -210,14 +209,17 @@ fn figures(evaluation: &Evaluation, task: Task, data: &Data) -> String {
     format!("{step}{}, of {}", words.join(", "), format::counted(evaluation.samples as u64, "sample"))
 }
 
-/// What something took, compared with what was predicted.
+/// What something took, compared with what was predicted, in as many lines as it needs.
 fn took(ui: &mut Ui, took: &Took) {
-    let mut about = BESIDE.to_owned();
-    if took.cached.is_some() {
-        about.push_str(CACHE);
-    }
+    let label = egui::Label::new(RichText::new(own_memory(took)).small().weak()).wrap();
+    let cache = took.cached.map_or("", |_| CACHE);
+    ui.add(label.sense(egui::Sense::hover())).on_hover_text(format!("{BESIDE}{cache}"));
+}
+
+/// The same in a line with something else.
+fn took_in_line(ui: &mut Ui, took: &Took) {
     let words = own_memory(took);
-    text::cut(ui, RichText::new(&words).small().weak(), &format!("{words} {about}"));
+    text::cut(ui, RichText::new(&words).small().weak(), &format!("{words} {BESIDE}"));
 }
 
 /// Whose the memory of a try is.

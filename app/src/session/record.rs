@@ -262,7 +262,7 @@ impl RunRecord {
         numbered(self.shown_as)
     }
 
-    /// Its name in every pane: `Run 4: batch 32, every block`.
+    /// Its name in every pane: `Run 4: micro-batch 32, every block`.
     pub(crate) fn name(&self) -> String {
         naming::of_run(self.shown_as, &self.short_name())
     }

@@ -12,7 +12,7 @@ use plimsoll_engine::{
     train::Checkpoint,
 };
 
-use crate::{naming, session::RunRecord, state::State};
+use crate::{naming, runs::Runs, session::RunRecord, state::State};
 
 /// Whose model is tried.
 #[derive(Clone, Copy)]
@@ -71,11 +71,14 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Its name.
-    pub(crate) fn name(&self) -> String {
+    /// Its name; a kept run whose weights they are has its own.
+    pub(crate) fn name(&self, runs: &Runs) -> String {
         match self {
             Self::Run(run) => run.name(),
-            Self::Weights { path, .. } => format!("Weights of {}", naming::place(path)),
+            Self::Weights { path, .. } => {
+                let place = naming::place(path);
+                format!("Weights of {}", runs.called(&place).unwrap_or(place))
+            }
         }
     }
 

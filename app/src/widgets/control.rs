@@ -3,6 +3,7 @@
 //! Always holds: every control has its effect on memory and time on hover, in two sentences, and the changes by one step
 //! less and one more, from dry runs of the changed experiment.
 
+mod change;
 mod value;
 
 use std::cell::OnceCell;
@@ -15,8 +16,8 @@ use plimsoll_engine::{Experiment, error::Problem, experiment::preset};
 pub(crate) use self::value::{Choice, Number, Place, Spec};
 use crate::{
     command::{Action, Sender},
-    focus, format,
-    planner::{Compared, Neighbour, Outcome},
+    focus,
+    planner::Compared,
     state::State,
     theme,
     widgets::{covered, text},
@@ -221,7 +222,7 @@ impl<'a> Form<'a> {
         match known.filter(|known| known.control == spec.key && known.generation == generation) {
             Some(known) => match &known.answer {
                 Some(Compared { now: Ok(now), neighbours }) => {
-                    neighbours.iter().for_each(|n| neighbour_line(ui, n, *now))
+                    neighbours.iter().for_each(|n| change::line(ui, n, *now))
                 }
                 Some(Compared { now: Err(_), .. }) => weak(ui, "There is no prediction to compare with."),
                 None => weak(ui, "Planning…"),
@@ -269,36 +270,6 @@ pub(crate) fn follow(response: &Response) {
 
 fn weak(ui: &mut Ui, text: &str) {
     ui.label(RichText::new(text).weak());
-}
-
-/// One line: the neighbour's name, and its effect on the peak and on the time of a sample.
-fn neighbour_line(ui: &mut Ui, neighbour: &Neighbour, now: Outcome) {
-    let palette = theme::palette(ui);
-    ui.spacing_mut().interact_size.y = theme::CHIP;
-    ui.horizontal_wrapped(|ui| {
-        ui.label(RichText::new(format!("{}:", neighbour.name)).strong());
-        match &neighbour.outcome {
-            Ok(outcome) => {
-                let color = match outcome.peak.cmp(&now.peak) {
-                    std::cmp::Ordering::Less => palette.good,
-                    std::cmp::Ordering::Equal => palette.weak(),
-                    std::cmp::Ordering::Greater => palette.warn,
-                };
-                ui.label(RichText::new(format!("{},", outcome.peak.difference(now.peak))).color(color));
-                ui.label(text::estimate(time_change(*outcome, now)));
-            }
-            Err(reason) => {
-                ui.label(RichText::new(format!("not possible: {reason}")).color(palette.bad));
-            }
-        }
-    });
-}
-
-/// The change of time per sample: a larger batch takes longer per step, which by itself is not a loss.
-fn time_change(new: Outcome, now: Outcome) -> String {
-    let each = |o: Outcome| o.step_secs / o.samples.max(1) as f64;
-    let text = format::time_ratio(each(new) / each(now));
-    if new.samples == now.samples { text } else { format!("{text} per sample") }
 }
 
 fn changed(experiment: &Experiment, change: impl FnOnce(&mut Experiment)) -> Experiment {

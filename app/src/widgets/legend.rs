@@ -34,7 +34,10 @@ pub(crate) fn ui(ui: &mut Ui, entries: &[Entry], lines: usize) {
         }
         let left = &entries[shown..];
         if !left.is_empty() {
-            let response = ui.label(RichText::new(format!("and {} more", left.len())).small());
+            // After none that has a sign, "more" would be more of nothing.
+            let is_begun = entries[..shown].iter().any(|entry| entry.color.is_some());
+            let words = if is_begun { format!("and {} more", left.len()) } else { format!("legend ({})", left.len()) };
+            let response = ui.label(RichText::new(words).small());
             response.on_hover_ui(|ui| {
                 ui.set_max_width(theme::TOOLTIP_WIDTH);
                 left.iter().for_each(|entry| drop(draw(ui, entry)));

@@ -35,6 +35,11 @@ pub(crate) fn heading_width(ui: &Ui, name: &str) -> f32 {
     words::width(ui, &text, &TextStyle::Small.resolve(ui.style())).ceil() + BESIDE * 2.0 + 1.0
 }
 
+/// How wide a heading of one sign is, which has no arrow.
+pub(crate) fn sign_width(ui: &Ui, sign: &str) -> f32 {
+    words::width(ui, sign, &TextStyle::Small.resolve(ui.style())).ceil() + BESIDE * 2.0 + 1.0
+}
+
 /// A heading that sorts as [`Sort::clicked`] says; `at_first` is how the table is sorted without a click.
 pub(crate) fn heading<C: Copy + PartialEq + Default>(
     ui: &mut Ui,
@@ -44,7 +49,10 @@ pub(crate) fn heading<C: Copy + PartialEq + Default>(
     has_words: bool,
 ) {
     let sorted = sort.column == column;
+    let is_sign = name.chars().count() == 1;
     let arrow = match (sorted, sort.falling) {
+        // A column as narrow as a sign says by its colour alone that it sorts.
+        _ if is_sign => "",
         (false, _) => "",
         (true, true) => " ⏷",
         (true, false) => " ⏶",

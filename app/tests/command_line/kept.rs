@@ -305,3 +305,9 @@ fn a_model_of_others_is_trained_and_goes_out_as_it_came() {
     let again = store.output(&["export", "last", "--format", "huggingface", "-o", &at("out")]);
     assert!(text(&again.stderr).contains("has files already; write --force"), "{again:?}");
 }
+
+#[test]
+fn what_is_made_of_a_trained_model_is_said_once() {
+    let told = Kept::new().told(&["train", "cnn-digits-int8", "--steps", "3"]);
+    assert_eq!(told.matches("as 8-bit integers:").count(), 1, "{told}");
+}

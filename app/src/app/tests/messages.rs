@@ -113,7 +113,32 @@ fn a_click_on_a_run_tells_nothing() {
     let (store, _) = super::runs::two_runs();
     let mut window = super::runs::on(&store, Experiment::default());
     super::runs::show(&mut window, Pane::Runs);
-    window.get_by_role_and_label(Role::Button, "Run 2: batch 96, Tiny").click();
+    window.get_by_role_and_label(Role::Button, "Run 2: micro-batch 96, Tiny").click();
     until(&mut window, |app| app.state.shown_run().is_some());
     assert!(app(&window).toasts.is_empty());
+}
+
+#[test]
+fn the_list_of_keys_leaves_room_beside_the_longest() {
+    let mut window = window(digits());
+    for (size, scale) in [([1280.0, 800.0], 1.0), ([960.0, 600.0], 1.0), ([1280.0, 800.0], 2.0)] {
+        pictures::set_size(&mut window, size, scale);
+        window.run_steps(2);
+        window.state_mut().as_mut().expect("drawn").sender.send(crate::command::Action::Ui(UiCommand::Shortcuts));
+        window.run_steps(4);
+        let dialog = window.ctx.memory(|memory| memory.area_rect(egui::Id::unique("dialog"))).expect("it is open");
+        for keys in ["drag, Ctrl+wheel, double-click", "arrows, Shift+arrows, Ctrl+A"] {
+            let keys = window.get_by_label(keys).rect();
+            assert!(
+                keys.right() + crate::theme::WIDE_GAP <= dialog.right(),
+                "{size:?} at {scale}: {keys:?} in {dialog:?}"
+            );
+        }
+        for name in ["Move a plot, zoom, show all again", "Table of runs: menu of the picked runs"] {
+            let name = window.get_by_label(name).rect();
+            assert!(dialog.x_range().contains(name.left()) && name.right() < dialog.right(), "{name:?} in {dialog:?}");
+        }
+        window.get_by_label("Close").click();
+        window.run_steps(2);
+    }
 }

@@ -3,6 +3,7 @@
 use egui_kittest::kittest::NodeT;
 
 use super::{
+    pictures::PATIENCE,
     runs::{ask, close, folder, keys, on, show, train, two_runs},
     *,
 };
@@ -63,7 +64,7 @@ fn a_run_has_one_name_in_every_pane() {
     let compared = &state.compared.as_ref().expect("there").comparison.subjects;
     let mut compared: Vec<String> = compared.iter().map(|subject| subject.name.clone()).collect();
     [&mut rows, &mut looked, &mut compared].into_iter().for_each(|names| names.sort());
-    assert_eq!(rows, ["Run 1: batch 64", "Run 2: batch 96"]);
+    assert_eq!(rows, ["Run 1: micro-batch 64", "Run 2: micro-batch 96"]);
     assert_eq!((&looked, &compared), (&rows, &rows));
 }
 
@@ -82,8 +83,9 @@ fn the_heads_of_what_is_compared_take_a_second_line_only_for_a_long_name() {
         window.run_steps(3);
         window.get_by_label("micro-batch").rect().top()
     };
-    let short = compare(&mut window, "batch 96");
-    let head = window.get_all_by_label("Run 1: batch 64").map(|node| node.rect()).find(|rect| rect.bottom() <= short);
+    let short = compare(&mut window, "micro-batch 96");
+    let head =
+        window.get_all_by_label("Run 1: micro-batch 64").map(|node| node.rect()).find(|rect| rect.bottom() <= short);
     let line = head.expect("over its column").height();
     let long = "everything as before and a learning rate that falls more slowly towards the end";
     ask(&mut window, RunsAction::Name(all[0].clone(), long.to_owned()));
@@ -111,7 +113,7 @@ fn settings_are_named_in_the_order_of_the_experiments_pane_whatever_sets_a_run_a
         window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
         until(&mut window, |app| app.state.session.active().is_none() && app.state.runs.rows().len() == count);
     }
-    let named = ["Run 1: batch 64, seed 1", "Run 2: batch 96, seed 1", "Run 3: batch 96, seed 7"];
+    let named = ["Run 1: micro-batch 64, seed 1", "Run 2: micro-batch 96, seed 1", "Run 3: micro-batch 96, seed 7"];
     let state = &app(&window).state;
     let mut rows: Vec<String> = state.runs.rows().iter().map(crate::runs::Row::name).collect();
     rows.sort();
@@ -220,4 +222,38 @@ fn the_picture_of_a_step_keeps_its_place_with_a_pin_and_without() {
         send(&mut window, Action::Ui(UiCommand::Pin));
         assert_eq!(place(&window), before, "{size:?}: as it was");
     }
+}
+
+#[test]
+fn a_kept_run_is_called_by_its_name_and_not_by_its_key_in_the_log_and_in_the_steps_to_compare_with() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    let key = keys(&window).last().expect("kept").clone();
+    let state = &mut window.state_mut().as_mut().expect("drawn").state;
+    state.log.add(crate::state::Level::Note, format!("Run 3: taught by {key} begins"));
+    state.log.add(crate::state::Level::Warning, format!("`plimsoll resume {key}` goes on with it"));
+    show(&mut window, Pane::Log);
+    let entry = window.get_by_label("Run 3: taught by Run 1 begins").rect();
+    assert!(window.query_by_label(&format!("`plimsoll resume {key}` goes on with it")).is_some(), "as it is typed");
+    window.hover_at(entry.center());
+    window.run_steps(PATIENCE);
+    assert!(window.query_by_label(&format!("Run 3: taught by Run 1 ({key}) begins")).is_some(), "the key is on hover");
+    window.remove_cursor();
+    let mut next = app(&window).state.document.experiment.clone();
+    next.weights.path = Some(store.path().join("runs").join(key.as_str()).join("last.safetensors"));
+    send(&mut window, Action::Adopt(Box::new(next.clone())));
+    next.run.seed = 7;
+    send(&mut window, Action::Adopt(Box::new(next)));
+    show(&mut window, Pane::Step);
+    window.get_by_role_and_label(Role::Button, "Compare").click_accesskit();
+    window.run_steps(3);
+    let of_weights = window.query_all_by_label_contains("weights of ").map(|node| {
+        let node = node.accesskit_node();
+        node.label().or_else(|| node.value()).unwrap_or_default()
+    });
+    let of_weights: Vec<String> = of_weights.collect();
+    assert!(
+        !of_weights.is_empty() && of_weights.iter().all(|words| words.contains("weights of Run 1")),
+        "{of_weights:?}"
+    );
 }

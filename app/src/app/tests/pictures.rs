@@ -24,7 +24,7 @@ const CONTRAST: f64 = 4.5;
 /// Points by which the boxes of two texts may touch.
 const TOUCH: f32 = 1.5;
 /// Frames after which a tooltip is there.
-const PATIENCE: usize = 45;
+pub(super) const PATIENCE: usize = 45;
 
 /// One shape with what it may be seen through.
 pub(super) struct Piece {

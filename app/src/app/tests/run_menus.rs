@@ -46,7 +46,7 @@ fn the_right_button_on_a_row_does_what_the_buttons_below_do() {
     show(&mut window, Pane::Runs);
     let both = keys(&window);
     let before = app(&window).state.document.experiment.clone();
-    let row = window.get_by_role_and_label(Role::Button, "Run 2: batch 96, Tiny").rect();
+    let row = window.get_by_role_and_label(Role::Button, "Run 2: micro-batch 96, Tiny").rect();
     right_click_at(&mut window, row.center());
     for name in ENTRIES {
         assert!(window.query_all_by_role_and_label(Role::Button, name).next().is_some(), "{name}");

@@ -76,7 +76,10 @@ fn a_run_of_another_sitting_is_looked_at_loaded_and_opened_as_it_was() {
     let mut window = on(&store, Experiment::default());
     assert!(app(&window).state.session.runs().is_empty());
     let rows = app(&window).state.runs.rows();
-    assert_eq!((rows.len(), rows[0].differs.as_str(), rows[1].differs.as_str()), (2, "batch 96", "batch 64"));
+    assert_eq!(
+        (rows.len(), rows[0].differs.as_str(), rows[1].differs.as_str()),
+        (2, "micro-batch 96", "micro-batch 64")
+    );
     show(&mut window, Pane::Runs);
     // Picked by a key, its curves and its point are there, and the experiment stays.
     window.get_by_role_and_label(Role::ListBox, "Kept runs: 2").focus();
@@ -97,7 +100,7 @@ fn a_run_of_another_sitting_is_looked_at_loaded_and_opened_as_it_was() {
     window.run_steps(3);
     assert_eq!(app(&window).state.document.experiment, Experiment::default());
     // A click looks at a run and changes nothing; Enter opens it as it was, and undo takes that back.
-    window.get_by_role_and_label(Role::Button, "Run 2: batch 96, Tiny").click();
+    window.get_by_role_and_label(Role::Button, "Run 2: micro-batch 96, Tiny").click();
     let is_looked_at = |app: &App| app.state.shown_run().is_some_and(|run| run.experiment().batch.micro == 96);
     until(&mut window, is_looked_at);
     window.run_steps(5);
@@ -120,7 +123,7 @@ fn runs_are_searched_sorted_starred_named_noted_and_tagged() {
     window.run_steps(2);
     window.get_by_role_and_label(Role::TextInput, "Search runs").type_text("96 tiny");
     window.run_steps(3);
-    assert!(shown(&window, "Run 2: batch 96, Tiny") && !shown(&window, "Run 1: batch 64, Tiny"));
+    assert!(shown(&window, "Run 2: micro-batch 96, Tiny") && !shown(&window, "Run 1: micro-batch 64, Tiny"));
     window.state_mut().as_mut().expect("drawn").view.run_search.clear();
     let top = |window: &Window, a: &str, b: &str| {
         let place = |name| window.get_by_role_and_label(Role::Button, name).rect().top();
@@ -128,11 +131,11 @@ fn runs_are_searched_sorted_starred_named_noted_and_tagged() {
     };
     window.get_by_label("Sort by peak").click();
     window.run_steps(3);
-    assert!(top(&window, "Run 2: batch 96, Tiny", "Run 1: batch 64, Tiny"), "the largest first");
+    assert!(top(&window, "Run 2: micro-batch 96, Tiny", "Run 1: micro-batch 64, Tiny"), "the largest first");
     window.get_by_label("Sort by peak").click();
     window.run_steps(3);
-    assert!(top(&window, "Run 1: batch 64, Tiny", "Run 2: batch 96, Tiny"));
-    window.get_by_role_and_label(Role::Button, "Run 1: batch 64, Tiny").click();
+    assert!(top(&window, "Run 1: micro-batch 64, Tiny", "Run 2: micro-batch 96, Tiny"));
+    window.get_by_role_and_label(Role::Button, "Run 1: micro-batch 64, Tiny").click();
     window.run_steps(3);
     for (field, text) in [("Name of the kept run", "small"), ("Note", "the good one"), ("Tags", "b, a, b")] {
         window.get_by_role_and_label(Role::TextInput, field).focus();
@@ -180,7 +183,7 @@ fn a_deleted_run_is_gone_and_undo_brings_it_back() {
     let (store, _) = two_runs();
     let mut window = on(&store, digits());
     show(&mut window, Pane::Runs);
-    window.get_by_role_and_label(Role::Button, "Run 1: batch 64, Tiny").click();
+    window.get_by_role_and_label(Role::Button, "Run 1: micro-batch 64, Tiny").click();
     window.run_steps(3);
     window.key_press(Key::Delete);
     until(&mut window, |app| app.state.runs.rows().len() == 1);
@@ -261,7 +264,10 @@ fn runs_and_the_present_settings_stand_beside_each_other() {
     assert_eq!(pictures(&mut window), 0);
     let compared = app(&window).state.compared.as_ref().expect("there");
     assert_eq!(compared.comparison.settings.iter().map(|row| row.key).collect::<Vec<_>>(), ["batch.micro"]);
-    assert!(window.query_by_label("micro-batch").is_some() && window.query_all_by_label("Run 2: batch 96").count() > 0);
+    assert!(
+        window.query_by_label("micro-batch").is_some()
+            && window.query_all_by_label("Run 2: micro-batch 96").count() > 0
+    );
     part(&mut window, ComparePart::Step);
     assert_eq!(pictures(&mut window), 1);
     assert!(window.query_by_label_contains("Memory of one step, peaks: ").is_some());

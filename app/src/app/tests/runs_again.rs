@@ -21,7 +21,7 @@ fn a_double_click_opens_a_run_as_it_was() {
     let (store, losses) = two_runs();
     let mut window = on(&store, Experiment::default());
     show(&mut window, Pane::Runs);
-    double_click(&mut window, "Run 1: batch 64, Tiny");
+    double_click(&mut window, "Run 1: micro-batch 64, Tiny");
     until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.experiment.title == "Tiny"));
     until(&mut window, |app| app.state.shown_run().is_some_and(|run| run.last.is_some()));
     let shown = app(&window);
@@ -105,7 +105,7 @@ fn a_search_leaves_no_run_picked_that_it_does_not_find() {
     assert_eq!(app(&window).state.runs.picked().len(), 2);
     window.state_mut().as_mut().expect("drawn").view.run_search = "batch.micro=96".to_owned();
     until(&mut window, |app| app.state.runs.picked().len() == 1);
-    assert_eq!(app(&window).state.runs.front().expect("picked").differs, "batch 96");
+    assert_eq!(app(&window).state.runs.front().expect("picked").differs, "micro-batch 96");
 }
 
 /// The steps that the latest run has made.

@@ -4,6 +4,7 @@ use egui_kittest::kittest::NodeT;
 use plimsoll_engine::store::{RunKey, RunState, StoredRun};
 
 use super::{
+    pictures::set_size,
     runs::{ask, folder, keys, on, show, train, two_runs},
     *,
 };
@@ -26,7 +27,7 @@ fn in_a_short_pane_every_control_of_a_run_is_reached_by_the_tab_key_and_seen() {
         let both = keys(&window);
         ask(&mut window, RunsAction::Pick(vec![both[0].clone()]));
         window.run_steps(5);
-        window.get_by_role_and_label(Role::ListBox, "Kept runs: Run 2: batch 96, Tiny").focus();
+        window.get_by_role_and_label(Role::ListBox, "Kept runs: Run 2: micro-batch 96, Tiny").focus();
         window.run_steps(3);
         // The words are shorter where the pane is narrow.
         let load =
@@ -78,11 +79,11 @@ fn with_several_picked_the_lines_below_say_whose_they_are() {
     show(&mut window, Pane::Runs);
     let both = keys(&window);
     ask(&mut window, RunsAction::Pick(both.clone()));
-    assert!(window.query_by_label("The last of 2 picked: Run 1: batch 64, Tiny").is_some());
+    assert!(window.query_by_label("The last of 2 picked: Run 1: micro-batch 64, Tiny").is_some());
     ask(&mut window, RunsAction::Name(both[1].clone(), "small".to_owned()));
     until(&mut window, |app| app.state.runs.front().is_some_and(|row| row.run.name.is_some()));
     window.run_steps(2);
-    assert!(window.query_by_label("The last of 2 picked: Run 1: small, batch 64, Tiny").is_some());
+    assert!(window.query_by_label("The last of 2 picked: Run 1: small, Tiny, micro-batch 64").is_some());
 }
 
 /// Sixty rows, which differ by their seed.
@@ -116,6 +117,83 @@ fn six_runs_are_seen_in_the_default_layout_with_one_picked() {
         row.is_some_and(|row| row.rect().bottom() <= list.bottom() + 0.5)
     };
     assert_eq!((0..60).filter(is_whole).count(), 6, "{list:?}");
+}
+
+#[test]
+fn a_window_opens_the_runs_at_the_newest_wherever_the_last_one_left_them() {
+    let (store, _) = two_runs();
+    let is_seen = |window: &Window| window.query_all_by_label_contains(": seed 0, Tiny").next().is_some();
+    let mut kept: Option<String> = None;
+    for session in 1..=2 {
+        let mut window = on(&store, digits());
+        let rows = sixty(&window);
+        window.state_mut().as_mut().expect("drawn").state.runs.read(rows);
+        if let Some(kept) = &kept {
+            let data = serde_json::from_str(kept).expect("as it was written");
+            window.ctx.memory_mut(|memory| memory.data = data);
+        }
+        show(&mut window, Pane::Runs);
+        window.run_steps(5);
+        assert!(is_seen(&window), "the newest in session {session}");
+        let at = window.get_by_role_and_label(Role::ListBox, "Kept runs: 60").rect().center();
+        window.hover_at(at);
+        window.event(egui::Event::MouseWheel {
+            unit: egui::MouseWheelUnit::Point,
+            source: egui::MouseWheelSource::Wheel,
+            delta: vec2(0.0, -300.0),
+            modifiers: Modifiers::NONE,
+            phase: egui::TouchPhase::Move,
+        });
+        window.run_steps(60);
+        assert!(!is_seen(&window), "scrolled away in session {session}");
+        let data = window.ctx.memory(|memory| memory.data.clone());
+        kept = Some(serde_json::to_string(&data).expect("plain data"));
+    }
+}
+
+#[test]
+fn the_title_of_a_run_is_read_next_to_a_long_name() {
+    const TITLE: &str = "Convolutions on hand-written digits";
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    show(&mut window, Pane::Runs);
+    let settings = |width: usize| {
+        ["batch.micro=16", "batch.accumulation=4", "checkpointing=\"blocks\"", &format!("model.width={width}")]
+            .map(str::to_owned)
+            .to_vec()
+    };
+    let one = |number: u64| {
+        let run = with_settings(&window, number, &[]);
+        StoredRun {
+            title: TITLE.to_owned(),
+            settings: if number == 1 { Vec::new() } else { settings(number as usize) },
+            ..run
+        }
+    };
+    let runs: Vec<StoredRun> = (1..=9).map(one).collect();
+    for (size, scale, least) in
+        [([1280.0, 800.0], 1.0, 84.0), ([960.0, 600.0], 1.0, 54.0), ([1280.0, 800.0], 1.5, 54.0)]
+    {
+        set_size(&mut window, size, scale);
+        // Each time anew: the store is read in between.
+        let rows = crate::runs::rows(runs.clone(), |_| None);
+        assert!(rows[3].short_name().len() > 50, "{}", rows[3].short_name());
+        window.state_mut().as_mut().expect("drawn").state.runs.read(rows);
+        window.run_steps(5);
+        let (_, pane) = app(&window).layout.rects().into_iter().find(|(pane, _)| *pane == Pane::Runs).expect("there");
+        let pane = pane.expect("drawn");
+        let widths = |words: &str| -> Vec<f32> {
+            let cells = window.query_all_by_role(Role::Label).filter(|node| {
+                node.accesskit_node().value().is_some_and(|text| text.starts_with(words))
+                    && pane.x_range().contains(node.rect().left())
+                    && node.rect().height() < 30.0
+            });
+            cells.map(|node| node.rect().width()).collect()
+        };
+        let (titles, names) = (widths(TITLE), widths("micro-batch 16, accumulation 4"));
+        assert!(!titles.is_empty() && titles.iter().all(|width| *width >= least), "{size:?} at {scale}: {titles:?}");
+        assert!(!names.is_empty() && names.iter().all(|width| *width >= 60.0), "{size:?} at {scale}: {names:?}");
+    }
 }
 
 #[test]
@@ -162,7 +240,10 @@ fn a_click_on_a_row_that_is_seen_in_part_moves_nothing() {
     let bottom = window.get_by_role_and_label(Role::ListBox, "Kept runs: 60").rect().bottom();
     let is_seen = |seed: &u64| of_seed(&window, *seed).is_some_and(|row| row.top() + 4.0 < bottom);
     let last = (1..60).rev().find(is_seen).expect("the last that is seen");
-    let at = of_seed(&window, last).expect("drawn").left_top() + vec2(60.0, 3.0);
+    let row = of_seed(&window, last).expect("drawn");
+    // Beside the star.
+    let at =
+        egui::pos2(window.get_by_role_and_label(Role::ListBox, "Kept runs: 60").rect().center().x, row.top() + 3.0);
     for pressed in [true, false] {
         let (button, modifiers) = (egui::PointerButton::Primary, Modifiers::NONE);
         window.hover_at(at);

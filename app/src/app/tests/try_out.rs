@@ -5,9 +5,10 @@ mod weights;
 
 use eframe::egui::{Event, PointerButton, pos2};
 use egui_kittest::kittest::{By, NodeT};
-use plimsoll_engine::experiment::{DataKind, ModelKind};
+use plimsoll_engine::experiment::{DataKind, ModelKind, Run};
 
 use super::{
+    pictures,
     runs::{folder, on, show, train},
     *,
 };
@@ -179,15 +180,49 @@ fn beside_a_run_its_last_checkpoint_is_tried_and_the_run_keeps_its_line() {
     assert!(run.measured.live <= run.predicted.live);
 }
 
-#[test]
-fn a_prompt_is_written_on_in_the_window() {
-    let store = folder();
+/// A decoder that sorts, trained for so many steps.
+fn sorts(steps: u64) -> Experiment {
     let mut experiment = digits();
     experiment.model.kind = ModelKind::Gpt2;
     (experiment.model.width, experiment.model.depth, experiment.model.heads) = (16, 1, 2);
     (experiment.data.kind, experiment.data.length, experiment.data.vocabulary) = (DataKind::Sort, 4, 10);
-    (experiment.data.samples, experiment.run.steps) = (400, Some(3));
-    let mut window = on(&store, experiment);
+    (experiment.data.samples, experiment.run.steps) = (400, Some(steps));
+    experiment
+}
+
+#[test]
+fn nothing_is_asked_of_a_model_that_cannot_answer_and_the_reason_is_shown() {
+    let long = Experiment { run: Run { steps: Some(100_000), ..digits().run }, ..digits() };
+    for (experiment, button, part) in [(sorts(100_000), "Write on", None), (long, "Show it", Some("Your own"))] {
+        let store = folder();
+        let mut window = on(&store, experiment);
+        show(&mut window, Pane::TryOut);
+        press(&mut window, "Train");
+        until(&mut window, |app| app.state.shown_run().is_some_and(|run| run.kept.is_some() && run.last.is_some()));
+        window.run_steps(2);
+        part.into_iter().for_each(|part| press(&mut window, part));
+        window.state_mut().as_mut().expect("drawn").view.try_out.path = "somewhere.png".to_owned();
+        window.run_steps(2);
+        let place = |window: &Window| window.get_by_role_and_label(Role::Button, button).rect();
+        let is_disabled =
+            |window: &Window| window.get_by_role_and_label(Role::Button, button).accesskit_node().is_disabled();
+        assert!(is_disabled(&window), "{button}");
+        let reason = |window: &Window| window.query_all_by_label_contains("The run has no checkpoint yet").count();
+        let before = reason(&window);
+        window.hover_at(place(&window).center());
+        window.run_steps(pictures::PATIENCE);
+        assert!(before > 0 && reason(&window) > before, "{button}: said in the pane and on hover");
+        press(&mut window, "Stop");
+        until(&mut window, |app| app.state.session.active().is_none());
+        window.run_steps(2);
+        assert!(!is_disabled(&window), "{button}: it is saved now");
+    }
+}
+
+#[test]
+fn a_prompt_is_written_on_in_the_window() {
+    let store = folder();
+    let mut window = on(&store, sorts(3));
     show(&mut window, Pane::TryOut);
     train(&mut window);
     until(&mut window, |app| app.state.shown_run().is_some_and(|run| run.kept.is_some()));
@@ -202,6 +237,8 @@ fn a_prompt_is_written_on_in_the_window() {
     window.run_steps(2);
     let shown = window.query_all_by_label_contains("key-value cache of 7 positions").count();
     assert!(shown > 0, "what the cache takes is shown");
+    let cut = pictures::shortened(&pictures::pieces(&window));
+    assert!(cut.iter().all(|(text, _)| !text.contains("Memory of its own")), "whole where there is room: {cut:?}");
     let written = &app(&window).state.trial.written;
     assert_eq!((written.starts_with("3 1 2 0 "), written.split_whitespace().count()), (true, 8), "{written}");
 }

@@ -52,7 +52,7 @@ pub(super) fn describe(plan: &Plan) -> anyhow::Result<String> {
     text.push_str(&answer(plan));
     text.push_str(&card(plan));
     text.push_str(&format!(
-        "Live {}, reserved {}, process {}{}. {}, {} of about {}, {} in all.\n\
+        "Live {}, reserved {}, process {}{}. {}, {} of about {}, about {} in all.\n\
          {}",
         peak.live,
         peak.reserved,

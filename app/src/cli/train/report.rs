@@ -133,15 +133,13 @@ impl Report {
                 self.clear_progress();
                 out::line(format!("step {step:>6}  saved to {} ({bytes})", path.display()))
             }
-            Event::Compressed(compressed) => {
-                self.clear_progress();
-                out::line(compressed.to_string())
-            }
             Event::Teaching { done, of } => {
                 self.asked(*done, *of);
                 Ok(())
             }
-            Event::Machine(_)
+            // What was compressed stands in the summary, which comes next.
+            Event::Compressed(_)
+            | Event::Machine(_)
             | Event::Evaluating { .. }
             | Event::Saved { why: SaveReason::Interval, .. }
             | Event::Paused(_)

@@ -84,7 +84,7 @@ fn results(comparison: &Comparison) -> Vec<Row> {
 pub(super) fn alive(ui: &mut Ui, compared: &Compared, called: &[String]) {
     let comparison = &compared.comparison;
     if comparison.alive.is_empty() {
-        chip::empty(ui, "At every peak the same tensors are alive, with the same sizes.");
+        chip::empty(ui, format::nothing_alive(&comparison.subjects));
         return;
     }
     let bytes = |bytes: &Option<u64>| bytes.filter(|bytes| *bytes > 0).map(|bytes| Bytes(bytes).to_string());

@@ -25,7 +25,7 @@ pub(super) fn ui(ui: &mut Ui, plan: &Plan, run: Option<&RunRecord>) {
     let budget = plan.experiment.data.host_line();
     let in_run = run.map(RunRecord::label).unwrap_or_default();
     let words = words(&host, budget, measured.map(|seen| (seen.measured, in_run.as_str())));
-    let feeding = run.and_then(|run| feeding(run, &run.name()));
+    let feeding = run.and_then(|run| Some(fed(&run.name(), run.fed?)));
     let hover = format!(
         "{words}. It lies in the memory of the machine (RAM), outside the budget. It has the batches that are made ahead and \
          the one that is learned from, for training and for a test."
@@ -55,16 +55,20 @@ fn disk(host: &HostMemory, measured: Option<(Bytes, &str)>) -> String {
     format!("On disk: {}{seen}", host.disk)
 }
 
-/// How the run of a name is fed, in words; `None` of one that nothing is known of.
-fn feeding(run: &RunRecord, name: &str) -> Option<String> {
-    let (share, Feeding { ready, room, read }) = run.fed?;
+/// A run that waits for more than this share of its time is held back by its data.
+const HELD_BACK: f64 = 0.05;
+
+/// How the run of a name is fed, in words: whether its data keep up, and the figures that show it.
+fn fed(name: &str, (share, feeding): (f64, Feeding)) -> String {
+    let Feeding { ready, room, read } = feeding;
+    let so = if share > HELD_BACK { "its data hold it back" } else { "its data keep up" };
     // Between two batches the one that the model is about to take is ready as well.
-    let ready = ready.min(room);
-    let read = if read > Bytes::ZERO { format!("; {read} read from files") } else { String::new() };
-    Some(format!(
-        "{name} waited for batches {:.0}% of its time; {ready} of {room} prefetched batches were ready{read}",
-        share * 100.0
-    ))
+    let ahead = match ready.min(room) {
+        _ if room == 0 => String::new(),
+        ready => format!(". When it last took a batch, {ready} of at most {room} made ahead were ready"),
+    };
+    let read = if read > Bytes::ZERO { format!(". Read from files: {read}") } else { String::new() };
+    format!("{name} waited for data during {:.0}% of its time: {so}{ahead}{read}", share * 100.0)
 }
 
 /// The bar's figures in words, and the measurement with its run.
@@ -130,6 +134,19 @@ fn parts(host: &HostMemory, palette: &Palette) -> [(Bytes, Color32); 6] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn how_a_run_is_fed_says_whether_its_data_keep_up() {
+        let feeding = |ready, read| Feeding { ready, room: 2, read };
+        let told = fed("Run 4", (0.004, feeding(3, Bytes::ZERO)));
+        let ready = "When it last took a batch, 2 of at most 2 made ahead were ready";
+        assert_eq!(told, format!("Run 4 waited for data during 0% of its time: its data keep up. {ready}"));
+        let told = fed("Run 4", (0.4, Feeding { room: 0, ..feeding(0, Bytes::mib(3)) }));
+        assert_eq!(
+            told,
+            "Run 4 waited for data during 40% of its time: its data hold it back. Read from files: 3.00 MiB"
+        );
+    }
 
     #[test]
     fn what_was_measured_names_its_run() {

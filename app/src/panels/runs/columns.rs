@@ -1,7 +1,8 @@
 //! The columns of the table: which have room, and how wide each is.
 //!
 //! Always holds: a column is as wide as what stands in it, as long as there is room; texts share what is left, and none has
-//! more than it needs while another is cut.
+//! more than it needs while another is cut. What a run is of stands next to its name in every width: settings alone do not
+//! say it.
 
 use eframe::egui::Ui;
 
@@ -9,7 +10,6 @@ use super::table::mark;
 use crate::{
     format,
     runs::{self, Row},
-    session,
     state::State,
     theme,
     view::RunColumn,
@@ -20,7 +20,7 @@ use crate::{
 pub(super) type Named = (RunColumn, &'static str, &'static str);
 
 const COLUMNS: [Named; 10] = [
-    (RunColumn::Star, "★", "Whether you starred it."),
+    (RunColumn::Star, STAR, "Whether you starred it."),
     (
         RunColumn::Name,
         "run",
@@ -28,8 +28,8 @@ const COLUMNS: [Named; 10] = [
     ),
     (
         RunColumn::Details,
-        "details",
-        "What its name leaves out: what sets it apart, when it began where another is the same, and its title.",
+        "title",
+        "Its title, and what else its name leaves out: when it began where another is the same, and what sets it apart.",
     ),
     (RunColumn::Started, "when", "When it began."),
     (RunColumn::State, "state", "How far it came."),
@@ -40,29 +40,40 @@ const COLUMNS: [Named; 10] = [
     (RunColumn::Step, "a step", "The mean time of a step, tests excluded."),
 ];
 /// Columns that a pane without room leaves out, in this order: a row shows everything on hover.
-const LEFT_OUT: [RunColumn; 7] = [
+const LEFT_OUT: [RunColumn; 6] = [
     RunColumn::Device,
     RunColumn::Predicted,
     RunColumn::State,
     RunColumn::Step,
     RunColumn::Started,
-    RunColumn::Details,
     RunColumn::Accuracy,
 ];
 /// This many of them are dropped before a text is narrower than [`ROOMY`].
-const FOR_TEXTS: usize = 6;
+const FOR_TEXTS: usize = 5;
 /// Names and details of these widths tell most runs apart.
-const ROOMY: [f32; 2] = [220.0, 96.0];
+const ROOMY: [f32; 2] = [200.0, 150.0];
+/// Up to this width a name comes before a title.
+const NAME_FIRST: f32 = 150.0;
+/// A name that leaves nothing out has the room of both.
+const ALONE: f32 = 220.0;
 /// They are not narrower than this, except for texts that need less.
-const TIGHT: [f32; 2] = [84.0, 96.0];
+const TIGHT: [f32; 2] = [84.0, 64.0];
 /// The widest name of a device.
 const DEVICE: f32 = 110.0;
 /// Between columns.
 pub(super) const BETWEEN: f32 = 8.0;
 /// Letters as texts have them.
-const SOME_LETTERS: &str = "a text of some letters, batch 64";
+const SOME_LETTERS: &str = "a text of some letters, micro-batch 64";
 /// The longest texts of a column; one of them is the widest.
 const LONGEST: usize = 6;
+
+/// The heading of stars, and a star.
+const STAR: &str = "★";
+
+/// The number of a run as the column of names has it: its heading says what is numbered.
+pub(super) fn numbered(number: u64) -> String {
+    format!("{number}:")
+}
 
 /// How wide the texts of the rows are.
 #[derive(Debug, Clone, Copy, Default)]
@@ -109,7 +120,7 @@ impl Widths {
         let width = |text: &str| table::text_width(ui, text);
         // Names stand after their numbers, of which the highest is the widest.
         let highest = rows().map(|row| row.run.number).max().unwrap_or_default();
-        let numbers = width(&format!("{}:", session::numbered(highest))) + BETWEEN / 2.0;
+        let numbers = width(&numbered(highest)) + BETWEEN / 2.0;
         let sign = |row: &Row| mark(row.run.state).map_or(0.0, |sign| width(sign) + BETWEEN / 2.0);
         let longest = |text: fn(&Row) -> &str| {
             let mut rows: Vec<&Row> = rows().collect();
@@ -138,7 +149,8 @@ impl Widths {
         let mut spread = [Spread::default(); 2];
         for row in rows().filter(|row| !row.details.is_empty()) {
             spread[0].add(numbers + sign(row) + about(row.short_name()));
-            spread[1].add(about(&row.details));
+            // Its title is what is read there; the rest of the details may be cut.
+            spread[1].add(about(row.told_title().unwrap_or(&row.details)));
         }
         Self {
             spread,
@@ -162,7 +174,7 @@ impl Widths {
 pub(super) fn columns(ui: &Ui, widths: Widths) -> Vec<(Named, f32)> {
     let fixed = |(column, name, _): &Named| {
         let content = match column {
-            RunColumn::Star => table::text_width(ui, "★"),
+            RunColumn::Star => return table::text_width(ui, STAR).max(table::sign_width(ui, STAR)),
             // Their room is shared out below.
             RunColumn::Name | RunColumn::Details => 0.0,
             RunColumn::Started => widths.started,
@@ -200,7 +212,11 @@ fn shared_out(mut columns: Vec<(Named, f32)>, needs: [f32; 2], spread: &[Spread;
     }
     for (count, column) in LEFT_OUT.into_iter().enumerate() {
         // A single text is what the table is read by.
-        let most = if count < FOR_TEXTS || needs[1] <= 0.0 { ROOMY } else { TIGHT };
+        let most = match (needs[1] <= 0.0, count < FOR_TEXTS) {
+            (true, _) => [ALONE, 0.0],
+            (false, true) => ROOMY,
+            (false, false) => TIGHT,
+        };
         if taken(&columns, most) <= room {
             break;
         }
@@ -212,8 +228,8 @@ fn shared_out(mut columns: Vec<(Named, f32)>, needs: [f32; 2], spread: &[Spread;
         columns.iter_mut().filter_map(|((column, ..), width)| Some((place(*column)?, width))).collect();
     if let [(0, name), (1, details)] = &mut texts[..] {
         let both = **name + **details + left;
-        // The name tells a run from the others: it comes before what else is known of it.
-        let least = [needs[0].min(ROOMY[0]).min(both - **details).max(**name), **details];
+        // The name tells a run from the others: up to a width, it comes before what else is known of it.
+        let least = [needs[0].min(NAME_FIRST).min(both - **details).max(**name), **details];
         let given = share(both, least, needs, spread);
         (**name, **details) = (given[0], given[1]);
         left = (both - given[0] - given[1]).max(0.0);
@@ -299,16 +315,17 @@ mod tests {
     fn figures_that_a_row_tells_on_hover_go_before_a_text_is_narrow() {
         let long = widths([300.0, 300.0], 640.0);
         assert_eq!(of(&long, RunColumn::Device), None);
-        assert!(of(&long, RunColumn::Name).expect("there") >= ROOMY[0] - 0.5, "{long:?}");
+        assert!(of(&long, RunColumn::Name).expect("there") >= NAME_FIRST - 0.5, "{long:?}");
         let alike = widths([165.0, 0.0], 400.0);
         assert_eq!(of(&alike, RunColumn::Details), None, "nothing is left out");
         assert!(of(&alike, RunColumn::Name).expect("there") >= 165.0, "{alike:?}");
         assert!(of(&widths([165.0, 0.0], ROOM), RunColumn::Details).is_some(), "there is room for all");
-        let name_alone = widths([240.0, 240.0], 420.0);
-        assert_eq!(of(&name_alone, RunColumn::Details), None, "a name is not cut for a title");
-        assert!(of(&name_alone, RunColumn::Name).expect("there") >= 240.0, "{name_alone:?}");
+        let both = widths([240.0, 240.0], 420.0);
+        assert!(of(&both, RunColumn::Name).expect("there") >= NAME_FIRST, "{both:?}");
+        assert!(of(&both, RunColumn::Details).expect("there") >= TIGHT[1], "a title stands next to its name: {both:?}");
         let narrow = widths([300.0, 300.0], 330.0);
         assert!(of(&narrow, RunColumn::Name).expect("there") >= TIGHT[0], "{narrow:?}");
+        assert!(of(&narrow, RunColumn::Details).expect("there") >= TIGHT[1], "{narrow:?}");
         assert!(of(&narrow, RunColumn::Measured).is_some() && of(&narrow, RunColumn::Accuracy).is_some(), "{narrow:?}");
     }
 }

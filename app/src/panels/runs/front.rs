@@ -3,7 +3,7 @@
 //! Always holds: the lines take the same room for one run, for several and for none. What is typed is sent when the field is
 //! left, so that a letter costs no writing.
 
-use eframe::egui::{Align, Button, Id, Layout, RichText, Ui, UiBuilder, vec2};
+use eframe::egui::{Align, Button, Id, Layout, RichText, Role, TextStyle, Ui, UiBuilder, WidgetInfo, vec2};
 use plimsoll_engine::store::RunKey;
 
 use super::{PanelContext, ask, deeds};
@@ -75,12 +75,17 @@ fn deleted(ui: &mut Ui, context: &PanelContext<'_>, runs: &Runs) {
 
 /// Which run the lines below belong to.
 fn heading(ui: &mut Ui, context: &PanelContext<'_>, front: &Row) {
-    let name = front.whole_name();
-    let words = match context.state.runs.picked().len() {
+    let words = |name: String| match context.state.runs.picked().len() {
         1 => name,
         count => format!("The last of {count} picked: {name}"),
     };
-    text::cut(ui, RichText::new(&words).color(theme::palette(ui).strong()), &words);
+    // Its number and its title stay, at the two ends: where there is little room, the name gives its middle.
+    let (font, room) = (TextStyle::Body.resolve(ui.style()), ui.available_width());
+    let fits = |part: &str| text::width(ui, part, &font) <= room;
+    let (whole, less) = (words(front.whole_name()), words(front.name_and_title()));
+    let short = if fits(&whole) { whole.clone() } else { text::shortened(&less, fits) };
+    let shown = text::cut(ui, RichText::new(short).color(theme::palette(ui).strong()), &whole);
+    shown.widget_info(|| WidgetInfo::labeled(Role::Label, true, &whole));
 }
 
 /// The star and the name.

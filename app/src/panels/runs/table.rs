@@ -9,14 +9,14 @@ use plimsoll_engine::store::{RunKey, RunState};
 
 use super::{
     PanelContext, about, ask,
-    columns::{BETWEEN, Named, Widths, columns},
-    front, keys, menu, pick,
+    columns::{BETWEEN, Named, Widths, columns, numbered},
+    front, is_first, keys, menu, pick,
 };
 use crate::{
     command::RunsAction,
     format,
     runs::{self, Row, Runs},
-    session, theme,
+    theme,
     view::{self, RunColumn},
     widgets::{control::beside, table, text},
 };
@@ -36,8 +36,10 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
     let columns = columns(ui, widths);
     let sort = &mut context.view.runs;
     ui.spacing_mut().item_spacing = vec2(BETWEEN, 0.0);
+    let salt = ("runs", columns.len());
+    let is_first = is_first(ui, salt);
     let mut table = TableBuilder::new(ui)
-        .id_salt(("runs", columns.len()))
+        .id_salt(salt)
         .striped(true)
         .auto_shrink(false)
         .min_scrolled_height(0.0)
@@ -45,6 +47,9 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
         .cell_layout(Layout::right_to_left(Align::Center));
     for (_, width) in &columns {
         table = table.column(Column::exact(*width).clip(true));
+    }
+    if is_first {
+        table = table.vertical_scroll_offset(0.0);
     }
     if let Some(at) = at {
         // At once: a way that is measured anew on the way goes too far.
@@ -208,7 +213,7 @@ fn cell(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, column: RunColumn, i
         RunColumn::Details => {
             let color = if is_picked { palette.strong() } else { palette.weak() };
             ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-                // Its title comes last: it is what others have as well.
+                // Its title comes first: its name does not say what its settings are the settings of.
                 let label = Label::new(RichText::new(&row.details).color(color)).truncate();
                 ui.add(label.show_tooltip_when_elided(false).sense(Sense::hover()));
             });
@@ -292,8 +297,7 @@ fn signed(ui: &mut Ui, row: &Row, is_picked: bool) {
         let sign = ui.add(Label::new(RichText::new(sign).color(color)).sense(Sense::hover()));
         sign.widget_info(|| WidgetInfo::labeled(Role::Label, true, row.run.status()));
     }
-    let number = format!("{}:", session::numbered(row.run.number));
-    ui.add(Label::new(number).truncate().show_tooltip_when_elided(false).sense(Sense::hover()));
+    ui.add(Label::new(numbered(row.run.number)).truncate().show_tooltip_when_elided(false).sense(Sense::hover()));
 }
 
 /// The number and the name, after the sign of its state: the row says on hover what that is.

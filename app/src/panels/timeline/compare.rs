@@ -7,6 +7,7 @@ use crate::{
     command::{Action, UiCommand},
     format, naming,
     panels::PanelContext,
+    state::State,
     theme,
     widgets::{chip, text},
 };
@@ -31,7 +32,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, plan: &Plan) {
         let button = Button::selectable(pin.is_some() && context.view.show_before == before, name);
         let mut response = ui.add_enabled(pin.is_some(), button);
         if let Some(pin) = pin {
-            response = response.on_hover_ui(|ui| differences(ui, pin, plan));
+            response = response.on_hover_ui(|ui| differences(ui, context, pin, plan));
         }
         if response.on_disabled_hover_text("Pin a plan first: the two are compared then.").clicked() {
             context.view.show_before = before;
@@ -48,17 +49,17 @@ fn menu(ui: &mut Ui, context: &PanelContext<'_>) {
         ui.close();
     }
     ui.separator();
-    let document = &context.state.document;
+    let State { document, runs, .. } = context.state;
     let mut after = &document.experiment;
     let mut listed = 0;
     for before in document.history.past() {
-        let changes = naming::changes(before, after);
+        let changes = naming::changes(before, after, |key| runs.called(key));
         after = before;
         if changes.is_empty() {
             continue;
         }
         let text = format!("Before {}", naming::listed(&changes, NAMED));
-        let since = naming::changes(before, &document.experiment).join(", ");
+        let since = naming::changes(before, &document.experiment, |key| runs.called_with_key(key)).join(", ");
         let hover = format!("Since then: {}.", if since.is_empty() { "nothing differs" } else { &since });
         if ui.add(Button::new(text).truncate()).on_hover_text(hover).clicked() {
             context.send.send(Action::PinExperiment(Box::new(before.clone())));
@@ -75,10 +76,11 @@ fn menu(ui: &mut Ui, context: &PanelContext<'_>) {
 }
 
 /// What the two take, by category, and by which settings they differ.
-fn differences(ui: &mut Ui, before: &Plan, after: &Plan) {
+fn differences(ui: &mut Ui, context: &PanelContext<'_>, before: &Plan, after: &Plan) {
     let palette = theme::palette(ui);
     ui.set_max_width(theme::TOOLTIP_WIDTH);
-    let changes = naming::changes(&before.experiment, &after.experiment);
+    let called = |key: &str| context.state.runs.called_with_key(key);
+    let changes = naming::changes(&before.experiment, &after.experiment, called);
     ui.strong(if changes.is_empty() { "Nothing differs.".to_owned() } else { changes.join(", ") });
     ui.spacing_mut().interact_size.y = theme::CHIP;
     for category in Category::ALL {

@@ -45,7 +45,9 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, run: Option<&RunRecord
     row(ui, |ui| ends(ui, "looked at", room, name, load));
     row(ui, |ui| {
         // To compare all settings takes a while, in every frame.
-        let differ = |from, to| if is_present { Vec::new() } else { naming::changes(from, to) };
+        let differ = |from, to| {
+            if is_present { Vec::new() } else { naming::changes(from, to, |key| context.state.runs.called(key)) }
+        };
         let changes = differ(present, run.experiment());
         // A setting that is used now and was not then is a change in the other direction alone.
         let added = if changes.is_empty() { differ(run.experiment(), present) } else { Vec::new() };

@@ -43,7 +43,7 @@ pub(super) fn ui(ui: &mut Ui, dots: &[Dot<'_>], budget: Option<f64>, axis: Optio
     let entry =
         |color, text: String, hover: &str| Entry { color, text: RichText::new(text).small(), hover: hover.to_owned() };
     let hover = "No other run on these data takes less memory and is more accurate.";
-    let axis = axis.map(|axis| entry(None, format!("{axis}:"), "What the vertical axis shows, on test data."));
+    let axis = axis.map(|axis| entry(None, format!("↑ {axis}"), "What the vertical axis shows, on test data."));
     let mut entries: Vec<Entry> = axis.into_iter().collect();
     entries.push(entry(Some(palette.frontier), "best for its memory".to_owned(), hover));
     if dots.iter().any(|dot| dot.in_focus && !dot.is_best) {

@@ -16,7 +16,7 @@ use crate::{
     session::{RunKey, RunRecord},
 };
 
-/// The name of a point: `Run 4: batch 32, 1.23 MiB, 96.1%`.
+/// The name of a point: `Run 4: micro-batch 32, 1.23 MiB, 96.1%`.
 pub(super) fn name(run: &RunRecord) -> String {
     let best = run.best_accuracy.map_or_else(|| "–".to_owned(), |best| format::score(&run.experiment().data, best));
     format!("{}, {}, {best}", run.name(), run.peak_load)

@@ -24,14 +24,14 @@ pub(super) fn list(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>) 
     if !is_choice(context, tried) {
         return;
     }
-    let name = tried.name();
+    let name = tried.name(&context.state.runs);
     // A list is as long as it needs to be; the window bounds it.
     let room = ui.ctx().content_rect().height() * theme::LIST_SHARE;
     let list = ComboBox::from_id_salt("model").width(ui.available_width()).height(room).truncate();
     let list = list.selected_text(&name).show_ui(ui, |ui| {
         let weights = Subject::weights(context.state);
         if let Some(weights) = weights
-            && ui.selectable_label(tried.is_weights(), weights.name()).clicked()
+            && ui.selectable_label(tried.is_weights(), weights.name(&context.state.runs)).clicked()
         {
             context.send.send(Action::TryWeights(true));
         }

@@ -1,7 +1,8 @@
 //! A picture of one's own: drawn, dropped on the window, or named by its path; what the model makes of it next to it.
 
 use eframe::egui::{
-    self, Color32, CornerRadius, Image, PointerButton, RichText, Sense, Stroke, TextEdit, Ui, Vec2, WidgetInfo, pos2,
+    self, Button, Color32, CornerRadius, Image, Label, PointerButton, RichText, Sense, Stroke, TextEdit, Ui, Vec2,
+    WidgetInfo, pos2,
 };
 use plimsoll_engine::{experiment::Task, train::Reply};
 
@@ -9,7 +10,8 @@ use super::{PanelContext, bar, took};
 use crate::{
     command::Action,
     theme,
-    trials::{Drawn, Subject, TryWith},
+    trials::{self, Drawn, Subject, TryWith},
+    widgets::button,
 };
 
 /// The most answers for which a bar is shown.
@@ -23,30 +25,31 @@ const NEAR: f32 = 0.012;
 pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, tried: Subject<'_>, height: f32) {
     let is_class = tried.data().kind.task() == Task::Class;
     // In a low pane the square leaves the buttons below it in sight.
+    let missing = trials::without_checkpoint(context.state, tried);
     let below = 2.0 * ui.spacing().interact_size.y + 4.0 * theme::GAP;
     let side = (height - below).clamp(theme::LEAST_DRAWING_SIDE, theme::DRAWING_SIDE);
     ui.horizontal_wrapped(|ui| {
         ui.spacing_mut().item_spacing.x = theme::WIDE_GAP;
         if is_class {
-            square(ui, context, side);
+            square(ui, context, side, missing);
         }
         match &context.state.trial.reply {
             Some((reply, drawn)) => answered(ui, reply, drawn, !is_class),
             None => {
-                let words = if is_class {
+                let words = missing.unwrap_or(if is_class {
                     "Draw in the square, or drop an image on the window."
                 } else {
                     "Drop an image on the window, or name one below."
-                };
-                ui.label(RichText::new(words).weak());
+                });
+                ui.add(Label::new(RichText::new(words).weak()).wrap());
             }
         }
     });
-    path(ui, context);
+    path(ui, context, missing);
 }
 
-/// The square that is drawn in.
-fn square(ui: &mut Ui, context: &mut PanelContext<'_>, side: f32) {
+/// The square that is drawn in; without an answer for a reason.
+fn square(ui: &mut Ui, context: &mut PanelContext<'_>, side: f32, missing: Option<&str>) {
     let palette = theme::palette(ui);
     ui.vertical(|ui| {
         let side = side.min(ui.available_width());
@@ -77,11 +80,11 @@ fn square(ui: &mut Ui, context: &mut PanelContext<'_>, side: f32) {
             }
             painter.add(egui::Shape::line(points, pen));
         }
-        if response.drag_stopped() && !strokes.is_empty() {
+        if response.drag_stopped() && !strokes.is_empty() && missing.is_none() {
             context.send.send(Action::Try(TryWith::Drawing(strokes.clone())));
         }
-        if ui.add_enabled(!strokes.is_empty(), egui::Button::new("Clear")).on_hover_text("Empty the square.").clicked()
-        {
+        let clear = button::enabled(ui, !strokes.is_empty(), Button::new("Clear"));
+        if clear.on_hover_text("Empty the square.").clicked() {
             strokes.clear();
         }
     });
@@ -113,8 +116,8 @@ fn answered(ui: &mut Ui, reply: &Reply, drawn: &Drawn, is_mask: bool) {
     });
 }
 
-/// The way for those who cannot drop a file.
-fn path(ui: &mut Ui, context: &mut PanelContext<'_>) {
+/// The way for those who cannot drop a file; of no use for a reason.
+fn path(ui: &mut Ui, context: &mut PanelContext<'_>, missing: Option<&str>) {
     ui.add_space(theme::GAP);
     ui.horizontal_wrapped(|ui| {
         let field = TextEdit::singleline(&mut context.view.try_out.path).hint_text("Path of a JPEG, PNG or WebP");
@@ -123,8 +126,11 @@ fn path(ui: &mut Ui, context: &mut PanelContext<'_>) {
         let field = field.accessible_name("Path of an image");
         let entered = field.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
         let path = context.view.try_out.path.trim().to_owned();
-        let button = ui.add_enabled(!path.is_empty(), egui::Button::new("Show it"));
-        if (button.on_hover_text("Show this image to the model.").clicked() || entered) && !path.is_empty() {
+        let is_of_use = !path.is_empty() && missing.is_none();
+        let button = button::enabled(ui, is_of_use, Button::new("Show it"));
+        let button = button.on_hover_text("Show this image to the model.");
+        let button = button.on_disabled_hover_text(missing.unwrap_or("Write the path of an image first."));
+        if (button.clicked() || entered) && is_of_use {
             context.send.send(Action::Try(TryWith::File(path.into())));
         }
     });

@@ -1,7 +1,7 @@
 //! A prompt for a model of sequences, and the text as it comes.
 
 use eframe::egui::{
-    self, Label, RichText, ScrollArea, TextEdit, Ui,
+    self, Button, Label, RichText, ScrollArea, TextEdit, Ui,
     text::{LayoutJob, TextFormat},
 };
 use plimsoll_engine::{experiment::DataKind, train::Sampling};
@@ -10,7 +10,8 @@ use super::{PanelContext, took};
 use crate::{
     command::Action,
     theme,
-    trials::{Subject, TryWith},
+    trials::{self, Subject, TryWith},
+    widgets::button,
 };
 
 /// The most tokens that are asked for here.
@@ -23,6 +24,7 @@ const NO_TOKENIZER: &str = "There is no tokenizer next to these weights, so a pr
 pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, tried: Subject<'_>) {
     let trial = &context.state.trial;
     let Some(alphabet) = &trial.alphabet else { return };
+    let missing = trials::without_checkpoint(context.state, tried);
     if tried.is_weights() && tried.data().kind == DataKind::Tokens && !alphabet.is_text() {
         ui.add(Label::new(RichText::new(NO_TOKENIZER).small().weak()).wrap());
     }
@@ -41,12 +43,15 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, tried: Subject<'_>
         }
         let prompt = if tried.prompt.trim().is_empty() { alphabet.example() } else { tried.prompt.clone() };
         let about = format!("Let the model write on from: {}", prompt.chars().take(60).collect::<String>());
-        if ui.button("Write on").on_hover_text(about).clicked() {
+        let button = button::enabled(ui, missing.is_none(), Button::new("Write on"));
+        let button = button.on_hover_text(about).on_disabled_hover_text(missing.unwrap_or_default());
+        if button.clicked() {
             context.send.send(Action::Try(TryWith::Prompt(prompt, tried.sampling)));
         }
     });
     if trial.written.is_empty() {
-        ui.label(RichText::new("Press Write on: the text comes here, token by token.").weak());
+        let words = missing.unwrap_or("Press Write on: the text comes here, token by token.");
+        ui.add(Label::new(RichText::new(words).weak()).wrap());
         return;
     }
     ScrollArea::vertical().auto_shrink(false).stick_to_bottom(true).show(ui, |ui| {

@@ -24,7 +24,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, evaluation: &Evalu
         .horizontal(|ui| {
             let more = format!(", {}", format::counted(evaluation.samples as u64, "sample"));
             let turned = samples::turned(ui, page, pages, &more);
-            super::took(ui, &evaluation.took);
+            super::took_in_line(ui, &evaluation.took);
             turned
         })
         .inner;

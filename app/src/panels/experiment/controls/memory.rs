@@ -24,8 +24,10 @@ pub(in crate::panels::experiment) const ACCUMULATION: Numeric = (
     Spec {
         key: "batch.accumulation",
         name: "Accumulation",
-        help: "Forward and backward passes whose gradients are summed before one update: the update sees a larger batch \
-                while memory stays that of one micro-batch. Each pass costs its full time, and an epoch has fewer updates.",
+        help: "Forward and backward passes whose gradients are summed before one update: the update sees a larger batch, while \
+                activations stay those of one micro-batch. From 2 passes on, the sums of all gradients stay alive next to the \
+                activations: this takes up to about the size of the gradients, once, and further passes take no more. Each \
+                pass costs its full time, and an epoch has fewer updates.",
     },
     Number { stops: &[1., 2., 4., 8., 16., 32., 64.], zero: None, place: Place::Setting },
 );

@@ -149,8 +149,9 @@ pub(in crate::panels::experiment) const SAVE_EVERY: Numeric = (
     Spec {
         key: "run.save_every",
         name: "Save (steps)",
-        help: "Steps between two checkpoints, from which a run goes on to the same bits. A run that stops or ends is saved \
-            in any case. The pass Saving of the prediction has the memory for writing one; the disk decides its time.",
+        help: "Steps between two checkpoints: files from which a run can go on after a crash or a power cut, with the same \
+                results. Off writes none on the way; a run that stops or ends is saved in any case. The memory for writing \
+                one is shown in One step, under Saving; the time depends on the disk.",
     },
     Number { stops: &[0., 10., 50., 100., 500., 1000., 5000., 10_000.], zero: Some("off"), place: Place::Setting },
 );
@@ -159,7 +160,8 @@ pub(in crate::panels::experiment) const SAVE_MINUTES: Numeric = (
     Spec {
         key: "run.save_minutes",
         name: "Save (min)",
-        help: "Minutes between two checkpoints. A run that is killed, or a power cut, costs the steps since the last one.",
+        help: "The same by the clock: minutes between two checkpoints. A crash or a power cut costs the steps since the last \
+                one; saving more often loses less and takes more time of the disk.",
     },
     Number { stops: &[0., 1., 2., 5., 10., 15., 30., 60., 120.], zero: Some("off"), place: Place::Setting },
 );
