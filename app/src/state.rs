@@ -1,6 +1,8 @@
 //! The state of the window: the document, its prediction, the runs, the log. Panels read it; `dispatch` changes it.
 
-use std::{path::PathBuf, sync::Arc, time::Instant};
+mod log;
+
+use std::{path::PathBuf, sync::Arc};
 
 use plimsoll_engine::{
     Experiment,
@@ -12,6 +14,7 @@ use plimsoll_engine::{
     train::{Latest, Outcome, Start},
 };
 
+pub(crate) use self::log::{Level, Log, LogEntry};
 use crate::{
     budgets::Budgets,
     drafts::Drafts,
@@ -29,9 +32,6 @@ use crate::{
     trials::Trial,
 };
 pub(crate) use crate::{document::Document, session::RunKey};
-
-/// Entries of the log that are kept.
-const LOG_LENGTH: usize = 500;
 
 /// The planner's results for the document.
 #[derive(Debug, Default)]
@@ -95,57 +95,6 @@ impl Prediction {
     /// Other configurations that fit, once they are known for the newest plan.
     pub(crate) fn newest_options(&self) -> Option<&Options> {
         (self.options_generation == self.plan_generation).then_some(&self.options)
-    }
-}
-
-/// How much an entry of the log matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Level {
-    /// Good to know.
-    Note,
-    /// Worth the eye.
-    Warning,
-    /// Something failed.
-    Error,
-}
-
-/// A line of the log.
-#[derive(Debug, Clone)]
-pub(crate) struct LogEntry {
-    /// Seconds since the window opened.
-    pub(crate) at_secs: f64,
-    /// How much it matters.
-    pub(crate) level: Level,
-    /// The event in words.
-    pub(crate) text: String,
-    /// What more there is to know of it, on hover and in what is copied.
-    pub(crate) about: Option<String>,
-}
-
-/// The events of this session, oldest first.
-#[derive(Debug)]
-pub(crate) struct Log {
-    start: Instant,
-    /// The lines.
-    pub(crate) entries: Vec<LogEntry>,
-}
-
-impl Log {
-    /// Adds a line.
-    pub(crate) fn add(&mut self, level: Level, text: impl Into<String>) {
-        self.enter(level, text.into(), None);
-    }
-
-    /// Adds a line with more on hover.
-    pub(crate) fn add_about(&mut self, level: Level, text: impl Into<String>, about: String) {
-        self.enter(level, text.into(), Some(about));
-    }
-
-    fn enter(&mut self, level: Level, text: String, about: Option<String>) {
-        if self.entries.len() >= LOG_LENGTH {
-            self.entries.remove(0);
-        }
-        self.entries.push(LogEntry { at_secs: self.start.elapsed().as_secs_f64(), level, text, about });
     }
 }
 
@@ -300,7 +249,7 @@ impl State {
             notice: None,
             pin: None,
             pin_asked: None,
-            log: Log { start: Instant::now(), entries: Vec::new() },
+            log: Log::new(),
             budgets: Budgets::default(),
             recent,
             shipped,
