@@ -18,8 +18,35 @@ pub(crate) fn folder(kind: &str) -> Option<PathBuf> {
     fs::create_dir_all(&folder).ok().map(|()| folder)
 }
 
+/// Reads a file, if it can be read. A pipe in its place is not waited for.
+pub(crate) fn read(place: &Path) -> Option<Vec<u8>> {
+    fs::metadata(place).ok()?.is_file().then(|| fs::read(place).ok())?
+}
+
 /// Writes a file, if it can be written.
 pub(crate) fn write(place: &Path, bytes: &[u8]) {
     // A file that is not kept is made again next time.
     let _ = whole_file::write(place, bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_file_is_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path().join("kept");
+        assert_eq!(read(&place), None);
+        write(&place, b"kept");
+        assert_eq!(read(&place).as_deref(), Some(&b"kept"[..]));
+        assert_eq!(read(folder.path()), None);
+        #[cfg(unix)]
+        {
+            let pipe = folder.path().join("pipe");
+            let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo is there");
+            assert!(made.success());
+            assert_eq!(read(&pipe), None, "nobody writes to it");
+        }
+    }
 }

@@ -5,7 +5,6 @@
 //! with one that cannot be read, a program measures for itself.
 
 use std::{
-    fs,
     path::PathBuf,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -48,7 +47,7 @@ impl Subject {
 impl KeptRates {
     /// The kept rates of this program on this machine.
     pub(crate) fn read() -> Option<Self> {
-        let kept: Self = serde_json::from_slice(&fs::read(place()?).ok()?).ok()?;
+        let kept: Self = serde_json::from_slice(&cache::read(&place()?)?).ok()?;
         let is_sane = kept.rates.is_sane() && kept.is_of(&Subject::here()?, secs(SystemTime::now()));
         is_sane.then_some(kept)
     }

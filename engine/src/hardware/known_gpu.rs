@@ -7,7 +7,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
     path::PathBuf,
     sync::Arc,
 };
@@ -188,8 +187,8 @@ impl KnownGpu {
 
 /// The measurements by kind of GPU. A file that cannot be read costs a measurement, which the next run makes again.
 fn remembered() -> BTreeMap<String, Measured> {
-    let text = place().and_then(|place| fs::read_to_string(place).ok());
-    text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+    let text = place().and_then(|place| cache::read(&place));
+    text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }
 
 fn place() -> Option<PathBuf> {

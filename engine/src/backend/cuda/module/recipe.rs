@@ -1,7 +1,6 @@
 //! All that a module's image is made of, and where it is kept.
 
 use std::{
-    fs,
     hash::{DefaultHasher, Hash, Hasher},
     path::{Path, PathBuf},
 };
@@ -56,7 +55,7 @@ impl Recipe {
 
 /// The image after its hash, so that a truncated or damaged file is detected.
 pub(super) fn read(place: &Path) -> Option<Vec<u8>> {
-    let bytes = fs::read(place).ok()?;
+    let bytes = cache::read(place)?;
     let (hash, image) = bytes.split_first_chunk()?;
     (u64::from_le_bytes(*hash) == hash_of(image)).then(|| image.to_vec())
 }
