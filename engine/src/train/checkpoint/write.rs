@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{BufWriter, Seek, SeekFrom, Write},
+    io::{BufWriter, ErrorKind, Seek, SeekFrom, Write},
     path::Path,
 };
 
@@ -90,5 +90,9 @@ pub(in crate::train) fn write<B: Backend>(
 /// A file that the system does not take.
 pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Error {
     let kept = if path.exists() { "the checkpoint that was there before is as it was" } else { "nothing was written" };
-    Error::file(path, format!("cannot be saved: {}; {kept}; make room there, or choose another folder", reason(error)))
+    let mend = match error.kind() {
+        ErrorKind::FileTooLarge => "raise that limit",
+        _ => "make room there, or choose another folder",
+    };
+    Error::file(path, format!("cannot be saved: {}; {kept}; {mend}", reason(error)))
 }
