@@ -127,7 +127,7 @@ impl App {
         let shipped = presets::shipped();
         let document = persisted.document(&shipped);
         let (budgets, drafts) = (persisted.budgets, persisted.drafts);
-        let recent = Recent { files: persisted.recent, shipped: persisted.recent_shipped };
+        let recent = Recent::kept(persisted.recent, persisted.recent_shipped);
         let mut app = Self {
             state: State { budgets, drafts, ..State::new(document, recent, shipped) },
             view: persisted.view,

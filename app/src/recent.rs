@@ -4,15 +4,12 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
 /// How many of each kind are remembered.
 const FILES: usize = 10;
 const SHIPPED: usize = 6;
 
 /// Presets opened before, newest first.
-#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub(crate) struct Recent {
     /// Files opened or saved.
     pub(crate) files: Vec<PathBuf>,
@@ -21,6 +18,14 @@ pub(crate) struct Recent {
 }
 
 impl Recent {
+    /// What was kept, newest first: as much of it as is remembered, and each once.
+    pub(crate) fn kept(files: Vec<PathBuf>, shipped: Vec<String>) -> Self {
+        let mut recent = Self::default();
+        files.iter().rev().for_each(|path| recent.opened_file(path));
+        shipped.iter().rev().for_each(|name| recent.opened_shipped(name));
+        recent
+    }
+
     /// Remembers a file.
     pub(crate) fn opened_file(&mut self, path: &Path) {
         to_the_front(&mut self.files, path.to_owned(), FILES);
@@ -59,5 +64,9 @@ mod tests {
         assert_eq!((recent.files.len(), recent.files[0].as_path()), (FILES, Path::new("/5.toml")));
         assert_eq!(recent.files.iter().filter(|path| path.ends_with("5.toml")).count(), 1);
         assert_eq!(recent.shipped, ["cnn-digits"]);
+        let again = Recent::kept(recent.files.clone(), recent.shipped.clone());
+        assert_eq!(again, recent);
+        let doubled = Recent::kept(vec!["/a".into(), "/b".into(), "/a".into()], Vec::new());
+        assert_eq!(doubled.files, [Path::new("/a"), Path::new("/b")]);
     }
 }

@@ -147,7 +147,7 @@ fn file_menu(ui: &mut Ui, context: &PanelContext<'_>) {
     }
 }
 
-/// Presets opened before: shipped ones by their titles, then files by their names.
+/// Presets opened before: files by their names, then shipped ones by their titles.
 fn recent(ui: &mut Ui, context: &PanelContext<'_>) {
     let (recent, shipped) = (&context.state.recent, &context.state.shipped);
     if recent.is_empty() {
@@ -159,14 +159,14 @@ fn recent(ui: &mut Ui, context: &PanelContext<'_>) {
             ui.close();
         }
     };
+    for path in &recent.files {
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+        entry(&name, &path.display().to_string(), Action::OpenFile(path.clone()));
+    }
     for name in &recent.shipped {
         if let Some(at) = shipped.iter().position(|shipped| shipped.name == *name) {
             entry(&shipped[at].experiment.title, name, Action::OpenShipped(at));
         }
-    }
-    for path in &recent.files {
-        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-        entry(&name, &path.display().to_string(), Action::OpenFile(path.clone()));
     }
 }
 
