@@ -1,7 +1,7 @@
 //! Before and after: what a timeline is compared with, and which of the two fills the picture.
 
 use eframe::egui::{Button, RichText, Ui};
-use plimsoll_engine::{memory::Category, plan::Plan};
+use plimsoll_engine::{experiment::check, memory::Category, plan::Plan};
 
 use crate::{
     command::{Action, UiCommand},
@@ -55,7 +55,8 @@ fn menu(ui: &mut Ui, context: &PanelContext<'_>) {
     for before in document.history.past() {
         let changes = naming::changes(before, after, |key| runs.called(key));
         after = before;
-        if changes.is_empty() {
+        // What cannot be planned cannot be compared with.
+        if changes.is_empty() || !check::check(before, None).is_empty() {
             continue;
         }
         let text = format!("Before {}", naming::listed(&changes, NAMED));
