@@ -6,7 +6,7 @@
 mod length;
 
 use eframe::egui::{self, Align, Button, Color32, Label, Layout, ProgressBar, RichText, Sense, Ui, UiBuilder, vec2};
-use plimsoll_engine::{store::RunState, train::Outcome};
+use plimsoll_engine::{experiment::Setting, store::RunState, train::Outcome};
 
 #[cfg(test)]
 pub(crate) use self::length::length;
@@ -223,13 +223,13 @@ fn standing(run: &RunRecord, is_stopping: bool, palette: &Palette) -> (String, C
 fn waiting(run: &RunRecord) -> String {
     let Some((share, _)) = run.fed else { return String::new() };
     let percent = format!("{:.0}%", share * 100.0);
-    if share < 0.05 {
-        format!("It waited for batches in {percent} of that time: they are made as quickly as it learns.")
-    } else {
-        format!(
-            "It waited for batches in {percent} of that time: more workers, or samples that wait in memory, would help."
-        )
-    }
+    let has_workers = Setting::of("data.workers").is_some_and(|workers| workers.is_used(run.experiment()));
+    let why = match (share < 0.05, has_workers) {
+        (true, _) => "they are made as quickly as it learns",
+        (false, true) => "more workers, or samples that wait in memory, would help",
+        (false, false) => "its steps are hardly longer than it takes to put a batch together",
+    };
+    format!("It waited for batches in {percent} of that time: {why}.")
 }
 
 fn progress(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {

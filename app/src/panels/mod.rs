@@ -24,7 +24,10 @@ pub(crate) mod tradeoff;
 pub(crate) mod try_out;
 
 use eframe::egui::{self, Panel, Rect, Ui, UiBuilder};
-use plimsoll_engine::device::target;
+use plimsoll_engine::{
+    device::target,
+    plan::{Plan, Verdict},
+};
 
 use crate::{layout::Layout, regions, theme, widgets::chip};
 
@@ -50,6 +53,8 @@ fn without_run(ui: &mut Ui, context: &PanelContext<'_>, what: &str) {
     let is_planned_only = target::not_trained_on(&state.document.experiment.device).is_some();
     let first = if is_planned_only {
         "Choose the CPU, or a graphics card that is here, under Device, and press Train"
+    } else if state.plan().is_some_and(|plan| is_refused_for_its_data(plan)) {
+        "Change what the red line below names, and press Train"
     } else if state.plan().is_some_and(|plan| !plan.verdict().fits()) {
         match state.prediction.newest_options() {
             Some(options) if options.has_no_change() => "Raise the budget, or choose a smaller model, and press Train",
@@ -59,6 +64,14 @@ fn without_run(ui: &mut Ui, context: &PanelContext<'_>, what: &str) {
         "Press Train"
     };
     chip::empty(ui, &format!("{first} to see {what}."));
+}
+
+/// Whether a run's data have no room, which no budget of the device mends.
+fn is_refused_for_its_data(plan: &Plan) -> bool {
+    matches!(
+        plan.verdict(),
+        Verdict::OverHostBudget { .. } | Verdict::NoRoomForData { .. } | Verdict::NoRoomOnDisk { .. }
+    )
 }
 
 /// Draws a pane.

@@ -4,6 +4,8 @@ use plimsoll_engine::{Bytes, Experiment};
 
 use crate::{format, gallery::Pictured};
 
+/// So many times the budget and more are clearer in a unit of their own as well.
+const MOST_TIMES: f64 = 100.0;
 /// A share below this is clearer in a unit of its own: `12.3 KiB of 64 MiB`.
 const LEAST_SHARE: f64 = 0.01;
 
@@ -41,7 +43,7 @@ fn of(load: Bytes, budget: Bytes) -> String {
     match own.strip_suffix(unit) {
         Some(amount) => format!("{} of {whole}", amount.trim_end()),
         None if (LEAST_SHARE..1.0).contains(&share) => format!("{share:.2} of {whole}"),
-        None if share >= 1.0 => format!("{share:.0} of {whole}"),
+        None if share >= 1.0 && load.0 as f64 <= budget.0 as f64 * MOST_TIMES => format!("{share:.0} of {whole}"),
         None => format!("{own} of {whole}"),
     }
 }
@@ -58,6 +60,7 @@ mod tests {
         assert_eq!(of(gib(1.5), Bytes::mib(512)), "1536 of 512 MiB");
         assert_eq!(of(Bytes::kib(12), Bytes::mib(64)), "0.01 of 64 MiB");
         assert_eq!(of(Bytes::kib(12), Bytes::gib(24)), "12.0 KiB of 24 GiB");
+        assert_eq!(of(gib(48.4), Bytes::mib(32)), "48.4 GiB of 32 MiB");
         assert_eq!(of(gib(6.98), gib(7.5)), "6.98 of 7.50 GiB");
     }
 

@@ -193,7 +193,7 @@ fn before(words: &str, parts: usize) -> &str {
     words.match_indices(" · ").nth(parts - 1).map_or(words, |(end, _)| &words[..end])
 }
 
-/// What the budget counts beyond the tensors at the peak: `+ 480 MiB context + 412 MiB slack = 23.5 GiB of the budget`.
+/// What the budget counts beyond the tensors at the peak: `+ 480 MiB context + 412 MiB slack = 23.5 GiB against the budget`.
 fn counted_besides(plan: &Plan, pass: Pass) -> Option<String> {
     let live = plan.timeline(pass).peak();
     if pass != plan.peak_pass || live == plan.load() {
@@ -202,7 +202,7 @@ fn counted_besides(plan: &Plan, pass: Pass) -> Option<String> {
     let parts = [Category::Context, Category::Slack].map(|category| (category, plan.categories_at_peak.get(category)));
     let parts = parts.iter().filter(|(_, bytes)| *bytes > Bytes::ZERO);
     let parts: String = parts.map(|(category, bytes)| format!("+ {bytes} {} ", category.name())).collect();
-    Some(format!("{parts}= {} of the budget", plan.load()))
+    Some(format!("{parts}= {} against the budget", plan.load()))
 }
 
 /// The budget in words, on a GPU with what it leaves to tensors; and in few words.
@@ -273,7 +273,7 @@ mod tests {
         let said = counted_besides(&gpu, gpu.peak_pass).expect("the context counts");
         let [context, slack] = [Category::Context, Category::Slack].map(|part| gpu.categories_at_peak.get(part));
         assert_eq!(gpu.timeline(gpu.peak_pass).peak() + context + slack, gpu.load());
-        assert_eq!(said, format!("+ {context} context + {slack} slack = {} of the budget", gpu.load()));
+        assert_eq!(said, format!("+ {context} context + {slack} slack = {} against the budget", gpu.load()));
         assert!(budget_words(&gpu)[0].contains("less"));
     }
 }
