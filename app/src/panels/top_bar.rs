@@ -1,5 +1,7 @@
 //! The top bar: presets, undo and redo, device and budget, panes and theme.
 
+mod recent;
+
 use std::cell::Cell;
 
 use eframe::egui::{self, MenuBar, Rect, Response, RichText, Ui, vec2};
@@ -11,7 +13,7 @@ use plimsoll_engine::{
 
 use super::PanelContext;
 use crate::{
-    command::{Action, UiCommand},
+    command::UiCommand,
     format,
     layout::Layout,
     panels::pane::Pane,
@@ -140,33 +142,10 @@ fn file_menu(ui: &mut Ui, context: &PanelContext<'_>) {
         }
     }
     ui.separator();
-    ui.menu_button("Recent", |ui| recent(ui, context));
+    ui.menu_button("Recent", |ui| recent::ui(ui, context));
     ui.separator();
     if UiCommand::Quit.menu_entry(ui, true) {
         context.send.ui(UiCommand::Quit);
-    }
-}
-
-/// Presets opened before: files by their names, then shipped ones by their titles.
-fn recent(ui: &mut Ui, context: &PanelContext<'_>) {
-    let (recent, shipped) = (&context.state.recent, &context.state.shipped);
-    if recent.is_empty() {
-        ui.weak("Nothing yet");
-    }
-    let mut entry = |title: &str, hover: &str, action: Action| {
-        if ui.button(title).on_hover_text(hover).clicked() {
-            context.send.send(action);
-            ui.close();
-        }
-    };
-    for path in &recent.files {
-        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-        entry(&name, &path.display().to_string(), Action::OpenFile(path.clone()));
-    }
-    for name in &recent.shipped {
-        if let Some(at) = shipped.iter().position(|shipped| shipped.name == *name) {
-            entry(&shipped[at].experiment.title, name, Action::OpenShipped(at));
-        }
     }
 }
 

@@ -1,0 +1,130 @@
+//! What settings and runs are called.
+
+use plimsoll_engine::experiment::{Precision, preset::set};
+
+use super::*;
+
+fn with(changes: &[&str]) -> Experiment {
+    let mut experiment = Experiment::default();
+    for change in changes {
+        set(&mut experiment, change).expect("a setting");
+    }
+    experiment
+}
+
+fn words(from: &Experiment, to: &Experiment) -> Vec<String> {
+    differing(from, to).iter().map(Differing::words).collect()
+}
+
+#[test]
+fn experiments_are_told_apart_by_what_differs() {
+    let plain = Experiment::default();
+    let other = with(&["run.seed=7", "checkpointing=blocks", "batch.micro=32", "title=Another"]);
+    assert_eq!(words(&plain, &other), ["micro-batch 32", "every block", "seed 7"]);
+    assert_eq!(words(&other, &plain), ["micro-batch 64", "no checkpointing", "seed 1"]);
+    assert!(words(&plain, &plain).is_empty());
+    let narrow = Experiment { precision: Precision::Bf16Mixed, retain_graph: true, ..Experiment::default() };
+    assert_eq!(words(&plain, &narrow), ["bf16-mixed", "retain graph"]);
+    assert_eq!(words(&narrow, &plain), ["f32", "no retain graph"]);
+    let pruned = with(&["prune.kind=magnitude", "prune.final_sparsity=0.9", "prune.every=20"]);
+    assert_eq!(words(&plain, &pruned), ["pruning", "final sparsity 0.9", "pruned every 20 steps"]);
+    assert_eq!(words(&pruned, &plain), ["no pruning"]);
+    let (after, aware) = (with(&["quantise.kind=after"]), with(&["quantise.kind=aware"]));
+    assert_eq!(words(&plain, &after), ["integers after training"]);
+    assert_eq!(words(&after, &aware), ["trained for integers"]);
+    assert_eq!(words(&aware, &plain), ["no integers"]);
+    let alone = with(&["quantise.kind=after", "quantise.weights=int4"]);
+    assert_eq!(words(&after, &alone), ["weights alone as int4"]);
+    let grouped = with(&["prune.kind=n:m", "prune.n=1"]);
+    assert_eq!(words(&plain, &grouped), ["n:m pruning", "1 kept"]);
+}
+
+#[test]
+fn a_value_beside_its_name_does_not_repeat_it() {
+    for (key, given, words) in [
+        ("batch.micro", "8", "8"),
+        ("optimizer.learning_rate", "0.03", "0.03"),
+        ("run.steps", "40", "40"),
+        ("checkpointing", "blocks", "every block"),
+        ("retain_graph", "true", "retain graph"),
+        ("retain_graph", "false", "no retain graph"),
+        ("precision", "bf16", "bf16"),
+    ] {
+        assert_eq!(value(key, given, |_| None), words, "{key}");
+    }
+}
+
+#[test]
+fn a_setting_is_called_as_its_control_is_and_no_two_settings_alike() {
+    for (key, name) in [
+        ("batch.micro", "micro-batch"),
+        ("batch.evaluation", "evaluation batch"),
+        ("prune.n", "weights kept of a group"),
+        ("optimizer.kind", "optimizer"),
+        ("data.color_jitter", "colour jitter"),
+        // Units, filters or numbers of a token.
+        ("model.width", "width"),
+        ("device", "device"),
+    ] {
+        assert_eq!(setting(key), name, "{key}");
+    }
+    let mut known: HashMap<String, &str> = HashMap::new();
+    for key in panels::settings_in_order() {
+        let other = known.insert(setting(key), key).filter(|other| *other != key);
+        assert_eq!(other, None, "{key} has the name of another setting: {}", setting(key));
+    }
+    assert!(known.len() > 80, "{}", known.len());
+}
+
+#[test]
+fn what_is_wrong_is_told_by_the_name_of_its_control() {
+    let wrong = Problem::new("batch.micro", "is 0", "write 1 or more");
+    assert_eq!(problem(&wrong), "Micro-batch: is 0; write 1 or more");
+}
+
+#[test]
+fn a_change_names_its_setting_once() {
+    let (plain, other) = (Experiment::default(), with(&["batch.micro=32", "precision=bf16", "run.seed=7"]));
+    assert_eq!(changes(&plain, &other, |_| None), ["micro-batch 64 → 32", "f32 → bf16", "seed 1 → 7"]);
+    assert_eq!(changes(&other, &plain, |_| None), ["micro-batch 32 → 64", "bf16 → f32", "seed 7 → 1"]);
+    assert_eq!(
+        changes(&with(&["run.steps=10000"]), &with(&["run.steps=2000"]), |_| None),
+        ["steps 10\u{a0}000 → 2\u{a0}000"]
+    );
+    assert_eq!(changes(&with(&["budget=32MiB"]), &with(&["budget=7988MiB"]), |_| None), ["budget 32 MiB → 7.80 GiB"]);
+}
+
+#[test]
+fn runs_are_told_apart_by_the_settings_that_are_not_the_same_in_all() {
+    let settings = |changes: &[&str]| preset::changes(&Experiment::default(), &with(changes));
+    let runs = [
+        settings(&["budget=8MiB"]),
+        settings(&["budget=8MiB", "batch.micro=32"]),
+        settings(&["budget=8MiB", "checkpointing=blocks", "batch.micro=32", "run.seed=7"]),
+    ];
+    let runs: Vec<&[String]> = runs.iter().map(Vec::as_slice).collect();
+    let apart_of = apart(&runs);
+    let words: Vec<String> = apart_of.iter().map(|differing| named(differing, 3)).collect();
+    assert_eq!(words[0], "micro-batch 64, no checkpointing, seed 1");
+    assert_eq!(words[1], "micro-batch 32, no checkpointing, seed 1");
+    assert_eq!(words[2], "micro-batch 32, every block, seed 7", "in the same order");
+    assert_eq!(named(&apart_of[2], 2), "every block, seed 7 and 1 more", "what two of three share is left out");
+    assert!(apart(&runs[..1]).iter().all(Vec::is_empty));
+}
+
+#[test]
+fn what_nearly_all_runs_share_is_left_out_before_what_differs() {
+    let settings = |changes: &[&str]| preset::changes(&Experiment::default(), &with(changes));
+    let mut runs: Vec<Vec<String>> = [32, 48, 96, 128].map(|w| settings(&[&format!("model.width={w}")])).to_vec();
+    runs.push(settings(&["batch.micro=32", "precision=bf16"]));
+    let apart = apart(&runs.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    assert_eq!([named(&apart[0], 3), named(&apart[0], 1)], ["micro-batch 64, f32, width 32", "width 32 and 2 more"]);
+    assert_eq!(named(&apart[4], 2), "micro-batch 32, bf16 and 1 more");
+}
+
+#[test]
+fn a_long_list_is_cut_and_says_so() {
+    let words = ["a", "b", "c"].map(str::to_owned);
+    assert_eq!([listed(&words, 3), listed(&words, 1)], ["a, b, c", "a and 2 more"]);
+    assert_eq!(listed(&[], 2), "");
+}
