@@ -53,7 +53,7 @@ const FOR_TEXTS: usize = 5;
 /// Names and details of these widths tell most runs apart.
 const ROOMY: [f32; 2] = [200.0, 150.0];
 /// Up to this width a name comes before a title.
-const NAME_FIRST: f32 = 210.0;
+const NAME_FIRST: f32 = 150.0;
 /// A name that leaves nothing out has the room of both.
 const ALONE: f32 = 220.0;
 /// They are not narrower than this, except for texts that need less.
