@@ -11,7 +11,7 @@ use plimsoll_engine::{
     plan::{Advice, Change, Found, Plan},
 };
 
-use crate::{format, naming::setting};
+use crate::{format, limit::machine_below_budget, naming::setting};
 
 /// The changes of an offer, such as `micro-batch 32 x 2, bf16-mixed`.
 pub(crate) fn words(advice: &Advice) -> String {
@@ -141,7 +141,7 @@ impl Shortfall {
 
 /// The line that a search keeps below: the machine's if that is lower than the budget, whatever is crossed first.
 fn line(plan: &Plan) -> Line {
-    plan.machine_line().filter(|line| line.bytes < plan.budget).unwrap_or_else(|| plan.line())
+    machine_below_budget(plan).unwrap_or_else(|| plan.line())
 }
 
 #[cfg(test)]

@@ -123,7 +123,7 @@ pub(crate) struct Gallery {
 
 impl Gallery {
     /// A gallery of the present entries.
-    pub(crate) fn new(number: u64, shipped: &[Shipped], (drafts, runs): (&Drafts, &Runs), recent: &Recent) -> Self {
+    pub(crate) fn new(number: u64, shipped: &[Shipped], drafts: &Drafts, runs: &Runs, recent: &Recent) -> Self {
         let entry = |source, group, name: &str, experiment: Option<&Experiment>| Entry {
             source,
             group,
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn every_shipped_preset_has_an_entry_that_is_found_by_its_words() {
         let shipped = presets::shipped();
-        let gallery = Gallery::new(1, &shipped, (&Drafts::default(), &Runs::default()), &Recent::default());
+        let gallery = Gallery::new(1, &shipped, &Drafts::default(), &Runs::default(), &Recent::default());
         assert_eq!(gallery.entries.len(), shipped.len());
         let found = |words: &str| gallery.entries.iter().filter(|e| e.matches(words)).count();
         assert_eq!((found(""), found("no such words")), (shipped.len(), 0));
@@ -309,7 +309,7 @@ mod tests {
     #[test]
     fn titles_with_the_words_come_before_descriptions_with_them() {
         let shipped = presets::shipped();
-        let gallery = Gallery::new(1, &shipped, (&Drafts::default(), &Runs::default()), &Recent::default());
+        let gallery = Gallery::new(1, &shipped, &Drafts::default(), &Runs::default(), &Recent::default());
         let all = gallery.found(" ");
         assert_eq!(all.iter().map(|(_, entries)| entries.len()).sum::<usize>(), shipped.len());
         assert!(all.iter().all(|(heading, _)| Group::ALL.iter().any(|group| group.title() == *heading)));
@@ -329,7 +329,7 @@ mod tests {
         for name in ["gone", "cnn-digits", "mlp-digits"] {
             recent.opened_shipped(name);
         }
-        let gallery = Gallery::new(1, &shipped, (&Drafts::default(), &Runs::default()), &recent);
+        let gallery = Gallery::new(1, &shipped, &Drafts::default(), &Runs::default(), &recent);
         let all = gallery.found("");
         let (_, before) = all.iter().find(|(heading, _)| *heading == Group::Recent.title()).expect("a heading");
         let names: Vec<_> = before.iter().map(|entry| entry.name.as_str()).collect();
@@ -357,7 +357,7 @@ mod tests {
         let path = PathBuf::from("/nowhere/at/all.toml");
         let wanted = Wanted { gallery: 1, entry: 0, content: Err(path.clone()), machine: Arc::new(Machine::nominal()) };
         let recent = Recent { files: vec![path], ..Recent::default() };
-        let mut gallery = Gallery::new(1, &[], (&Drafts::default(), &Runs::default()), &recent);
+        let mut gallery = Gallery::new(1, &[], &Drafts::default(), &Runs::default(), &recent);
         gallery.receive(look(wanted, &mut Cache::new()));
         let Some(Err(why)) = &gallery.entries[0].picture else { panic!("it is not there") };
         assert!(why.contains("/nowhere/at/all.toml"), "{why}");

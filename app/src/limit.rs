@@ -1,6 +1,10 @@
 //! The line of a plan: its budget, or the limit of the card or the machine if that is lower.
 
-use plimsoll_engine::{Bytes, plan::Plan};
+use plimsoll_engine::{
+    Bytes,
+    memory::host::Line,
+    plan::{Plan, Verdict},
+};
 
 /// The limit that the bar and the timeline draw as the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,8 +18,7 @@ pub(crate) struct Limit {
 impl Limit {
     /// The line of a plan.
     pub(crate) fn of(plan: &Plan) -> Self {
-        let machine = plan.machine_line().filter(|line| line.bytes < plan.budget);
-        match (plan.card_below_budget(), machine) {
+        match (plan.card_below_budget(), machine_below_budget(plan)) {
             (Some(_), _) => Self { whose: "card", bytes: plan.budget },
             (None, Some(line)) => Self { whose: "machine", bytes: line.bytes },
             (None, None) => Self { whose: "budget", bytes: plan.budget },
@@ -25,6 +28,19 @@ impl Limit {
     /// The bytes that it leaves for tensors. On a card, the context counts against it as well.
     pub(crate) fn room(self, plan: &Plan) -> Bytes {
         self.bytes.saturating_sub(plan.target.profile().map_or(Bytes::ZERO, |card| card.context))
+    }
+}
+
+/// What the machine can give a run, if that is less than its budget.
+pub(crate) fn machine_below_budget(plan: &Plan) -> Option<Line> {
+    plan.machine_line().filter(|line| line.bytes < plan.budget)
+}
+
+/// The verdict on a plan by the line that is drawn: a run past its budget and the machine is past the lower of the two.
+pub(crate) fn verdict(plan: &Plan) -> Verdict {
+    match (plan.verdict(), machine_below_budget(plan)) {
+        (Verdict::OverBudget { .. }, Some(line)) => Verdict::OverMachine { line },
+        (verdict, _) => verdict,
     }
 }
 

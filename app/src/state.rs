@@ -21,8 +21,7 @@ use crate::{
     files::Purpose,
     gallery::Gallery,
     librarian::Compared,
-    limit::Limit,
-    naming, peak,
+    limit, naming, peak,
     planner::{Compared as NeighboursCompared, Generation, Obstacle, Options},
     presets::Shipped,
     recent::Recent,
@@ -315,16 +314,8 @@ impl State {
         }
         match self.plan() {
             None => None,
-            Some(plan) => match plan.verdict() {
+            Some(plan) => match limit::verdict(plan) {
                 Verdict::Fits { .. } => None,
-                // Both lines are crossed, and the machine's is the lower one.
-                Verdict::OverBudget { .. } if Limit::of(plan).whose == "machine" => {
-                    let line = Limit::of(plan).bytes;
-                    Some(format!(
-                        "The run does not fit this machine: it takes {} of {line}. Change something.",
-                        plan.load()
-                    ))
-                }
                 Verdict::OverBudget { by } => {
                     let or = if self.may_train_anyway() { ", or train anyway" } else { "" };
                     let at = peak::layer(plan).map(|layer| format!(" at {layer}")).unwrap_or_default();
@@ -345,10 +336,7 @@ impl State {
     pub(crate) fn may_train_anyway(&self) -> bool {
         let device = &self.document.experiment.device;
         // A budget is a line that the engine holds. Where the machine ends before it, there is none to stop at.
-        let only_the_budget = |plan: &Plan| {
-            let is_there = plan.machine_line().is_none_or(|line| plan.budget <= line.bytes);
-            matches!(plan.verdict(), Verdict::OverBudget { .. }) && is_there
-        };
+        let only_the_budget = |plan: &Plan| matches!(limit::verdict(plan), Verdict::OverBudget { .. });
         self.plan().is_some_and(|plan| only_the_budget(plan)) && target::not_trained_on(device).is_none()
     }
 }

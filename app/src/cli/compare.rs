@@ -250,6 +250,7 @@ mod tests {
         assert!(told.starts_with(&format!("A: {}\nB: ", long[0])), "{told}");
         assert!(told.lines().all(|line| line.chars().count() <= LINE), "{told}");
     }
+
     #[test]
     fn a_table_without_a_row_is_a_sentence() {
         let plan = Arc::new(Plan::of(&Experiment::default(), &Machine::nominal()).expect("a plan"));

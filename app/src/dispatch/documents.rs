@@ -133,7 +133,7 @@ impl Dispatcher<'_> {
     /// Shows every preset, and has the pictures made that are not there yet.
     pub(super) fn show_presets(&mut self) {
         let State { gallery, shipped, drafts, runs, recent, machine, dialog, .. } = &mut *self.state;
-        *gallery = Gallery::new(gallery.number + 1, shipped, (drafts, runs), recent);
+        *gallery = Gallery::new(gallery.number + 1, shipped, drafts, runs, recent);
         *dialog = Some(Dialog::Presets);
         self.services.painter.paint(gallery, machine);
     }

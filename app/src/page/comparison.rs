@@ -144,6 +144,7 @@ mod tests {
             assert!(text.contains(said), "{said} is missing in {text}");
         }
     }
+
     #[test]
     fn a_page_of_two_that_are_alike_says_so() {
         let plan = Arc::new(Plan::of(&Experiment::default(), &Machine::nominal()).expect("a plan"));

@@ -16,7 +16,7 @@ use super::{PanelContext, legend, offers};
 use crate::{
     command::UiCommand,
     format,
-    limit::Limit,
+    limit::{self, Limit},
     naming, peak,
     planner::Obstacle,
     theme::{self, Palette},
@@ -76,20 +76,14 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
 /// The verdict in words: `Fits: 12.3 MiB of 64 MiB, 51.7 MiB headroom`.
 pub(crate) fn verdict_words(plan: &Plan) -> String {
     let (load, budget) = (plan.load(), format::size(plan.budget));
-    match plan.verdict() {
+    match limit::verdict(plan) {
         Verdict::Fits { headroom } => match Limit::of(plan) {
             Limit { whose: "machine", bytes } => {
                 format!("Fits: {load} of {bytes} that this machine can give, {} headroom", bytes.saturating_sub(load))
             }
             Limit { .. } => format!("Fits: {load} of {budget}, {headroom} headroom"),
         },
-        Verdict::OverBudget { by } => match Limit::of(plan) {
-            Limit { whose: "machine", bytes } => {
-                let by = load.saturating_sub(bytes);
-                format!("Does not fit this machine: {by} too much ({load} of {bytes})")
-            }
-            Limit { .. } => format!("Does not fit: {by} too much ({load} of {budget})"),
-        },
+        Verdict::OverBudget { by } => format!("Does not fit: {by} too much ({load} of {budget})"),
         Verdict::OverMachine { line } => {
             let [load, line] = line.beside(load);
             format!("Does not fit this machine: {load} of {line}")
@@ -367,12 +361,12 @@ mod tests {
             let free = FreeMemory { bytes: data + of_tensors, limited_by: LimitedBy::Machine };
             let machine = Machine::nominal().with_free_memory(Some(free));
             let plan = Plan::of(&experiment, &machine).expect("a plan");
-            (verdict_words(&plan), format!("{} too much", plan.load().saturating_sub(Limit::of(&plan).bytes)))
+            (verdict_words(&plan), format!("{} of {}", plan.load(), format::size(Limit::of(&plan).bytes)))
         };
-        let (over_both, by) = words(Bytes::kib(900), Bytes::mib(13));
-        assert!(over_both.starts_with("Does not fit this machine: ") && over_both.contains(&by), "{over_both}");
-        let (over_budget, by) = words(Bytes::kib(900), Bytes::gib(4));
-        assert!(over_budget.starts_with("Does not fit: ") && over_budget.contains(&by), "{over_budget}");
+        let (over_both, of) = words(Bytes::kib(900), Bytes::mib(13));
+        assert!(over_both.starts_with("Does not fit this machine: ") && over_both.contains(&of), "{over_both}, {of}");
+        let (over_budget, of) = words(Bytes::kib(900), Bytes::gib(4));
+        assert!(over_budget.starts_with("Does not fit: ") && over_budget.contains(&of), "{over_budget}, {of}");
     }
 
     #[test]

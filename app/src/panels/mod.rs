@@ -54,7 +54,7 @@ fn without_run(ui: &mut Ui, context: &PanelContext<'_>, what: &str) {
     let first = if is_planned_only {
         "Choose the CPU, or a graphics card that is here, under Device, and press Train"
     } else if state.plan().is_some_and(|plan| is_refused_for_its_data(plan)) {
-        "Change what the red line below names, and press Train"
+        "Change the setting that the line next to Train names, and press Train"
     } else if state.plan().is_some_and(|plan| !plan.verdict().fits()) {
         match state.prediction.newest_options() {
             Some(options) if options.has_no_change() => "Raise the budget, or choose a smaller model, and press Train",
