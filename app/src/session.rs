@@ -15,7 +15,7 @@ use plimsoll_engine::{
     train::{Event, Latest},
 };
 
-pub(crate) use self::record::{RunRecord, Status, numbered, tested_on};
+pub(crate) use self::record::{HELD_BACK, RunRecord, Status, numbered, tested_on};
 use crate::{librarian::Points, naming, presets, runs::Runs};
 
 /// Numbers the runs of this session.

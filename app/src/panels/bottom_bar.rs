@@ -16,7 +16,7 @@ use crate::{
     command::{Action, RunsAction, UiCommand},
     format,
     runs::{Row, Runs},
-    session::{RunRecord, Status},
+    session::{HELD_BACK, RunRecord, Status},
     theme::{self, Palette},
     widgets::{
         button,
@@ -224,7 +224,7 @@ fn waiting(run: &RunRecord) -> String {
     let Some((share, _)) = run.fed else { return String::new() };
     let percent = format!("{:.0}%", share * 100.0);
     let has_workers = Setting::of("data.workers").is_some_and(|workers| workers.is_used(run.experiment()));
-    let why = match (share < 0.05, has_workers) {
+    let why = match (share <= HELD_BACK, has_workers) {
         (true, _) => "they are made as quickly as it learns",
         (false, true) => "more workers, or samples that wait in memory, would help",
         (false, false) => "its steps are hardly longer than it takes to put a batch together",

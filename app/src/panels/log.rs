@@ -49,12 +49,17 @@ fn row(ui: &mut Ui, context: &PanelContext<'_>, entry: &LogEntry) {
         ui.label(time).on_hover_text(format!("{} after the start of the program", format::secs(entry.at_secs)));
         let runs = &context.state.runs;
         let told = naming::in_words(&entry.text, |key| runs.called(key));
-        let whole = naming::in_words(&entry.text, |key| runs.called_with_key(key));
         let label = ui.add(egui::Label::new(RichText::new(&*told).color(color)).wrap().selectable(true));
-        let about = [Some(whole).filter(|whole| *whole != told), entry.about.as_deref().map(Cow::Borrowed)];
-        let about = about.into_iter().flatten().collect::<Vec<_>>().join("\n");
-        if !about.is_empty() {
-            label.on_hover_text(about);
+        let names_a_run = matches!(told, Cow::Owned(_));
+        if names_a_run || entry.about.is_some() {
+            label.on_hover_ui(|ui| {
+                if names_a_run {
+                    ui.label(naming::in_words(&entry.text, |key| runs.called_with_key(key)));
+                }
+                if let Some(about) = &entry.about {
+                    ui.label(about);
+                }
+            });
         }
     });
 }

@@ -27,6 +27,9 @@ use crate::{
     widgets::series::{Series, Smoothed},
 };
 
+/// A run that waits for batches for more than this share of its time is held back by its data.
+pub(crate) const HELD_BACK: f64 = 0.05;
+
 /// The status of a run.
 #[derive(Debug, Clone)]
 pub(crate) enum Status {

@@ -11,7 +11,7 @@ use plimsoll_engine::{
 
 use super::facts;
 use crate::{
-    session::RunRecord,
+    session::{HELD_BACK, RunRecord},
     theme::{self, Palette},
     widgets::{control, text},
 };
@@ -54,9 +54,6 @@ fn disk(host: &HostMemory, measured: Option<(Bytes, &str)>) -> String {
     let seen = measured.map_or(String::new(), |(bytes, run)| format!("; {run}: {bytes} measured"));
     format!("On disk: {}{seen}", host.disk)
 }
-
-/// A run that waits for more than this share of its time is held back by its data.
-const HELD_BACK: f64 = 0.05;
 
 /// How the run of a name is fed, in words: whether its data keep up, and the figures that show it.
 fn fed(name: &str, (share, feeding): (f64, Feeding)) -> String {
