@@ -76,7 +76,7 @@ if cargo tree --locked --workspace --prefix none --edges features --invert cudar
     exit 1
 fi
 
-packages=(--locked --package plimsoll-engine --package plimsoll-tests --features candle-cuda)
+packages=(--locked --package plimsoll-kernels --package plimsoll-engine --package plimsoll-tests --features candle-cuda)
 if [ "$what" = all ]; then
     echo "== Lints"
     cargo clippy "${packages[@]}" --lib --test candle_cuda --test gpu_faults -- -D warnings

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the tests of the CPU's kernels under AddressSanitizer, and those of what cuts their work under Miri where a nightly
-# toolchain with Miri is installed. Neither is part of `.ci/run`: the first builds the engine anew, which takes minutes.
+# toolchain with Miri is installed. Neither is part of `.ci/run`: the first builds the kernels and the engine anew, which takes minutes.
 #
 #     tests/sanitizer.sh            both
 #     tests/sanitizer.sh address    AddressSanitizer: reads and writes outside of what was allocated, or after it was freed
@@ -17,7 +17,7 @@ if [ "$what" = both ] || [ "$what" = address ]; then
     echo "== AddressSanitizer"
     RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" ASAN_OPTIONS="detect_leaks=0" CARGO_TARGET_DIR="$folder/sanitizer" \
         cargo test --locked --package plimsoll-engine --no-default-features --target "$host" \
-        --config 'profile.dev.package.candle-core.opt-level=0' --config 'profile.dev.package.plimsoll-engine.opt-level=1' \
+        --config 'profile.dev.package.candle-core.opt-level=0' --config 'profile.dev.package.plimsoll-kernels.opt-level=1' \
         --test numerics -- kernels:: layers::
 fi
 
@@ -27,7 +27,7 @@ if [ "$what" = both ] || [ "$what" = miri ]; then
         echo "== Miri"
         MIRIFLAGS="-Zmiri-permissive-provenance -Zmiri-ignore-leaks -Zmiri-disable-isolation -Zmiri-tree-borrows" \
             RAYON_NUM_THREADS=2 CARGO_TARGET_DIR="$folder/miri" \
-            cargo +nightly miri test --locked --package plimsoll-engine --no-default-features --lib -- \
+            cargo +nightly miri test --locked --package plimsoll-kernels --no-default-features --lib -- \
             backend::cpu::parallel backend::cpu::matrix backend::cpu::scratch
     elif [ "$what" = miri ]; then
         echo "no nightly toolchain with Miri: rustup toolchain install nightly --component miri" >&2

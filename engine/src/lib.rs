@@ -51,21 +51,12 @@
 // Hidden from the documentation only: the lints that ask for documentation and for `# Errors` still read these modules.
 #[cfg_attr(doc, doc(hidden))]
 pub mod autograd;
-#[cfg_attr(doc, doc(hidden))]
-pub mod backend;
-pub mod bytes;
-mod cache;
 pub mod data;
-pub mod device;
-pub mod error;
 pub mod experiment;
 pub mod hardware;
 #[cfg_attr(doc, doc(hidden))]
 pub mod header;
 pub mod interop;
-#[cfg_attr(doc, doc(hidden))]
-pub mod layer_path;
-pub mod memory;
 #[cfg_attr(doc, doc(hidden))]
 pub mod models;
 #[cfg_attr(doc, doc(hidden))]
@@ -74,19 +65,18 @@ pub mod nn;
 pub mod optim;
 pub mod plan;
 pub mod report;
-#[cfg_attr(doc, doc(hidden))]
-pub mod rng;
 pub mod selftest;
 #[cfg_attr(doc, doc(hidden))]
 pub mod step;
 pub mod store;
-mod suggest;
-mod sync;
-#[cfg_attr(doc, doc(hidden))]
-pub mod tensor;
 pub mod train;
-pub mod whole_file;
-mod words;
+
+// The modules of the kernels' package, under the engine's name.
+#[cfg_attr(doc, doc(hidden))]
+pub use plimsoll_kernels::{backend, layer_path, rng, tensor};
+#[cfg_attr(doc, doc(inline))]
+pub use plimsoll_kernels::{bytes, device, error, memory, whole_file};
+pub(crate) use plimsoll_kernels::{cache, suggest, sync};
 
 pub use bytes::Bytes;
 pub use error::{Error, Result};

@@ -64,7 +64,7 @@ fn no_random_experiment_is_under_predicted_crosses_its_budget_or_leaves_memory_b
     let seed = seed();
     let trainer = Trainer::new(|| {});
     let mut tallies = vec![Tally::default(); families().count()];
-    let text = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/backend/ops/norm.rs"));
+    let text = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../kernels/src/backend/ops/norm.rs"));
     let experiments = EXPERIMENTS * tallies.len();
     for (i, drawn) in Experiments::new(seed, "cpu", Some(text)).take(experiments).enumerate() {
         let (round, family) = (i / tallies.len(), i % tallies.len());

@@ -5,12 +5,12 @@ use std::{fmt, ops::Range, str::FromStr};
 use toml_edit::Value;
 
 use crate::{
+    experiment::words::words,
     experiment::{
         Model, ModelKind,
         limits::MAX_WIDTH,
         settings::{Bears, Field, KERNELS, Limits, settings},
     },
-    words::words,
 };
 
 words! {

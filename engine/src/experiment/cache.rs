@@ -6,7 +6,7 @@ use toml_edit::Value;
 
 use crate::{
     experiment::settings::{Field, quoted},
-    words::words,
+    experiment::words::words,
 };
 
 words! {

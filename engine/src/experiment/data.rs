@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use self::consequences::UNCHOSEN;
 use crate::{
     bytes::Bytes,
+    experiment::words::words,
     experiment::{
         Asked, CachePlace, DataCache, Experiment, ImageExtents, Labelled, Normalise, PathUse, Prompt, SourceTraits,
         Task,
@@ -17,7 +18,6 @@ use crate::{
         settings::{Bears, KERNELS, Limits, NOTHING, Number, SIZES, settings},
         source_traits::{LengthUnit, USUAL_TOKENS, file, folder},
     },
-    words::words,
 };
 
 words! {

@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
+    experiment::words::words,
     experiment::{
         CachePlace, Experiment, Frozen, PruneKind,
         settings::{KERNELS, NOTHING, settings},
     },
-    words::words,
 };
 
 words! {

@@ -29,6 +29,7 @@ mod source_traits;
 mod task;
 mod teacher;
 pub mod weights;
+pub(crate) mod words;
 
 pub use crate::device::PoolPolicy;
 pub use adapters::{Lora, Projection, Targets};
@@ -49,12 +50,14 @@ pub use optimizer::{Hyperparameter, Optimizer, OptimizerKind, Schedule, UpdateTi
 pub use precision::Precision;
 pub use prune::{Prune, PruneKind, PruneSchedule, PruneScope};
 pub use quantise::{BaseWeights, CodedWeights, Quantise, QuantiseKind};
-pub use saving::{Execution, Frozen, Recompute};
+pub use saving::{Frozen, Recompute};
 pub use settings::Setting;
 pub use source_traits::{Asked, ImageExtents, PathUse, Prompt, SourceTraits};
 pub use task::{Labelled, Task};
 pub use teacher::Teacher;
 pub use weights::Weights;
+
+pub use crate::backend::Execution;
 
 pub(crate) use self::settings::{Likeness, step};
 use self::{

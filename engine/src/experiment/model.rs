@@ -3,12 +3,12 @@
 mod sizes;
 
 use crate::{
+    experiment::words::words,
     experiment::{
         Experiment, Projection, Task,
         limits::{MAX_DEPTH, MAX_HEADS, MAX_MULTIPLIER, MAX_WIDTH, MIN_MULTIPLIER, RESNETS},
         settings::{Bears, KERNELS, Limits, SIZES, settings},
     },
-    words::words,
 };
 
 words! {

@@ -11,11 +11,11 @@ use std::{
 use serde_json::Value;
 
 use crate::{
+    experiment::words::words,
     experiment::{
         ModelKind,
         weights::{CONFIG, INDEX, WHOLE, own::Own},
     },
-    words::words,
 };
 
 words! {

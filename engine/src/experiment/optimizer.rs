@@ -1,11 +1,11 @@
 //! How the parameters are updated: the rule, when, and how fast.
 
 use crate::{
+    experiment::words::words,
     experiment::{
         limits::MAX_STEPS,
         settings::{KERNELS, Limits, NOTHING, settings},
     },
-    words::words,
 };
 
 words! {

@@ -1,6 +1,6 @@
 //! The type that each part computes in.
 
-use crate::{tensor::DType, words::words};
+use crate::{experiment::words::words, tensor::DType};
 
 words! {
     /// The type that each part computes in.

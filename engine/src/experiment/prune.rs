@@ -1,12 +1,12 @@
 //! Pruning: which weights become zero or are taken out, how many and when.
 
 use crate::{
+    experiment::words::words,
     experiment::{
         Experiment,
         limits::MAX_STEPS,
         settings::{KERNELS, NOTHING, settings},
     },
-    words::words,
 };
 
 words! {

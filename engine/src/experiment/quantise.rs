@@ -1,11 +1,11 @@
 //! Weights as codes: frozen weights, and the weights of a trained model.
 
 use crate::{
+    experiment::words::words,
     experiment::{
         Experiment,
         settings::{KERNELS, NOTHING, settings},
     },
-    words::words,
 };
 
 words! {

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::{layer_path::Scope, words::words};
+use crate::{experiment::words::words, layer_path::Scope};
 
 words! {
     /// Which activations the backward pass recomputes instead of reading them from memory (Korthikanti et al. 2022,
@@ -14,31 +14,6 @@ words! {
         /// normalisations, of activation functions and of the sums after them, and of convolutions with few taps.
         Cheap = "cheap",
     } switched None Cheap
-}
-
-words! {
-    /// Where the results of ops are written, and which of them are kept.
-    pub enum Execution {
-        /// An op writes over an operand that nothing else holds, and only tensors that a gradient rule needs are kept.
-        InPlace = "in-place",
-        /// In place, and elementwise work of layers in a row is done in one pass over memory: a bias and the function after
-        /// it, a batch norm with the sum and the rectifier after it, and a sum with the bias and the dropout before it and
-        /// the norm after it.
-        Fused = "fused",
-        /// Ops write to memory of their own, and the same tensors are kept as in an eager framework: the masks of dropout,
-        /// the activated half of gated units, and the input of a rectifier with an upper end.
-        Eager = "eager",
-    }
-}
-
-impl Execution {
-    /// The way that takes no memory for copies: this one, or execution in place.
-    pub fn without_copies(self) -> Self {
-        match self {
-            Self::Eager => Self::InPlace,
-            Self::InPlace | Self::Fused => self,
-        }
-    }
 }
 
 /// Which parameters are not trained.

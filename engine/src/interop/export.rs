@@ -24,6 +24,7 @@ use super::{
 use crate::{
     bytes::{Bytes, counted},
     error::{Error, Problem, Result},
+    experiment::words::Word as _,
     experiment::{
         DatasetInfo, Experiment, Normalise, PROCESSOR, PruneKind, QuantiseKind,
         weights::{CONFIG, INDEX, WHOLE, known, own},
@@ -32,7 +33,6 @@ use crate::{
     nn::Factorable,
     tensor::DType,
     whole_file::{self, reason},
-    words::Word as _,
 };
 
 /// Files of a tokenizer, and the settings of generation.

@@ -5,8 +5,8 @@ use rusqlite::{Connection, Transaction, params};
 use serde::Serialize;
 
 use crate::{
+    experiment::words::words,
     store::run::{time, word},
-    words::words,
 };
 
 words! {

@@ -8,9 +8,9 @@ use rusqlite::{Row, types::Type};
 use crate::{
     bytes::Bytes,
     error::BudgetError,
+    experiment::words::{Word, words},
     plan::Peak,
     store::{RunKey, SmallerModel, owner::Owner},
-    words::{Word, words},
 };
 
 words! {

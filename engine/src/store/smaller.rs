@@ -6,7 +6,11 @@
 use rusqlite::{Row, Transaction, params};
 
 use super::run::word;
-use crate::{bytes::Bytes, experiment::CodedWeights, train::Summary, words::words};
+use crate::{
+    bytes::Bytes,
+    experiment::{CodedWeights, words::words},
+    train::Summary,
+};
 
 words! {
     /// The form that a trained model took.

@@ -11,7 +11,7 @@ use std::{
 
 use crossbeam_channel::Receiver;
 
-use crate::{error::Result, words::words};
+use crate::{error::Result, experiment::words::words};
 
 /// The longest that a written checkpoint waits for the record of the steps before it.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -32,12 +32,13 @@ fn a_family_of_ops_has_one_name_on_every_level() {
     let engine = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(engine.join("ARCHITECTURE.md")).expect("the page");
     let (used, others) = exceptions(&page);
-    let source = engine.join("src");
-    let families = names(&source.join("backend/ops"), &["mod", "kernel", "window"]);
+    let (source, kernels) = (engine.join("src"), engine.join("../kernels/src"));
+    let families = names(&kernels.join("backend/ops"), &["mod", "kernel", "window"]);
     assert!(families.len() > 15, "{families:?}");
     for family in &families {
-        for level in ["backend/cpu", "backend/cuda", "selftest/cases"] {
-            let file = source.join(level).join(family).with_extension("rs");
+        let levels = [(&kernels, "backend/cpu"), (&kernels, "backend/cuda"), (&source, "selftest/cases")];
+        for (package, level) in levels {
+            let file = package.join(level).join(family).with_extension("rs");
             assert!(file.is_file(), "{} is not there", file.display());
         }
         let layers = used.get(family.as_str()).map_or_else(|| format!("nn/{family}"), |place| (*place).to_owned());

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 /// Where the paths on a page begin, from the root of the workspace.
-const ROOTS: [&str; 4] = ["", "engine/src", "app/src", "engine/src/experiment"];
+const ROOTS: [&str; 5] = ["", "engine/src", "kernels/src", "app/src", "engine/src/experiment"];
 /// Files that a page names.
 const KINDS: [&str; 7] = ["rs", "cu", "md", "py", "sh", "toml", "yml"];
 

@@ -10,8 +10,8 @@ use toml_edit::Value;
 use super::{Number, Wrong, paragraph::paragraph};
 use crate::{
     bytes::Bytes,
+    experiment::words::Word,
     experiment::{BlockSet, Checkpointing, Frozen, VERSION, limits::MAX_DEPTH},
-    words::Word,
 };
 
 /// A field of an experiment, of any type.

@@ -7,9 +7,9 @@ use std::{collections::HashMap, fs::File, path::Path};
 
 use super::files;
 use crate::{
+    experiment::words::Word as _,
     experiment::{Experiment, Normalise, preset},
     header::{self, WEIGHTS},
-    words::Word as _,
 };
 
 /// The text that says how pixels were scaled.

@@ -157,7 +157,7 @@ pub(crate) fn is_the_run_that_was_never_stopped(device: &str, count: usize) {
     let seed = std::env::var("PLIMSOLL_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or_else(|| {
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64)
     });
-    let text = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../engine/src/backend/ops/norm.rs"));
+    let text = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../kernels/src/backend/ops/norm.rs"));
     for (i, drawn) in Experiments::new(seed, device, Some(text)).take(count).enumerate() {
         let experiment = with_augmentation(&drawn);
         let case = || format!("seed {seed}, experiment {i}: {experiment:?}");

@@ -14,7 +14,7 @@ const FORMATS: [(&str, &[&str]); 4] = [
 
 /// The word in `known` that `typed` was probably meant to be: the same format of numbers by its name here, or else the
 /// [`nearest`].
-pub(crate) fn meant<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
+pub fn meant<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
     let lower = typed.to_lowercase();
     let format = FORMATS.iter().find(|(_, others)| others.contains(&lower.as_str())).map(|(name, _)| name);
     let same = known.iter().copied().find(|word| Some(word) == format);
@@ -22,12 +22,12 @@ pub(crate) fn meant<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
 }
 
 /// The name in `known` that `typed` was probably meant to be.
-pub(crate) fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     near(typed, known).into_iter().next()
 }
 
 /// The few names in `known` that `typed` was probably meant to be, in words: `a, b or c`.
-pub(crate) fn some_near<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+pub fn some_near<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let near = near(typed, known);
     let (last, others) = near.get(..near.len().min(SEVERAL))?.split_last()?;
     Some(if others.is_empty() { (*last).to_owned() } else { format!("{} or {last}", others.join(", ")) })

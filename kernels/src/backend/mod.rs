@@ -15,6 +15,7 @@ pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 mod dry_run;
+mod execution;
 mod executor;
 mod operands;
 pub mod ops;
@@ -29,13 +30,14 @@ pub use cpu::Cpu;
 #[cfg(feature = "cuda")]
 pub use cuda::Cuda;
 pub use dry_run::DryRun;
+pub use execution::Execution;
 pub use executor::{Executor, LayerGuard, Sample};
 pub use ops::{AttentionShape, IGNORE_INDEX, Kernel, Window};
 pub use readback::{PendingReadback, Readback};
 pub use roofline::Rates;
-pub(crate) use roofline::{F32, FLOATS};
+pub use roofline::{F32, FLOATS};
 pub use tensor::Tensor;
-pub(crate) use watched::{Launched, Watched};
+pub use watched::{Launched, Watched};
 
 pub use crate::tensor::{DType, HostSlice, Shape};
 use crate::{device::Target, error::Result, memory::allocator::Place};

@@ -9,7 +9,7 @@ use candle_core::CpuStorage;
 const _: () = assert!(cfg!(target_endian = "little"), "elements are written to files as they lie in memory");
 
 /// The bytes of the elements at `place`; `None` of a type that the engine does not use.
-pub(crate) fn of(storage: &CpuStorage, place: Range<usize>) -> Option<&[u8]> {
+pub fn of(storage: &CpuStorage, place: Range<usize>) -> Option<&[u8]> {
     Some(match storage {
         CpuStorage::F64(v) => bytemuck::cast_slice(&v[place]),
         CpuStorage::F32(v) => bytemuck::cast_slice(&v[place]),

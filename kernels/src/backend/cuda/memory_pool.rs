@@ -122,7 +122,7 @@ impl Pool {
     ///
     /// # Errors
     /// Fails when the card has no room for it.
-    pub(crate) fn reserve_all(&self) -> Result<()> {
+    pub fn reserve_all(&self) -> Result<()> {
         if let Some(limit) = self.limit {
             self.arena.spare(self.take_address(limit.bytes, limit.bytes)?, limit.bytes);
         }

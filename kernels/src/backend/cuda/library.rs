@@ -134,7 +134,7 @@ pub(super) fn driver_version() -> Result<i32, DriverError> {
 }
 
 /// The version of NVRTC, major and minor, once it was found to be here.
-pub(crate) fn compiler() -> (i32, i32) {
+pub fn compiler() -> (i32, i32) {
     let (mut major, mut minor) = (0, 0);
     // SAFETY: both places are alive, and the library is here.
     unsafe { nvrtc::sys::nvrtcVersion(&mut major, &mut minor) };

@@ -1,7 +1,7 @@
 //! Facts about devices that need not be here: cards, and the target of a run.
 //!
 //! Owns the [`Profile`] of a card, those that ship, the [`Processor`] as far as memory depends on it, and the [`Target`] of
-//! a run. [`hardware`](crate::hardware) finds the devices of this machine.
+//! a run. `hardware` of the engine finds the devices of this machine.
 
 mod description;
 mod pool_policy;

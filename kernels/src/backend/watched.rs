@@ -14,37 +14,37 @@ use crate::{
 
 /// The tensors of a [`Watched`] that are alive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Alive {
+pub struct Alive {
     /// How many blocks there are.
-    pub(crate) blocks: u64,
+    pub blocks: u64,
     /// Bytes of the blocks.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
 }
 
 /// A launch that ran.
-pub(crate) struct Launched<'a, B: Backend> {
+pub struct Launched<'a, B: Backend> {
     /// The kernel.
-    pub(crate) kernel: &'a Kernel,
+    pub kernel: &'a Kernel,
     /// The tensors that it read.
-    pub(crate) inputs: &'a [&'a Tensor<B>],
+    pub inputs: &'a [&'a Tensor<B>],
     /// The tensors that it wrote.
-    pub(crate) outputs: &'a [&'a Tensor<B>],
+    pub outputs: &'a [&'a Tensor<B>],
     /// The bytes that were alive then.
-    pub(crate) alive: Alive,
+    pub alive: Alive,
 }
 
 /// Called for every launch after it ran.
 type Watcher<B> = dyn Fn(&Launched<'_, B>) -> Result<()>;
 
 /// Another backend, watched.
-pub(crate) struct Watched<B: Backend> {
+pub struct Watched<B: Backend> {
     inner: Executor<B>,
     watcher: Box<Watcher<B>>,
     blocks: Rc<Cell<u64>>,
 }
 
 /// A tensor of the other backend, counted while it lives.
-pub(crate) struct Block<B: Backend> {
+pub struct Block<B: Backend> {
     tensor: Tensor<B>,
     blocks: Rc<Cell<u64>>,
 }
@@ -57,7 +57,7 @@ impl<B: Backend> Drop for Block<B> {
 
 impl<B: Backend> Watched<B> {
     /// Watches the backend of `inner`, whose account has no budget.
-    pub(crate) fn new(inner: Executor<B>, watcher: impl Fn(&Launched<'_, B>) -> Result<()> + 'static) -> Self {
+    pub fn new(inner: Executor<B>, watcher: impl Fn(&Launched<'_, B>) -> Result<()> + 'static) -> Self {
         Self { inner, watcher: Box::new(watcher), blocks: Rc::default() }
     }
 

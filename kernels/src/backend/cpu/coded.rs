@@ -77,19 +77,29 @@ static STEPS: [f32; 256] = {
 
 /// A coded weight, to read.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Codes<'a> {
-    pub(crate) code: Code,
-    pub(crate) bytes: &'a [u8],
-    pub(crate) scales: Scales<'a>,
+pub struct Codes<'a> {
+    /// How an element is coded.
+    pub code: Code,
+    /// The codes.
+    pub bytes: &'a [u8],
+    /// What a code is multiplied by.
+    pub scales: Scales<'a>,
 }
 
 /// The scale of each block.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Scales<'a> {
+pub enum Scales<'a> {
     /// The scales as they are.
     Plain(&'a [f32]),
-    /// The scales as codes.
-    Coded { codes: &'a [u8], tops: &'a [f32], mean: f32 },
+    /// The scales as codes of 8 bits: `code / 127 * top + mean`.
+    Coded {
+        /// The code of each block.
+        codes: &'a [u8],
+        /// The largest distance from the mean, for each [`SCALE_BLOCK`] blocks.
+        tops: &'a [f32],
+        /// The mean of all scales.
+        mean: f32,
+    },
 }
 
 impl Scales<'_> {
@@ -287,7 +297,7 @@ simd! {
 }
 
 /// Decodes the elements from number `start` on to `to`.
-pub(crate) fn decode_f32(weight: Codes<'_>, start: usize, to: &mut [f32]) {
+pub fn decode_f32(weight: Codes<'_>, start: usize, to: &mut [f32]) {
     decode_all::<f32>(weight, start, to);
 }
 

@@ -12,8 +12,8 @@
 mod activation;
 pub(in crate::backend) mod attention;
 mod by_type;
-pub(crate) mod bytes;
-pub(crate) mod coded;
+pub mod bytes;
+pub mod coded;
 mod convert;
 pub(in crate::backend) mod convolution;
 mod depthwise;
@@ -99,7 +99,7 @@ pub fn warm_up() {
 
 impl Tensor<Cpu> {
     /// Puts other elements in place of the tensor's, and returns the old ones.
-    pub(crate) fn replace_storage(&self, with: CpuStorage) -> CpuStorage {
+    pub fn replace_storage(&self, with: CpuStorage) -> CpuStorage {
         self.storage().replace(with)
     }
 }

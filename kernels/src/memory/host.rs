@@ -136,7 +136,7 @@ pub fn available() -> Option<Bytes> {
 }
 
 /// The most that a file of this process may have (`ulimit -f`); `None` without a limit, or if the system does not report it.
-pub(crate) fn most_of_a_file() -> Option<Bytes> {
+pub fn most_of_a_file() -> Option<Bytes> {
     #[cfg(target_os = "linux")]
     return linux::most_of_a_file();
     #[cfg(not(target_os = "linux"))]
@@ -145,7 +145,7 @@ pub(crate) fn most_of_a_file() -> Option<Bytes> {
 
 /// Bytes of a page of the system's memory.
 #[cfg(unix)]
-pub(crate) fn page_size() -> usize {
+pub fn page_size() -> usize {
     rustix::param::page_size().max(1)
 }
 

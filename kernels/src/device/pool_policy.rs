@@ -1,6 +1,6 @@
 //! The treatment of empty memory in a GPU's memory pool.
 
-use crate::words::words;
+use crate::words;
 
 words! {
     /// The treatment of memory without tensors in the pool that all tensors come from.

@@ -104,7 +104,7 @@ impl Bytes {
     }
 
     /// Whether `text` is a size, and more than is read.
-    pub(crate) fn is_too_large(text: &str) -> bool {
+    pub fn is_too_large(text: &str) -> bool {
         value_of(text.trim()).is_some_and(|value| value > Self::MOST.0 as f64)
     }
 

@@ -160,7 +160,7 @@ pub struct BudgetError {
 impl BudgetError {
     /// The same refusal as one that a dry run met.
     #[must_use]
-    pub(crate) fn planned(self) -> Self {
+    pub fn planned(self) -> Self {
         Self { is_planned: true, ..self }
     }
 
@@ -288,7 +288,7 @@ impl From<Problem> for Error {
 }
 
 /// The text of a panic.
-pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without a message")
 }

@@ -1,7 +1,7 @@
 //! How long a kernel takes: a roofline (Williams, Waterman & Patterson 2009).
 //!
 //! A kernel takes the longer of its arithmetic and its memory traffic, plus a constant for the launch. Owns [`Rates`] and
-//! the rule. [`plan::time`](crate::plan::time) measures the rates of a processor.
+//! the rule. `plan::time` of the engine measures the rates of a processor.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,9 +29,10 @@ pub struct Rates {
     pub launch_secs: f64,
 }
 
-pub(crate) const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::Bf16, DType::F16];
+/// The dtypes of floating-point numbers that have rates.
+pub const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::Bf16, DType::F16];
 /// The place of f32 among [`FLOATS`].
-pub(crate) const F32: usize = 1;
+pub const F32: usize = 1;
 
 impl Rates {
     /// Two cores of a recent desktop processor. Used for ranking before anything is measured.
@@ -46,7 +47,7 @@ impl Rates {
     };
 
     /// Whether each is a rate: a figure above zero.
-    pub(crate) fn is_sane(&self) -> bool {
+    pub fn is_sane(&self) -> bool {
         let Self { flops, depthwise_flops, convolutions, attention, integers, bytes, launch_secs } = self;
         let rates = flops.iter().chain(bytes).chain([depthwise_flops, convolutions, attention, integers, launch_secs]);
         rates.into_iter().all(|rate| rate.is_finite() && *rate > 0.0)

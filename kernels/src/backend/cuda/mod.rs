@@ -12,7 +12,7 @@
 
 mod activation;
 mod arena;
-pub(crate) mod attention;
+pub mod attention;
 #[cfg(feature = "candle-cuda")]
 mod candle;
 mod coded;

@@ -13,18 +13,18 @@ use etcetera::{BaseStrategy, base_strategy};
 use crate::whole_file;
 
 /// The folder for one kind of thing, made if it must be; `None` if the system has no place for it.
-pub(crate) fn folder(kind: &str) -> Option<PathBuf> {
+pub fn folder(kind: &str) -> Option<PathBuf> {
     let folder = base_strategy::choose_native_strategy().ok()?.cache_dir().join("plimsoll").join(kind);
     fs::create_dir_all(&folder).ok().map(|()| folder)
 }
 
 /// Reads a file, if it can be read. A pipe in its place is not waited for.
-pub(crate) fn read(place: &Path) -> Option<Vec<u8>> {
+pub fn read(place: &Path) -> Option<Vec<u8>> {
     fs::metadata(place).ok()?.is_file().then(|| fs::read(place).ok())?
 }
 
 /// Writes a file, if it can be written.
-pub(crate) fn write(place: &Path, bytes: &[u8]) {
+pub fn write(place: &Path, bytes: &[u8]) {
     // A file that is not kept is made again next time.
     let _ = whole_file::write(place, bytes);
 }

@@ -7,10 +7,9 @@ use std::{
 };
 
 use crate::{
-    backend::{Backend, DType, HostSlice, Kernel, Readback, Shape, Tensor},
+    backend::{Backend, DType, Execution, HostSlice, Kernel, Readback, Shape, Tensor},
     bytes::Bytes,
     error::{BudgetError, DeviceFull, DeviceLost, Error, MemoryRefused, Result},
-    experiment::Execution,
     memory::{Category, Ledger, Ticket, probe::Measure, timeline::LayerId},
 };
 

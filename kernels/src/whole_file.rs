@@ -97,7 +97,7 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
 ///
 /// # Errors
 /// Fails if [`write()`] does.
-pub(crate) fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     put(path, bytes, true)?;
     // The rename itself reaches the disk with its folder; where a folder cannot be synced, the file still is.
     let _ = File::open(folder_of(path)).and_then(|folder| folder.sync_all());
@@ -115,7 +115,7 @@ fn put(path: &Path, bytes: &[u8], is_durable: bool) -> io::Result<()> {
 ///
 /// # Errors
 /// Fails if [`write()`] does, and with the errors of `fill`; `path` is then as it was.
-pub(crate) fn write_with<T, E: From<io::Error>>(
+pub fn write_with<T, E: From<io::Error>>(
     path: &Path,
     fill: impl FnOnce(&mut File) -> Result<T, E>,
     before: impl FnOnce(),
@@ -133,12 +133,12 @@ pub(crate) fn write_with<T, E: From<io::Error>>(
 ///
 /// # Errors
 /// Says why not.
-pub(crate) fn can_be_written_in(folder: &Path) -> io::Result<()> {
+pub fn can_be_written_in(folder: &Path) -> io::Result<()> {
     beside(&folder.join("any")).map(drop)
 }
 
 /// Removes files from `folder` that killed programs had begun to write there.
-pub(crate) fn remove_begun(folder: &Path) {
+pub fn remove_begun(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if is_begun(&entry.file_name().to_string_lossy()) {
             // A file that cannot be removed does no harm.
@@ -148,7 +148,7 @@ pub(crate) fn remove_begun(folder: &Path) {
 }
 
 /// The same without the files that a program still writes, which are locked.
-pub(crate) fn remove_abandoned(folder: &Path) {
+pub fn remove_abandoned(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let is_begun = is_begun(&entry.file_name().to_string_lossy());
         // Elsewhere a lock would keep others from reading, so nothing is locked and nothing is removed.
@@ -206,7 +206,7 @@ fn without_path(error: &io::Error) -> io::Error {
 ///
 /// # Errors
 /// Fails when the disk is full.
-pub(crate) fn fill(file: &mut File, bytes: &[u8], is_durable: bool) -> io::Result<()> {
+pub fn fill(file: &mut File, bytes: &[u8], is_durable: bool) -> io::Result<()> {
     file.write_all(bytes)?;
     if is_durable { file.sync_all() } else { Ok(()) }
 }

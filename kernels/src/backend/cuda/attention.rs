@@ -63,7 +63,7 @@ const TILE: usize = 64;
 const MOST: usize = 1 << 24;
 
 /// What the environment asks for; `None` where it leaves that to a check.
-pub(crate) fn asked_for_tensor_cores() -> Option<bool> {
+pub fn asked_for_tensor_cores() -> Option<bool> {
     static ASKED: LazyLock<Option<bool>> = LazyLock::new(|| match std::env::var(TENSOR_CORES).as_deref() {
         Ok("1") => Some(true),
         Ok("0") => Some(false),
@@ -73,14 +73,14 @@ pub(crate) fn asked_for_tensor_cores() -> Option<bool> {
 }
 
 /// A name for the kernels for tensor cores as they are in this program: what a check found of others does not count.
-pub(crate) fn tensor_kernels() -> String {
+pub fn tensor_kernels() -> String {
     let mut hasher = DefaultHasher::new();
     TENSOR.text.hash(&mut hasher);
     format!("{:016x}", hasher.finish())
 }
 
 /// Whether a card of this compute capability has what they need.
-pub(crate) fn has_tensor_cores(capability: (i32, i32)) -> bool {
+pub fn has_tensor_cores(capability: (i32, i32)) -> bool {
     capability >= TENSOR_CAPABILITY
 }
 
