@@ -9,6 +9,7 @@ use crate::{
     closing::{self, Closing},
     files::FileDialogs,
     kept::{self, Keeper},
+    theme,
 };
 
 /// The name of the toolkit's folder and file.
@@ -83,6 +84,10 @@ impl eframe::App for Window {
             self.0.frame_took(secs);
         }
         self.0.ui(ui);
+    }
+
+    fn clear_color(&self, visuals: &egui::Visuals) -> [f32; 4] {
+        theme::of(visuals.dark_mode).ground.to_normalized_gamma_f32()
     }
 
     fn on_exit(&mut self, _: Option<&eframe::glow::Context>) {
