@@ -12,6 +12,7 @@ mod labels;
 mod seeds;
 mod smaller;
 mod task;
+mod trail;
 
 use eframe::egui::{Color32, ComboBox, Pos2, Response, RichText, ScrollArea, Stroke, Ui, vec2};
 use egui_plot::{Line, LineStyle, MarkerShape, Plot, PlotPoint, PlotPoints, PlotTransform, PlotUi, Points, VLine};
@@ -308,7 +309,7 @@ fn point(plot: &mut PlotUi<'_>, dot: &Dot<'_>, shown: Option<RunKey>, palette: &
     let (run, color) = (dot.run, dot.color(palette));
     let active = run.status.is_active();
     if active {
-        let trail = Line::new("trail", PlotPoints::from(run.trail.clone()));
+        let trail = Line::new("trail", PlotPoints::from(trail::drawn(&run.trail)));
         plot.line(trail.color(color.gamma_multiply(0.5)).width(1.2).allow_band(false));
     }
     let radius = theme::POINT_RADIUS + if active { ACTIVE } else { 0.0 };
