@@ -22,7 +22,7 @@ use plimsoll_engine::{
 
 use self::{
     scale::Scale,
-    shape::{Column, bands, columns},
+    shape::{Column, bands, columns, corners},
 };
 use super::{PanelContext, budget_bar::category_lines, without_plan};
 use crate::{
@@ -350,6 +350,7 @@ fn phases(plot: &mut PlotUi<'_>, timeline: &Timeline, palette: &Palette) {
 fn areas(plot: &mut PlotUi<'_>, timeline: &Timeline, columns: &[Column], palette: &Palette) {
     let xs: Vec<f64> = columns.iter().flat_map(|c| [c.from as f64, c.to as f64]).collect();
     let mut below = vec![0.0; xs.len()];
+    let at = |values: &[f64], places: &[usize]| places.iter().map(|i| values[*i]).collect::<Vec<_>>();
     for category in Category::ALL {
         let heights = columns.iter().flat_map(|c| {
             let bytes = timeline.points[c.highest].categories.get(category).as_mib();
@@ -357,6 +358,8 @@ fn areas(plot: &mut PlotUi<'_>, timeline: &Timeline, columns: &[Column], palette
         });
         let above: Vec<f64> = below.iter().zip(heights).map(|(below, height)| below + height).collect();
         if above != below {
+            let places = corners(xs.len(), |a, b| below[a] == below[b] && above[a] == above[b]);
+            let (xs, below, above) = (at(&xs, &places), at(&below, &places), at(&above, &places));
             let area = FilledArea::new(category.name(), &xs, &below, &above);
             plot.add(area.fill_color(palette.category(category)).allow_hover(false));
         }
@@ -366,6 +369,8 @@ fn areas(plot: &mut PlotUi<'_>, timeline: &Timeline, columns: &[Column], palette
 
 fn step_line<'a>(name: &str, columns: &[Column], y: impl Fn(&Column) -> f64) -> Line<'a> {
     let points: Vec<[f64; 2]> = columns.iter().flat_map(|c| [[c.from as f64, y(c)], [c.to as f64, y(c)]]).collect();
+    let places = corners(points.len(), |a, b| points[a][1] == points[b][1]);
+    let points: Vec<[f64; 2]> = places.into_iter().map(|i| points[i]).collect();
     Line::new(name, PlotPoints::from(points)).allow_hover(false).allow_band(false)
 }
 

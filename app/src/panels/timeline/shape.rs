@@ -51,6 +51,12 @@ pub(crate) fn columns(points: &[Point], from: usize, to: usize, count: usize) ->
     (0..count).filter_map(column).collect()
 }
 
+/// Which of `count` points of a step line are drawn: not those that are at one level with their neighbours.
+pub(crate) fn corners(count: usize, is_level: impl Fn(usize, usize) -> bool) -> Vec<usize> {
+    let is_between = |i: usize| i > 0 && i + 1 < count && is_level(i - 1, i) && is_level(i, i + 1);
+    (0..count).filter(|i| !is_between(*i)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use plimsoll_engine::{
@@ -71,6 +77,13 @@ mod tests {
         let points: Vec<Point> = phases.iter().map(|phase| point(*phase, 1)).collect();
         let found: Vec<_> = bands(&points).iter().map(|b| (b.phase, b.from, b.to)).collect();
         assert_eq!(found, [(Phase::Forward, 0, 3), (Phase::Backward, 3, 4), (Phase::Forward, 4, 6)]);
+    }
+
+    #[test]
+    fn a_level_stretch_has_two_corners() {
+        let heights = [1, 1, 1, 1, 3, 3, 2, 2, 2, 2, 2, 2];
+        assert_eq!(corners(heights.len(), |a, b| heights[a] == heights[b]), [0, 3, 4, 5, 6, 11]);
+        assert!(corners(0, |_, _| true).is_empty());
     }
 
     proptest! {
