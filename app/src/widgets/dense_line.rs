@@ -7,8 +7,9 @@
 use std::ops::RangeInclusive;
 
 use eframe::egui::{
-    Color32, Pos2, Rangef, Shape, Ui,
+    Color32, Mesh, Pos2, Rangef, Shape, Ui,
     epaint::{BandPoint, BandShape},
+    pos2,
 };
 use egui_plot::{ClosestElem, Line, PlotBounds, PlotGeometry, PlotItem, PlotItemBase, PlotTransform};
 
@@ -42,7 +43,12 @@ impl PlotItem for DenseLine<'_> {
         let places: Vec<Pos2> = places.filter(|place| place.is_finite()).collect();
         let width = if self.highlighted() { self.width * 2.0 } else { self.width };
         let band = columns(&places, clip.x_range(), width / 2.0);
-        shapes.push(BandShape::filled(straightened(&band), self.color).into());
+        let band = straightened(&band);
+        shapes.push(if self.color.is_opaque() {
+            BandShape::filled(band, self.color).into()
+        } else {
+            hard(&band, self.color)
+        });
     }
 
     fn initialize(&mut self, x_range: RangeInclusive<f64>) {
@@ -72,6 +78,22 @@ impl PlotItem for DenseLine<'_> {
     fn find_closest(&self, point: Pos2, transform: &PlotTransform) -> Option<ClosestElem> {
         self.line.find_closest(point, transform)
     }
+}
+
+/// The band with hard edges, which take half of the corners: those of a faint band cannot be told from soft ones.
+fn hard(band: &[BandPoint], color: Color32) -> Shape {
+    let mut mesh = Mesh::default();
+    mesh.reserve_vertices(band.len() * 2);
+    mesh.reserve_triangles(band.len() * 2);
+    for point in band {
+        mesh.colored_vertex(pos2(point.x, point.y.min), color);
+        mesh.colored_vertex(pos2(point.x, point.y.max), color);
+    }
+    for corner in (0..band.len().saturating_sub(1) as u32).map(|i| i * 2) {
+        mesh.add_triangle(corner, corner + 1, corner + 2);
+        mesh.add_triangle(corner + 1, corner + 3, corner + 2);
+    }
+    mesh.into()
 }
 
 /// The part of each pixel column in `seen` that a line through `places` covers, `half` a width above and below it.
@@ -141,7 +163,6 @@ fn straightened(band: &[BandPoint]) -> Vec<BandPoint> {
 
 #[cfg(test)]
 mod tests {
-    use eframe::egui::pos2;
     use proptest::prelude::*;
 
     use super::*;
