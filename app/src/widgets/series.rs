@@ -129,10 +129,11 @@ impl Series {
         let mut points = Vec::with_capacity(columns * 2 + 4);
         let (first, last) = (xs[from], xs[to - 1]);
         let mut start = from;
-        let mut before = f32::NAN;
+        let (mut before, mut width) = (f32::NAN, 0);
         for column in 1..=columns {
             let edge = first + (last - first) * column as f64 / columns as f64;
-            let stop = if column == columns { to } else { start + xs[start..to].partition_point(|x| *x < edge) };
+            let stop = if column == columns { to } else { stop(&xs[..to], start, width, edge) };
+            width = stop - start;
             if let Some(Range { min, max }) = self.range(start, stop) {
                 let x = f64::midpoint(xs[start], xs[stop - 1]);
                 // The end that is nearer to where the curve comes from is drawn first.
@@ -148,6 +149,16 @@ impl Series {
         }
         points
     }
+}
+
+/// The first place from `start` on whose value is not below `edge`; `guess` is how many are, or nearly.
+fn stop(xs: &[f64], start: usize, guess: usize, edge: f64) -> usize {
+    const NEAR: usize = 2;
+    let end = xs.len();
+    let (from, to) = ((start + guess).saturating_sub(NEAR).clamp(start, end), (start + guess + NEAR).min(end));
+    let is_in = (from == start || xs[from - 1] < edge) && (to == end || xs[to] >= edge);
+    let (from, to) = if is_in { (from, to) } else { (start, end) };
+    from + xs[from..to].partition_point(|x| *x < edge)
 }
 
 fn point(value: f32) -> Range {
