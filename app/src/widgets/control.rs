@@ -6,7 +6,7 @@
 mod change;
 mod value;
 
-use std::cell::OnceCell;
+use std::{cell::OnceCell, sync::Arc};
 
 use eframe::egui::{
     self, Align, DragValue, Layout, Popup, RectAlign, Response, RichText, Slider, SliderClamping, Tooltip, Ui,
@@ -70,8 +70,28 @@ impl<T: Copy + PartialEq> Control for (Spec, Choice<T>) {
 pub(crate) struct Form<'a> {
     state: &'a State,
     send: &'a Sender,
-    /// The settings that are not at their default, once they were asked for: to compare all takes a while.
-    set: OnceCell<Vec<String>>,
+    /// The settings that are not at their default, once they were asked for.
+    set: OnceCell<Arc<Set>>,
+}
+
+/// An experiment, and its settings that are not at their default.
+struct Set {
+    experiment: Experiment,
+    changes: Vec<String>,
+}
+
+impl Set {
+    /// Those of `experiment`: to compare all takes a while, so the last ones are kept from frame to frame.
+    fn of(experiment: &Experiment, ui: &Ui) -> Arc<Self> {
+        let id = egui::Id::unique("settings that are not at their default");
+        let kept: Option<Arc<Self>> = ui.data(|data| data.get_temp(id));
+        kept.filter(|kept| kept.experiment == *experiment).unwrap_or_else(|| {
+            let changes = preset::changes(&Experiment::default(), experiment);
+            let set = Arc::new(Self { experiment: experiment.clone(), changes });
+            ui.data_mut(|data| data.insert_temp(id, Arc::clone(&set)));
+            set
+        })
+    }
 }
 
 impl<'a> Form<'a> {
@@ -86,9 +106,9 @@ impl<'a> Form<'a> {
     }
 
     /// Whether a setting is not at its default.
-    pub(crate) fn is_set(&self, key: &str) -> bool {
-        let set = self.set.get_or_init(|| preset::changes(&Experiment::default(), self.experiment()));
-        set.iter().any(|change| change.split('=').next() == Some(key))
+    pub(crate) fn is_set(&self, ui: &Ui, key: &str) -> bool {
+        let set = self.set.get_or_init(|| Set::of(self.experiment(), ui));
+        set.changes.iter().any(|change| change.split('=').next() == Some(key))
     }
 
     /// Sends the experiment after a change by the control `key`.

@@ -128,7 +128,7 @@ const NAMED: usize = 2;
 /// the way of a plan opens it.
 fn more(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>, name: &str, rows: &[Row]) {
     let keys: Vec<&str> = rows::specs(rows).iter().map(|spec| spec.key).collect();
-    let set = rows::named(rows).into_iter().filter(|spec| form.is_set(spec.key));
+    let set = rows::named(rows).into_iter().filter(|spec| form.is_set(ui, spec.key));
     let set: Vec<String> = set.map(|spec| format::small(spec.name)).collect();
     let title = heading(ui, name, &set);
     let open = form.has_problem(&keys).then_some(true);
