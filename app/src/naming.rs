@@ -5,6 +5,7 @@
 
 mod order;
 mod run;
+mod short;
 #[cfg(test)]
 mod tests;
 
@@ -16,7 +17,10 @@ use plimsoll_engine::{
     experiment::{Checkpointing, Experiment, preset},
 };
 
-pub(crate) use self::run::{NAMED, in_words, of_run, place, told};
+pub(crate) use self::{
+    run::{NAMED, in_words, of_run, place, told},
+    short::shorter,
+};
 use crate::{format, panels};
 
 /// Settings that are not a property of a run.
@@ -164,11 +168,15 @@ pub(crate) fn apart(runs: &[&[String]]) -> Vec<Vec<Differing>> {
 /// Settings in words, in the order of the experiment's pane: of more than `most` the first of `differing`, and the rest as a
 /// number.
 pub(crate) fn named(differing: &[Differing], most: usize) -> String {
-    let (shown, left) = differing.split_at(most.min(differing.len()));
-    let mut shown = shown.to_vec();
+    let shown = first(differing, most);
+    and_more(shown.join(", "), differing.len() - shown.len())
+}
+
+/// The first of some settings, each in words, in the order of the experiment's pane.
+pub(crate) fn first(differing: &[Differing], most: usize) -> Vec<String> {
+    let mut shown = differing[..most.min(differing.len())].to_vec();
     order::sort(&mut shown);
-    let words: Vec<String> = shown.iter().map(Differing::words).collect();
-    and_more(words.join(", "), left.len())
+    shown.iter().map(Differing::words).collect()
 }
 
 /// Puts what most of some runs share behind what distinguishes each of them: of too many, [`named`] leaves the last out.

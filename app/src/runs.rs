@@ -3,15 +3,18 @@
 //! Owns the rows of the store, of this session and of all before it. Always holds: the rows are as the store was last read;
 //! every picked run has a row. Nothing here reads a disk: the [`librarian`](crate::librarian) does.
 
+mod moment;
+
 use std::{cmp::Ordering, collections::HashMap, path::PathBuf};
 
-use jiff::{Timestamp, tz::TimeZone};
 use plimsoll_engine::{
     Bytes, Experiment,
     experiment::{Model, ModelKind, preset},
     store::{RunKey, RunState, StoredRun},
 };
 
+use self::moment::at_the_second;
+pub(crate) use self::moment::{when, when_exactly};
 use crate::{
     format, naming, presets, session,
     view::{RunColumn, Sort},
@@ -29,6 +32,8 @@ pub(crate) struct Row {
     pub(crate) when: String,
     /// The settings alone that set it apart.
     by_settings: String,
+    /// The same one by one, and whether there are more of them.
+    parts: (Vec<String>, bool),
     /// The details that its name leaves out: its title first, for a name of settings does not say what they are the settings
     /// of; then its beginning if others have its settings, and its distinguishing settings if it has a name of its own.
     pub(crate) details: String,
@@ -52,6 +57,18 @@ impl Row {
     /// Whether its name consists of its distinguishing settings.
     pub(crate) fn is_called_by_settings(&self) -> bool {
         self.run.name.is_none() && !self.by_settings.is_empty()
+    }
+
+    /// Ever shorter forms of a name of settings, for a place next to the rows `beside` it: what tells it from them stays.
+    pub(crate) fn shorter_names<'a>(&self, beside: impl Iterator<Item = &'a Self>) -> Vec<String> {
+        let is_other = |row: &&Self| row.run.title == self.run.title && row.run.key != self.run.key;
+        let others: Vec<&[String]> = beside
+            .filter(|row| row.is_called_by_settings())
+            .filter(is_other)
+            .take(TOLD_FROM)
+            .map(|row| row.parts.0.as_slice())
+            .collect();
+        naming::shorter(&self.parts.0, self.parts.1, &others)
     }
 
     /// Its name in every pane: `Run 4: micro-batch 32, every block`.
@@ -146,6 +163,9 @@ impl Row {
     }
 }
 
+/// Rows that the short name of one is told from: those of many screens.
+const TOLD_FROM: usize = 400;
+
 fn known(value: Option<f64>) -> f64 {
     value.unwrap_or(f64::NEG_INFINITY)
 }
@@ -158,16 +178,18 @@ pub(crate) fn rows(runs: Vec<StoredRun>, saved: impl Fn(&StoredRun) -> Option<Pa
     }
     let called = |key: &str| runs.iter().find(|run| run.key.as_str() == key).map(called);
     let mut differs = vec![String::new(); runs.len()];
+    let mut parts = vec![(Vec::new(), false); runs.len()];
     for (title, group) in titles {
         let preset = presets::titled(title).filter(|_| group.len() == 1).map(settings);
         let settings = group.iter().map(|i| runs[*i].settings.as_slice()).chain(preset.as_deref());
         for (i, differing) in group.iter().zip(naming::apart(&settings.collect::<Vec<_>>())) {
             let differing: Vec<_> = differing.into_iter().map(|differing| differing.with_runs(called)).collect();
             differs[*i] = naming::named(&differing, naming::NAMED);
+            parts[*i] = (naming::first(&differing, naming::NAMED), differing.len() > naming::NAMED);
         }
     }
     let moments = moments(&runs, &differs);
-    let row = |((run, by_settings), moment): ((StoredRun, String), Option<String>)| {
+    let row = |((run, (by_settings, one_by_one)), moment): ((StoredRun, (String, _)), Option<String>)| {
         let when = moment.clone().unwrap_or_else(|| when(run.started));
         let began = moment.map(|moment| format!("began {moment}"));
         // Parts that other runs share come last, because the end is cut if there is no room.
@@ -182,9 +204,9 @@ pub(crate) fn rows(runs: Vec<StoredRun>, saved: impl Fn(&StoredRun) -> Option<Pa
         let parts =
             parts.into_iter().chain([run.status()]).chain(run.tags.iter().chain(&run.settings).map(String::as_str));
         let text = parts.chain([differs.as_str()]).collect::<Vec<_>>().join("\n").to_lowercase();
-        Row { saved: saved(&run), run, differs, when, by_settings, details, text }
+        Row { saved: saved(&run), run, differs, when, by_settings, parts: one_by_one, details, text }
     };
-    runs.into_iter().zip(differs).zip(moments).map(row).collect()
+    runs.into_iter().zip(differs.into_iter().zip(parts)).zip(moments).map(row).collect()
 }
 
 /// The name of a run for the words about another one: the name that it was given, else its number.
@@ -358,27 +380,4 @@ impl Runs {
         self.picked.retain(|key| !keys.contains(key));
         self.left_out = 0;
     }
-}
-
-/// When a run began, as short as it is understood today: `14:12`, `22 Nov`, `22 Nov 2025`.
-pub(crate) fn when(started: Timestamp) -> String {
-    let (then, now) = (started.to_zoned(TimeZone::system()), jiff::Zoned::now());
-    let form = match (then.date() == now.date(), then.year() == now.year()) {
-        (true, _) => "%H:%M",
-        (false, true) => "%-d %b",
-        (false, false) => "%-d %b %Y",
-    };
-    then.strftime(form).to_string()
-}
-
-/// The time to the second: `14:12:05`, `22 Nov, 14:12:05`.
-fn at_the_second(started: Timestamp) -> String {
-    let (then, now) = (started.to_zoned(TimeZone::system()), jiff::Zoned::now());
-    let clock = then.strftime("%H:%M:%S").to_string();
-    if then.date() == now.date() { clock } else { format!("{}, {clock}", when(started)) }
-}
-
-/// The whole of it: `22 Nov 2026, 14:12:05`.
-pub(crate) fn when_exactly(started: Timestamp) -> String {
-    started.to_zoned(TimeZone::system()).strftime("%-d %b %Y, %H:%M:%S").to_string()
 }

@@ -12,7 +12,7 @@ mod keys;
 pub(super) mod menu;
 mod table;
 
-use std::sync::Arc;
+use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
 use eframe::egui::{self, Align, Button, Id, Layout, RichText, TextEdit, Ui, vec2};
 use plimsoll_engine::{report::comparison, store::RunKey};
@@ -35,6 +35,8 @@ pub(crate) struct Shown {
     order: Arc<Vec<usize>>,
     /// How wide the texts of the rows are, once they were measured.
     widths: Option<columns::Widths>,
+    /// The names that have no room, as short as they are shown, by row and width.
+    short: RefCell<HashMap<(usize, u32), String>>,
 }
 
 impl Shown {
@@ -42,7 +44,7 @@ impl Shown {
     fn order(&mut self, runs: &runs::Runs, search: &str, sort: Sort<RunColumn>) -> Arc<Vec<usize>> {
         if (self.version, self.search.as_str(), self.sort) != (runs.version, search, sort) {
             let order = Arc::new(runs::order(runs.rows(), search, sort));
-            *self = Self { version: runs.version, search: search.to_owned(), sort, order, widths: None };
+            *self = Self { version: runs.version, search: search.to_owned(), sort, order, ..Self::default() };
         }
         Arc::clone(&self.order)
     }

@@ -88,6 +88,14 @@ pub(super) fn pieces(window: &Window) -> Vec<Piece> {
     pieces
 }
 
+/// The texts that are drawn at a point, whole.
+pub(super) fn texts_at(window: &Window, at: Pos2) -> Vec<String> {
+    let pieces = pieces(window);
+    let texts =
+        pieces.iter().filter_map(Piece::text).filter(|(text, _, seen)| !text.galley.elided && seen.contains(at));
+    texts.map(|(text, ..)| words(text).to_owned()).collect()
+}
+
 /// The colour that lies at a point below the piece `top`.
 fn ground(pieces: &[Piece], top: usize, at: Pos2) -> Color32 {
     pieces[..top].iter().filter_map(|piece| piece.paint(at)).fold(Color32::BLACK, |below, color| below.blend(color))
@@ -158,11 +166,10 @@ pub(super) fn shortened(pieces: &[Piece]) -> Vec<(String, Pos2)> {
 /// Whether a text on screen is the whole of one that is cut.
 fn is_whole(piece: &Piece, cut: &str) -> bool {
     let Some((text, ..)) = piece.text() else { return false };
-    let (head, tail) = cut.split_once('…').unwrap_or((cut, ""));
+    let head = cut.split('…').next().unwrap_or(cut);
     !text.galley.elided
         && !words(text).contains(&format!("{head}…"))
-        && words(text).contains(head)
-        && words(text).contains(tail)
+        && cut.split('…').all(|part| words(text).contains(part.trim()))
 }
 
 /// Every text that is cut shows the whole of itself to one who points at it.

@@ -4,7 +4,7 @@ use egui_kittest::kittest::NodeT;
 use plimsoll_engine::store::{RunKey, RunState, StoredRun};
 
 use super::{
-    pictures::set_size,
+    pictures::{set_size, texts_at},
     runs::{ask, folder, keys, on, show, train, two_runs},
     *,
 };
@@ -190,9 +190,53 @@ fn the_title_of_a_run_is_read_next_to_a_long_name() {
             });
             cells.map(|node| node.rect().width()).collect()
         };
-        let (titles, names) = (widths(TITLE), widths("micro-batch 16, accumulation 4"));
+        let titles = widths(TITLE);
         assert!(!titles.is_empty() && titles.iter().all(|width| *width >= least), "{size:?} at {scale}: {titles:?}");
-        assert!(!names.is_empty() && names.iter().all(|width| *width >= 60.0), "{size:?} at {scale}: {names:?}");
+        // What sets a run apart is read next to it, whatever else its name has no room for.
+        let names = window.query_all_by_role(Role::Label).filter_map(|node| {
+            let name =
+                node.accesskit_node().value().filter(|text| text.starts_with("micro-batch 16, accumulation 4"))?;
+            (pane.x_range().contains(node.rect().left()) && node.rect().height() < 30.0)
+                .then(|| (name, node.rect().center()))
+        });
+        // Rows that are scrolled out of sight are there, and not drawn.
+        let drawn = names.map(|(name, at)| (name, texts_at(&window, at))).filter(|(_, drawn)| !drawn.is_empty());
+        let drawn: Vec<(String, Vec<String>)> = drawn.collect();
+        assert!(drawn.len() >= 2, "{size:?} at {scale}: {drawn:?}");
+        for (name, drawn) in drawn {
+            let width = name.rsplit(", ").next().unwrap_or_default();
+            assert!(width.starts_with("width ") && drawn.iter().any(|text| text.ends_with(width)), "{name}: {drawn:?}");
+        }
+    }
+}
+
+#[test]
+fn names_that_differ_at_their_end_are_read_apart_where_they_have_no_room() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    show(&mut window, Pane::Runs);
+    let budgets = ["8MiB", "4MiB", "2MiB", "1MiB"];
+    let one = |(i, budget): (usize, &&str)| {
+        let run = with_settings(&window, i as u64 + 1, &["batch.micro=96", &format!("budget=\"{budget}\"")]);
+        StoredRun { title: "Convolutions on hand-written digits".to_owned(), ..run }
+    };
+    let mut runs: Vec<StoredRun> = budgets.iter().enumerate().map(one).collect();
+    // What most have and one has not is named by all.
+    runs[3].settings.remove(0);
+    for (size, scale) in [([1280.0, 800.0], 1.0), ([960.0, 600.0], 1.0), ([1280.0, 800.0], 1.5)] {
+        set_size(&mut window, size, scale);
+        window.state_mut().as_mut().expect("drawn").state.runs.read(crate::runs::rows(runs.clone(), |_| None));
+        window.run_steps(5);
+        for (i, budget) in ["8 MiB", "4 MiB", "2 MiB", "1 MiB"].into_iter().enumerate() {
+            let micro = if i == 3 { 64 } else { 96 };
+            let whole = format!("micro-batch {micro}, budget {budget}");
+            let cell = window.query_all_by_role(Role::Label).find(|node| {
+                node.accesskit_node().value().is_some_and(|text| text == whole) && node.rect().height() < 30.0
+            });
+            let at = cell.expect("the whole name, for a screen reader").rect().center();
+            let drawn = texts_at(&window, at);
+            assert!(drawn.iter().any(|text| text.ends_with(budget)), "{size:?} at {scale}: {drawn:?} of {whole}");
+        }
     }
 }
 

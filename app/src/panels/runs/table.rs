@@ -72,7 +72,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
         body.rows(theme::RUN_ROW, order.len(), |mut row| {
             let index = row.index();
             let shown = &runs.rows()[order[index]];
-            cells(&mut row, context, shown, &columns);
+            cells(&mut row, context, (order, index), &columns);
             let response = row.response();
             clicks(&response, context, order, index);
             if runs.front().is_some_and(|front| front.run.key == shown.run.key) {
@@ -90,8 +90,13 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
     });
 }
 
+/// A row of an order.
+type Of<'a> = (&'a [usize], usize);
+
 /// The cells of a run's row.
-fn cells(row: &mut TableRow<'_, '_>, context: &PanelContext<'_>, shown: &Row, columns: &[(Named, f32)]) {
+fn cells(row: &mut TableRow<'_, '_>, context: &PanelContext<'_>, of: Of<'_>, columns: &[(Named, f32)]) {
+    let (order, index) = of;
+    let shown = &context.state.runs.rows()[order[index]];
     let is_picked = context.state.runs.picked().contains(&shown.run.key);
     row.set_selected(is_picked);
     let has_details = columns.iter().any(|((column, ..), _)| *column == RunColumn::Details);
@@ -106,7 +111,8 @@ fn cells(row: &mut TableRow<'_, '_>, context: &PanelContext<'_>, shown: &Row, co
             }
             match column {
                 RunColumn::Name if flows => from = numbered_alone(ui, shown, is_picked),
-                RunColumn::Details if flows => flowing(ui, shown, from),
+                RunColumn::Details if flows => flowing(ui, context, of, from),
+                RunColumn::Name => named(ui, context, of, is_picked),
                 _ => cell(ui, context, shown, *column, is_picked),
             }
         });
@@ -208,7 +214,8 @@ fn cell(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, column: RunColumn, i
     let colored = |text: &str, color| RichText::new(text).color(if is_picked { palette.strong() } else { color });
     match column {
         RunColumn::Star => star(ui, context, row, is_picked),
-        RunColumn::Name => named(ui, row, is_picked),
+        // It is told from the rows around it, so it is drawn with them.
+        RunColumn::Name => {}
         RunColumn::Details if row.details.is_empty() => {}
         RunColumn::Details => {
             let color = if is_picked { palette.strong() } else { palette.weak() };
@@ -270,23 +277,38 @@ fn numbered_alone(ui: &mut Ui, row: &Row, is_picked: bool) -> f32 {
 }
 
 /// The name, from where it begins in the cell before this one.
-fn flowing(ui: &mut Ui, row: &Row, from: f32) {
+fn flowing(ui: &mut Ui, context: &PanelContext<'_>, of: Of<'_>, from: f32) {
     let rect = ui.max_rect().with_min_x(from);
     let builder = UiBuilder::new().max_rect(rect).layout(Layout::left_to_right(Align::Center));
     let mut ui = ui.new_child(builder);
     // Both cells are one here.
     ui.set_clip_rect(ui.clip_rect().with_min_x(from));
-    worded(&mut ui, row);
+    worded(&mut ui, context, of);
 }
 
-/// The name after the number. Where it has no room, one of settings loses its end, for what most others have as well stands
-/// there; any other loses its middle.
-fn worded(ui: &mut Ui, row: &Row) {
-    if row.is_called_by_settings() {
-        ui.add(Label::new(row.short_name()).truncate().show_tooltip_when_elided(false).sense(Sense::hover()));
+/// The name after the number. Where it has no room, one of settings keeps what tells it from the other rows; any other loses
+/// its middle. The row shows the whole text on hover.
+fn worded(ui: &mut Ui, context: &PanelContext<'_>, (order, index): Of<'_>) {
+    let rows = context.state.runs.rows();
+    let row = &rows[order[index]];
+    let (font, room) = (TextStyle::Body.resolve(ui.style()), ui.available_width());
+    let fits = |words: &str| text::width(ui, words, &font) <= room;
+    let whole = row.short_name();
+    let short = if fits(whole) {
+        whole.to_owned()
+    } else if row.is_called_by_settings() {
+        let mut known = context.view.shown_runs.short.borrow_mut();
+        let told = || {
+            let forms = row.shorter_names(order.iter().map(|i| &rows[*i]));
+            let form = forms.iter().find(|form| fits(form)).cloned();
+            form.unwrap_or_else(|| text::shortened(forms.last().map_or(whole, String::as_str), fits))
+        };
+        known.entry((index, room.to_bits())).or_insert_with(told).clone()
     } else {
-        shortened(ui, row.short_name());
-    }
+        text::shortened(whole, fits)
+    };
+    let label = Label::new(short).truncate().show_tooltip_when_elided(false).sense(Sense::hover());
+    ui.add(label).widget_info(|| WidgetInfo::labeled(Role::Label, true, whole));
 }
 
 /// The sign of the state, and the number.
@@ -301,19 +323,11 @@ fn signed(ui: &mut Ui, row: &Row, is_picked: bool) {
 }
 
 /// The number and the name, after the sign of its state: the row says on hover what that is.
-fn named(ui: &mut Ui, row: &Row, is_picked: bool) {
+fn named(ui: &mut Ui, context: &PanelContext<'_>, of: Of<'_>, is_picked: bool) {
     ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-        signed(ui, row, is_picked);
-        worded(ui, row);
+        signed(ui, &context.state.runs.rows()[of.0[of.1]], is_picked);
+        worded(ui, context, of);
     });
-}
-
-/// A name without its middle where it has no room: beginning and end distinguish names. The row shows the whole text on hover.
-fn shortened(ui: &mut Ui, whole: &str) {
-    let (font, room) = (TextStyle::Body.resolve(ui.style()), ui.available_width());
-    let short = text::shortened(whole, |part| text::width(ui, part, &font) <= room);
-    let label = Label::new(short).truncate().show_tooltip_when_elided(false).sense(Sense::hover());
-    ui.add(label).widget_info(|| WidgetInfo::labeled(Role::Label, true, whole));
 }
 
 fn figure(ui: &mut Ui, text: Option<String>) {

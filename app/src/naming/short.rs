@@ -1,0 +1,154 @@
+//! Names of settings where there is little room: what tells a name from the others stays, the rest gives way.
+//!
+//! Always holds: a form that leaves settings out stands for no other name that has them all, as long as the name itself does; a
+//! value with a digit stays whole.
+
+/// Letters that the words of a name keep, step by step.
+const LETTERS: [usize; 4] = [8, 6, 5, 4];
+/// The least that they keep, where no setting can be left out any more.
+const FEWEST: usize = 3;
+/// What stands where something was left out.
+const GAP: &str = "…";
+
+/// Ever shorter forms of a name among others: the settings that it is made of, as many of them as it lists, and the same of
+/// the others. `has_more` says that it leaves settings out already.
+pub(crate) fn shorter(parts: &[String], has_more: bool, others: &[&[String]]) -> Vec<String> {
+    let sets = sets(parts, others);
+    let mut forms = vec![joined(parts, &vec![true; parts.len()], has_more, None)];
+    for set in &sets {
+        forms.push(joined(parts, set, has_more, None));
+        forms.extend(LETTERS.iter().map(|letters| joined(parts, set, has_more, Some(*letters))));
+    }
+    forms.extend(sets.last().map(|set| joined(parts, set, has_more, Some(FEWEST))));
+    forms.dedup();
+    forms
+}
+
+/// Which settings the forms name, from most to fewest: what all names share goes first, and at once, then what most share.
+fn sets(parts: &[String], others: &[&[String]]) -> Vec<Vec<bool>> {
+    let sharing = |part: &String| others.iter().filter(|other| other.contains(part)).count();
+    let shared: Vec<usize> = parts.iter().map(sharing).collect();
+    // How many of the others have all the settings of a set.
+    let alike = |set: &[bool]| {
+        let named: Vec<&String> = parts.iter().zip(set).filter(|(_, is_in)| **is_in).map(|(part, _)| part).collect();
+        others.iter().filter(|other| named.iter().all(|part| other.contains(part))).count()
+    };
+    let whole = vec![true; parts.len()];
+    let as_told = alike(&whole);
+    let mut set: Vec<bool> = shared.iter().map(|count| *count < others.len()).collect();
+    if set.iter().all(|is_in| !is_in) {
+        set = whole;
+    }
+    let mut sets = vec![set.clone()];
+    loop {
+        let without = |left: usize| set.iter().enumerate().map(|(i, is_in)| *is_in && i != left).collect::<Vec<bool>>();
+        let may_go = |i: &usize| set[*i] && without(*i).contains(&true) && alike(&without(*i)) == as_told;
+        let Some(next) = (0..parts.len()).filter(may_go).max_by_key(|i| (shared[*i], std::cmp::Reverse(*i))) else {
+            return sets;
+        };
+        set = without(next);
+        sets.push(set.clone());
+    }
+}
+
+/// The settings of a set in a line, with a sign where others are left out; of their words at most so many letters.
+fn joined(parts: &[String], set: &[bool], has_more: bool, letters: Option<usize>) -> String {
+    let mut words = String::new();
+    let mut is_left_out = false;
+    for (part, is_in) in parts.iter().zip(set) {
+        if *is_in {
+            words.push_str(match (words.is_empty(), is_left_out) {
+                (true, false) => "",
+                (true, true) => "… ",
+                (false, false) => ", ",
+                (false, true) => " … ",
+            });
+            words.push_str(&letters.map_or_else(|| part.clone(), |letters| with_letters(part, letters)));
+        }
+        is_left_out = !is_in;
+    }
+    if is_left_out || has_more {
+        words.push(' ');
+        words.push_str(GAP);
+    }
+    words
+}
+
+/// The words without their ends, as far as they have no digits: `micr… 64`.
+fn with_letters(part: &str, letters: usize) -> String {
+    let short = |word: &str| {
+        let is_of_letters = word.chars().all(|letter| letter.is_alphabetic() || letter == '-');
+        // A sign in place of a single letter saves nothing.
+        if !is_of_letters || word.chars().count() <= letters + 1 {
+            return word.to_owned();
+        }
+        word.chars().take(letters).collect::<String>().trim_end_matches('-').to_owned() + GAP
+    };
+    part.split(' ').map(short).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(of: &[&str]) -> Vec<String> {
+        of.iter().map(|part| (*part).to_owned()).collect()
+    }
+
+    /// The first form of each name that has no more letters than this.
+    fn within(letters: usize, names: &[&[&str]]) -> Vec<String> {
+        let names: Vec<Vec<String>> = names.iter().map(|name| parts(name)).collect();
+        let form = |i: usize| {
+            let others: Vec<&[String]> =
+                names.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, name)| name.as_slice()).collect();
+            let forms = shorter(&names[i], false, &others);
+            forms.into_iter().find(|form| form.chars().count() <= letters).unwrap_or_default()
+        };
+        (0..names.len()).map(form).collect()
+    }
+
+    #[test]
+    fn names_that_differ_at_their_end_are_told_apart_however_short_they_are() {
+        let grid: &[&[&str]] = &[
+            &["micro-batch 64", "budget 8 MiB"],
+            &["micro-batch 64", "budget 4 MiB"],
+            &["micro-batch 32", "budget 8 MiB"],
+            &["micro-batch 32", "budget 4 MiB"],
+        ];
+        assert_eq!(within(28, grid)[0], "micro-batch 64, budget 8 MiB");
+        assert_eq!(within(23, grid)[..2], ["micro… 64, budget 8 MiB", "micro… 64, budget 4 MiB"]);
+        assert_eq!([&within(22, grid)[1], &within(20, grid)[1]], ["micr… 64, budg… 4 MiB", "mic… 64, bud… 4 MiB"]);
+        for letters in 19..30 {
+            let mut forms = within(letters, grid);
+            forms.sort();
+            forms.dedup();
+            assert_eq!((forms.len(), forms.contains(&String::new())), (4, false), "{letters}");
+        }
+    }
+
+    #[test]
+    fn what_all_names_share_goes_first_and_what_one_alone_has_stays() {
+        let names: &[&[&str]] = &[
+            &["micro-batch 64", "every block", "seed 1"],
+            &["micro-batch 64", "every block", "seed 2"],
+            &["micro-batch 64", "no checkpointing", "seed 3"],
+        ];
+        assert_eq!(within(25, names)[0], "… every block, seed 1");
+        assert_eq!(within(8, names), ["… seed 1", "… seed 2", "… seed 3"]);
+    }
+
+    #[test]
+    fn a_name_that_leaves_settings_out_says_so_in_every_form() {
+        let own = parts(&["micro-batch 64", "seed 1"]);
+        let forms = shorter(&own, true, &[&parts(&["micro-batch 64", "seed 2"])]);
+        assert!(forms.iter().all(|form| form.ends_with(" …")), "{forms:?}");
+        assert_eq!(forms.last().map(String::as_str), Some("… seed 1 …"));
+    }
+
+    #[test]
+    fn names_that_are_the_same_are_shortened_all_the_same() {
+        let names: &[&[&str]] = &[&["micro-batch 64"], &["micro-batch 64"]];
+        assert_eq!(within(8, names), ["micr… 64", "micr… 64"]);
+        assert_eq!(with_letters("adamw-8bit and micro-batch", 5), "adamw-8bit and micro…");
+    }
+}
