@@ -326,7 +326,7 @@ impl State {
                     Some(format!("The run does not fit this machine: it takes {load} of {line}. Change something."))
                 }
                 Verdict::OverHostBudget { .. } | Verdict::NoRoomForData { .. } | Verdict::NoRoomOnDisk { .. } => {
-                    plan.host_problem().map(|problem| problem.to_string())
+                    limit::why_not(plan)
                 }
             },
         }

@@ -9,14 +9,14 @@ use eframe::egui::{
 use plimsoll_engine::{
     Bytes,
     memory::{Categories, Category},
-    plan::{Plan, Verdict},
+    plan::Plan,
 };
 
 use super::{PanelContext, legend, offers};
 use crate::{
     command::UiCommand,
     format,
-    limit::{self, Limit},
+    limit::{Limit, verdict_words},
     naming, peak,
     planner::Obstacle,
     theme::{self, Palette},
@@ -71,35 +71,6 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     let mut child = ui.new_child(UiBuilder::new().max_rect(rect));
     legend::ui(&mut child, plan, pin.map(|pin| &**pin), legend_lines);
     offers::ui(ui, context, plan);
-}
-
-/// The verdict in words: `Fits: 12.3 MiB of 64 MiB, 51.7 MiB headroom`.
-pub(crate) fn verdict_words(plan: &Plan) -> String {
-    let (load, budget) = (plan.load(), format::size(plan.budget));
-    match limit::verdict(plan) {
-        Verdict::Fits { headroom } => match Limit::of(plan) {
-            Limit { whose: "machine", bytes } => {
-                format!("Fits: {load} of {bytes} that this machine can give, {} headroom", bytes.saturating_sub(load))
-            }
-            Limit { .. } => format!("Fits: {load} of {budget}, {headroom} headroom"),
-        },
-        Verdict::OverBudget { by } => format!("Does not fit: {by} too much ({load} of {budget})"),
-        Verdict::OverMachine { line } => {
-            let [load, line] = line.beside(load);
-            format!("Does not fit this machine: {load} of {line}")
-        }
-        Verdict::OverHostBudget { by } => {
-            format!("Does not fit the host's budget: the data take {}, {by} too much", plan.host.total())
-        }
-        Verdict::NoRoomOnDisk { free } => {
-            let [disk, free] = plan.host.disk.beside(free);
-            format!("Does not fit this disk: the cache takes {disk} of {free} free")
-        }
-        Verdict::NoRoomForData { free } => {
-            let [total, free] = plan.host.total().beside(free);
-            format!("Does not fit this machine: the data take {total} of {free} free")
-        }
-    }
 }
 
 fn verdict(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan, stale: bool) {
@@ -344,30 +315,7 @@ pub(crate) fn category_lines(ui: &mut Ui, categories: &Categories) {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_engine::{
-        Experiment,
-        hardware::Machine,
-        memory::host::{FreeMemory, LimitedBy},
-    };
-
     use super::*;
-
-    #[test]
-    fn the_verdict_names_the_line_that_is_drawn() {
-        let words = |budget, of_tensors| {
-            let mut experiment = Experiment { budget, ..Experiment::default() };
-            experiment.batch.micro = 1024;
-            let data = Plan::of(&experiment, &Machine::nominal()).expect("a plan").host.total();
-            let free = FreeMemory { bytes: data + of_tensors, limited_by: LimitedBy::Machine };
-            let machine = Machine::nominal().with_free_memory(Some(free));
-            let plan = Plan::of(&experiment, &machine).expect("a plan");
-            (verdict_words(&plan), format!("{} of {}", plan.load(), format::size(Limit::of(&plan).bytes)))
-        };
-        let (over_both, of) = words(Bytes::kib(900), Bytes::mib(13));
-        assert!(over_both.starts_with("Does not fit this machine: ") && over_both.contains(&of), "{over_both}, {of}");
-        let (over_budget, of) = words(Bytes::kib(900), Bytes::gib(4));
-        assert!(over_budget.starts_with("Does not fit: ") && over_budget.contains(&of), "{over_budget}, {of}");
-    }
 
     #[test]
     fn a_name_stands_beside_the_chip_of_the_budget() {

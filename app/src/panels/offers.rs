@@ -13,10 +13,10 @@ use plimsoll_engine::{
 
 use super::PanelContext;
 use crate::{
-    advice,
+    advice::{self, Shortfall},
     command::{Action, UiCommand},
     format,
-    limit::Limit,
+    limit::{Limit, no_room},
     planner::Options,
     theme,
     widgets::text,
@@ -58,7 +58,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan) {
                 let room = ui.available_width();
                 let most =
                     if parts.is_empty() { room } else { beside(ui, plan, &parts, room * (1.0 - SENTENCE_SHARE)) };
-                sentence(ui, &shortfall.words(plan), most);
+                sentence(ui, &why_nothing_fits(shortfall, plan), most);
             }
             row(ui, context, plan, &parts);
         }
@@ -83,12 +83,23 @@ fn beside(ui: &Ui, plan: &Plan, parts: &[Part<'_>], room: f32) -> f32 {
     ui.available_width() - taken - theme::GAP - ui.spacing().item_spacing.x - 2.0
 }
 
-/// Why nothing fits, in `most` of the line; cut where it is longer, with the whole of it on hover.
-fn sentence(ui: &mut Ui, words: &str, most: f32) {
+/// Why nothing fits, from the whole to the shortest form.
+fn why_nothing_fits(shortfall: &Shortfall, plan: &Plan) -> Vec<String> {
+    match shortfall.of_host(plan) {
+        Some(_) => no_room(plan),
+        None => vec![shortfall.words(plan)],
+    }
+}
+
+/// The longest form of a sentence that has room in `most` of the line, with the whole of it on hover; the shortest is cut
+/// where even that has none.
+fn sentence(ui: &mut Ui, forms: &[String], most: f32) {
+    let font = TextStyle::Body.resolve(ui.style());
+    let Some(words) = forms.iter().find(|words| text::width(ui, words, &font) <= most).or(forms.last()) else { return };
     let shown = RichText::new(words).color(theme::palette(ui).bad);
     ui.scope(|ui| {
         ui.set_max_width(most);
-        text::cut(ui, shown, words);
+        text::cut(ui, shown, &forms[0]);
     });
     ui.add_space(theme::GAP);
 }
