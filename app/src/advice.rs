@@ -3,15 +3,17 @@
 use plimsoll_engine::{
     Bytes,
     error::Problem,
-    experiment::{
-        Answers, BaseWeights, Batch, Checkpointing, EvaluationBatch, Execution, Frozen, OptimizerKind, Recompute,
-        UpdateTime,
-    },
+    experiment::{Answers, BaseWeights, Batch, EvaluationBatch, Execution, Frozen, Recompute, UpdateTime},
     memory::host::Line,
     plan::{Advice, Change, Found, Plan},
 };
 
-use crate::{format, limit::machine_below_budget, naming::setting};
+use crate::{
+    format,
+    limit::machine_below_budget,
+    naming::{checkpointing, setting},
+    panels::optimizer_words,
+};
 
 /// The changes of an offer, such as `micro-batch 32 x 2, bf16-mixed`.
 pub(crate) fn words(advice: &Advice) -> String {
@@ -31,7 +33,7 @@ fn one(change: &Change) -> String {
             format!("{} {samples}", setting("batch.evaluation"))
         }
         Change::Precision(precision) => precision.key().to_owned(),
-        Change::Checkpointing(choice) => checkpointing(*choice),
+        Change::Checkpointing(choice) => checkpointing::to_do(*choice),
         Change::RetainGraph(false) => "free the graph in the backward pass".to_owned(),
         Change::RetainGraph(true) => "retain the graph".to_owned(),
         Change::Execution(Execution::InPlace) => "write results in place".to_owned(),
@@ -41,7 +43,7 @@ fn one(change: &Change) -> String {
         Change::Recompute(Recompute::Cheap) => "recompute cheap activations".to_owned(),
         Change::LossChunk(0) => "loss on all rows at once".to_owned(),
         Change::LossChunk(rows) => format!("loss in chunks of {}", format::counted(*rows as u64, "row")),
-        Change::Optimizer(kind) => optimizer(*kind).to_owned(),
+        Change::Optimizer(kind) => optimizer_words(*kind).to_owned(),
         Change::Update(UpdateTime::AfterBackward) => "update after the backward pass".to_owned(),
         Change::Update(UpdateTime::InBackward) => "update in the backward pass".to_owned(),
         Change::LoraRank(0) => "no adapters".to_owned(),
@@ -54,28 +56,6 @@ fn one(change: &Change) -> String {
         Change::Length(length) => format!("sequences of {length}"),
         Change::Device(name) => format!("on {}", format::device(name)),
         Change::Budget(budget) => format!("budget {budget}"),
-    }
-}
-
-fn checkpointing(choice: Checkpointing) -> String {
-    match choice {
-        Checkpointing::None => "no checkpointing".to_owned(),
-        Checkpointing::Blocks | Checkpointing::Every(1) => "checkpoint every block".to_owned(),
-        Checkpointing::Every(k) => format!("checkpoint every {k} blocks"),
-        Checkpointing::Sqrt => "checkpoint segments of about the square root of the blocks".to_owned(),
-        Checkpointing::Percent(percent) => format!("keep {percent}% of the activations"),
-        Checkpointing::Pick(_) => "checkpoint other blocks".to_owned(),
-    }
-}
-
-fn optimizer(kind: OptimizerKind) -> &'static str {
-    match kind {
-        OptimizerKind::Momentum => "sgd with momentum",
-        OptimizerKind::Nesterov => "sgd with nesterov momentum",
-        OptimizerKind::Adamw8bit => "adamw with 8-bit moments",
-        OptimizerKind::Adamw4bit => "adamw with 4-bit moments",
-        OptimizerKind::FlashAdamw => "adamw with 8-bit moments and corrections",
-        kind => kind.key(),
     }
 }
 
@@ -146,7 +126,10 @@ fn line(plan: &Plan) -> Line {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_engine::{Experiment, experiment::Precision};
+    use plimsoll_engine::{
+        Experiment,
+        experiment::{Checkpointing, Precision},
+    };
 
     use super::*;
 

@@ -3,6 +3,7 @@
 //! Owns the words for a setting's value, such as `micro-batch 32` or `every block`. Always holds: the words come from the
 //! settings of the preset format, so that no setting can differ without a word. Titles and descriptions are not settings.
 
+pub(crate) mod checkpointing;
 mod order;
 mod run;
 mod short;
@@ -14,7 +15,7 @@ use std::{collections::HashMap, path::Path, sync::LazyLock};
 use jiff::{Timestamp, Zoned, tz::TimeZone};
 use plimsoll_engine::{
     error::Problem,
-    experiment::{Checkpointing, Experiment, preset},
+    experiment::{Experiment, preset},
 };
 
 pub(crate) use self::{
@@ -52,7 +53,7 @@ impl Differing {
         let value = self.value.as_str();
         match (self.key.as_str(), value) {
             ("precision" | "optimizer.kind" | "model.kind" | "data.kind", _) => value.to_owned(),
-            ("checkpointing", _) => checkpointing(value),
+            ("checkpointing", _) => value.parse().map_or_else(|_| value.to_owned(), checkpointing::words),
             ("batch.micro", _) => format!("micro-batch {value}"),
             ("batch.accumulation", "1") => "no accumulation".to_owned(),
             ("batch.evaluation", "micro") => "evaluation by micro-batch".to_owned(),
@@ -109,18 +110,6 @@ impl Differing {
     /// The last part of the key in words.
     fn name(&self) -> String {
         self.key.rsplit('.').next().unwrap_or_default().replace('_', " ")
-    }
-}
-
-fn checkpointing(value: &str) -> String {
-    match value.parse() {
-        Ok(Checkpointing::None) => "no checkpointing".to_owned(),
-        Ok(Checkpointing::Blocks | Checkpointing::Every(1)) => "every block".to_owned(),
-        Ok(Checkpointing::Every(k)) => format!("every {k} blocks"),
-        Ok(Checkpointing::Sqrt) => "square root of blocks".to_owned(),
-        Ok(Checkpointing::Percent(percent)) => format!("keep {percent}%"),
-        Ok(Checkpointing::Pick(_)) => value.replace("pick:", "blocks "),
-        Err(_) => value.to_owned(),
     }
 }
 

@@ -20,7 +20,10 @@ use eframe::egui::{self, CollapsingHeader, RichText, ScrollArea, Ui};
 use plimsoll_engine::experiment::{BlockSet, Checkpointing, check, preset};
 
 pub(super) use self::controls::{model_words, source_words};
-pub(crate) use self::order::{names_of_settings, settings_in_order};
+pub(crate) use self::{
+    controls::optimizer_words,
+    order::{names_of_settings, settings_in_order},
+};
 use self::{path::PathRow, rows::Row};
 use super::PanelContext;
 use crate::{

@@ -3,7 +3,10 @@
 use plimsoll_engine::experiment::{Checkpointing, Execution, Precision, Recompute};
 
 use super::{LOSS_CHUNK, Numeric, PICKED, RETAIN_GRAPH, Row, picked, samples_an_update};
-use crate::widgets::control::{Choice, Number, Place, Spec};
+use crate::{
+    naming::checkpointing::{EVERY_BLOCK, SQUARE_ROOT},
+    widgets::control::{Choice, Number, Place, Spec},
+};
 
 pub(in crate::panels::experiment) const MICRO: Numeric = (
     Spec {
@@ -79,9 +82,9 @@ pub(in crate::panels::experiment) const CHECKPOINTING: (Spec, Choice<CheckpointM
     Choice {
         options: &[
             (CheckpointMode::None, "none"),
-            (CheckpointMode::EveryBlock, "every block"),
+            (CheckpointMode::EveryBlock, EVERY_BLOCK),
             (CheckpointMode::EveryK, "every few blocks"),
-            (CheckpointMode::Sqrt, "square root of blocks"),
+            (CheckpointMode::Sqrt, SQUARE_ROOT),
             (CheckpointMode::Percent, "keep a percentage"),
             (CheckpointMode::Pick, "chosen blocks"),
         ],

@@ -17,6 +17,7 @@ mod task;
 mod training;
 mod transformer;
 
+pub(crate) use self::optimizer::optimizer_words;
 pub(in crate::panels) use self::{data::source_words, model::model_words};
 pub(super) use self::{
     data::*, distil::*, gpu::*, low_rank::*, memory::*, model::*, optimizer::*, prune::*, quantise::*, run::*,

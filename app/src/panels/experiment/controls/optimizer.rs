@@ -5,6 +5,29 @@ use plimsoll_engine::experiment::{OptimizerKind, Schedule, UpdateTime};
 use super::{Numeric, Row};
 use crate::widgets::control::{Choice, Number, Place, Spec};
 
+/// The words of an optimizer, in its control and in offers.
+pub(crate) const fn optimizer_words(kind: OptimizerKind) -> &'static str {
+    match kind {
+        OptimizerKind::Sgd => "SGD",
+        OptimizerKind::Momentum => "SGD with momentum",
+        OptimizerKind::Nesterov => "Nesterov momentum",
+        OptimizerKind::Rmsprop => "RMSprop",
+        OptimizerKind::Adam => "Adam",
+        OptimizerKind::Adamw => "AdamW",
+        OptimizerKind::Adamw8bit => "8-bit AdamW",
+        OptimizerKind::Adamw4bit => "4-bit AdamW",
+        OptimizerKind::FlashAdamw => "8-bit FlashAdamW",
+        OptimizerKind::Adafactor => "Adafactor",
+        OptimizerKind::Lion => "Lion",
+        OptimizerKind::Muon => "Muon",
+        OptimizerKind::ApolloMini => "APOLLO-Mini",
+    }
+}
+
+const fn named(kind: OptimizerKind) -> (OptimizerKind, &'static str) {
+    (kind, optimizer_words(kind))
+}
+
 pub(in crate::panels::experiment) const OPTIMIZER: (Spec, Choice<OptimizerKind>) = (
     Spec {
         key: "optimizer.kind",
@@ -19,19 +42,19 @@ pub(in crate::panels::experiment) const OPTIMIZER: (Spec, Choice<OptimizerKind>)
     },
     Choice {
         options: &[
-            (OptimizerKind::Sgd, "SGD"),
-            (OptimizerKind::Momentum, "SGD with momentum"),
-            (OptimizerKind::Nesterov, "Nesterov momentum"),
-            (OptimizerKind::Rmsprop, "RMSprop"),
-            (OptimizerKind::Adam, "Adam"),
-            (OptimizerKind::Adamw, "AdamW"),
-            (OptimizerKind::Adamw8bit, "AdamW, 8-bit"),
-            (OptimizerKind::Adamw4bit, "AdamW, 4-bit"),
-            (OptimizerKind::FlashAdamw, "FlashAdamW, 8-bit"),
-            (OptimizerKind::Adafactor, "Adafactor"),
-            (OptimizerKind::Lion, "Lion"),
-            (OptimizerKind::Muon, "Muon"),
-            (OptimizerKind::ApolloMini, "APOLLO-Mini"),
+            named(OptimizerKind::Sgd),
+            named(OptimizerKind::Momentum),
+            named(OptimizerKind::Nesterov),
+            named(OptimizerKind::Rmsprop),
+            named(OptimizerKind::Adam),
+            named(OptimizerKind::Adamw),
+            named(OptimizerKind::Adamw8bit),
+            named(OptimizerKind::Adamw4bit),
+            named(OptimizerKind::FlashAdamw),
+            named(OptimizerKind::Adafactor),
+            named(OptimizerKind::Lion),
+            named(OptimizerKind::Muon),
+            named(OptimizerKind::ApolloMini),
         ],
         place: Place::Own { get: |e| e.optimizer.kind, set: |e, v| e.optimizer.choose(v) },
     },
@@ -168,3 +191,16 @@ pub(in crate::panels::experiment) const RULE_REST: &[Row] = &[
     Row::of(&BETA2).unnamed(),
     Row::of(&EPSILON).unnamed(),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_optimizers_have_the_same_words_and_none_has_a_comma() {
+        let words: Vec<&str> = OptimizerKind::ALL.iter().map(|kind| optimizer_words(*kind)).collect();
+        assert!(
+            words.iter().all(|word| !word.contains(',') && words.iter().filter(|other| *other == word).count() == 1)
+        );
+    }
+}
