@@ -6,6 +6,7 @@
 //! request takes the place of the older.
 
 mod search;
+mod weights;
 
 use std::{collections::VecDeque, sync::Arc, thread::JoinHandle};
 
@@ -14,14 +15,15 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use plimsoll_engine::{
     Bytes, Error, Experiment,
     error::Problem,
-    experiment::Teacher,
     hardware::Machine,
-    interop,
     plan::{self, Plan, Resolved},
 };
 
 pub(crate) use self::search::Options;
-use self::search::{Searched, Turns};
+use self::{
+    search::{Searched, Turns},
+    weights::{fits_teacher, fits_weights},
+};
 
 /// Configurations whose outcome is remembered.
 const CACHE: usize = 512;
@@ -38,11 +40,13 @@ pub(crate) enum Obstacle {
     Failure(String),
 }
 
-/// The result of one configuration, in two figures.
+/// The result of one configuration, in a few figures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Outcome {
     /// The predicted peak.
     pub(crate) peak: Bytes,
+    /// The host memory of its data, which is outside the budget.
+    pub(crate) host: Bytes,
     /// Predicted seconds for the whole effective batch of one step.
     pub(crate) step_secs: f64,
     /// Samples in that batch.
@@ -368,30 +372,12 @@ impl Worker {
     }
 }
 
-/// Holds the weights that the experiment begins with against its model.
-fn fits_weights(resolved: &Resolved) -> Result<(), Obstacle> {
-    let problem = |error| match error {
-        Error::Experiment(problem) => problem,
-        error => Problem::new("weights.path", error.to_string(), "choose other weights, or none"),
-    };
-    let fitted = interop::chosen(resolved.experiment(), resolved.info());
-    fitted.map(drop).map_err(|error| Obstacle::Problems(vec![problem(error)]))
-}
-
-/// Holds the weights of the model that teaches against it.
-fn fits_teacher(resolved: &Resolved) -> Result<(), Obstacle> {
-    if resolved.to_train_first().is_some() {
-        return Ok(());
-    }
-    let fitted = interop::teaching(resolved.experiment(), resolved.teacher(), resolved.info());
-    fitted.map(drop).map_err(|error| Obstacle::Problems(vec![Teacher::problem_of(&error)]))
-}
-
 /// The parts of an experiment that decide a plan: all but its title and description.
 fn plain(experiment: &Experiment) -> Experiment {
     Experiment { title: String::new(), description: String::new(), ..experiment.clone() }
 }
 
 fn outcome_of(plan: &Plan) -> Outcome {
-    Outcome { peak: plan.load(), step_secs: plan.step_secs, samples: plan.experiment.batch.effective() }
+    let samples = plan.experiment.batch.effective();
+    Outcome { peak: plan.load(), host: plan.host.total(), step_secs: plan.step_secs, samples }
 }

@@ -26,6 +26,7 @@ mod takeaway;
 mod texts;
 mod timeline_words;
 mod try_out;
+mod words;
 
 use std::{rc::Rc, time::Instant};
 

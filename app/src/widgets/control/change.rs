@@ -1,4 +1,4 @@
-//! What a neighbour of the present value would change: memory and time, in a line.
+//! What a neighbour of the present value would change: memory, that of the host as well, and time, in a line.
 //!
 //! Always holds: a difference that the figures of neither peak show is told as none.
 
@@ -18,22 +18,28 @@ use crate::{
 const UNSEEN: Bytes = Bytes(1 << 10);
 /// One over the share of the peak that is not seen in it.
 const UNSEEN_SHARE: u64 = 2000;
+/// One over the share of the host memory that no one asks for: it has no line as near as the budget.
+const UNASKED_SHARE: u64 = 100;
 
-/// One line: the neighbour's name, and its effect on the peak and on the time of a sample.
+/// One line: the neighbour's name, and its effect on the peak, on the host memory of the data and on the time of a sample.
 pub(super) fn line(ui: &mut Ui, neighbour: &Neighbour, now: Outcome) {
     let palette = theme::palette(ui);
     ui.spacing_mut().interact_size.y = theme::CHIP;
+    let color = |new: Bytes, old: Bytes| match new.cmp(&old) {
+        _ if is_about_the_same(new, old) => palette.weak(),
+        Ordering::Less => palette.good,
+        Ordering::Equal => palette.weak(),
+        Ordering::Greater => palette.warn,
+    };
     ui.horizontal_wrapped(|ui| {
         ui.label(RichText::new(format!("{}:", neighbour.name)).strong());
         match &neighbour.outcome {
             Ok(outcome) => {
-                let color = match outcome.peak.cmp(&now.peak) {
-                    _ if is_about_the_same(*outcome, now) => palette.weak(),
-                    Ordering::Less => palette.good,
-                    Ordering::Equal => palette.weak(),
-                    Ordering::Greater => palette.warn,
-                };
-                ui.label(RichText::new(format!("{},", memory_change(*outcome, now))).color(color));
+                let memory = format!("{},", memory_change(outcome.peak, now.peak));
+                ui.label(RichText::new(memory).color(color(outcome.peak, now.peak)));
+                if let Some(words) = host_change(*outcome, now) {
+                    ui.label(RichText::new(format!("{words},")).color(color(outcome.host, now.host)));
+                }
                 ui.label(text::estimate(time_change(*outcome, now)));
             }
             Err(reason) => {
@@ -43,18 +49,24 @@ pub(super) fn line(ui: &mut Ui, neighbour: &Neighbour, now: Outcome) {
     });
 }
 
-/// Whether two peaks differ by less than a reader of either could see.
-fn is_about_the_same(new: Outcome, now: Outcome) -> bool {
-    new.peak != now.peak && new.peak.0.abs_diff(now.peak.0) < UNSEEN.0.max(now.peak.0 / UNSEEN_SHARE)
+/// Whether two amounts differ by less than a reader of either could see.
+fn is_about_the_same(new: Bytes, now: Bytes) -> bool {
+    new != now && new.0.abs_diff(now.0) < UNSEEN.0.max(now.0 / UNSEEN_SHARE)
 }
 
 /// The change of the peak.
-fn memory_change(new: Outcome, now: Outcome) -> String {
-    match new.peak.cmp(&now.peak) {
+fn memory_change(new: Bytes, now: Bytes) -> String {
+    match new.cmp(&now) {
         Ordering::Equal => "the same memory".to_owned(),
         _ if is_about_the_same(new, now) => "about the same memory".to_owned(),
-        _ => new.peak.difference(now.peak),
+        _ => new.difference(now),
     }
+}
+
+/// The change of the host memory of the data, where it is more than a small share of that.
+fn host_change(new: Outcome, now: Outcome) -> Option<String> {
+    let is_told = new.host.0.abs_diff(now.host.0) >= UNSEEN.0.max(now.host.0 / UNASKED_SHARE);
+    is_told.then(|| format!("host memory {}", new.host.difference(now.host)))
 }
 
 /// The change of time per sample: a larger batch takes longer per step, which by itself is not a loss.
@@ -70,9 +82,16 @@ mod tests {
 
     #[test]
     fn a_difference_that_no_figure_of_the_peak_shows_is_none() {
-        let of = |peak: u64| Outcome { peak: Bytes(peak), step_secs: 1.0, samples: 1 };
-        let changed = |by: i64| memory_change(of(2_000_000u64.saturating_add_signed(by)), of(2_000_000));
+        let changed = |by: i64| memory_change(Bytes(2_000_000u64.saturating_add_signed(by)), Bytes(2_000_000));
         assert_eq!([0, 168, -999].map(changed), ["the same memory", "about the same memory", "about the same memory"]);
         assert_eq!([2048, -2048].map(changed), ["+2.00 KiB", "-2.00 KiB"]);
+    }
+
+    #[test]
+    fn a_change_of_host_memory_is_told_where_the_peak_stays() {
+        let of = |host: u64| Outcome { peak: Bytes::mib(1), host: Bytes(host), step_secs: 1.0, samples: 1 };
+        let changed = |by: i64| host_change(of(2_000_000u64.saturating_add_signed(by)), of(2_000_000));
+        assert_eq!([0, 168, 4096].map(changed), [const { None }; 3]);
+        assert_eq!(changed(-1_048_576).as_deref(), Some("host memory -1.00 MiB"));
     }
 }

@@ -1,0 +1,48 @@
+//! Words on screen: a setting is called as its control is, and a change tells all that it takes.
+
+use plimsoll_engine::experiment::Placement;
+
+use super::*;
+
+/// Shapes, all of which are held in host memory.
+fn shapes() -> Experiment {
+    let mut experiment = digits();
+    (experiment.data.kind, experiment.data.placement) = (DataKind::Shapes, Placement::Host);
+    (experiment.data.side, experiment.data.samples) = (16, 2000);
+    experiment
+}
+
+#[test]
+fn pointing_at_a_control_of_the_data_tells_the_change_of_host_memory() {
+    let mut window = window(shapes());
+    settle(&mut window);
+    window.get_by_role_and_label(Role::Slider, "Samples").focus();
+    window.run_steps(10);
+    window.get_by_role_and_label(Role::Slider, "Samples").hover();
+    until(&mut window, |app| {
+        let neighbours = app.state.prediction.neighbours.as_ref();
+        neighbours.is_some_and(|n| n.control == "data.samples" && n.answer.is_some())
+    });
+    window.run_steps(2);
+    for (change, words) in [("One step less, 1\u{a0}000:", "host memory -"), ("One step more, 4\u{a0}000:", "host memory +")]
+    {
+        assert!(window.query_by_label(change).is_some(), "{change}");
+        assert!(window.query_by_label_contains(words).is_some(), "{words}");
+    }
+    assert_eq!(window.query_all_by_label("the same memory,").count(), 2, "of the budget");
+}
+
+#[test]
+fn data_past_the_host_budget_are_told_by_the_name_of_its_control() {
+    let mut experiment = shapes();
+    experiment.data.host_budget = Bytes::mib(1);
+    let mut window = window(experiment);
+    settle(&mut window);
+    let state = &app(&window).state;
+    let why = state.why_no_training().expect("it does not fit");
+    assert!(why.starts_with("The data do not fit the host budget: raise it"), "{why}");
+    for said in ["Does not fit the host budget: the data take ", "raise the host budget"] {
+        assert!(window.query_all_by_label_contains(said).next().is_some(), "{said}");
+    }
+    assert!(window.query_all_by_label_contains("host_budget").next().is_none());
+}
