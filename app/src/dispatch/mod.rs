@@ -306,7 +306,7 @@ impl Dispatcher<'_> {
             Event::Started { run, .. } => {
                 (state.is_starting, state.is_stopping, state.shown) = (false, false, None);
                 let name = state.session.get(*run).map(|run| run.name()).unwrap_or_default();
-                state.log.add(Level::Note, format!("{name} begins"));
+                state.log.add_of(Level::Note, (*run, name), " begins", None);
                 if let Some(kept) = state.session.get(*run).and_then(|run| run.kept.clone()) {
                     state.runs.begins(kept);
                 }
@@ -317,9 +317,9 @@ impl Dispatcher<'_> {
                 state.log.add(Level::Note, format!("After {} {stripped}", format::counted(*step, "step")));
             }
             Event::Saved { step, path, bytes, .. } => {
-                let name = state.session.active().map(|run| run.name()).unwrap_or_default();
-                let text = format!("{name} was saved after {} ({bytes})", format::counted(*step, "step"));
-                state.log.add_about(Level::Note, text, path.display().to_string());
+                let run = state.session.active().map(|run| (run.key, run.name())).unwrap_or_default();
+                let rest = format!(" was saved after {} ({bytes})", format::counted(*step, "step"));
+                state.log.add_of(Level::Note, run, &rest, Some(path.display().to_string()));
             }
             Event::Paused(is_paused) => self.services.planner.trains(!is_paused),
             Event::Teaching { .. }
@@ -342,16 +342,16 @@ impl Dispatcher<'_> {
         let name = state.session.get(run).map(|run| run.name());
         let name = name.unwrap_or_else(|| "The run".to_owned());
         let steps = format::counted(summary.steps, "step");
-        let (level, text) = match outcome {
-            Outcome::Finished => (Level::Note, format!("{name} finished after {steps}")),
-            Outcome::Stopped => (Level::Note, format!("{name} was stopped after {steps}")),
-            Outcome::OverBudget(refusal) => (Level::Error, format!("{name} met its budget: {}", refusal.error)),
-            Outcome::Failed(error) => (Level::Error, format!("{name} failed: {error}")),
+        let (level, rest) = match outcome {
+            Outcome::Finished => (Level::Note, format!(" finished after {steps}")),
+            Outcome::Stopped => (Level::Note, format!(" was stopped after {steps}")),
+            Outcome::OverBudget(refusal) => (Level::Error, format!(" met its budget: {}", refusal.error)),
+            Outcome::Failed(error) => (Level::Error, format!(" failed: {error}")),
         };
         if level == Level::Error {
             state.notice = Some(Notice::Run(outcome.clone()));
         }
-        state.log.add(level, text);
+        state.log.add_of(level, (run, name), &rest, None);
         if let Some(stripped) = summary.stripped {
             state.log.add(Level::Note, stripped.to_string());
         }

@@ -8,6 +8,7 @@ use super::PanelContext;
 use crate::{
     command::Action,
     format, naming,
+    session::Session,
     state::{Level, LogEntry},
     theme,
     widgets::chip,
@@ -22,7 +23,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     }
     ui.horizontal(|ui| {
         if ui.button("Copy all").on_hover_text("Put the whole log on the clipboard.").clicked() {
-            let lines: Vec<String> = entries.iter().map(line).collect();
+            let lines: Vec<String> = entries.iter().map(|entry| line(entry, &context.state.session)).collect();
             context.send.send(Action::Copy(lines.join("\n")));
         }
         if ui.button("Clear").on_hover_text("Empty the log.").clicked() {
@@ -48,13 +49,14 @@ fn row(ui: &mut Ui, context: &PanelContext<'_>, entry: &LogEntry) {
         let time = RichText::new(format::secs(entry.at_secs.round())).weak().small().monospace();
         ui.label(time).on_hover_text(format!("{} after the start of the program", format::secs(entry.at_secs)));
         let runs = &context.state.runs;
-        let told = naming::in_words(&entry.text, |key| runs.called(key));
+        let text = entry.told(&context.state.session);
+        let told = naming::in_words(&text, |key| runs.called(key));
         let label = ui.add(egui::Label::new(RichText::new(&*told).color(color)).wrap().selectable(true));
         let names_a_run = matches!(told, Cow::Owned(_));
         if names_a_run || entry.about.is_some() {
             label.on_hover_ui(|ui| {
                 if names_a_run {
-                    ui.label(naming::in_words(&entry.text, |key| runs.called_with_key(key)));
+                    ui.label(naming::in_words(&text, |key| runs.called_with_key(key)));
                 }
                 if let Some(about) = &entry.about {
                     ui.label(about);
@@ -64,14 +66,14 @@ fn row(ui: &mut Ui, context: &PanelContext<'_>, entry: &LogEntry) {
     });
 }
 
-fn line(entry: &LogEntry) -> String {
+fn line(entry: &LogEntry, session: &Session) -> String {
     let level = match entry.level {
         Level::Note => "note",
         Level::Warning => "warning",
         Level::Error => "error",
     };
     let about = entry.about.as_ref().map(|about| format!(" ({about})")).unwrap_or_default();
-    format!("{:.1} s after the start, {level}: {}{about}", entry.at_secs, entry.text)
+    format!("{:.1} s after the start, {level}: {}{about}", entry.at_secs, entry.told(session))
 }
 
 #[cfg(test)]
@@ -80,9 +82,10 @@ mod tests {
 
     #[test]
     fn a_copied_line_says_what_its_time_counts_from() {
-        let entry = LogEntry { at_secs: 155.02, level: Level::Warning, text: "slow".to_owned(), about: None };
-        assert_eq!(line(&entry), "155.0 s after the start, warning: slow");
+        let entry =
+            LogEntry { at_secs: 155.02, level: Level::Warning, text: "slow".to_owned(), about: None, run: None };
+        assert_eq!(line(&entry, &Session::default()), "155.0 s after the start, warning: slow");
         let entry = LogEntry { about: Some("here".to_owned()), ..entry };
-        assert_eq!(line(&entry), "155.0 s after the start, warning: slow (here)");
+        assert_eq!(line(&entry, &Session::default()), "155.0 s after the start, warning: slow (here)");
     }
 }

@@ -69,6 +69,35 @@ fn a_run_has_one_name_in_every_pane() {
 }
 
 #[test]
+fn the_log_calls_a_run_as_the_table_does_when_others_have_joined_it() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    for pane in [Pane::Log, Pane::Runs] {
+        show(&mut window, pane);
+    }
+    train(&mut window);
+    until(&mut window, |app| app.state.shown_run().is_some_and(|run| run.kept.is_some()));
+    let mut other = digits();
+    other.run.seed = 7;
+    send(&mut window, Action::Adopt(Box::new(other)));
+    until(&mut window, |app| app.state.plan().is_some());
+    train(&mut window);
+    until(&mut window, |app| app.state.runs.rows().len() == 4);
+    show(&mut window, Pane::Log);
+    window.run_steps(3);
+    let state = &app(&window).state;
+    let entries = || state.log.entries.iter().filter(|entry| entry.run.is_some());
+    assert!(entries().any(|entry| entry.text != entry.told(&state.session)), "a name has changed");
+    let told: Vec<String> = entries().map(|entry| entry.told(&state.session).into_owned()).collect();
+    for run in [3, 4] {
+        let row = state.runs.rows().iter().find(|row| row.run.number == run).expect("kept");
+        let begins = format!("{} begins", row.name());
+        assert!(told.contains(&begins), "{begins} is not in {told:?}");
+        assert!(window.query_all_by_label(&begins).next().is_some(), "{begins} is not drawn");
+    }
+}
+
+#[test]
 fn the_heads_of_what_is_compared_take_a_second_line_only_for_a_long_name() {
     let (store, _) = two_runs();
     let mut window = on(&store, digits());

@@ -24,7 +24,8 @@ fn pointing_at_a_control_of_the_data_tells_the_change_of_host_memory() {
         neighbours.is_some_and(|n| n.control == "data.samples" && n.answer.is_some())
     });
     window.run_steps(2);
-    for (change, words) in [("One step less, 1\u{a0}000:", "host memory -"), ("One step more, 4\u{a0}000:", "host memory +")]
+    for (change, words) in
+        [("One step less, 1\u{a0}000:", "host memory -"), ("One step more, 4\u{a0}000:", "host memory +")]
     {
         assert!(window.query_by_label(change).is_some(), "{change}");
         assert!(window.query_by_label_contains(words).is_some(), "{words}");
