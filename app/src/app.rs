@@ -25,7 +25,7 @@ use crate::{
     frames::{Frames, Pace},
     gallery::Painter,
     kept::Keeper,
-    layout::{self, Layout},
+    layout::Layout,
     librarian::{Change, Librarian},
     panels::{self, PanelContext},
     planner::Planner,
@@ -49,7 +49,6 @@ const WAKE: Duration = Duration::from_millis(16);
 #[serde(default)]
 pub(crate) struct PersistedState {
     view: View,
-    #[serde(deserialize_with = "layout::read_saved")]
     layout: Option<Layout>,
     /// Files that were opened or saved, under the name they have had since before shipped presets were remembered.
     recent: Vec<PathBuf>,

@@ -1,7 +1,9 @@
 //! State that is kept between sessions: the view, the layout, the experiment in hand and the drafts, in a file of its own.
 //!
 //! Always holds: the file is written whole or not at all, soon after a change, so that a kill or a full disk costs seconds at
-//! the most. A file that cannot be read is put aside and reported; it is never written over.
+//! the most. What cannot be read, an entry or the whole file, is put aside and reported; it is never written over.
+
+mod salvage;
 
 use std::{
     fs, io,
@@ -10,11 +12,13 @@ use std::{
 };
 
 use plimsoll_engine::whole_file;
+use serde_json::{Map, Value};
 
+use self::salvage::Lost;
 use crate::app::PersistedState;
 
 const FILE: &str = "session.json";
-/// A file that cannot be read is put here, next to its place.
+/// What cannot be read is put here, next to its place.
 const DAMAGED: &str = "session.damaged.json";
 /// A change is written this much later at most.
 const DELAY: Duration = Duration::from_secs(2);
@@ -45,10 +49,11 @@ impl Keeper {
             Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => return (keeper, None, None),
             Some(text) => text.map_err(|error| error.to_string()),
         };
-        match text.and_then(|text| Ok((serde_json::from_str(&text).map_err(|error| error.to_string())?, text))) {
-            Ok((state, text)) => {
+        match text.and_then(|text| Ok((salvage::read(&text)?, text))) {
+            Ok(((state, lost), text)) => {
                 keeper.written = text;
-                (keeper, Some(state), None)
+                let told = (!lost.is_empty()).then(|| keeper.put_entries_aside(lost));
+                (keeper, Some(state), told)
             }
             Err(why) => {
                 let told = keeper.put_aside(&why);
@@ -68,6 +73,30 @@ impl Keeper {
                 self.place = None;
                 self.failure = Some(error.to_string());
                 format!("The last session could not be read: {}: {why}.", place.display())
+            }
+        }
+    }
+
+    /// Puts entries that cannot be read where nothing writes over them.
+    fn put_entries_aside(&mut self, lost: Vec<Lost>) -> String {
+        let aside = self.place.clone().unwrap_or_default().with_file_name(DAMAGED);
+        let listed: Vec<String> = lost.iter().map(|lost| format!("`{}` ({})", lost.name, lost.why)).collect();
+        let listed = listed.join(", ");
+        let entries = Value::Object(lost.into_iter().map(|lost| (lost.name, lost.value)).collect::<Map<_, _>>());
+        match write(&aside, &entries.to_string()) {
+            Ok(()) => {
+                // What is left is written soon, so that the next start has nothing to tell.
+                self.due = Some(Instant::now() + DELAY);
+                format!(
+                    "Of the last session this could not be read, and is as at the first start: {listed}. It is now in {}.",
+                    aside.display()
+                )
+            }
+            Err(error) => {
+                // Nothing may be written over it.
+                self.place = None;
+                self.failure = Some(error.to_string());
+                format!("Of the last session this could not be read, and is as at the first start: {listed}.")
             }
         }
     }
@@ -170,6 +199,35 @@ mod tests {
         keeper.keep(&PersistedState::default());
         let aside = fs::read_to_string(folder.path().join(DAMAGED)).expect("put aside");
         assert_eq!(aside, whole[..whole.len() / 2]);
+    }
+
+    #[test]
+    fn an_entry_that_cannot_be_read_is_put_aside_by_itself() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path().join(FILE);
+        let (mut keeper, ..) = Keeper::open(Some(folder.path()));
+        keeper.keep(&PersistedState::default());
+        let whole: Value = serde_json::from_str(&fs::read_to_string(&place).expect("written")).expect("plain data");
+        let opened = |damage: &dyn Fn(&mut Value)| {
+            let mut damaged = whole.clone();
+            damaged["recent"] = serde_json::json!(["/a.toml", 5, "/b.toml"]);
+            damaged["view"]["smoothing"] = 0.25.into();
+            damage(&mut damaged);
+            fs::write(&place, damaged.to_string()).expect("writes");
+            let (keeper, state, told) = Keeper::open(Some(folder.path()));
+            let aside = fs::read_to_string(folder.path().join(DAMAGED)).expect("put aside");
+            let aside: Value = serde_json::from_str(&aside).expect("plain data");
+            let state = serde_json::to_value(state.expect("the rest of it")).expect("plain data");
+            assert!(keeper.is_due() && keeper.is_kept());
+            assert_eq!(state["recent"], serde_json::json!(["/a.toml", "/b.toml"]));
+            assert_eq!((&state["view"]["smoothing"], &aside["recent[1]"]), (&0.25.into(), &5.into()));
+            (state, aside, told.expect("said"))
+        };
+        let (state, aside, told) = opened(&|damaged| damaged["view"]["axis"] = "Nonesuch".into());
+        assert_eq!((&state["view"]["axis"], &aside["view.axis"]), (&"Step".into(), &"Nonesuch".into()));
+        assert!(told.contains("`view.axis` (") && told.contains("`recent[1]` (") && told.contains(DAMAGED), "{told}");
+        let (state, aside, told) = opened(&|damaged| damaged["layout"] = serde_json::json!({ "root": 1 }));
+        assert!(state["layout"].is_null() && aside["layout"]["root"] == 1 && told.contains("`layout` ("), "{told}");
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! The panes and where they are. The user may drag them anywhere; [`Layout::default`] is where they begin. In a window
 //! without room for them side by side one pane at a time is shown, chosen from a list.
 
+mod sound;
+
 use eframe::egui::{self, Button, ComboBox, Id, Key, Rect, Response, Ui, UiBuilder, WidgetText};
 use egui_tiles::{Container, Linear, LinearDir, SimplificationOptions, Tabs, Tile, TileId, Tiles, Tree, UiResponse};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     panels::pane::{Pane, PanelContext},
@@ -18,16 +20,21 @@ const ROOM: egui::Vec2 = egui::vec2(720.0, 300.0);
 
 /// Where the panes are.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(from = "Tree<Pane>", into = "Tree<Pane>")]
+#[serde(try_from = "Tree<Pane>", into = "Tree<Pane>")]
 pub(crate) struct Layout {
     tree: Tree<Pane>,
     /// The pane that is shown if there is room for one.
     front: Pane,
 }
 
-impl From<Tree<Pane>> for Layout {
-    fn from(tree: Tree<Pane>) -> Self {
-        Self { tree, front: Pane::Experiment }
+impl TryFrom<Tree<Pane>> for Layout {
+    type Error = &'static str;
+
+    fn try_from(tree: Tree<Pane>) -> Result<Self, Self::Error> {
+        match sound::fault(&tree) {
+            Some(fault) => Err(fault),
+            None => Ok(Self::of(tree)),
+        }
     }
 }
 
@@ -53,7 +60,7 @@ impl Default for Layout {
         let middle = split(&mut tiles, LinearDir::Vertical, &[(step, 0.48), (live, 0.52)]);
         let right = split(&mut tiles, LinearDir::Vertical, &[(tradeoff, 0.445), (layers, 0.555)]);
         let root = split(&mut tiles, LinearDir::Horizontal, &[(experiment, 0.235), (middle, 0.42), (right, 0.345)]);
-        Tree::new(Id::unique("panes"), root, tiles).into()
+        Self::of(Tree::new(Id::unique("panes"), root, tiles))
     }
 }
 
@@ -73,6 +80,10 @@ fn has_pointer(ui: &Ui) -> bool {
 }
 
 impl Layout {
+    fn of(tree: Tree<Pane>) -> Self {
+        Self { tree, front: Pane::Experiment }
+    }
+
     /// Draws the panes, each by `draw`.
     pub(crate) fn ui(&mut self, ui: &mut Ui, context: &mut PanelContext<'_>, draw: Draw) {
         if ui.available_width() < ROOM.x || ui.available_height() < ROOM.y {
@@ -201,15 +212,6 @@ impl Layout {
     pub(crate) fn is_whole(&self) -> bool {
         Pane::ALL.iter().all(|pane| self.tree.tiles.find_pane(pane).is_some())
     }
-}
-
-/// Reads a saved layout; one that another version of the program wrote, with panes that are unknown here, does not count.
-///
-/// # Errors
-/// Text that is not the data format at all.
-pub(crate) fn read_saved<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Layout>, D::Error> {
-    let value = serde_json::Value::deserialize(deserializer)?;
-    Ok(serde_json::from_value(value).ok())
 }
 
 struct Behavior<'a, 'b> {
@@ -363,11 +365,16 @@ mod tests {
     }
 
     #[test]
-    fn a_layout_of_unknown_panes_is_none() {
-        let mut text = serde_json::to_string(&Layout::default()).expect("a layout is plain data");
-        let read = |text: &str| read_saved(&mut serde_json::Deserializer::from_str(text)).expect("JSON");
-        assert!(read(&text).is_some());
-        text = text.replace("Tradeoff", "Nonesuch");
-        assert!(read(&text).is_none() && read("null").is_none());
+    fn a_layout_of_unknown_panes_or_without_room_for_one_is_refused() {
+        let text = serde_json::to_string(&Layout::default()).expect("a layout is plain data");
+        let fault = |text: &str| serde_json::from_str::<Layout>(text).expect_err("refused").to_string();
+        assert!(fault(&text.replace("Tradeoff", "Nonesuch")).contains("Nonesuch"));
+        for share in ["0.0", "-0.42", "1e-9", "1e30", "1e300"] {
+            assert!(text.contains(":0.42"), "the share of the middle");
+            assert!(fault(&text.replace(":0.42", &format!(":{share}"))).contains("no room"), "{share}");
+        }
+        let root = format!("\"root\":{}", serde_json::to_string(&Layout::default().tree.root).expect("a number"));
+        assert!(fault(&text.replace(&root, "\"root\":null")).contains("no panes"));
+        assert!(fault(&text.replace(&root, "\"root\":4096")).contains("missing"));
     }
 }

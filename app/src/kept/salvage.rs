@@ -1,0 +1,75 @@
+//! What can be read of a kept state in which something cannot: entry by entry.
+//!
+//! Always holds: an entry that can be read is there; one that cannot is handed back as it was, with the reason.
+
+use serde_json::{Map, Value};
+
+use crate::app::PersistedState;
+
+/// Entries of which each part can be left out by itself.
+const OF_PARTS: [&str; 2] = ["view", "budgets"];
+
+/// An entry that cannot be read.
+#[derive(Debug)]
+pub(super) struct Lost {
+    /// Its name in the file.
+    pub(super) name: String,
+    /// What was there.
+    pub(super) value: Value,
+    /// Why it cannot be read.
+    pub(super) why: String,
+}
+
+/// Reads a state, and what of it cannot be read.
+///
+/// # Errors
+/// Text that is no state at all.
+pub(super) fn read(text: &str) -> Result<(PersistedState, Vec<Lost>), String> {
+    let why = match serde_json::from_str(text) {
+        Ok(state) => return Ok((state, Vec::new())),
+        Err(error) => error.to_string(),
+    };
+    let Ok(Value::Object(entries)) = serde_json::from_str(text) else { return Err(why) };
+    let (mut sound, mut lost) = (Map::new(), Vec::new());
+    for (name, value) in entries {
+        if let Some(value) = sound_part(&name, value, &mut lost) {
+            sound.insert(name, value);
+        }
+    }
+    let state = serde_json::from_value(Value::Object(sound)).map_err(|error| error.to_string())?;
+    Ok((state, lost))
+}
+
+/// The part of an entry that can be read.
+fn sound_part(name: &str, value: Value, lost: &mut Vec<Lost>) -> Option<Value> {
+    let of_state = |value: Value| {
+        let state = Value::Object(Map::from_iter([(name.to_owned(), value)]));
+        serde_json::from_value::<PersistedState>(state).map(drop).map_err(|error| error.to_string())
+    };
+    let Err(why) = of_state(value.clone()) else { return Some(value) };
+    let mut keep = |name: String, value: Value, alone: Value| match of_state(alone) {
+        Ok(()) => Some(value),
+        Err(why) => {
+            lost.push(Lost { name, value, why });
+            None
+        }
+    };
+    match value {
+        Value::Object(parts) if OF_PARTS.contains(&name) => {
+            let part = |(key, value): (String, Value)| {
+                let alone = Value::Object(Map::from_iter([(key.clone(), value.clone())]));
+                Some((key.clone(), keep(format!("{name}.{key}"), value, alone)?))
+            };
+            Some(Value::Object(parts.into_iter().filter_map(part).collect()))
+        }
+        Value::Array(items) => {
+            let item =
+                |(at, value): (usize, Value)| keep(format!("{name}[{at}]"), value.clone(), Value::Array(vec![value]));
+            Some(Value::Array(items.into_iter().enumerate().filter_map(item).collect()))
+        }
+        value => {
+            lost.push(Lost { name: name.to_owned(), value, why });
+            None
+        }
+    }
+}
