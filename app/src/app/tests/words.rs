@@ -2,7 +2,11 @@
 
 use plimsoll_engine::experiment::Placement;
 
-use super::*;
+use super::{
+    runs::{ask, keys, on, show, two_runs},
+    *,
+};
+use crate::command::RunsAction;
 
 /// Shapes, all of which are held in host memory.
 fn shapes() -> Experiment {
@@ -46,4 +50,22 @@ fn data_past_the_host_budget_are_told_by_the_name_of_its_control() {
         assert!(window.query_all_by_label_contains(said).next().is_some(), "{said}");
     }
     assert!(window.query_all_by_label_contains("host_budget").next().is_none());
+}
+
+#[test]
+fn the_budget_is_one_row_where_runs_are_compared_whether_it_differs_or_not() {
+    let (store, _) = two_runs();
+    for budget in [digits().budget, Bytes::mib(7)] {
+        let mut window = on(&store, Experiment { budget, ..digits() });
+        show(&mut window, Pane::Compare);
+        let run = keys(&window)[0].clone();
+        ask(&mut window, RunsAction::CompareWithPresent(run));
+        until(&mut window, |app| app.state.compared.is_some());
+        window.run_steps(3);
+        let (_, pane) =
+            app(&window).layout.rects().into_iter().find(|(pane, _)| *pane == Pane::Compare).expect("there");
+        let pane = pane.expect("drawn");
+        let rows = window.query_all_by_role_and_label(Role::Label, "budget");
+        assert_eq!(rows.filter(|row| pane.contains_rect(row.rect())).count(), 1, "{budget}");
+    }
 }

@@ -25,6 +25,9 @@ const HEAD: f32 = 110.0;
 /// Share of the width that the names of rows may take where values are long.
 const NAMES: f32 = 0.36;
 
+/// The row of the budgets.
+const BUDGET: &str = "budget";
+
 /// A row: its name, and a value for each.
 type Row = (String, Vec<Option<String>>);
 
@@ -44,7 +47,9 @@ pub(super) fn settings(ui: &mut Ui, compared: &Compared, called: &[String], runs
     if rows.is_empty() {
         rows.push(("settings".to_owned(), comparison.subjects.iter().map(|_| Some("the same".to_owned())).collect()));
     }
-    rows.extend(results(comparison));
+    // A budget that differs is a setting already.
+    let has_budget = comparison.settings.iter().any(|row| row.key == "budget");
+    rows.extend(results(comparison).into_iter().filter(|(name, _)| !has_budget || name != BUDGET));
     grid(ui, called, "settings", &rows, differing.max(1));
 }
 
@@ -61,7 +66,7 @@ fn results(comparison: &Comparison) -> Vec<Row> {
         comparison.places().into_iter().map(|place| place.map(|place| format!("{} in {}", place.op, place.layer)));
     let time = subjects.iter().map(format::estimate).collect();
     let mut rows = vec![
-        ("budget".to_owned(), budget),
+        (BUDGET.to_owned(), budget),
         ("predicted peak".to_owned(), predicted),
         ("measured peak".to_owned(), measured),
         ("the peak is at".to_owned(), places.collect()),
