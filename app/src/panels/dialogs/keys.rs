@@ -32,6 +32,8 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         ui.set_width(width);
         heading(ui, "Keys");
         let height = ui.ctx().content_rect().height() - theme::DIALOG_MARGIN;
+        // That there is more below is seen wherever the pointer is.
+        ui.spacing_mut().scroll.dormant_handle_opacity = theme::SCROLL_SEEN;
         ScrollArea::vertical().max_height(height).min_scrolled_height(height).show(ui, |ui| {
             scroll_by_keys(ui, height);
             ui.set_min_width(ui.available_width());
