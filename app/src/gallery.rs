@@ -157,20 +157,20 @@ impl Gallery {
     }
 
     /// The entries that have all words of `search`, under headings, in the order of the screen. Without a search each entry
-    /// stands under its group. With one, entries with the words in their title come before entries that have them elsewhere,
-    /// and under each heading drafts come after presets, because a draft has the title of its preset.
+    /// stands under its group. With one, presets with the words in their title come first, and presets that have them
+    /// elsewhere last. Between them come drafts, under their own heading: a draft has the title of its preset.
     pub(crate) fn found(&self, search: &str) -> Vec<(&'static str, Vec<&Entry>)> {
         let that = |is_one: &dyn Fn(&Entry) -> bool| self.entries.iter().filter(|entry| is_one(entry)).collect();
         let mut found: Vec<(&str, Vec<&Entry>)> = if search.trim().is_empty() {
             Group::ALL.iter().map(|group| (group.title(), that(&|entry| entry.group == *group))).collect()
         } else {
-            let that = |is_one: &dyn Fn(&Entry) -> bool| that(&|entry| entry.group != Group::Recent && is_one(entry));
-            let is_other = |entry: &Entry| entry.matches(search) && !entry.is_called(search);
-            vec![(IN_TITLE, that(&|entry| entry.is_called(search))), (ELSEWHERE, that(&is_other))]
+            let is_preset = |entry: &Entry| ![Group::Recent, Group::Drafts].contains(&entry.group);
+            vec![
+                (IN_TITLE, that(&|entry| is_preset(entry) && entry.is_called(search))),
+                (Group::Drafts.title(), that(&|entry| entry.group == Group::Drafts && entry.matches(search))),
+                (ELSEWHERE, that(&|entry| is_preset(entry) && entry.matches(search) && !entry.is_called(search))),
+            ]
         };
-        for (_, entries) in &mut found {
-            entries.sort_by_key(|entry| !search.trim().is_empty() && matches!(entry.source, Source::Draft(_)));
-        }
         found.retain(|(_, entries)| !entries.is_empty());
         found
     }
@@ -320,6 +320,24 @@ mod tests {
             titled.iter().all(|entry| entry.is_called(words)) && others.iter().all(|entry| !entry.is_called(words))
         );
         assert_eq!(titled.len() + others.len(), gallery.entries.iter().filter(|entry| entry.matches(words)).count());
+    }
+
+    #[test]
+    fn a_draft_is_found_under_its_own_heading_and_not_among_presets_of_its_title() {
+        let shipped = presets::shipped();
+        let mut experiment = shipped[0].experiment.clone();
+        experiment.batch.micro *= 2;
+        let mut drafts = Drafts::default();
+        let (name, history) = (shipped[0].name.clone(), crate::history::History::default());
+        drafts.keep(crate::drafts::Draft { name, experiment, history });
+        let gallery = Gallery::new(1, &shipped, &drafts, &Runs::default(), &Recent::default());
+        let found = gallery.found(&shipped[0].experiment.title);
+        let headings: Vec<&str> = found.iter().map(|(heading, _)| *heading).collect();
+        assert_eq!(headings[..2], [IN_TITLE, Group::Drafts.title()], "the preset is what Enter opens");
+        for (heading, entries) in &found {
+            let are_drafts = *heading == Group::Drafts.title();
+            assert!(entries.iter().all(|e| matches!(e.source, Source::Draft(_)) == are_drafts), "{heading}");
+        }
     }
 
     #[test]
