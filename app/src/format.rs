@@ -1,5 +1,7 @@
 //! Numbers in words: counts, spans of time, shares. One place, so that a figure reads the same in every pane.
 
+mod numbers;
+
 use plimsoll_engine::{
     Bytes,
     device::{profile, target},
@@ -9,6 +11,8 @@ use plimsoll_engine::{
     store::StoredRun,
     train::{Cached, Took},
 };
+
+pub(crate) use self::numbers::{grouped, in_groups, spaced};
 
 /// An amount as people write it: `64 MiB` where it is whole, three figures where it is not.
 pub(crate) fn size(bytes: Bytes) -> String {
@@ -76,12 +80,6 @@ pub(crate) fn counted(n: u64, one: &str) -> String {
 /// `is`, or `are` of another number than one.
 pub(crate) fn are(n: u64) -> &'static str {
     plimsoll_engine::bytes::are(n)
-}
-
-/// A value in which a number of several thousand has its gaps: `12 345` of `12345`.
-pub(crate) fn grouped(value: &str) -> String {
-    let is_whole = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
-    value.parse().ok().filter(|_| is_whole).map_or_else(|| value.to_owned(), count)
 }
 
 /// A count on an axis: there are none below zero, even if the picture is moved there.

@@ -41,6 +41,7 @@ impl Differing {
         let value = match key {
             // In the unit that is read elsewhere.
             "budget" => value.parse().map_or_else(|_| value.to_owned(), format::size),
+            "data.leave_out" | "data.categorical" => format::spaced(value),
             _ if run::may_be_one(key) => place(Path::new(value)),
             _ => format::grouped(value),
         };
@@ -251,7 +252,12 @@ pub(crate) fn setting(key: &str) -> String {
 
 /// What is wrong with an experiment, by the name of the setting as its control has it.
 pub(crate) fn problem(problem: &Problem) -> String {
-    format!("{}: {}; {}", format::capital(&setting(&problem.key)), problem.message, problem.mend)
+    format!("{}: {}", format::capital(&setting(&problem.key)), problem_alone(problem))
+}
+
+/// The same where the name of the setting stands next to it.
+pub(crate) fn problem_alone(problem: &Problem) -> String {
+    format::in_groups(&format!("{}; {}", problem.message, problem.mend))
 }
 
 /// What turns `from` into `to`: `micro-batch 64 → 32`, `no checkpointing → every block`, `seed 1 → 2`. A kept run is called as

@@ -19,6 +19,7 @@ use crate::{
     budgets::Budgets,
     drafts::Drafts,
     files::Purpose,
+    format,
     gallery::Gallery,
     librarian::Compared,
     limit, naming, peak,
@@ -306,7 +307,7 @@ impl State {
                 let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
                 return Some(format!("The experiment is not valid: {first}{more}"));
             }
-            Some(Obstacle::Failure(text)) => return Some(text.clone()),
+            Some(Obstacle::Failure(text)) => return Some(format::in_groups(text)),
             None => {}
         }
         if let Some(problem) = target::not_trained_on(&self.document.experiment.device) {

@@ -40,6 +40,13 @@ fn experiments_are_told_apart_by_what_differs() {
 }
 
 #[test]
+fn names_of_columns_have_a_space_between_them() {
+    let without = with(&["data.kind=table", "data.leave_out=hull,port"]);
+    assert!(words(&with(&["data.kind=table"]), &without).contains(&"leave out hull, port".to_owned()));
+    assert_eq!(value("data.leave_out", "hull,port", |_| None), "hull, port");
+}
+
+#[test]
 fn a_value_beside_its_name_does_not_repeat_it() {
     for (key, given, words) in [
         ("batch.micro", "8", "8"),

@@ -45,7 +45,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     let Some(plan) = context.state.newest_plan() else {
         let words = match &context.state.prediction.obstacle {
             Some(Obstacle::Problems(problems)) => problems.first().map(naming::problem).unwrap_or_default(),
-            Some(Obstacle::Failure(why)) => why.clone(),
+            Some(Obstacle::Failure(why)) => format::in_groups(why),
             None => "Planning…".to_owned(),
         };
         text::cut(ui, RichText::new(&words).weak().heading(), &words);

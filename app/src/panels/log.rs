@@ -51,7 +51,8 @@ fn row(ui: &mut Ui, context: &PanelContext<'_>, entry: &LogEntry) {
         let runs = &context.state.runs;
         let text = entry.told(&context.state.session);
         let told = naming::in_words(&text, |key| runs.called(key));
-        let label = ui.add(egui::Label::new(RichText::new(&*told).color(color)).wrap().selectable(true));
+        let label =
+            ui.add(egui::Label::new(RichText::new(format::in_groups(&told)).color(color)).wrap().selectable(true));
         let names_a_run = matches!(told, Cow::Owned(_));
         if names_a_run || entry.about.is_some() {
             label.on_hover_ui(|ui| {

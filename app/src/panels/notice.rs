@@ -10,6 +10,7 @@ use plimsoll_engine::train::Outcome;
 use super::{PanelContext, offers::advice_button};
 use crate::{
     command::Action,
+    format,
     state::Notice,
     theme,
     widgets::{
@@ -81,6 +82,7 @@ fn contents(ui: &mut Ui, context: &PanelContext<'_>) {
         Notice::File(text) => ("Nothing was lost.", text.clone()),
         Notice::Unopened(text) => ("It cannot be opened.", text.clone()),
     };
+    let text = format::in_groups(&text);
     let left = |ui: &mut Ui| {
         ui.horizontal_wrapped(|ui| {
             ui.label(RichText::new(title).strong().color(palette.bad));

@@ -16,6 +16,7 @@ use crate::{
     command::UiCommand,
     format,
     layout::Layout,
+    naming,
     panels::pane::Pane,
     theme,
     widgets::{
@@ -296,7 +297,7 @@ fn budget(ui: &mut Ui, context: &PanelContext<'_>) {
     let list = ui.menu_button("⏷", |ui| budget_list(ui, context, &form)).response.accessible_name("Common budgets");
     let whole = label.into_iter().fold(field | list, |whole, label| whole | label);
     if let Some(problem) = bad {
-        whole.on_hover_text(format!("{}; {}", problem.message, problem.mend));
+        whole.on_hover_text(naming::problem_alone(problem));
         return;
     }
     whole.on_hover_ui(|ui| {

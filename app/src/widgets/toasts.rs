@@ -16,7 +16,7 @@ use eframe::egui::{
 };
 
 use crate::{
-    alarm,
+    alarm, format,
     theme::{self, Palette},
 };
 
@@ -91,6 +91,7 @@ impl Toasts {
     }
 
     fn add(&mut self, kind: Kind, text: String) {
+        let text = format::in_groups(&text);
         // A repeated message is shown once, and the newest one matters: the log has the others.
         self.shown.retain(|toast| toast.kind != kind && toast.text != text);
         self.count += 1;

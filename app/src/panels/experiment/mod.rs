@@ -29,7 +29,7 @@ use super::PanelContext;
 use crate::{
     command::Action,
     format,
-    naming::listed,
+    naming::{self, listed},
     planner::Obstacle,
     runs, theme,
     widgets::{
@@ -160,12 +160,10 @@ fn heading(ui: &Ui, name: &str, set: &[String]) -> String {
 /// The problem that belongs to no single control.
 fn failure(ui: &mut Ui, context: &PanelContext<'_>) {
     let lines = match &context.state.prediction.obstacle {
-        Some(Obstacle::Failure(text)) => vec![text.clone()],
-        Some(Obstacle::Problems(problems)) => problems
-            .iter()
-            .filter(|p| ["version", "device"].contains(&p.key.as_str()))
-            .map(ToString::to_string)
-            .collect(),
+        Some(Obstacle::Failure(text)) => vec![format::in_groups(text)],
+        Some(Obstacle::Problems(problems)) => {
+            problems.iter().filter(|p| ["version", "device"].contains(&p.key.as_str())).map(naming::problem).collect()
+        }
         None => Vec::new(),
     };
     for line in lines {
@@ -250,7 +248,7 @@ fn from_the_top(ui: &Ui, opened: u64) -> ScrollArea {
 fn hint(ui: &mut Ui, form: &Form<'_>, key: &'static str) {
     let hints = check::hints(form.experiment(), None).into_iter().filter(|hint| hint.problem.key == key);
     for hint in hints {
-        let text = RichText::new(&hint.problem.message).color(theme::palette(ui).warn).small();
+        let text = RichText::new(format::in_groups(&hint.problem.message)).color(theme::palette(ui).warn).small();
         ui.add(egui::Label::new(text).wrap());
         let value = hint.change.split('=').next_back().unwrap_or_default();
         let mend = ui.button(format!("Use {value}"));

@@ -338,7 +338,9 @@ pub(in crate::panels) fn source_words(setting: DataSetting, data: &Data) -> Opti
         DataSetting::CompletionOnly => (!data.completion_only).then(|| "all scored".to_owned()),
         DataSetting::Label => Some(format!("label {}", data.label)).filter(|_| !data.label.is_empty()),
         DataSetting::TableTask => Some(data.task.key().to_owned()).filter(|_| data.task != TableTask::Auto),
-        DataSetting::LeaveOut => Some(format!("without {}", data.leave_out)).filter(|_| !data.leave_out.is_empty()),
+        DataSetting::LeaveOut => {
+            Some(format!("without {}", format::spaced(&data.leave_out))).filter(|_| !data.leave_out.is_empty())
+        }
         DataSetting::Categorical | DataSetting::SkipBroken | DataSetting::TestFraction => None,
     }
 }
