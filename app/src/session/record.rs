@@ -4,6 +4,7 @@
 //! one that the run was kept in.
 
 mod alike;
+mod curves;
 mod going_on;
 
 use std::sync::Arc;
@@ -12,7 +13,6 @@ use plimsoll_engine::{
     Bytes, Experiment,
     experiment::Data,
     plan::{Pass, Plan},
-    report::curves::{Curve, Curves, Group, names},
     store::{self, RunKey as Kept, RunState, SmallerModel, StoredRun},
     train::{Feeding, Outcome, StepRecord, Summary},
 };
@@ -170,11 +170,6 @@ pub(crate) struct RunRecord {
     pub(crate) summary: Option<Summary>,
 }
 
-/// The number of 64 bits that reads as this one does.
-fn exact(value: &f32) -> f64 {
-    value.to_string().parse().unwrap_or(f64::NAN)
-}
-
 /// The first words of a run's name, by its number: `Run 4`.
 pub(crate) fn numbered(number: u64) -> String {
     format!("Run {number}")
@@ -299,32 +294,6 @@ impl RunRecord {
         let (step, bytes) = self.measured_step.as_ref()?;
         let is_same = pass == plan.pass_of(*step) && bytes.len() == plan.timeline(pass).points.len();
         (is_same && self.experiment.takes_the_steps_of(&plan.experiment)).then_some(bytes)
-    }
-
-    /// Its curves, as tables and figures take them.
-    pub(crate) fn curves(&self) -> Curves {
-        let (train, test) = (&self.train, &self.test);
-        let of_steps = [
-            (names::TRAIN_LOSS, train.loss.raw()),
-            (names::TRAIN_ACCURACY, train.accuracy.raw()),
-            (names::LEARNING_RATE, &train.learning_rate),
-            (names::GRADIENT_NORM, train.gradient_norm.raw()),
-            (names::THROUGHPUT, train.throughput.raw()),
-        ];
-        let of_memory =
-            [(names::LIVE, &train.live), (names::RESERVED, &train.reserved), (names::PROCESS, &train.process)];
-        let of_tests = [(names::TEST_LOSS, &test.loss), (names::TEST_ACCURACY, &test.accuracy)];
-        let curve = |(name, series): (&str, &Series)| Curve::named(name, series.values().iter().map(exact).collect());
-        let bytes = |mib: &f32| Bytes::from_mib(f64::from(*mib)).0 as f64;
-        let memory = |(name, series): (&str, &Series)| Curve::named(name, series.values().iter().map(bytes).collect());
-        let mut steps: Vec<Curve> = of_steps.map(curve).into_iter().chain(of_memory.map(memory)).collect();
-        steps.retain(|curve| curve.values.iter().any(|value| !value.is_nan()));
-        let whole = |steps: &[f64]| steps.iter().map(|step| *step as u64).collect();
-        let groups = vec![
-            Group { steps: whole(&train.steps), secs: train.secs.clone(), curves: steps },
-            Group { steps: whole(&test.steps), secs: test.secs.clone(), curves: of_tests.map(curve).to_vec() },
-        ];
-        Curves { groups, began_secs: None }
     }
 
     /// Sets how strongly its curves are smoothed.
