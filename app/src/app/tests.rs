@@ -235,7 +235,10 @@ fn a_problem_is_shown_at_its_control_and_keeps_a_run_from_beginning() {
     experiment.data.kind = DataKind::Idx;
     let mut window = window(experiment);
     assert_eq!(app(&window).state.prediction.problems()[0].key, "data.path");
-    assert!(window.query_by_label("no file or folder is chosen; write the folder that holds the IDX files").is_some());
+    let told = "Path of the data: no file or folder is chosen; write the folder that holds the IDX files";
+    let (_, pane) = app(&window).layout.rects().into_iter().find(|(pane, _)| *pane == Pane::Experiment).expect("there");
+    let pane = pane.expect("drawn");
+    assert!(window.query_all_by_label(told).any(|message| pane.contains_rect(message.rect())), "it is not in the pane");
     window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
     window.run_steps(3);
     assert!(app(&window).state.session.runs().is_empty() && !app(&window).state.is_starting);

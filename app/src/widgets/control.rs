@@ -1,4 +1,4 @@
-//! A control of the experiment: a name, an editor, the problem if there is one, and help on hover.
+//! A control of the experiment: a name, an editor, and help on hover, with the problem if there is one.
 //!
 //! Always holds: every control has its effect on memory and time on hover, in two sentences, and the changes by one step
 //! less and one more, from dry runs of the changed experiment.
@@ -16,7 +16,7 @@ use plimsoll_engine::{Experiment, error::Problem, experiment::preset};
 pub(crate) use self::value::{Choice, Number, Place, Spec};
 use crate::{
     command::{Action, Sender},
-    focus,
+    focus, naming,
     planner::Compared,
     state::State,
     theme,
@@ -180,8 +180,8 @@ impl<'a> Form<'a> {
         });
     }
 
-    /// A row with the name on the left, `editor` on the right and the problem, if there is one, below; the response is that
-    /// of the whole row.
+    /// A row with the name on the left, in red where its value is a problem, and `editor` on the right; the response is that of
+    /// the whole row.
     pub(crate) fn row(&self, ui: &mut Ui, spec: Spec, editor: impl FnOnce(&mut Ui)) -> Response {
         let problem = self.problem(spec.key);
         let width = name_width(ui);
@@ -194,14 +194,6 @@ impl<'a> Form<'a> {
             });
             editor(ui);
         });
-        if let Some(problem) = problem {
-            let text =
-                RichText::new(format!("{}; {}", problem.message, problem.mend)).color(theme::palette(ui).bad).small();
-            ui.horizontal(|ui| {
-                ui.add_space(width + theme::GAP);
-                ui.add(egui::Label::new(text).wrap());
-            });
-        }
         hover.response
     }
 
@@ -231,6 +223,9 @@ impl<'a> Form<'a> {
     fn lesson(&self, ui: &mut Ui, spec: Spec, title: &str, neighbours: impl FnOnce() -> Vec<(String, Experiment)>) {
         ui.set_max_width(theme::TOOLTIP_WIDTH);
         ui.strong(title);
+        if let Some(problem) = self.problem(spec.key) {
+            ui.label(RichText::new(naming::problem_alone(problem)).color(theme::palette(ui).bad));
+        }
         ui.label(spec.help);
         let neighbours = neighbours();
         if neighbours.is_empty() {

@@ -53,11 +53,12 @@ fn rows(window: &Window) -> Rows {
     [Role::Slider, Role::SpinButton, Role::ComboBox].into_iter().flat_map(of).collect()
 }
 
-/// Holds every row to its place, where the same ones are there and none has a problem to tell below it.
+/// Holds every row to its place, where the same ones are there.
 fn rows_stay(window: &Window, before: &Rows, what: &str) {
     let now = rows(window);
-    if app(window).state.prediction.obstacle.is_none() && now.keys().eq(before.keys()) {
-        let moved: Vec<_> = now.iter().filter(|(name, top)| before[*name] != **top).collect();
+    if now.keys().eq(before.keys()) {
+        let moved: Vec<_> =
+            now.iter().filter(|(name, top)| before[*name] != **top).map(|(n, top)| (n, before[n], top)).collect();
         assert!(moved.is_empty(), "{what}: {moved:?}");
     }
 }
@@ -149,6 +150,26 @@ fn no_edit_of_a_control_of_a_card_moves_a_pane() {
 fn no_edit_of_a_control_of_a_lesson_moves_a_pane() {
     for name in ["cnn-digits", "vit-digits", "brackets-gpt"] {
         edit_all(shipped(name));
+    }
+}
+
+#[test]
+fn a_value_that_cannot_be_moves_no_row_and_says_why_below_them() {
+    let mut window = window(digits());
+    settle_in_place(&mut window, "at first");
+    let before = rows(&window);
+    for micro in [1 << 40, 0] {
+        let mut impossible = digits();
+        impossible.batch.micro = micro;
+        window.state_mut().as_mut().expect("drawn").sender.send(crate::command::Action::Adopt(Box::new(impossible)));
+        until(&mut window, |app| app.state.prediction.problems().iter().any(|problem| problem.key == "batch.micro"));
+        window.run_steps(3);
+        assert_eq!(rows(&window), before, "{micro}");
+        let problem = app(&window).state.prediction.problems()[0].clone();
+        let message = window.get_by_label(&crate::naming::problem(&problem)).rect();
+        let (_, pane) =
+            app(&window).layout.rects().into_iter().find(|(pane, _)| *pane == Pane::Experiment).expect("there");
+        assert!(pane.expect("drawn").contains_rect(message), "{message:?} is not in {pane:?}");
     }
 }
 

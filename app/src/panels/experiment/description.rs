@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use eframe::egui::{Align, Id, Label, RichText, TextEdit, TextStyle, TextWrapMode, Ui, WidgetText};
 
+use super::problems;
 use crate::{
     panels::PanelContext,
     theme,
@@ -72,7 +73,8 @@ fn lines(ui: &mut Ui, id: Id, text: &str) {
         ui.available_width(),
         TextStyle::Body,
     );
-    let most = (SHARE * ui.clip_rect().height() / ui.text_style_height(&TextStyle::Body)) as usize;
+    let pane = ui.clip_rect().height() + problems::taken(ui);
+    let most = (SHARE * pane / ui.text_style_height(&TextStyle::Body)) as usize;
     let most = most.max(FEWEST_LINES);
     // A line for the link is worth at least two of the text.
     if whole.rows.len() <= most + 1 {

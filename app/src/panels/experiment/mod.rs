@@ -11,6 +11,7 @@ mod low_rank;
 mod offered;
 mod order;
 mod path;
+mod problems;
 mod rows;
 mod table;
 
@@ -29,8 +30,7 @@ use super::PanelContext;
 use crate::{
     command::Action,
     format,
-    naming::{self, listed},
-    planner::Obstacle,
+    naming::listed,
     runs, theme,
     widgets::{
         control::{Form, Spec, follow, name_width},
@@ -40,13 +40,17 @@ use crate::{
 
 /// Draws the pane.
 pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
+    problems::below(ui, context, |ui| settings(ui, context));
+}
+
+/// The settings, in an area that scrolls.
+fn settings(ui: &mut Ui, context: &PanelContext<'_>) {
     let area = from_the_top(ui, context.state.opened).show(ui, |ui| {
         // Room for the scroll bar, which floats.
         ui.set_width(ui.available_width() - theme::GAP);
         let covered = covered::measure(ui);
         let form = Form::new(context.state, context.send);
         let grown = description::shown(ui, context);
-        failure(ui, context);
         // The card is drawn next to the heading; the Tab key reaches the heading first.
         let (line, is_open) = (ui.cursor(), Cell::new(false));
         group(ui, "Memory", |ui| {
@@ -155,21 +159,6 @@ fn heading(ui: &Ui, name: &str, set: &[String]) -> String {
     };
     let fits = |title: &String| text::width(ui, title, &font) <= room;
     (0..=NAMED).rev().map(naming).find(fits).unwrap_or_else(|| name.to_owned())
-}
-
-/// The problem that belongs to no single control.
-fn failure(ui: &mut Ui, context: &PanelContext<'_>) {
-    let lines = match &context.state.prediction.obstacle {
-        Some(Obstacle::Failure(text)) => vec![format::in_groups(text)],
-        Some(Obstacle::Problems(problems)) => {
-            problems.iter().filter(|p| ["version", "device"].contains(&p.key.as_str())).map(naming::problem).collect()
-        }
-        None => Vec::new(),
-    };
-    for line in lines {
-        let text = RichText::new(line).color(theme::palette(ui).bad);
-        ui.add(egui::Label::new(text).wrap().selectable(true));
-    }
 }
 
 /// Always there, so that nothing moves while the accumulation is dragged.
