@@ -257,7 +257,18 @@ pub(crate) fn problem(problem: &Problem) -> String {
 
 /// The same where the name of the setting stands next to it.
 pub(crate) fn problem_alone(problem: &Problem) -> String {
-    format::in_groups(&format!("{}; {}", problem.message, problem.mend))
+    format::in_groups(&by_names(&format!("{}; {}", problem.message, problem.mend)))
+}
+
+/// A text of the engine in which settings are called as their controls are, and not by their keys; what is to be written in a
+/// file or a command stays.
+fn by_names(text: &str) -> String {
+    let named = |word: &str| {
+        let key = word.trim_end_matches([',', '.', ';', ':', ')']);
+        let name = NAMES.get(key).filter(|_| key.contains('.'));
+        name.map_or_else(|| word.to_owned(), |name| format!("{name}{}", &word[key.len()..]))
+    };
+    text.split(' ').map(named).collect::<Vec<_>>().join(" ")
 }
 
 /// What turns `from` into `to`: `micro-batch 64 → 32`, `no checkpointing → every block`, `seed 1 → 2`. A kept run is called as

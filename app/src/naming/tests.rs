@@ -40,6 +40,14 @@ fn experiments_are_told_apart_by_what_differs() {
 }
 
 #[test]
+fn a_problem_calls_every_setting_as_its_control_does() {
+    let mend = "write 22 or less, lower batch.micro, or `--set data.samples=200000`";
+    let told = problem(&Problem::new("batch.accumulation", "30720 samples are too many", mend));
+    let said = "Accumulation: 30\u{a0}720 samples are too many; write 22 or less, lower micro-batch, or `--set data.samples=200000`";
+    assert_eq!(told, said);
+}
+
+#[test]
 fn names_of_columns_have_a_space_between_them() {
     let without = with(&["data.kind=table", "data.leave_out=hull,port"]);
     assert!(words(&with(&["data.kind=table"]), &without).contains(&"leave out hull, port".to_owned()));
