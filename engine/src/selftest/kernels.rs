@@ -107,6 +107,11 @@ fn try_one<B: Backend>(executor: &Executor<B>, case: &Case, worst: &mut Worst) -
     let outcome = launch(executor, case, 0).map_err(of)?;
     let wanted = reference(case, &outcome).map_err(of)?;
     judge(case, &outcome.after, &wanted, worst).map_err(of)?;
+    if let Some(apart) = apart(executor, case).map_err(of)?
+        && !has_same_bits(&outcome.after, &apart)
+    {
+        return Err(of(Fault::new("a launch for each tensor gave other bits")));
+    }
     let inside = launch(executor, case, MARGIN).map_err(of)?;
     if !has_same_bits(&outcome.after, &inside.after) {
         return Err(of(Fault::new("a second launch gave other bits")));
@@ -165,6 +170,26 @@ pub fn launch<B: Backend>(executor: &Executor<B>, case: &Case, margin: usize) ->
     Ok(Outcome { inputs, before, after: read(&outs)? })
 }
 
+/// The outputs of a kernel of several tensors by a launch for each of them; `None` for another kernel.
+fn apart<B: Backend>(executor: &Executor<B>, case: &Case) -> Result<Option<Vec<Vec<f64>>>, Fault> {
+    let make = |of: &[Operand]| of.iter().map(|o| Ok(Placed::new(executor, o, 0)?.own)).collect::<Result<Vec<_>>>();
+    let [ins, outs] = [make(&case.inputs)?, make(&case.outputs)?];
+    match case.kernel {
+        Kernel::Optimizer(Optimizer::UpdateAll { update, count }) => {
+            for i in 0..count {
+                let inputs: Vec<_> = ins[i..=i].iter().chain(&ins[count..]).collect();
+                let outputs: Vec<_> = outs[i..].iter().step_by(count).collect();
+                executor.launch(Optimizer::Update(update), &inputs, &outputs)?;
+            }
+        }
+        Kernel::Optimizer(Optimizer::SumAllSquares { .. }) => {
+            ins.iter().try_for_each(|x| executor.launch(Optimizer::SumSquares, &[x], &[&outs[0]]))?;
+        }
+        _ => return Ok(None),
+    }
+    outs.iter().map(|tensor| values(executor, tensor)).collect::<Result<_, Fault>>().map(Some)
+}
+
 /// An operand, alone or inside a larger buffer.
 struct Placed<B: Backend> {
     whole: Tensor<B>,
@@ -215,16 +240,12 @@ fn reference(case: &Case, outcome: &Outcome) -> Result<Vec<Vec<f64>>, Fault> {
     };
     let inputs = wide(&outcome.inputs, &case.inputs, false);
     let mut outputs = wide(&outcome.before, &case.outputs, true);
-    let has_copy = has_copy(case);
-    if has_copy {
-        // In f64 there is none: it is the weight, rounded.
-        outputs.pop();
-    }
+    let copies = copies(case);
+    // In f64 there is none: it is the weight, rounded.
+    outputs.truncate(outputs.len() - copies);
     let case = Case { inputs, outputs, ..*case };
     let mut wanted = launch(&executor, &case, 0)?.after;
-    if has_copy {
-        wanted.push(wanted[0].clone());
-    }
+    wanted.extend_from_within(..copies);
     Ok(wanted)
 }
 
@@ -251,14 +272,14 @@ fn reference_type(kernel: &Kernel, is_output: bool, i: usize, dtype: DType) -> D
     if is_f32 || !FLOATS.contains(&dtype) { dtype } else { DType::F64 }
 }
 
-/// Whether an update writes a narrower copy of the weight, after its state.
-fn has_copy(case: &Case) -> bool {
-    match &case.kernel {
-        Kernel::Optimizer(Optimizer::Update(update)) => {
-            case.outputs.len() > 1 + update.rule.state_layout([1].into(), DType::F32).len()
-        }
-        _ => false,
-    }
+/// How many narrower copies of weights an update writes, after their states.
+fn copies(case: &Case) -> usize {
+    let (rule, count) = match &case.kernel {
+        Kernel::Optimizer(Optimizer::Update(update)) => (update.rule, 1),
+        Kernel::Optimizer(Optimizer::UpdateAll { update, count }) => (update.rule, *count),
+        _ => return 0,
+    };
+    case.outputs.len() - count * (1 + rule.state_layout([1].into(), DType::F32).len())
 }
 
 /// Compares a launch's outputs with the expected ones.

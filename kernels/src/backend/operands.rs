@@ -4,7 +4,7 @@
 //! says. Refuses all other operands.
 
 use crate::{
-    backend::{Backend, DType, Kernel, Tensor},
+    backend::{Backend, DType, Kernel, Tensor, ops::Optimizer},
     error::{Error, Result},
 };
 
@@ -27,8 +27,19 @@ impl<'a, B: Backend> Operands<'a, B> {
 
     /// Whether the kernel takes tensors of these sizes.
     fn fit(&self) -> bool {
-        /// The most tensors that any kernel reads, or writes.
-        const MOST: usize = 7;
+        /// The most tensors that a kernel of one layer or parameter reads, or writes.
+        const FEW: usize = 7;
+        /// The most of a kernel of several parameters: weights, two states and copies.
+        const MANY: usize = 4 * Optimizer::UPDATED;
+        if self.inputs.len().max(self.outputs.len()) <= FEW {
+            self.fit_among::<FEW>()
+        } else {
+            self.fit_among::<MANY>()
+        }
+    }
+
+    /// The same for `MOST` tensors at the most.
+    fn fit_among<const MOST: usize>(&self) -> bool {
         let elements = |tensors: &[&Tensor<B>]| {
             let mut elements = [0; MOST];
             for (elements, tensor) in elements.iter_mut().zip(tensors) {

@@ -58,6 +58,12 @@ impl<B: Backend> Tensor<B> {
         Rc::ptr_eq(&self.buffer, &other.buffer)
     }
 
+    /// A number of its buffer's own, as long as the buffer lives.
+    #[cfg(feature = "cuda")]
+    pub(super) fn buffer_number(&self) -> usize {
+        Rc::as_ptr(&self.buffer).addr()
+    }
+
     /// The same elements under another shape.
     ///
     /// # Panics

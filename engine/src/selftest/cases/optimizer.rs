@@ -18,10 +18,10 @@ const NORMS: &[&str] = &["sum-of-squares", "clip", "normalise"];
 /// The kernel's name in [`NAMES`].
 pub(super) fn name(kernel: &ops::Optimizer) -> &'static str {
     match kernel {
-        ops::Optimizer::SumSquares => "sum-of-squares",
+        ops::Optimizer::SumSquares | ops::Optimizer::SumAllSquares { .. } => "sum-of-squares",
         ops::Optimizer::Clip { .. } => "clip",
         ops::Optimizer::Normalise { .. } => "normalise",
-        ops::Optimizer::Update(update) => update.rule.name(),
+        ops::Optimizer::Update(update) | ops::Optimizer::UpdateAll { update, .. } => update.rule.name(),
     }
 }
 
@@ -56,8 +56,7 @@ pub fn types(dtype: DType) -> Vec<Types> {
 /// Every rule's update of `count` elements, or of a matrix of `extents`, the `step`th. A rule with codes takes a weight of
 /// any size here.
 pub fn rules(draw: &mut Draw, types: Types, count: usize, extents: Rows, step: u64) -> Vec<Case> {
-    let (momentum, beta1, beta2, epsilon) = (0.875, 0.875, 0.9375, 1e-3);
-    let choice = Optimizer { momentum, beta1, beta2, epsilon, ..Optimizer::default() };
+    let choice = choice();
     let (vector, matrix) = ([count].into(), [extents.rows, extents.columns].into());
     // A narrow weight with a wider gradient has corrections.
     let is_wide = types.1.size() > types.0.size();
@@ -72,6 +71,16 @@ pub fn rules(draw: &mut Draw, types: Types, count: usize, extents: Rows, step: u
     rules.map(|(kind, shape)| case(draw, types, rule(kind, shape), shape)).collect()
 }
 
+/// Constants that every type holds exactly, but for the last.
+fn choice() -> Optimizer {
+    let (momentum, beta1, beta2, epsilon) = (0.875, 0.875, 0.9375, 1e-3);
+    Optimizer { momentum, beta1, beta2, epsilon, ..Optimizer::default() }
+}
+
+fn update(rule: UpdateRule) -> Update {
+    Update { rule, rate: 0.0625, weight_decay: 0.125, grad_scale: 0.5 }
+}
+
 fn case(draw: &mut Draw, (weight, grad, copy): Types, rule: UpdateRule, shape: Shape) -> Case {
     let count = shape.elements();
     let layout = rule.state_layout(shape, weight);
@@ -80,11 +89,38 @@ fn case(draw: &mut Draw, (weight, grad, copy): Types, rule: UpdateRule, shape: S
     outputs.extend(copy.map(|copy| (vec![7.0; count], copy)));
     let has_sums = matches!(rule, UpdateRule::ApolloMini { .. } | UpdateRule::Adafactor { .. });
     let terms = if has_sums { count } else { 4 };
-    let update = Update { rule, rate: 0.0625, weight_decay: 0.125, grad_scale: 0.5 };
     // Every other one with a scale from the device.
     let scale = count.is_multiple_of(2).then(|| (vec![0.75], DType::F64));
     let inputs = [(draw.numbers(count), grad)].into_iter().chain(scale).collect();
-    Case::new(ops::Optimizer::Update(update), inputs, outputs, terms)
+    Case::new(ops::Optimizer::Update(update(rule)), inputs, outputs, terms)
+}
+
+/// The update of parameters of these many elements at once, the `step`th, by every rule that can.
+pub fn rules_of_all(draw: &mut Draw, types: Types, counts: &[usize], step: u64) -> Vec<Case> {
+    // A narrow weight with a wider gradient has corrections, which none of these rules keeps.
+    let kinds = OptimizerKind::ALL.into_iter().filter(|_| types.1.size() <= types.0.size());
+    let rules = kinds.map(|kind| optim::of_kind(kind, &choice(), ([1].into(), types.0, 7), step));
+    let mut of_all = |rule: UpdateRule| {
+        let cases: Vec<Case> = counts.iter().map(|count| case(draw, types, rule, [*count].into())).collect();
+        together(&cases, rule)
+    };
+    rules.filter(UpdateRule::is_by_element).map(&mut of_all).collect()
+}
+
+/// One launch in place of one for each of these updates. It has a scale from the device if the first one has.
+fn together(cases: &[Case], rule: UpdateRule) -> Case {
+    let kernel = ops::Optimizer::UpdateAll { update: update(rule), count: cases.len() };
+    let scale = cases[0].inputs.get(1).cloned();
+    let inputs = cases.iter().map(|case| case.inputs[0].clone()).chain(scale);
+    let outputs = (0..cases[0].outputs.len()).flat_map(|i| cases.iter().map(move |case| case.outputs[i].clone()));
+    Case::new(kernel, inputs.collect(), outputs.collect(), cases[0].terms)
+}
+
+/// The sum of the squares of tensors of these many elements.
+pub fn squares_of_all(draw: &mut Draw, dtype: DType, counts: &[usize]) -> Case {
+    let inputs = counts.iter().map(|count| (draw.numbers(*count), dtype)).collect();
+    let kernel = ops::Optimizer::SumAllSquares { parts: ops::Optimizer::parts(counts.iter().copied()) };
+    Case::new(kernel, inputs, vec![(vec![0.5], DType::F64)], counts.iter().sum())
 }
 
 /// A state that the rule can have reached.
@@ -123,6 +159,9 @@ const SIZES: [(usize, [usize; 2], u64); 6] = [
     (5000, [129, 70], 900),
 ];
 
+/// Sizes of parameters of one launch: alone, small among large, and of more than one block.
+const TOGETHER: [&[usize]; 3] = [&[6, 5000, 1, 257, 20_001], &[9000], &[4, 4096, 4097, 70_001, 3, 768, 1031]];
+
 /// The norm that gradients are clipped by, and a tensor divided by its own.
 pub fn clipping(draw: &mut Draw, dtype: DType, count: usize) -> Vec<Case> {
     let x = (draw.numbers(count), dtype);
@@ -141,11 +180,23 @@ fn edges(dtype: DType) -> Vec<Case> {
     vec![
         Case::new(ops::Optimizer::SumSquares, vec![(vec![1.0, f64::NAN, 2.0], dtype)], sum(), 3),
         Case::new(ops::Optimizer::SumSquares, vec![(vec![1.0, f64::INFINITY], dtype)], sum(), 2),
+        Case::new(
+            ops::Optimizer::SumAllSquares { parts: 2 },
+            vec![(vec![1.0], dtype), (vec![f64::NAN, 1.0], dtype)],
+            sum(),
+            3,
+        ),
     ]
 }
 
 pub(super) fn cases(draw: &mut Draw, dtype: DType, extent: Extent) -> Vec<Case> {
     let mut cases = edges(dtype);
+    for counts in extent.of(&TOGETHER) {
+        cases.push(squares_of_all(draw, dtype, counts));
+        for types in types(dtype) {
+            cases.extend(rules_of_all(draw, types, counts, 3));
+        }
+    }
     for count in extent.of(&COUNTS) {
         cases.extend(clipping(draw, dtype, *count));
     }

@@ -213,6 +213,7 @@ fn operands_that_do_not_fit_are_an_error_and_not_a_panic() {
         (executor.filled(0.0, [4], DType::U8, Category::Batch, "operand").expect("no budget"), make(1, DType::U32));
     executor.backend().write(&labels, HostSlice::U32(&[4])).expect("labels");
     let lesson = Lesson { temperature: 4.0, weight: 0.5 };
+    let update = Update { rule: UpdateRule::Sgd, rate: 0.5, weight_decay: 0.0, grad_scale: 1.0 };
     for (kernel, inputs, outputs) in [
         (Kernel::from(Elementwise::Add), vec![&short], vec![&long]),
         (Kernel::from(Elementwise::Add), vec![&narrow], vec![&long]),
@@ -225,6 +226,11 @@ fn operands_that_do_not_fit_are_an_error_and_not_a_panic() {
         (Kernel::from(Loss::DistilGrad { lesson, scale: 1.0 }), vec![&narrow, &labels], vec![&long]),
         (Kernel::from(Loss::SquaredError), vec![&long, &short], vec![&stats]),
         (Kernel::from(Loss::SquaredError), vec![&short, &labels], vec![&stats]),
+        (Kernel::from(Optimizer::SumAllSquares { parts: 2 }), vec![&long], vec![&one]),
+        (Kernel::from(Optimizer::SumAllSquares { parts: 1 }), vec![&labels], vec![&one]),
+        (Kernel::from(Optimizer::UpdateAll { update, count: 2 }), vec![&long, &short], vec![&long, &short, &short]),
+        (Kernel::from(Optimizer::UpdateAll { update, count: 2 }), vec![&long, &short], vec![&short, &long]),
+        (Kernel::from(Optimizer::UpdateAll { update, count: 0 }), vec![], vec![]),
         // The place is 4, and there are four rows.
         (Kernel::from(Gather::Labels), vec![&bytes, &labels], vec![&one]),
         (Kernel::from(Gather::Tokens { scored: 1 }), vec![&bytes, &labels], vec![&one, &one]),

@@ -10,6 +10,7 @@ mod clip;
 mod flash;
 mod four_bit;
 pub(in crate::backend::cpu) mod quantised;
+mod several;
 
 use half::{bf16, f16};
 
@@ -41,6 +42,7 @@ pub(super) fn launch(kernel: &Optimizer, o: &Operands<'_>) -> Result<()> {
             clip::sum_squares::<T>(&o.input(0)?, &mut o.output(0)?);
             Ok(())
         }, else o.unsupported()),
+        Optimizer::SumAllSquares { .. } => several::sum_squares(o),
         Optimizer::Clip { limit } => {
             o.output::<f64>(0)?[0] = clip::factor(*limit, o.input::<f64>(0)?[0]);
             Ok(())
@@ -53,6 +55,7 @@ pub(super) fn launch(kernel: &Optimizer, o: &Operands<'_>) -> Result<()> {
             }, else o.unsupported())
         }
         Optimizer::Update(update) => by_types(update, o),
+        Optimizer::UpdateAll { update, count } => several::update(update, *count, o),
     }
 }
 

@@ -78,6 +78,43 @@ impl Packed {
     }
 }
 
+/// Tensors of a launch that works on several, as `tables.cuh` has them: what is told of each, and the block behind its last one.
+/// It lies among the arguments, so it takes no memory of the device.
+pub(super) struct Table {
+    words: Vec<u64>,
+    blocks: usize,
+}
+
+impl Table {
+    /// Rows of `N` numbers, each with its number of blocks; `most` is the table's length, an even number.
+    pub(super) fn new<const N: usize>(most: usize, rows: &[([u64; N], usize)]) -> Self {
+        assert!(rows.len() <= most && most.is_multiple_of(2), "{} rows of {most}", rows.len());
+        let mut words: Vec<u64> = rows.iter().flat_map(|(row, _)| *row).collect();
+        words.resize(most * N, 0);
+        let ends = rows.iter().scan(0, |end, (_, blocks)| {
+            *end += blocks;
+            Some(*end)
+        });
+        let mut ends: Vec<usize> = ends.collect();
+        let blocks = ends.last().copied().unwrap_or_default();
+        ends.resize(most, blocks);
+        words.extend(
+            ends.as_chunks().0.iter().map(|[low, high]| u64::from(clamp(*high)) << 32 | u64::from(clamp(*low))),
+        );
+        Self { words, blocks }
+    }
+
+    /// A grid with the blocks of all of them.
+    pub(super) fn grid(&self, threads: u32) -> Grid {
+        Grid::blocks(self.blocks, threads)
+    }
+
+    /// Where it lies, for as long as this does.
+    pub(super) fn place(&mut self) -> *mut c_void {
+        self.words.as_mut_ptr().cast()
+    }
+}
+
 fn clamp(extent: usize) -> u32 {
     u32::try_from(extent.max(1)).unwrap_or(u32::MAX).min(i32::MAX as u32)
 }
@@ -148,6 +185,13 @@ mod tests {
         assert_eq!(Grid::elements(0), Grid::blocks(1, THREADS));
         assert_eq!(Grid::elements(257), Grid::blocks(2, THREADS));
         assert_eq!(Grid::elements(usize::MAX), Grid::blocks(BLOCKS, THREADS));
+    }
+
+    #[test]
+    fn a_table_tells_of_each_tensor_and_the_block_behind_it() {
+        let table = Table::new(4, &[([7, 8], 1), ([9, 10], 5)]);
+        assert_eq!(table.words, [7, 8, 9, 10, 0, 0, 0, 0, 6 << 32 | 1, 6 << 32 | 6]);
+        assert_eq!(table.grid(THREADS), Grid::blocks(6, THREADS));
     }
 
     #[test]

@@ -106,6 +106,7 @@ const SOURCES: &[&Source] = &[
     &optimizer::flash::SOURCE,
     &optimizer::four_bit::SOURCE,
     &optimizer::quantised::SOURCE,
+    &optimizer::several::SOURCE,
     &optimizer::gradient_norm::SOURCE,
     &pool::SOURCE,
     &prune::SOURCE,

@@ -3,14 +3,17 @@
 //! Always holds: nothing that is read is also written. Integers on the device (labels, tokens, indices) are not checked here:
 //! kernels stay inside their tables for any integers.
 
-use std::{ffi::CStr, ops::Deref};
+use std::{
+    ffi::{CStr, c_void},
+    ops::Deref,
+};
 
 use cudarc::driver::result;
 
 use super::{
     Cuda,
     fault::refused,
-    launch::{Arg, Grid, Packed, Pointer},
+    launch::{Arg, Grid, Packed, Pointer, Table},
     module::Source,
 };
 use crate::{
@@ -43,11 +46,10 @@ impl<'a> Operands<'a> {
         scratch: Pointer,
     ) -> Result<Self> {
         let tensors = operands::Operands::new(kernel, inputs, outputs)?;
-        let is_written_twice = outputs
-            .iter()
-            .enumerate()
-            .any(|(i, output)| inputs.iter().chain(&outputs[..i]).any(|other| output.shares_buffer(other)));
-        if is_written_twice {
+        let mut written: Vec<usize> = outputs.iter().map(|output| output.buffer_number()).collect();
+        written.sort_unstable();
+        let is_written_twice = written.array_windows().any(|[a, b]| a == b);
+        if is_written_twice || inputs.iter().any(|input| written.binary_search(&input.buffer_number()).is_ok()) {
             return Err(tensors.error("read and written at once"));
         }
         // Copies that are still on their way come first.
@@ -85,6 +87,31 @@ impl<'a> Operands<'a> {
         grid: Grid,
         args: &[Arg],
     ) -> Result<()> {
+        self.queue((source, types), name, grid, &mut Packed::new(args).places()[..args.len()])
+    }
+
+    /// [`Operands::launch`] of a kernel that takes a table before its other arguments.
+    pub(super) fn launch_table(
+        &self,
+        source: &Source,
+        types: [DType; 2],
+        name: &'static CStr,
+        (grid, table): (Grid, &mut Table),
+        args: &[Arg],
+    ) -> Result<()> {
+        let mut packed = Packed::new(args);
+        let mut places = vec![table.place()];
+        places.extend(&packed.places()[..args.len()]);
+        self.queue((source, types), name, grid, &mut places)
+    }
+
+    fn queue(
+        &self,
+        (source, types): (&Source, [DType; 2]),
+        name: &'static CStr,
+        grid: Grid,
+        args: &mut [*mut c_void],
+    ) -> Result<()> {
         if !source.types.all().contains(&types) {
             return self.unsupported();
         }
@@ -93,10 +120,10 @@ impl<'a> Operands<'a> {
         let device = self.backend.device();
         let module = device.modules().get(device, source, types)?;
         let function = module.function(name)?;
-        let (mut args, [blocks, threads]) = (Packed::new(args), grid.extents());
+        let [blocks, threads] = grid.extents();
         // SAFETY: the family that launches gives the kernel's own arguments; extents were checked when the operands were
         // made, and its scratch is as large as its rule says. Module and stream are alive.
-        unsafe { result::launch_kernel(function, blocks, threads, 0, device.stream().raw(), &mut args.places()) }
+        unsafe { result::launch_kernel(function, blocks, threads, 0, device.stream().raw(), args) }
             .map_err(|error| refused("kernels", &format!("launching {}", name.to_string_lossy()), error))
     }
 

@@ -8,6 +8,9 @@ pub(super) mod flash;
 pub(super) mod four_bit;
 pub(super) mod gradient_norm;
 pub(super) mod quantised;
+pub(super) mod several;
+
+use std::ffi::CStr;
 
 use super::{
     DType, Operands, Source, Types, args,
@@ -18,9 +21,17 @@ use crate::{
     error::Result,
 };
 
-/// The kernels.
-pub(super) const SOURCE: Source =
-    Source { name: "optimizer", text: include_str!("optimizer.cu"), types: Types::ElementAndWeight };
+/// The kernels of one parameter.
+pub(super) const SOURCE: Source = Source {
+    name: "optimizer",
+    text: concat!(
+        include_str!("optimizer/by_element.cuh"),
+        include_str!("optimizer/one.cuh"),
+        "#line 1 \"optimizer.cu\"\n",
+        include_str!("optimizer.cu")
+    ),
+    types: Types::ElementAndWeight,
+};
 
 /// Elements that a thread takes at once.
 const FOUR: usize = 4;
@@ -29,9 +40,11 @@ const FOUR: usize = 4;
 pub(super) fn launch(kernel: &Optimizer, o: &Operands<'_>) -> Result<()> {
     match kernel {
         Optimizer::SumSquares => gradient_norm::sum_squares(o),
+        Optimizer::SumAllSquares { parts } => gradient_norm::sum_all_squares(*parts, o),
         Optimizer::Clip { limit } => gradient_norm::clip(*limit, o),
         Optimizer::Normalise { epsilon } => gradient_norm::normalise(*epsilon, o),
         Optimizer::Update(update) => by_rule(update, o),
+        Optimizer::UpdateAll { update, count } => several::launch(update, *count, o),
     }
 }
 
@@ -64,40 +77,37 @@ fn by_rule(update: &Update, o: &Operands<'_>) -> Result<()> {
 
 fn by_element(update: &Update, copies: [Pointer; 2], o: &Operands<'_>) -> Result<()> {
     let (types, n) = (types(o), o.output_elements(0));
+    let Some((name, constants)) = kernel_by_element(update, o.input(1)) else { return o.unsupported() };
+    let kept = update.rule.state_layout([n].into(), types[1]).len();
+    let state = |i: usize| if i < kept { o.output(1 + i) } else { Pointer::default() };
+    let tensors = args![o.input(0), o.output(0), state(0), state(1), copies[0], copies[1], n];
+    o.launch(&SOURCE, types, name, Grid::elements(n.div_ceil(FOUR)), &[&tensors[..], &constants].concat())
+}
+
+/// The kernel of a rule that goes element by element, and its arguments behind those that tell of tensors; `None` for another
+/// rule.
+fn kernel_by_element(update: &Update, clip: Pointer) -> Option<(&'static CStr, Vec<Arg>)> {
     let Update { rate, weight_decay, grad_scale, .. } = *update;
     let decay = 1.0 - rate * weight_decay;
-    let run = |name, constants: &[Arg]| {
-        let all = [args![o.input(0), o.output(0), copies[0], copies[1], n], constants].concat();
-        o.launch(&SOURCE, types, name, Grid::elements(n.div_ceil(FOUR)), &all)
-    };
-    let state = o.output(1);
+    let of = |name, constants: &[Arg]| Some((name, constants.to_vec()));
     match update.rule {
-        UpdateRule::Sgd => run(c"sgd", args![rate, weight_decay, grad_scale, o.input(1)]),
-        UpdateRule::Momentum { momentum } => {
-            run(c"momentum", args![state, rate, momentum, weight_decay, grad_scale, o.input(1)])
-        }
-        UpdateRule::Nesterov { momentum } => {
-            run(c"nesterov", args![state, rate, momentum, weight_decay, grad_scale, o.input(1)])
-        }
-        UpdateRule::Lion { beta1, beta2 } => {
-            run(c"lion", args![state, rate, decay, beta1, beta2, grad_scale, o.input(1)])
-        }
+        UpdateRule::Sgd => of(c"sgd", args![rate, weight_decay, grad_scale, clip]),
+        UpdateRule::Momentum { momentum } => of(c"momentum", args![rate, momentum, weight_decay, grad_scale, clip]),
+        UpdateRule::Nesterov { momentum } => of(c"nesterov", args![rate, momentum, weight_decay, grad_scale, clip]),
+        UpdateRule::Lion { beta1, beta2 } => of(c"lion", args![rate, decay, beta1, beta2, grad_scale, clip]),
         UpdateRule::RmsProp { alpha, epsilon } => {
-            run(c"rms_prop", args![state, rate, alpha, epsilon, weight_decay, grad_scale, o.input(1)])
+            of(c"rms_prop", args![rate, alpha, epsilon, weight_decay, grad_scale, clip])
         }
         UpdateRule::Adam(ref moments) | UpdateRule::AdamW(ref moments) => {
             let c = update.adam(moments, matches!(update.rule, UpdateRule::AdamW(_)));
             let Moments { beta1, beta2, .. } = *moments;
-            run(
-                c"adam",
-                args![state, o.output(2), c.rate, c.decay, c.l2, beta1, beta2, c.epsilon, grad_scale, o.input(1)],
-            )
+            of(c"adam", args![c.rate, c.decay, c.l2, beta1, beta2, c.epsilon, grad_scale, clip])
         }
         UpdateRule::AdamW8(_)
         | UpdateRule::AdamW4 { .. }
         | UpdateRule::FlashAdamW { .. }
         | UpdateRule::ApolloMini { .. }
-        | UpdateRule::Adafactor { .. } => o.unsupported(),
+        | UpdateRule::Adafactor { .. } => None,
     }
 }
 

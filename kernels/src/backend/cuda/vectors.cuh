@@ -35,11 +35,16 @@ template <class Y, int N> __device__ __forceinline__ void multiply_by(Y (&run)[N
     for (int v = 0; v < N; ++v) run[v] *= factor;
 }
 
-// Calls f(i, run) for runs that cover n elements; of four where `wide`, which promises that every address is aligned so.
-template <class F> __device__ __forceinline__ void each_run(i64 n, int wide, F f) {
+// Calls f(i, run) for runs that cover n elements, of four where `wide`, which promises that every address is aligned so: for
+// those of the thread `first` of `threads`.
+template <class F> __device__ __forceinline__ void each_run_of(i64 first, i64 threads, i64 n, int wide, F f) {
     i64 whole = wide ? n / 4 * 4 : 0;
-    FEW_TIMES for (i64 i = 4 * first_index(); i < whole; i += 4 * index_stride()) f(i, Run<4>());
-    FEW_TIMES for (i64 i = whole + first_index(); i < n; i += index_stride()) f(i, Run<1>());
+    FEW_TIMES for (i64 i = 4 * first; i < whole; i += 4 * threads) f(i, Run<4>());
+    FEW_TIMES for (i64 i = whole + first; i < n; i += threads) f(i, Run<1>());
+}
+// The same for all threads of the launch.
+template <class F> __device__ __forceinline__ void each_run(i64 n, int wide, F f) {
+    each_run_of(first_index(), index_stride(), n, wide, f);
 }
 
 // Calls f(row, column, run) for runs that cover a matrix: a row of threads a row, neighbours along the columns. Of four where

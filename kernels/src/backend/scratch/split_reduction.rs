@@ -37,7 +37,6 @@ pub(in crate::backend) fn bias_splits(e: &Rows) -> usize {
 }
 
 /// Parts of a sum over `elements`.
-#[cfg(feature = "cuda")]
 pub(in crate::backend) fn element_splits(elements: usize) -> usize {
     (elements / GRAIN).clamp(1, ELEMENT_SUMS)
 }

@@ -11,6 +11,7 @@ use plimsoll_engine::{
 pub(super) fn run(kernel: &Optimizer, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
     match kernel {
         Optimizer::SumSquares => outs[0][0] += ins[0].iter().map(|x| x * x).sum::<f64>(),
+        Optimizer::SumAllSquares { .. } => outs[0][0] += ins.iter().flatten().map(|x| x * x).sum::<f64>(),
         Optimizer::Clip { limit } => outs[0][0] = (limit / ins[0][0].sqrt()).min(1.0),
         Optimizer::Normalise { epsilon } => {
             outs[0].iter_mut().for_each(|x| *x /= ins[0][0].sqrt() + epsilon);
@@ -18,6 +19,14 @@ pub(super) fn run(kernel: &Optimizer, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
         Optimizer::Update(of) => {
             let scale = ins.get(1).map_or(1.0, |scale| scale[0]);
             update(&Update { grad_scale: scale * of.grad_scale, ..*of }, &ins[0], outs);
+        }
+        Optimizer::UpdateAll { update: of, count } => {
+            let scale = ins.get(*count).map_or(1.0, |scale| scale[0]);
+            for (i, grad) in ins.iter().take(*count).enumerate() {
+                let mut own: Vec<_> = outs.iter().skip(i).step_by(*count).cloned().collect();
+                update(&Update { grad_scale: scale * of.grad_scale, ..*of }, grad, &mut own);
+                outs.iter_mut().skip(i).step_by(*count).zip(own).for_each(|(out, own)| *out = own);
+            }
         }
     }
 }

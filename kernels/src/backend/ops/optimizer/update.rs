@@ -185,6 +185,13 @@ impl UpdateRule {
         matches!(self, Self::Lion { .. })
     }
 
+    /// Whether it treats every element alike, with a state like the weight: several parameters can be updated at once. A rule
+    /// that is not listed is right all the same, and has a launch a parameter.
+    pub fn is_by_element(&self) -> bool {
+        matches!(self, Self::Sgd | Self::Momentum { .. } | Self::Nesterov { .. } | Self::RmsProp { .. })
+            || matches!(self, Self::Adam(_) | Self::AdamW(_) | Self::Lion { .. })
+    }
+
     /// The form in which the rule reads a weight.
     pub fn form(&self) -> WeightForm {
         match *self {
