@@ -9,4 +9,4 @@ mod simulator;
 #[cfg(target_os = "linux")]
 pub use manners::{MANNERS, Manner, with_every_manner};
 #[cfg(target_os = "linux")]
-pub use simulator::{on_simulated_gpu, simulated_gpu};
+pub use simulator::{heard_on_simulated_gpu, on_simulated_gpu, simulated_gpu};

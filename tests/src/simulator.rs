@@ -52,8 +52,17 @@ pub fn simulated_gpu() -> PathBuf {
 /// # Panics
 /// The body panics.
 pub fn on_simulated_gpu(name: &str, settings: &[(&str, &str)], body: impl FnOnce()) {
+    heard_on_simulated_gpu(name, settings, body);
+}
+
+/// [`on_simulated_gpu`], and what that process wrote to its standard error; `None` in that process.
+///
+/// # Panics
+/// The body panics.
+pub fn heard_on_simulated_gpu(name: &str, settings: &[(&str, &str)], body: impl FnOnce()) -> Option<String> {
     if env::var(INSIDE).is_ok_and(|inside| inside == name) {
-        return body();
+        body();
+        return None;
     }
     let program = env::current_exe().expect("a test knows its program");
     let output = Command::new(program)
@@ -66,6 +75,8 @@ pub fn on_simulated_gpu(name: &str, settings: &[(&str, &str)], body: impl FnOnce
     let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     assert!(output.status.success(), "on the simulated GPU, {}:\n{}{}", output.status, said[0], said[1]);
     assert!(said[0].contains("1 passed"), "there is no test {name}:\n{}", said[0]);
+    let [_, heard] = said;
+    Some(heard)
 }
 
 /// The simulated GPU's folder, and behind it the folders that this process was started with.

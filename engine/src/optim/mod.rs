@@ -1,11 +1,12 @@
-//! Optimizers: in place, one kernel a parameter, without temporaries of a parameter's size, except for Muon, whose products
-//! need some.
+//! Optimizers: in place, without temporaries of a parameter's size, except for Muon, whose products need some. A kernel updates
+//! a parameter, or on a GPU as many as it can.
 
 mod muon;
-
 mod prune;
+mod together;
 
 pub use prune::{Pruning, Stripped};
+pub use together::update_all;
 
 use crate::{
     backend::{

@@ -182,9 +182,7 @@ impl<B: Backend> Session<B> {
         }
         self.executor.ledger().set_phase(Phase::Optimizer);
         self.executor.ledger().enter(Part::Update { has_state: self.updates > 0 });
-        for param in self.model.params() {
-            self.add_square(param, &squares)?;
-        }
+        self.add_squares(&squares)?;
         let mut squares_readback = self.executor.fetch(&squares)?;
         let mut skipped = false;
         if self.loss_scale.is_dynamic() {

@@ -18,6 +18,16 @@ impl<B: Backend> Session<B> {
         self.executor.add_sum_of_squares(&gradient, squares)
     }
 
+    /// Adds the squares of all gradients, on a GPU by few launches.
+    pub(super) fn add_squares(&self, squares: &Tensor<B>) -> Result<()> {
+        let params = self.model.params();
+        if !self.executor.backend().target().is_gpu() {
+            return params.into_iter().try_for_each(|param| self.add_square(param, squares));
+        }
+        let gradients: Vec<Tensor<B>> = params.into_iter().filter_map(Param::gradient).collect();
+        self.executor.add_sums_of_squares(&gradients.iter().collect::<Vec<_>>(), squares)
+    }
+
     /// Updates a layer whose gradients are complete, and frees them. `params` are all, in the order of their layers' numbers.
     pub(super) fn update_layer(
         &self,
@@ -47,8 +57,7 @@ impl<B: Backend> Session<B> {
         }
         self.updates += 1;
         let update = optim::Update { rate, grad_scale: 1.0 / grad_scale, step: self.updates };
-        let update = |param: &Param<B>| optim::update(executor, choice, param, update, clip.as_ref());
-        self.model.params().into_iter().try_for_each(update)?;
+        optim::update_all(executor, choice, &self.model.params(), update, clip.as_ref())?;
         self.prune()
     }
 

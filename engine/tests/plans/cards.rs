@@ -5,7 +5,9 @@ use std::time::Instant;
 use plimsoll_engine::{
     Bytes, Experiment,
     device::{Profile, Target, profile},
-    experiment::{DataKind, Gpu, ModelKind, Placement, PoolPolicy, Precision, shipped},
+    experiment::{
+        DataKind, Execution, Gpu, ModelKind, Optimizer, Placement, PoolPolicy, Precision, UpdateTime, shipped,
+    },
     hardware::Machine,
     memory::{Category, Phase},
     plan::{Change, Limit, Plan, Resolved, advise, fit, predict},
@@ -204,4 +206,42 @@ fn on_the_processor_none_of_it_changes_a_figure() {
     assert_eq!((a.peak.live, a.peak.reserved, a.load()), (b.peak.live, b.peak.reserved, b.peak.live));
     assert_eq!((&a.first, &a.steady, &a.alive_at_peak), (&b.first, &b.steady, &b.alive_at_peak));
     assert!(a.alive_at_peak.iter().all(|block| !block.name.starts_with("next")));
+}
+
+/// Kernels of a step of the preset of GPT-2, all and those of the optimizer's phase.
+fn kernels(execution: Execution, update: UpdateTime) -> [usize; 2] {
+    let preset = shipped::find("gpt2-rtx4060-plan").expect("ships").expect("a preset");
+    let clip_norm = if update == UpdateTime::InBackward { 0.0 } else { preset.optimizer.clip_norm };
+    let optimizer = Optimizer { update, clip_norm, ..preset.optimizer };
+    let plan = plan(&Experiment { execution, optimizer, ..preset });
+    let all = plan.steady.points.iter().filter(|point| point.op != "upload");
+    [all.clone().count(), all.filter(|point| point.phase == Phase::Optimizer).count()]
+}
+
+#[test]
+fn the_page_of_gpus_tells_the_kernels_of_a_step_of_gpt2() {
+    let page = include_str!("../../GPU.md");
+    for execution in [Execution::InPlace, Execution::Fused] {
+        let [all, update] = kernels(execution, UpdateTime::AfterBackward);
+        // The squares by one launch, the factor, and 148 updates by three.
+        assert_eq!(update, 5);
+        let [layerwise, each] = kernels(execution, UpdateTime::InBackward);
+        // All but the factor, for which the norm is known too late.
+        assert_eq!((each, layerwise - each), (2 * 148, all - update), "{execution:?}");
+        let told = format!("| {} | {} | {all} |", execution.key(), layerwise + 1);
+        assert!(page.contains(&told), "the page lacks {told}");
+    }
+}
+
+#[test]
+fn launches_that_are_saved_are_time_that_is_not_predicted() {
+    let preset = shipped::find("gpt2-rtx4060-plan").expect("ships").expect("a preset");
+    let with = |update| {
+        let optimizer = Optimizer { update, clip_norm: 0.0, ..preset.optimizer };
+        plan(&Experiment { optimizer, ..preset.clone() })
+    };
+    let [together, apart] = [UpdateTime::AfterBackward, UpdateTime::InBackward].map(with);
+    let saved = (apart.steady.points.len() - together.steady.points.len()) as f64 * card().rates.launch_secs;
+    // What they read and write is the same, but for the sum that each launch adds to.
+    assert!((apart.step_secs - together.step_secs - saved).abs() < 1e-7, "{} {}", apart.step_secs, together.step_secs);
 }

@@ -12,7 +12,7 @@ use plimsoll_engine::{
     experiment::{preset, shipped},
     train::{Command, Event, Outcome, Start, Summary, Trainer},
 };
-use plimsoll_tests::on_simulated_gpu;
+use plimsoll_tests::heard_on_simulated_gpu;
 
 /// No run here takes as long, unless it waits for what never comes.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -33,12 +33,17 @@ pub(crate) fn experiment(name: &str, changes: &[&str]) -> Experiment {
 
 /// Runs `body` on a card of `settings` that holds nothing yet. To be called first and alone in a test of that name.
 pub(crate) fn on_card(name: &str, settings: &[(&str, &str)], body: impl FnOnce(&Card)) {
+    heard_on_card(name, settings, body);
+}
+
+/// [`on_card`], and what the card and the body wrote to the standard error; `None` in their process.
+pub(crate) fn heard_on_card(name: &str, settings: &[(&str, &str)], body: impl FnOnce(&Card)) -> Option<String> {
     let folder = tempfile::tempdir().expect("a folder");
     let place = |name: &str| folder.path().join(name).display().to_string();
     let own = [(CACHE, place("cache")), (OTHERS, place("others")), (FAULT, place("fault")), (DEAF, place("deaf"))];
     let own = own.iter().map(|(name, value)| (*name, value.as_str()));
     let settings: Vec<_> = own.chain(settings.iter().copied()).collect();
-    on_simulated_gpu(name, &settings, || body(&Card { trainer: Trainer::new(|| {}) }));
+    heard_on_simulated_gpu(name, &settings, || body(&Card { trainer: Trainer::new(|| {}) }))
 }
 
 /// The card, and a trainer that has not seen it yet.
