@@ -3,6 +3,7 @@
 //! Always holds: the file is written whole or not at all, soon after a change, so that a kill or a full disk costs seconds at
 //! the most. What cannot be read, an entry or the whole file, is put aside and reported; it is never written over.
 
+mod experiments;
 mod salvage;
 
 use std::{
@@ -18,8 +19,10 @@ use self::salvage::Lost;
 use crate::app::PersistedState;
 
 const FILE: &str = "session.json";
-/// What cannot be read is put here, next to its place.
+/// What cannot be read is put here, next to its place, or under the next free name with a number.
 const DAMAGED: &str = "session.damaged.json";
+/// Places for what cannot be read; past them the last one is written over.
+const MOST_DAMAGED: usize = 100;
 /// A change is written this much later at most.
 const DELAY: Duration = Duration::from_secs(2);
 
@@ -65,7 +68,7 @@ impl Keeper {
     /// Puts a file that cannot be read where nothing writes over it.
     fn put_aside(&mut self, why: &str) -> String {
         let place = self.place.clone().unwrap_or_default();
-        let aside = place.with_file_name(DAMAGED);
+        let aside = aside(&place);
         match fs::rename(&place, &aside) {
             Ok(()) => format!("The last session could not be read ({why}). Its file is now {}.", aside.display()),
             Err(error) => {
@@ -79,7 +82,7 @@ impl Keeper {
 
     /// Puts entries that cannot be read where nothing writes over them.
     fn put_entries_aside(&mut self, lost: Vec<Lost>) -> String {
-        let aside = self.place.clone().unwrap_or_default().with_file_name(DAMAGED);
+        let aside = aside(&self.place.clone().unwrap_or_default());
         let listed: Vec<String> = lost.iter().map(|lost| format!("`{}` ({})", lost.name, lost.why)).collect();
         let listed = listed.join(", ");
         let entries = Value::Object(lost.into_iter().map(|lost| (lost.name, lost.value)).collect::<Map<_, _>>());
@@ -146,6 +149,14 @@ impl Keeper {
     }
 }
 
+/// A place next to `place` that nothing was put aside in before.
+fn aside(place: &Path) -> PathBuf {
+    let numbered = (2..=MOST_DAMAGED).map(|number| DAMAGED.replacen(".json", &format!("-{number}.json"), 1));
+    let mut places = std::iter::once(DAMAGED.to_owned()).chain(numbered).map(|name| place.with_file_name(name));
+    let last = place.with_file_name(DAMAGED.replacen(".json", &format!("-{MOST_DAMAGED}.json"), 1));
+    places.find(|place| fs::symlink_metadata(place).is_err()).unwrap_or(last)
+}
+
 /// The text of a file. Something else, such as a pipe, might never end.
 fn read(place: &Path) -> io::Result<String> {
     if !fs::metadata(place)?.is_file() {
@@ -199,6 +210,9 @@ mod tests {
         keeper.keep(&PersistedState::default());
         let aside = fs::read_to_string(folder.path().join(DAMAGED)).expect("put aside");
         assert_eq!(aside, whole[..whole.len() / 2]);
+        fs::write(&place, "{").expect("cut again");
+        assert!(Keeper::open(Some(folder.path())).2.is_some_and(|told| told.contains("session.damaged-2.json")));
+        assert_eq!(fs::read_to_string(folder.path().join(DAMAGED)).expect("still there"), aside);
     }
 
     #[test]
@@ -216,6 +230,7 @@ mod tests {
             fs::write(&place, damaged.to_string()).expect("writes");
             let (keeper, state, told) = Keeper::open(Some(folder.path()));
             let aside = fs::read_to_string(folder.path().join(DAMAGED)).expect("put aside");
+            fs::remove_file(folder.path().join(DAMAGED)).expect("looked at");
             let aside: Value = serde_json::from_str(&aside).expect("plain data");
             let state = serde_json::to_value(state.expect("the rest of it")).expect("plain data");
             assert!(keeper.is_due() && keeper.is_kept());
@@ -228,6 +243,15 @@ mod tests {
         assert!(told.contains("`view.axis` (") && told.contains("`recent[1]` (") && told.contains(DAMAGED), "{told}");
         let (state, aside, told) = opened(&|damaged| damaged["layout"] = serde_json::json!({ "root": 1 }));
         assert!(state["layout"].is_null() && aside["layout"]["root"] == 1 && told.contains("`layout` ("), "{told}");
+        for entry in ["saved", "path", "experiment", "layout", "loaded"] {
+            for value in [serde_json::json!([]), serde_json::json!([1])] {
+                let (state, aside, _) = opened(&|damaged| damaged[entry] = value.clone());
+                assert!(state[entry].is_null() && aside[entry] == value, "{entry}: {aside}");
+            }
+        }
+        let (state, aside, told) = opened(&|damaged| damaged["experiment"] = "version = [".into());
+        assert!(state["experiment"].is_string() && aside["experiment"] == "version = [", "{aside}");
+        assert!(told.contains("`experiment` ("), "{told}");
     }
 
     #[test]

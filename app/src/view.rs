@@ -186,6 +186,9 @@ impl<C: Copy + PartialEq> Sort<C> {
     }
 }
 
+/// The largest share of the past in the smoothed curves.
+pub(crate) const MOST_SMOOTHING: f32 = 0.99;
+
 /// How the window looks.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default)]
@@ -193,6 +196,7 @@ pub(crate) struct View {
     /// Dark or light.
     pub(crate) theme: egui::ThemePreference,
     /// Share of the past in the smoothed curves, 0 to below 1.
+    #[serde(deserialize_with = "possible_smoothing")]
     pub(crate) smoothing: f32,
     /// The loss on a logarithmic axis.
     pub(crate) log_loss: bool,
@@ -229,6 +233,11 @@ pub(crate) struct View {
     pub(crate) try_out: TryOut,
     /// Show frame times.
     pub(crate) frame_times: bool,
+}
+
+/// A share that curves can be smoothed by, whatever was kept.
+fn possible_smoothing<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f32, D::Error> {
+    f32::deserialize(deserializer).map(|share| share.clamp(0.0, MOST_SMOOTHING))
 }
 
 /// How the table of layers is sorted at first.

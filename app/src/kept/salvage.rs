@@ -4,6 +4,7 @@
 
 use serde_json::{Map, Value};
 
+use super::experiments;
 use crate::app::PersistedState;
 
 /// Entries of which each part can be left out by itself.
@@ -25,19 +26,28 @@ pub(super) struct Lost {
 /// # Errors
 /// Text that is no state at all.
 pub(super) fn read(text: &str) -> Result<(PersistedState, Vec<Lost>), String> {
+    let whole: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let why = match serde_json::from_str(text) {
-        Ok(state) => return Ok((state, Vec::new())),
+        Ok(state) => return Ok(with_lost_settings(&whole, state, Vec::new())),
         Err(error) => error.to_string(),
     };
-    let Ok(Value::Object(entries)) = serde_json::from_str(text) else { return Err(why) };
+    let Value::Object(entries) = whole else { return Err(why) };
     let (mut sound, mut lost) = (Map::new(), Vec::new());
     for (name, value) in entries {
         if let Some(value) = sound_part(&name, value, &mut lost) {
             sound.insert(name, value);
         }
     }
-    let state = serde_json::from_value(Value::Object(sound)).map_err(|error| error.to_string())?;
-    Ok((state, lost))
+    let sound = Value::Object(sound);
+    let state = serde_json::from_value(sound.clone()).map_err(|error| error.to_string())?;
+    Ok(with_lost_settings(&sound, state, lost))
+}
+
+/// A state that was read from `text`, with what its experiments lost.
+fn with_lost_settings(text: &Value, state: PersistedState, mut lost: Vec<Lost>) -> (PersistedState, Vec<Lost>) {
+    let kept = serde_json::to_value(&state).unwrap_or_default();
+    lost.extend(experiments::lost(text, &kept));
+    (state, lost)
 }
 
 /// The part of an entry that can be read.
@@ -62,7 +72,7 @@ fn sound_part(name: &str, value: Value, lost: &mut Vec<Lost>) -> Option<Value> {
             };
             Some(Value::Object(parts.into_iter().filter_map(part).collect()))
         }
-        Value::Array(items) => {
+        Value::Array(items) if of_state(Value::Array(Vec::new())).is_ok() => {
             let item =
                 |(at, value): (usize, Value)| keep(format!("{name}[{at}]"), value.clone(), Value::Array(vec![value]));
             Some(Value::Array(items.into_iter().enumerate().filter_map(item).collect()))

@@ -14,7 +14,7 @@ use crate::{
     session::RunRecord,
     state::State,
     theme,
-    view::{Axis, View},
+    view::{Axis, MOST_SMOOTHING, View},
     widgets::{
         axes::Round,
         chip,
@@ -118,7 +118,7 @@ fn choices(ui: &mut Ui, view: &mut View, in_words: bool) {
         smoothing::label(ui, view);
     }
     ui.spacing_mut().slider_width = SLIDER;
-    let slider = Slider::new(&mut view.smoothing, 0.0..=0.99).show_value(false);
+    let slider = Slider::new(&mut view.smoothing, 0.0..=MOST_SMOOTHING).show_value(false);
     let hover = "How slowly the curves follow the values; at the left end they are as measured.";
     let slider = ui.add(slider).accessible_name(smoothing::NAME);
     slider.on_hover_text(format!("{hover} Now {}.", smoothing::slowly(view)));
