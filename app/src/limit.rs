@@ -49,6 +49,11 @@ pub(crate) fn verdict(plan: &Plan) -> Verdict {
     }
 }
 
+/// Whether the budget is the only line that the plan is past.
+pub(crate) fn is_past_its_budget_alone(plan: &Plan) -> bool {
+    matches!(verdict(plan), Verdict::OverBudget { .. }) && why_not(plan).is_none()
+}
+
 /// The verdict in words: `Fits: 12.3 MiB of 64 MiB, 51.7 MiB headroom`.
 pub(crate) fn verdict_words(plan: &Plan) -> String {
     let (load, budget) = (plan.load(), format::size(plan.budget));
@@ -59,7 +64,8 @@ pub(crate) fn verdict_words(plan: &Plan) -> String {
             }
             Limit { .. } => format!("Fits: {load} of {budget}, {headroom} headroom"),
         },
-        Verdict::OverBudget { by } => format!("Does not fit: {by} too much ({load} of {budget})"),
+        Verdict::OverBudget { by } => host::also_past(plan, &format!("{load} of {budget}"))
+            .unwrap_or_else(|| format!("Does not fit: {by} too much ({load} of {budget})")),
         Verdict::OverMachine { line } => {
             let [load, line] = line.beside(load);
             format!("Does not fit this machine: {load} of {line}")

@@ -320,7 +320,8 @@ impl State {
                 Verdict::OverBudget { by } => {
                     let or = if self.may_train_anyway() { ", or train anyway" } else { "" };
                     let at = peak::layer(plan).map(|layer| format!(" at {layer}")).unwrap_or_default();
-                    Some(format!("The run does not fit: {by} over the budget{at}. Change something{or}."))
+                    let mend = limit::why_not(plan).unwrap_or_else(|| format!("Change something{or}."));
+                    Some(format!("The run does not fit: {by} over the budget{at}. {mend}"))
                 }
                 Verdict::OverMachine { line } => {
                     let [load, line] = line.beside(plan.load());
@@ -337,7 +338,7 @@ impl State {
     pub(crate) fn may_train_anyway(&self) -> bool {
         let device = &self.document.experiment.device;
         // A budget is a line that the engine holds. Where the machine ends before it, there is none to stop at.
-        let only_the_budget = |plan: &Plan| matches!(limit::verdict(plan), Verdict::OverBudget { .. });
-        self.plan().is_some_and(|plan| only_the_budget(plan)) && target::not_trained_on(device).is_none()
+        self.plan().is_some_and(|plan| limit::is_past_its_budget_alone(plan))
+            && target::not_trained_on(device).is_none()
     }
 }

@@ -51,6 +51,18 @@ pub(super) fn verdict_words(plan: &Plan) -> String {
     }
 }
 
+/// The verdict on a plan past its budget by `run`, where its data are past a limit of the host as well; `None` where they are
+/// not.
+pub(super) fn also_past(plan: &Plan, run: &str) -> Option<String> {
+    let (whose, [data, limit]) = match obstacle(plan)? {
+        HostObstacle::Budget { budget } => ("the host budget", plan.host.total().beside(budget)),
+        HostObstacle::Machine { free } => ("this machine", plan.host.total().beside(free)),
+        HostObstacle::Disk { free } => ("this disk", plan.host.disk.beside(free)),
+    };
+    let what = if whose == "this disk" { "the kept samples" } else { "the data" };
+    Some(format!("Does not fit the budget or {whose}: the run takes {run}, and {what} {data} of {limit}"))
+}
+
 /// Why a run whose data are past a limit cannot begin, and what helps, in a line; `None` of any other.
 pub(crate) fn why_not(plan: &Plan) -> Option<String> {
     let Past { budget, machine } = Past::of(plan);
@@ -147,6 +159,22 @@ mod tests {
             let both = verdict_words(&plan(Bytes::mib(2), free));
             assert!(both.starts_with("Does not fit the host budget or this machine: "), "{both}");
         }
+    }
+
+    #[test]
+    fn the_budget_and_a_limit_of_the_host_are_named_where_both_are_past() {
+        let both = |host_budget, free| {
+            let mut experiment = Experiment::clone(&plan(host_budget, free).experiment);
+            experiment.budget = Bytes::kib(500);
+            let free = FreeMemory { bytes: free, limited_by: LimitedBy::Machine };
+            let plan = Plan::of(&experiment, &Machine::nominal().with_free_memory(Some(free))).expect("a plan");
+            (crate::limit::verdict_words(&plan), crate::limit::is_past_its_budget_alone(&plan))
+        };
+        let (said, is_alone) = both(Bytes::mib(2), Bytes::gib(4));
+        assert!(said.starts_with("Does not fit the budget or the host budget: the run takes "), "{said}");
+        assert!(!is_alone && (said.ends_with(" of 2.00 MiB") || said.ends_with(" of 2 MiB")), "{said}");
+        let (said, is_alone) = both(Bytes::ZERO, Bytes::gib(4));
+        assert!(said.starts_with("Does not fit: ") && is_alone, "{said}");
     }
 
     #[test]
