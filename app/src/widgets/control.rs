@@ -4,15 +4,20 @@
 //! less and one more, from dry runs of the changed experiment.
 
 mod change;
+mod set;
 mod value;
 
-use std::{cell::OnceCell, sync::Arc};
+use std::{
+    cell::{Cell, OnceCell},
+    sync::Arc,
+};
 
 use eframe::egui::{
-    self, Align, DragValue, Layout, Popup, RectAlign, Response, RichText, Slider, SliderClamping, Tooltip, Ui,
+    self, Align, DragValue, Layout, Popup, Rect, RectAlign, Response, RichText, Slider, SliderClamping, Tooltip, Ui,
 };
-use plimsoll_engine::{Experiment, error::Problem, experiment::preset};
+use plimsoll_engine::{Experiment, error::Problem};
 
+use self::set::Set;
 pub(crate) use self::value::{Choice, Number, Place, Spec};
 use crate::{
     command::{Action, Sender},
@@ -72,32 +77,14 @@ pub(crate) struct Form<'a> {
     send: &'a Sender,
     /// The settings that are not at their default, once they were asked for.
     set: OnceCell<Arc<Set>>,
-}
-
-/// An experiment, and its settings that are not at their default.
-struct Set {
-    experiment: Experiment,
-    changes: Vec<String>,
-}
-
-impl Set {
-    /// Those of `experiment`: to compare all takes a while, so the last ones are kept from frame to frame.
-    fn of(experiment: &Experiment, ui: &Ui) -> Arc<Self> {
-        let id = egui::Id::unique("settings that are not at their default");
-        let kept: Option<Arc<Self>> = ui.data(|data| data.get_temp(id));
-        kept.filter(|kept| kept.experiment == *experiment).unwrap_or_else(|| {
-            let changes = preset::changes(&Experiment::default(), experiment);
-            let set = Arc::new(Self { experiment: experiment.clone(), changes });
-            ui.data_mut(|data| data.insert_temp(id, Arc::clone(&set)));
-            set
-        })
-    }
+    /// The first row drawn whose value is a problem.
+    first_problem: Cell<Option<Rect>>,
 }
 
 impl<'a> Form<'a> {
     /// Controls over the present experiment.
     pub(crate) fn new(state: &'a State, send: &'a Sender) -> Self {
-        Self { state, send, set: OnceCell::new() }
+        Self { state, send, set: OnceCell::new(), first_problem: Cell::default() }
     }
 
     /// The experiment as it is.
@@ -194,7 +181,15 @@ impl<'a> Form<'a> {
             });
             editor(ui);
         });
+        if problem.is_some() && self.first_problem.get().is_none() {
+            self.first_problem.set(Some(hover.response.rect));
+        }
         hover.response
+    }
+
+    /// Where the first row lies whose value is a problem, of those that were drawn.
+    pub(crate) fn first_problem(&self) -> Option<Rect> {
+        self.first_problem.get()
     }
 
     fn problem(&self, key: &str) -> Option<&'a Problem> {

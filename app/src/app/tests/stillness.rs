@@ -174,6 +174,21 @@ fn a_value_that_cannot_be_moves_no_row_and_says_why_below_them() {
 }
 
 #[test]
+fn a_value_that_cannot_be_stays_in_sight_above_what_is_said_of_it() {
+    let mut window = window(digits());
+    settle_in_place(&mut window, "at first");
+    let mut impossible = digits();
+    impossible.weights.path = Some("no such folder".into());
+    window.state_mut().as_mut().expect("drawn").sender.send(crate::command::Action::Adopt(Box::new(impossible)));
+    until(&mut window, |app| app.state.prediction.problems().iter().any(|problem| problem.key == "weights.path"));
+    window.run_steps(20);
+    let problem = app(&window).state.prediction.problems()[0].clone();
+    let message = window.get_by_label(&crate::naming::problem(&problem)).rect();
+    let rows: Vec<_> = window.query_all_by_label("Weights").map(|row| row.rect()).collect();
+    assert!(rows.iter().any(|row| row.top() > 0.0 && row.bottom() <= message.top()), "{rows:?} and {message:?}");
+}
+
+#[test]
 fn a_description_of_several_lines_is_edited_and_nothing_moves() {
     let lines = "One line that says what to look at.\nAnother that says why.\nAnd a third.";
     let mut window = window(Experiment { description: lines.to_owned(), ..digits() });

@@ -17,7 +17,7 @@ mod table;
 
 use std::{cell::Cell, path::PathBuf};
 
-use eframe::egui::{self, CollapsingHeader, RichText, ScrollArea, Ui};
+use eframe::egui::{self, CollapsingHeader, Rect, RichText, ScrollArea, Ui};
 use plimsoll_engine::experiment::{BlockSet, Checkpointing, check, preset};
 
 pub(super) use self::controls::{model_words, source_words};
@@ -83,7 +83,7 @@ fn settings(ui: &mut Ui, context: &PanelContext<'_>) {
         more(ui, &form, context, "More about the optimizer", controls::RULE_REST);
         group(ui, "Run", |ui| rows::ui(ui, &form, context, controls::RUN));
         group(ui, "Title and description", |ui| description::edited(ui, &form));
-        uncover(ui, covered);
+        uncover(ui, covered, form.first_problem());
         grown
     });
     let offset = area.state.clamped_offset().y;
@@ -94,16 +94,19 @@ fn settings(ui: &mut Ui, context: &PanelContext<'_>) {
     }
 }
 
-/// Room to scroll covered rows out from below a notice; the control that has the focus when one comes is brought out.
-fn uncover(ui: &mut Ui, covered: f32) {
+/// Room to scroll covered rows out from below a notice. When a notice or a problem comes, the control that has the focus is
+/// brought out, or else the row of the first `problem`.
+fn uncover(ui: &mut Ui, covered: f32, problem: Option<Rect>) {
     let id = ui.scope_id().with("covered");
     let before: f32 = ui.data(|data| data.get_temp(id)).unwrap_or_default();
-    ui.data_mut(|data| data.insert_temp(id, covered));
+    let now = covered + problems::taken(ui);
+    ui.data_mut(|data| data.insert_temp(id, now));
     let pane = ui.min_rect();
     ui.add_space(covered);
     let focused = ui.memory(|memory| memory.focused()).and_then(|id| ui.ctx().read_response(id));
-    if let Some(focused) = focused.filter(|focused| covered > before && pane.contains_rect(focused.rect)) {
-        ui.scroll_to_rect(covered::clear(ui.ctx(), focused.rect), None);
+    let focused = focused.map(|focused| focused.rect).filter(|rect| pane.contains_rect(*rect));
+    if let Some(rect) = focused.or(problem).filter(|_| now > before) {
+        ui.scroll_to_rect(covered::clear(ui.ctx(), rect), None);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The value that a control edits: a number or one of a few, and its place in the experiment.
 
-use plimsoll_engine::{Experiment, experiment::Setting};
+use plimsoll_engine::{Bytes, Experiment, experiment::Setting};
 
 use crate::format;
 
@@ -57,7 +57,10 @@ impl Number {
     /// The present value.
     pub(crate) fn get(&self, spec: Spec, experiment: &Experiment) -> f64 {
         match self.place {
-            Place::Setting => setting(spec).number(experiment).unwrap_or_default(),
+            Place::Setting => match setting(spec).value::<Bytes>(experiment) {
+                Some(bytes) => shortest_mib(*bytes),
+                None => setting(spec).number(experiment).unwrap_or_default(),
+            },
             Place::Own { get, .. } => get(experiment),
         }
     }
@@ -95,6 +98,15 @@ impl Number {
     }
 }
 
+/// The MiB of the fewest decimals that are these bytes: what was typed, and not what a whole number of bytes makes of it.
+fn shortest_mib(bytes: Bytes) -> f64 {
+    let rounded = |decimals| {
+        let scale = 10_f64.powi(decimals);
+        (bytes.as_mib() * scale).round() / scale
+    };
+    (0..=7).map(rounded).find(|mib| Bytes::from_mib(*mib) == bytes).unwrap_or(bytes.as_mib())
+}
+
 impl<T: Copy + PartialEq> Choice<T> {
     /// The present value.
     pub(crate) fn get(&self, spec: Spec, experiment: &Experiment) -> T {
@@ -111,6 +123,21 @@ impl<T: Copy + PartialEq> Choice<T> {
                 *setting(spec).value_mut(experiment).expect("the choices of a setting have its type") = value;
             }
             Place::Own { set, .. } => set(experiment, value),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mib_are_shown_as_they_were_typed() {
+        for typed in [0.1, 0.25, 12.3, 64.0, 4095.99] {
+            assert_eq!(shortest_mib(Bytes::from_mib(typed)), typed);
+        }
+        for bytes in [1, 1_048_577, 123_456_789] {
+            assert_eq!(Bytes::from_mib(shortest_mib(Bytes(bytes))), Bytes(bytes));
         }
     }
 }
