@@ -8,7 +8,7 @@
 //!
 //! There are kernels for tensor cores as well, for bf16 and f16. They run where the backend is told so
 //! ([`Options::tensor_cores`](super::Options)), which a check on the card decides; the environment may force either
-//! ([`TENSOR_CORES`]).
+//! (`TENSOR_CORES`).
 
 use std::{
     ffi::CStr,
