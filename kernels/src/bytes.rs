@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// # Examples
 ///
 /// ```
-/// use plimsoll_engine::Bytes;
+/// use plimsoll_kernels::Bytes;
 ///
 /// let budget: Bytes = "1.5 GiB".parse()?;
 /// assert_eq!(budget, Bytes(1_610_612_736));
@@ -46,7 +46,7 @@ pub fn count(n: u64) -> String {
 /// # Examples
 ///
 /// ```
-/// use plimsoll_engine::bytes::counted;
+/// use plimsoll_kernels::bytes::counted;
 ///
 /// assert_eq!(counted(1, "step"), "1 step");
 /// assert_eq!(counted(0, "free class"), "0 free classes");
@@ -128,7 +128,7 @@ impl Bytes {
     /// # Examples
     ///
     /// ```
-    /// use plimsoll_engine::Bytes;
+    /// use plimsoll_kernels::Bytes;
     ///
     /// assert_eq!(Bytes::mib(12).beside(Bytes::mib(16)), ["12.0 MiB", "16.0 MiB"]);
     /// assert_eq!(Bytes(1_887_437).beside(Bytes(1_887_400)), ["1.80 MiB (1887437 B)", "1.80 MiB (1887400 B)"]);

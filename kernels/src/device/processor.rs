@@ -6,7 +6,7 @@
 /// # Examples
 ///
 /// ```
-/// use plimsoll_engine::device::{Instructions, Processor};
+/// use plimsoll_kernels::device::{Instructions, Processor};
 ///
 /// let here = Processor::detect();
 /// let older = Processor { instructions: Instructions::Basic, ..here };
