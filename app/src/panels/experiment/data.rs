@@ -64,12 +64,14 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     form.choice(ui, controls::DATA.0, &controls::DATA.1);
     let source = form.experiment().data.kind.traits();
     if let Some(PathUse { is_file, holds, .. }) = source.path {
-        let (spec, hint) = match (is_file, form.experiment().data.kind) {
-            (true, DataKind::Jsonl) => (LINES, "/path/to/lines.jsonl"),
-            (true, DataKind::Table) => (TABLE, "/path/to/table.csv"),
-            (true, _) => (FILE, "/path/to/file"),
-            (false, _) => (FOLDER, "/path/to/folder"),
+        let spec = match (is_file, form.experiment().data.kind) {
+            (true, DataKind::Jsonl) => LINES,
+            (true, DataKind::Table) => TABLE,
+            (true, _) => FILE,
+            (false, _) => FOLDER,
         };
+        // Short enough for the field of a narrow pane.
+        let hint = if is_file { "a file" } else { "a folder" };
         let row = PathRow { spec, hint, browse: Action::BrowseData, offered: None };
         path::ui(ui, form, context, row, |experiment| &mut experiment.data.path);
         fact(ui, holds);
