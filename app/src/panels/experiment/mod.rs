@@ -95,7 +95,7 @@ fn settings(ui: &mut Ui, context: &PanelContext<'_>) {
 }
 
 /// Room to scroll covered rows out from below a notice. When a notice or a problem comes, the control that has the focus is
-/// brought out, or else the row of the first `problem`.
+/// brought out, or else the row of the first `problem` if it was in sight.
 fn uncover(ui: &mut Ui, covered: f32, problem: Option<Rect>) {
     let id = ui.scope_id().with("covered");
     let before: f32 = ui.data(|data| data.get_temp(id)).unwrap_or_default();
@@ -105,6 +105,9 @@ fn uncover(ui: &mut Ui, covered: f32, problem: Option<Rect>) {
     ui.add_space(covered);
     let focused = ui.memory(|memory| memory.focused()).and_then(|id| ui.ctx().read_response(id));
     let focused = focused.map(|focused| focused.rect).filter(|rect| pane.contains_rect(*rect));
+    // A row that was not in sight before does not come into it: the rows in sight stay where they are.
+    let was_seen = ui.clip_rect().with_max_y(ui.clip_rect().bottom() + now - before);
+    let problem = problem.filter(|row| was_seen.y_range().contains(row.bottom()));
     if let Some(rect) = focused.or(problem).filter(|_| now > before) {
         ui.scroll_to_rect(covered::clear(ui.ctx(), rect), None);
     }
