@@ -60,7 +60,7 @@ fn why(text: &str, kept: &str) -> Option<String> {
             _ => {}
         }
     }
-    (!other.is_empty()).then(|| format!("it does not know {}", other.join(", ")))
+    (!other.is_empty()).then(|| format!("only {} of it, which is not known here", other.join(", ")))
 }
 
 #[cfg(test)]
@@ -92,7 +92,10 @@ mod tests {
         let text = |text: &str| text.replacen("\"lion\"", "\"quantum\"", 1);
         let lost = after(text);
         let [Lost { name, value, why }] = &lost[..] else { panic!("{lost:?}") };
-        assert_eq!((name.as_str(), why.as_str()), ("drafts[0].experiment", "it does not know optimizer.kind"));
+        assert_eq!(
+            (name.as_str(), why.as_str()),
+            ("drafts[0].experiment", "only optimizer.kind of it, which is not known here")
+        );
         assert!(value.as_str().expect("its text").contains("\"quantum\""));
         let unknown = after(|text| format!("{text}\n[run_of_tomorrow]\nhow = 1\n"));
         assert!(unknown.len() == 1 && unknown[0].why.contains("run_of_tomorrow"), "{unknown:?}");
