@@ -54,12 +54,11 @@ pub(super) fn verdict_words(plan: &Plan) -> String {
 /// The verdict on a plan past its budget by `run`, where its data are past a limit of the host as well; `None` where they are
 /// not.
 pub(super) fn also_past(plan: &Plan, run: &str) -> Option<String> {
-    let (whose, [data, limit]) = match obstacle(plan)? {
-        HostObstacle::Budget { budget } => ("the host budget", plan.host.total().beside(budget)),
-        HostObstacle::Machine { free } => ("this machine", plan.host.total().beside(free)),
-        HostObstacle::Disk { free } => ("this disk", plan.host.disk.beside(free)),
+    let (whose, what, [data, limit]) = match obstacle(plan)? {
+        HostObstacle::Budget { budget } => ("the host budget", "the data", plan.host.total().beside(budget)),
+        HostObstacle::Machine { free } => ("this machine", "the data", plan.host.total().beside(free)),
+        HostObstacle::Disk { free } => ("this disk", "the kept samples", plan.host.disk.beside(free)),
     };
-    let what = if whose == "this disk" { "the kept samples" } else { "the data" };
     Some(format!("Does not fit the budget or {whose}: the run takes {run}, and {what} {data} of {limit}"))
 }
 
