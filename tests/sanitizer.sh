@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests of the CPU's kernels under AddressSanitizer, and those of what cuts their work under Miri where a nightly
-# toolchain with Miri is installed. Neither is part of `.ci/run`: the first builds the kernels and the engine anew, which takes minutes.
+# toolchain with Miri is installed. Neither is part of `.ci/run`: the first builds the kernels and the engine anew, which
+# takes minutes.
 #
 #     tests/sanitizer.sh            both
 #     tests/sanitizer.sh address    AddressSanitizer: reads and writes outside of what was allocated, or after it was freed
