@@ -3,6 +3,7 @@
 //!
 //! Always holds: a colour belongs to the same subject in every part; a subject without a plan here says why.
 
+mod columns;
 mod plots;
 mod tables;
 

@@ -8,7 +8,7 @@ use plimsoll_engine::{
     report::{Comparison, comparison::AliveRow},
 };
 
-use super::color;
+use super::{color, columns};
 use crate::{
     format,
     librarian::Compared,
@@ -105,12 +105,14 @@ fn tensor(row: &AliveRow) -> String {
 
 /// A table with a column for each that is compared; the first `strong` rows stand out.
 fn grid(ui: &mut Ui, called: &[String], id: &str, rows: &[Row], strong: usize) {
-    let count = called.len();
     let gap = ui.spacing().item_spacing.x;
     let room = ui.available_width() - theme::GAP;
+    let shown = columns::in_sight(ui, called.len(), ((room * (1.0 - NAMES)) / (VALUE + gap)) as usize);
+    let count = shown.len();
     let widest = rows.iter().map(|(name, _)| table::text_width(ui, name)).fold(0.0, f32::max);
-    let values = rows.iter().flat_map(|(_, values)| values.iter().flatten());
+    let values = rows.iter().flat_map(|(_, values)| values[shown.clone()].iter().flatten());
     let font = TextStyle::Small.resolve(ui.style());
+    let called = &called[shown.clone()];
     let heads = called.iter().map(|name| text::width(ui, name, &font)).fold(0.0, f32::max);
     let longest = values.map(|value| table::text_width(ui, value)).fold(heads.min(HEAD), f32::max);
     // The names have the room that short values leave.
@@ -118,7 +120,7 @@ fn grid(ui: &mut Ui, called: &[String], id: &str, rows: &[Row], strong: usize) {
     let value = ((room - names) / count as f32 - gap).max(VALUE);
     // A second line is there only where one of the names needs it: it is a row of figures less.
     let lines = if heads <= value { 1 } else { 2 };
-    let colors: Vec<Color32> = (0..count).map(|i| color(ui, i)).collect();
+    let colors: Vec<Color32> = shown.clone().map(|i| color(ui, i)).collect();
     let mut table = TableBuilder::new(ui)
         .id_salt((id, count))
         .striped(true)
@@ -140,7 +142,7 @@ fn grid(ui: &mut Ui, called: &[String], id: &str, rows: &[Row], strong: usize) {
             let index = row.index();
             let (name, values) = &rows[index];
             row.col(|ui| drop(text::path(ui, name, "")));
-            for value in values {
+            for value in &values[shown.clone()] {
                 row.col(|ui| match value {
                     Some(value) => {
                         let words = RichText::new(value);
