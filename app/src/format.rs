@@ -108,6 +108,19 @@ pub(crate) fn secs(secs: f64) -> String {
     }
 }
 
+/// A time to come, in steps as coarse as it is known: `about 20 s`, `about 3 min`, `about 2 h 10 min`.
+pub(crate) fn about_secs(secs: f64) -> String {
+    let step = match secs {
+        s if s < 10.0 => 1.0,
+        s if s < 30.0 => 5.0,
+        s if s < 55.0 => 10.0,
+        s if s < 3600.0 => 60.0,
+        _ => 600.0,
+    };
+    let whole = ((secs / step).round() * step).max(1.0);
+    if whole < 60.0 { format!("about {whole:.0} s") } else { format!("about {}", self::secs(whole)) }
+}
+
 /// A number with about three figures.
 pub(crate) fn three(value: f64) -> String {
     match value.abs() {
@@ -330,6 +343,13 @@ mod tests {
         assert_eq!([three(0.0), three(0.002), three(2e-5), three(123.4)], ["0.00", "0.0020", "2.0e-5", "123"]);
         assert_eq!(share(0.9722), "97.2%");
         assert_eq!(bits_per_byte(std::f64::consts::LN_2 * 1.5), "1.500 bits/byte");
+    }
+
+    #[test]
+    fn a_time_to_come_claims_no_more_than_is_known() {
+        let told = [0.2, 1.4, 7.8, 12.0, 41.0, 58.0, 200.0, 7_530.0].map(about_secs);
+        let said = ["1 s", "1 s", "8 s", "10 s", "40 s", "1 min", "3 min", "2 h 10 min"].map(|s| format!("about {s}"));
+        assert_eq!(told, said);
     }
 
     #[test]

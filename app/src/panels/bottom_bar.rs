@@ -204,7 +204,7 @@ fn standing(run: &RunRecord, is_stopping: bool, palette: &Palette) -> (String, C
         _ if run.is_evaluating => "testing…".to_owned(),
         Status::Running if let Some((done, of)) = run.asked => format!("asks its teacher: {done} of {of}"),
         Status::Running => {
-            let left = run.secs_left().map(|secs| format!("{} left", format::secs(secs.max(1.0).round())));
+            let left = run.secs_left().map(|secs| format!("{} left", format::about_secs(secs)));
             left.unwrap_or_else(|| "begins…".to_owned())
         }
         other => other.name().to_owned(),
@@ -266,8 +266,8 @@ fn widest_figures(ui: &Ui, run: &RunRecord, is_wide: bool) -> f32 {
     let body = egui::TextStyle::Body.resolve(ui.style());
     let wide = |words: &str| text::width(ui, words, &body);
     let planned = run.plan.as_ref().map_or(0.0, |plan| plan.steps_secs());
-    // Three digits of any figure are as wide as those of another.
-    let left = format!("{} left", format::secs(planned.max(9.99)));
+    // Digits are as wide as each other, and no time left has more words than one of two hours.
+    let left = format!("{} left", format::about_secs(if planned < 3600.0 { 55.0 } else { 7500.0 }));
     let standing = ["testing…", STOPS, "finished", "stopped", left.as_str()].map(wide).into_iter().fold(0.0, f32::max);
     let best = wide(&format::score_among(&run.experiment().data, 0.9999));
     let beside = if is_wide { vec![wide("99.9 ms a step"), wide("best test")] } else { Vec::new() };
