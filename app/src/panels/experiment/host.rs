@@ -1,6 +1,6 @@
 //! The host memory of the data and of the making of batches: a bar of its own, with the measured bytes over it.
 
-use eframe::egui::{self, Color32, CornerRadius, Rect, Sense, Stroke, Ui, vec2};
+use eframe::egui::{self, Color32, CornerRadius, Rect, Sense, Stroke, Tooltip, Ui, vec2};
 use plimsoll_engine::{
     Bytes,
     data::HostMemory,
@@ -13,7 +13,7 @@ use super::facts;
 use crate::{
     session::{HELD_BACK, RunRecord},
     theme::{self, Palette},
-    widgets::{control, text},
+    widgets::control,
 };
 
 /// Draws the bar of `plan`, and the measurement of `run` if it was planned to take the same. The settings in hand may differ
@@ -34,9 +34,15 @@ pub(super) fn ui(ui: &mut Ui, plan: &Plan, run: Option<&RunRecord>) {
         let width = control::name_width(ui);
         ui.allocate_ui(vec2(width, theme::ROW_HEIGHT), |ui| {
             ui.set_min_width(width);
-            text::cut(ui, egui::RichText::new("Host memory"), &hover);
+            ui.add(egui::Label::new("Host memory").truncate());
         });
-        bar(ui, &host, budget, measured, &words).on_hover_text(hover);
+        let bar = bar(ui, &host, budget, measured, &words);
+        let mut help = Tooltip::for_enabled(&bar);
+        help.popup = control::beside(help.popup);
+        help.show(|ui| {
+            ui.set_max_width(theme::TOOLTIP_WIDTH);
+            ui.label(hover);
+        });
     });
     let disk =
         (host.disk > Bytes::ZERO).then(|| disk(&host, measured.map(|seen| (seen.measured_disk, in_run.as_str()))));
@@ -62,10 +68,10 @@ fn fed(name: &str, (share, feeding): (f64, Feeding)) -> String {
     // Between two batches the one that the model is about to take is ready as well.
     let ahead = match ready.min(room) {
         _ if room == 0 => String::new(),
-        ready => format!(". When it last took a batch, {ready} of at most {room} made ahead were ready"),
+        ready => format!(". Apart from that share: at its last step, {ready} of at most {room} batches lay ready"),
     };
     let read = if read > Bytes::ZERO { format!(". Read from files: {read}") } else { String::new() };
-    format!("{name} waited for data during {:.0}% of its time: {so}{ahead}{read}", share * 100.0)
+    format!("{name} spent {:.0}% of its whole time waiting for data: {so}{ahead}{read}", share * 100.0)
 }
 
 /// The bar's figures in words, and the measurement with its run.
@@ -136,12 +142,12 @@ mod tests {
     fn how_a_run_is_fed_says_whether_its_data_keep_up() {
         let feeding = |ready, read| Feeding { ready, room: 2, read };
         let told = fed("Run 4", (0.004, feeding(3, Bytes::ZERO)));
-        let ready = "When it last took a batch, 2 of at most 2 made ahead were ready";
-        assert_eq!(told, format!("Run 4 waited for data during 0% of its time: its data keep up. {ready}"));
+        let ready = "Apart from that share: at its last step, 2 of at most 2 batches lay ready";
+        assert_eq!(told, format!("Run 4 spent 0% of its whole time waiting for data: its data keep up. {ready}"));
         let told = fed("Run 4", (0.4, Feeding { room: 0, ..feeding(0, Bytes::mib(3)) }));
         assert_eq!(
             told,
-            "Run 4 waited for data during 40% of its time: its data hold it back. Read from files: 3.00 MiB"
+            "Run 4 spent 40% of its whole time waiting for data: its data hold it back. Read from files: 3.00 MiB"
         );
     }
 
