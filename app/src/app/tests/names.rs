@@ -98,6 +98,30 @@ fn the_log_calls_a_run_as_the_table_does_when_others_have_joined_it() {
 }
 
 #[test]
+fn each_column_of_a_comparison_can_be_reached_in_a_narrow_pane_by_keyboard() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    window.set_size(vec2(960.0, 600.0));
+    show(&mut window, Pane::Compare);
+    train(&mut window);
+    until(&mut window, |app| app.state.runs.rows().len() == 3);
+    let all = keys(&window);
+    ask(&mut window, RunsAction::Compare(all));
+    until(&mut window, |app| app.state.compared.is_some());
+    window.run_steps(3);
+    let first = "Columns 1 to 2 of 3";
+    for (line, on) in [(first, "Next columns"), ("Columns 2 to 3 of 3", "Columns before"), (first, "Next columns")] {
+        let lines = window.query_all_by_role(Role::Label).filter_map(|node| node.accesskit_node().value());
+        let lines: Vec<String> = lines.collect();
+        assert!(lines.iter().any(|text| text == line), "{line}: {lines:?}");
+        window.get_by_role_and_label(Role::Button, on).focus();
+        window.run_steps(2);
+        window.key_press(Key::Enter);
+        window.run_steps(3);
+    }
+}
+
+#[test]
 fn the_heads_of_what_is_compared_take_a_second_line_only_for_a_long_name() {
     let (store, _) = two_runs();
     let mut window = on(&store, digits());
