@@ -36,6 +36,8 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     let gap = ui.spacing().item_spacing.x;
     let size = (table::SHARE + gap + table::bytes_width(ui)).max(table::heading_width(ui, "bytes"));
     let name = widest(ui, plan.alive_at_peak.iter().map(|block| block.name)).max(table::heading_width(ui, "what"));
+    // The layer tells one block from another of the same name: a long name leaves it its room.
+    let name = name.min((ui.available_width() - size - LAYER - gap * 2.0).max(LAYER));
     let purpose = table::text_width(ui, Category::OptimizerState.name()) + theme::CHIP + gap;
     let has_purpose = size + name + LAYER + purpose + gap * 3.0 <= ui.available_width();
     let table = TableBuilder::new(ui)
@@ -62,7 +64,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
                 table::share(ui, share, palette.category(block.category)).on_hover_text(hover);
                 table::bytes(ui, Bytes(block.bytes));
             });
-            row.col(|ui| table::name(ui, block.name));
+            row.col(|ui| table::path(ui, block.name, ""));
             row.col(|ui| table::path(ui, &block.layer, ""));
             if has_purpose {
                 row.col(|ui| {

@@ -70,13 +70,6 @@ pub(crate) fn heading<C: Copy + PartialEq + Default>(
     });
 }
 
-/// A name, from the left, cut if it does not fit.
-pub(crate) fn name(ui: &mut Ui, text: &str) {
-    ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-        ui.add(Label::new(text).truncate().sense(Sense::hover()));
-    });
-}
-
 /// A path, from the left, without its middle if it has no room. Its whole, with `about`, is shown on hover.
 pub(crate) fn path(ui: &mut Ui, path: &str, about: &str) {
     ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
