@@ -172,6 +172,11 @@ fn a_run_goes_from_the_button_to_its_point_and_its_memory_stays_below_what_was_p
     assert_eq!((run.train.steps.len(), run.test.steps.len()), (12, 3));
     assert!(run.peak_load > Bytes::ZERO && run.peak_load <= run.predicted && run.point().is_some());
     assert!(window.query_by_label("finished").is_some());
+    let result = format!("{}, peak {} measured", run.result().split(',').next().expect("a score"), run.peak_load);
+    let log = &app(&window).state.log.entries;
+    assert!(
+        log.iter().any(|entry| entry.text.contains(" finished after 12 steps: best ") && entry.text.ends_with(&result))
+    );
 }
 
 #[test]

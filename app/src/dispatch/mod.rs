@@ -342,9 +342,10 @@ impl Dispatcher<'_> {
         let name = state.session.get(run).map(|run| run.name());
         let name = name.unwrap_or_else(|| "The run".to_owned());
         let steps = format::counted(summary.steps, "step");
+        let result = state.session.get(run).map(RunRecord::result).unwrap_or_default();
         let (level, rest) = match outcome {
-            Outcome::Finished => (Level::Note, format!(" finished after {steps}")),
-            Outcome::Stopped => (Level::Note, format!(" was stopped after {steps}")),
+            Outcome::Finished => (Level::Note, format!(" finished after {steps}{result}")),
+            Outcome::Stopped => (Level::Note, format!(" was stopped after {steps}{result}")),
             Outcome::OverBudget(refusal) => (Level::Error, format!(" met its budget: {}", refusal.error)),
             Outcome::Failed(error) => (Level::Error, format!(" failed: {error}")),
         };

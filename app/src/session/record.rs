@@ -289,6 +289,15 @@ impl RunRecord {
         Some([self.peak_load.as_mib(), self.best_accuracy?])
     }
 
+    /// Its result, to follow the words for its end: the best test, and the measured peak.
+    pub(crate) fn result(&self) -> String {
+        let data = &self.experiment.data;
+        let best =
+            self.best_accuracy.map(|best| format!(": best {} {}", format::measure(data), format::score(data, best)));
+        let peak = (self.peak_load > Bytes::ZERO).then(|| format!(", peak {} measured", self.peak_load));
+        [best, peak].into_iter().flatten().collect()
+    }
+
     /// The memory measured op by op in a step of it, if that is the step of a plan's pass.
     pub(crate) fn measured_step_of(&self, plan: &Plan, pass: Pass) -> Option<&[Bytes]> {
         let (step, bytes) = self.measured_step.as_ref()?;
