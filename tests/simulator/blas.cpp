@@ -75,7 +75,7 @@ static int queue(void *h, size_t m, size_t n, size_t k, const void *alpha, Opera
     if (!d || d->fault || !alpha || !beta) return d && !d->fault ? INVALID : EXECUTION_FAILED;
     if (!valid_type(a.type) || !valid_type(b.type) || !valid_type(c.type) || !combined(a.type, b.type, c.type, compute)) return UNSUPPORTED;
     Stream *s = stream_of(handle->stream);
-    if (!s) return EXECUTION_FAILED;
+    if (!s || library_is_refused(s)) return EXECUTION_FAILED;
     if (int bad = check_operand(*d, a, k ? batches : 0, "cuBLAS, A")) return bad;
     if (int bad = check_operand(*d, b, k ? batches : 0, "cuBLAS, B")) return bad;
     if (int bad = check_operand(*d, c, batches, "cuBLAS, C")) return bad;

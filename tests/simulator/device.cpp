@@ -114,6 +114,7 @@ static Status retain(int dev) {
 // was taken of them belong to the device and stay, as is seen of drivers (JuliaGPU/CUDA.jl, issue 1579).
 static void reset(Device &d) {
     for (Stream *s : d.streams) s->queue.clear(), s->executed = s->enqueued;
+    reset_captures(d);
     reset_pools(d);
     reset_memory(d);
     d.context = d.plain_bytes = d.code_bytes = d.code_held = 0;
@@ -235,7 +236,7 @@ API int cuCtxGetApiVersion(void *, unsigned *version) { *version = 13000; return
 API int cuCtxSetLimit(int, size_t) { SIM_DEVICE(d); return OK; }
 API int cuCtxGetLimit(size_t *value, int) { SIM_DEVICE(d); *value = 1024; return OK; }
 API int cuCtxGetStreamPriorityRange(int *least, int *greatest) { *least = 0; *greatest = -5; return OK; }
-API int cuCtxSynchronize() { SIM_DEVICE(d); return finish_all(*d); }
+API int cuCtxSynchronize() { SIM_DEVICE(d); SIM_NOT_IN_CAPTURE(d); return finish_all(*d); }
 
 API int cuMemGetInfo_v2(size_t *free, size_t *total) {
     SIM_DEVICE(d);
@@ -266,6 +267,11 @@ static const char *const *words(int status) {
         ERROR(LAUNCH_FAILED, "unspecified launch failure")
         ERROR(NOT_SUPPORTED, "operation not supported")
         ERROR(UNKNOWN, "unknown error")
+    case CAPTURE_UNSUPPORTED: { static const char *const w[] = {"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing"}; return w; }
+    case CAPTURE_INVALIDATED: { static const char *const w[] = {"CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", "operation failed due to a previous error during capture"}; return w; }
+    case CAPTURE_UNMATCHED: { static const char *const w[] = {"CUDA_ERROR_STREAM_CAPTURE_UNMATCHED", "capture was not ended in the same stream as it began"}; return w; }
+    case CAPTURE_ISOLATION: { static const char *const w[] = {"CUDA_ERROR_STREAM_CAPTURE_ISOLATION", "dependency created on uncaptured work in another stream"}; return w; }
+    case GRAPH_UPDATE_FAILURE: { static const char *const w[] = {"CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE", "the graph update was not performed because it included changes which violated constraints specific to instantiated graph update"}; return w; }
     }
     return nullptr;
 }

@@ -189,7 +189,7 @@ static int queue(DnnHandle *h, Convolution c, const void *alpha, const void *bet
     static size_t calls = 0;
     c.start = algorithms(c.direction)[size_t(algorithm)].deterministic ? 0 : ++calls;
     Stream *s = stream_of(h->stream);
-    if (!s) return EXECUTION_FAILED;
+    if (!s || library_is_refused(s)) return EXECUTION_FAILED;
     if (!first_use(*d, "convolution " + std::to_string(c.direction) + " " + std::to_string(algorithm) + " " + std::to_string(c.type)))
         return refuse(EXECUTION_FAILED, "no memory for the kernel");
     Status lost = enqueue_kernel(s, "convolution", [=] {

@@ -82,6 +82,7 @@ using namespace sim;
 
 API int cuMemAlloc_v2(void **ptr, size_t asked) {
     SIM_DEVICE(d);
+    SIM_NOT_IN_CAPTURE(d);
     if (asked == 0) return INVALID_VALUE;
     if (injected_failure()) return OUT_OF_MEMORY;
     size_t bytes = round_up(asked, 512);
@@ -98,6 +99,7 @@ API int cuMemAlloc_v2(void **ptr, size_t asked) {
 // Waits for everything, as the driver does.
 API int cuMemFree_v2(void *ptr) {
     SIM_DEVICE(d);
+    SIM_NOT_IN_CAPTURE(d);
     if (!ptr) return OK;
     auto it = live().find(uintptr_t(ptr));
     if (it == live().end()) return INVALID_VALUE;
@@ -115,6 +117,7 @@ API int cuMemFree_v2(void *ptr) {
 
 API int cuMemHostAlloc(void **ptr, size_t bytes, unsigned) {
     SIM_DEVICE(d);
+    SIM_NOT_IN_CAPTURE(d);
     if (bytes == 0) return INVALID_VALUE;
     void *at = map_memory(bytes);
     if (!at) return OUT_OF_MEMORY;
@@ -128,6 +131,7 @@ API int cuMemHostGetDevicePointer_v2(void **, void *, unsigned) { return NOT_SUP
 API int cuMemHostGetFlags(unsigned *flags, void *) { *flags = 0; return OK; }
 API int cuMemFreeHost(void *ptr) {
     SIM_DEVICE(d);
+    SIM_NOT_IN_CAPTURE(d);
     auto it = page_locked().find(uintptr_t(ptr));
     if (it == page_locked().end()) return INVALID_VALUE;
     for (Device &each : devices()) finish_all(each);
@@ -152,6 +156,7 @@ API int cuMemcpyHtoDAsync_v2(void *dst, const void *src, size_t n, void *stream)
 }
 API int cuMemcpyHtoD_v2(void *dst, const void *src, size_t n) {
     SIM_DEVICE(d);
+    SIM_NOT_IN_CAPTURE(d);
     if (n == 0) return OK;
     SIM_CHECK(d, dst, n);
     enqueue(d->null_stream, "copy to device", [=] { memcpy(dst, src, n); return OK; });
@@ -162,11 +167,14 @@ API int cuMemcpyDtoHAsync_v2(void *dst, const void *src, size_t n, void *stream)
     SIM_STREAM(s, stream);
     if (n == 0) return OK;
     SIM_CHECK(d, src, n);
+    // Into pageable memory the call would have to wait.
+    if (s->capture && !is_locked_host(dst)) return invalidate(s, CAPTURE_UNSUPPORTED);
     enqueue(s, "copy to host", [=] { memcpy(dst, src, n); return OK; });
     return is_locked_host(dst) ? OK : finish(s);
 }
 API int cuMemcpyDtoH_v2(void *dst, const void *src, size_t n) {
     SIM_DEVICE(d);
+    SIM_NOT_IN_CAPTURE(d);
     if (n == 0) return OK;
     SIM_CHECK(d, src, n);
     enqueue(d->null_stream, "copy to host", [=] { memcpy(dst, src, n); return OK; });

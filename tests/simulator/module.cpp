@@ -121,6 +121,25 @@ static Status copy_arguments(const Function &f, void **given, Arguments &to) {
     return OK;
 }
 
+Status kernel_work(Device &d, void *function, const unsigned (&extents)[6], unsigned shared, void **params, void **extra,
+                   std::function<Status()> &run, const char *&name) {
+    auto *f = static_cast<Function *>(function);
+    if (!functions().count(f)) return INVALID_HANDLE;
+    if (f->module->age != d.age) stale("a kernel");
+    Grid g{{extents[0], extents[1], extents[2]}, {extents[3], extents[4], extents[5]}};
+    if (!sane(g) || shared || extra || (!params && *f->params)) {
+        complain("kernel %s: a launch that is refused: grid %u x %u x %u, block %u x %u x %u, %u bytes of dynamic shared memory",
+                 f->name.c_str(), extents[0], extents[1], extents[2], extents[3], extents[4], extents[5], shared);
+        return INVALID_VALUE;
+    }
+    auto arguments = std::make_shared<Arguments>();
+    if (Status bad = copy_arguments(*f, params, *arguments)) return failed(d, bad);
+    if (!first_use(d, f->name)) return OUT_OF_MEMORY;
+    name = f->name.c_str();
+    run = [=] { return run_grid(g, f->module->code, f->entry, arguments->at.data(), f->name.c_str()); };
+    return OK;
+}
+
 } // namespace sim
 using namespace sim;
 
@@ -190,19 +209,11 @@ API int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, un
                        unsigned shared, void *stream, void **params, void **extra) {
     SIM_DEVICE(d);
     Stream *s = stream_of(stream);
-    auto *f = static_cast<Function *>(function);
-    if (!s || !functions().count(f)) return INVALID_HANDLE;
-    if (f->module->age != d->age) stale("a kernel");
-    Grid g{{gx, gy, gz}, {bx, by, bz}};
-    if (!sane(g) || shared || extra || (!params && *f->params)) {
-        complain("kernel %s: a launch that is refused: grid %u x %u x %u, block %u x %u x %u, %u bytes of dynamic shared memory",
-                 f->name.c_str(), gx, gy, gz, bx, by, bz, shared);
-        return INVALID_VALUE;
-    }
-    auto arguments = std::make_shared<Arguments>();
-    if (Status bad = copy_arguments(*f, params, *arguments)) return failed(*d, bad);
-    if (!first_use(*d, f->name)) return OUT_OF_MEMORY;
-    return enqueue_kernel(s, f->name.c_str(), [=] { return run_grid(g, f->module->code, f->entry, arguments->at.data(), f->name.c_str()); });
+    if (!s) return INVALID_HANDLE;
+    std::function<Status()> run;
+    const char *name;
+    if (Status bad = kernel_work(*d, function, {gx, gy, gz, bx, by, bz}, shared, params, extra, run, name)) return bad;
+    return enqueue_kernel(s, name, std::move(run));
 }
 
 // A program that asks for its entry points by name finds what dlsym finds.

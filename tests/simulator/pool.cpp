@@ -342,6 +342,7 @@ API int cuMemAllocFromPoolAsync(void **ptr, size_t bytes, void *pool, void *stre
     Stream *s = stream_of(stream);
     if (!s) return INVALID_HANDLE;
     if (!valid(pool)) return INVALID_VALUE;
+    if (Status bad = invalidate(s, CAPTURE_UNSUPPORTED)) return bad;
     return allocate(*static_cast<Pool *>(pool), bytes, s, ptr);
 }
 API int cuMemAllocAsync(void **ptr, size_t bytes, void *stream) {
@@ -352,7 +353,9 @@ API int cuMemAllocAsync(void **ptr, size_t bytes, void *stream) {
 API int cuMemFreeAsync(void *ptr, void *stream) {
     SIM_DEVICE(d);
     Stream *s = stream_of(stream);
-    return s ? free_to_pool(ptr, s) : INVALID_HANDLE;
+    if (!s) return INVALID_HANDLE;
+    if (Status bad = invalidate(s, CAPTURE_UNSUPPORTED)) return bad;
+    return free_to_pool(ptr, s);
 }
 API int cuDeviceGetDefaultMemPool(void **pool, int dev) {
     Lock lock;

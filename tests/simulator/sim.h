@@ -37,6 +37,8 @@
 //   PLIMSOLL_SIM_NVML_FAILS    the error that NVML does not start with (0: it starts)
 //   PLIMSOLL_SIM_DRIVER        the driver's version (580.0.0)
 //   CUDA_LAUNCH_BLOCKING       1: as the driver's own, a launch returns when its kernel is done, a library's too
+//   PLIMSOLL_SIM_GRAPH_KIB     what an executable graph takes of the card for each of its nodes (64)
+//   PLIMSOLL_SIM_GRAPH_REFUSES what fails of graphs: capture | library (its calls end a capture) | instantiate | update | launch
 //   PLIMSOLL_SIM_ORDER         last (others run only as far as an event demands) | first (others run ahead) (last)
 //   PLIMSOLL_SIM_GUARD         1: every allocation of a pool ends at a page that faults, and is unmapped when freed
 //   PLIMSOLL_SIM_WORKERS       OS threads that run blocks (the machine's, at most 8)
@@ -62,7 +64,8 @@ enum Status : int {
     OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 100, INVALID_DEVICE = 101,
     INVALID_IMAGE = 200, INVALID_CONTEXT = 201, INVALID_PTX = 218, UNSUPPORTED_PTX_VERSION = 222, INVALID_HANDLE = 400,
     NOT_FOUND = 500, NOT_READY = 600, ILLEGAL_ADDRESS = 700, LAUNCH_OUT_OF_RESOURCES = 701, LAUNCH_FAILED = 719,
-    NOT_SUPPORTED = 801, UNKNOWN = 999,
+    NOT_SUPPORTED = 801, CAPTURE_UNSUPPORTED = 900, CAPTURE_INVALIDATED = 901, CAPTURE_UNMATCHED = 903,
+    CAPTURE_ISOLATION = 905, GRAPH_UPDATE_FAILURE = 910, UNKNOWN = 999,
 };
 
 constexpr size_t MIB = size_t(1) << 20;
@@ -70,6 +73,7 @@ inline size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
 struct Stream;
 struct Pool;
+struct Capture;
 
 struct Op {
     std::function<Status()> run;     // empty: a wait
@@ -87,6 +91,7 @@ struct Stream {
     unsigned age = 0;                // of its context
     std::deque<Op> queue;
     uint64_t enqueued = 0, executed = 0;
+    Capture *capture = nullptr;      // what is queued goes there, and does not run
 };
 
 // A live allocation of device memory.
@@ -144,6 +149,10 @@ void library_starts(Device &d);                          // its runtime retains 
     if (!d) return sim::INVALID_CONTEXT;                                                                               \
     if (d->fault) return d->fault
 
+// A call that the driver does not serve while a stream of the context is captured.
+#define SIM_NOT_IN_CAPTURE(d)                                                                                          \
+    if (sim::Status bad_ = sim::not_in_capture(*d)) return bad_
+
 // fault.cpp
 bool injected_failure();                                 // of an allocation
 Status injected_fault();                                 // of a kernel
@@ -158,6 +167,17 @@ void enqueue_wait(Stream *s, Stream *on, uint64_t upto);
 void run_to(Stream *s, uint64_t upto);
 Status finish(Stream *s);                                // all of it, then what synchronising does
 Status finish_all(Device &d);
+
+// graph.cpp
+bool captured(Stream *s, const char *name, const std::function<Status()> &run, bool is_kernel); // whether it was taken
+bool library_is_refused(Stream *s);                      // in a capture, where it is told to be
+Status not_in_capture(Device &d);                        // ends every capture of the device, as calls do that may not be in one
+Status invalidate(Stream *s, Status why);                // ends the capture of this stream, if there is one
+void reset_captures(Device &d);
+
+// module.cpp: the arguments are those of now.
+Status kernel_work(Device &d, void *function, const unsigned (&extents)[6], unsigned shared, void **params, void **extra,
+                   std::function<Status()> &run, const char *&name);
 
 // memory.cpp
 std::map<uintptr_t, Block> &live();

@@ -76,6 +76,7 @@ void enqueue_wait(Stream *s, Stream *on, uint64_t upto) {
 }
 
 void enqueue(Stream *s, const char *name, std::function<Status()> run) {
+    if (captured(s, name, run, false)) return;
     Device &d = devices()[s->device];
     if (s == d.null_stream) {
         for (Stream *t : d.streams)
@@ -91,6 +92,7 @@ void enqueue(Stream *s, const char *name, std::function<Status()> run) {
 }
 
 Status enqueue_kernel(Stream *s, const char *name, std::function<Status()> run) {
+    if (captured(s, name, run, true)) return OK;
     if (Status fault = injected_fault()) run = [fault] { return fault; };
     enqueue(s, name, std::move(run));
     static bool blocking = env("CUDA_LAUNCH_BLOCKING", 0) != 0;
@@ -175,11 +177,13 @@ API int cuStreamDestroy_v2(void *stream) {
 API int cuStreamSynchronize(void *stream) {
     SIM_DEVICE(d);
     SIM_STREAM(s, stream);
+    if (s->capture || s == d->null_stream) SIM_NOT_IN_CAPTURE(d);
     return finish(s);
 }
 API int cuStreamQuery(void *stream) {
     SIM_DEVICE(d);
     SIM_STREAM(s, stream);
+    if (s->capture || s == d->null_stream) SIM_NOT_IN_CAPTURE(d);
     if (s->executed == s->enqueued) return OK;
     run_to(s, s->executed + 1);
     return d->fault ? d->fault : NOT_READY;
@@ -189,6 +193,8 @@ API int cuStreamWaitEvent(void *stream, void *event, unsigned) {
     SIM_STREAM(s, stream);
     Event *e = event_of(event);
     if (!e) return INVALID_HANDLE;
+    // An event of outside. One that was recorded in a capture is not modelled (cuEventRecord).
+    if (s->capture && e->on) return invalidate(s, CAPTURE_ISOLATION);
     if (e->on) enqueue_wait(s, e->on, e->upto);
     return OK;
 }
@@ -198,7 +204,6 @@ API int cuStreamGetCtx(void *stream, void **ctx) {
     *ctx = reinterpret_cast<void *>(uintptr_t(s->device) + 1);
     return OK;
 }
-API int cuStreamIsCapturing(void *, int *status) { *status = 0; return OK; }
 API int cuThreadExchangeStreamCaptureMode(int *) { return OK; }
 API int cuLaunchHostFunc(void *stream, void (*call)(void *), void *data) {
     SIM_DEVICE(d);
@@ -232,6 +237,8 @@ API int cuEventRecord(void *event, void *stream) {
     SIM_STREAM(s, stream);
     Event *e = event_of(event);
     if (!e) return INVALID_HANDLE;
+    // The driver captures it, and streams that wait for it join. That is not modelled.
+    if (s->capture) return invalidate(s, NOT_SUPPORTED);
     auto tick = e->tick = std::make_shared<Tick>();
     enqueue(s, "event", [tick] {
         auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -245,6 +252,7 @@ API int cuEventRecord(void *event, void *stream) {
 API int cuEventRecordWithFlags(void *event, void *stream, unsigned) { return cuEventRecord(event, stream); }
 API int cuEventQuery(void *event) {
     SIM_DEVICE(d);
+    SIM_NOT_IN_CAPTURE(d);
     Event *e = event_of(event);
     if (!e) return INVALID_HANDLE;
     if (!e->on || e->on->executed >= e->upto) return OK;
@@ -253,6 +261,7 @@ API int cuEventQuery(void *event) {
 }
 API int cuEventSynchronize(void *event) {
     SIM_DEVICE(d);
+    SIM_NOT_IN_CAPTURE(d);
     Event *e = event_of(event);
     if (!e) return INVALID_HANDLE;
     return e->on ? force(e->on, e->upto) : OK;

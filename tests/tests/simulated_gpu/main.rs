@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 mod gpu;
+mod graphs;
 mod kernels;
 mod libraries;
 mod manners;
