@@ -68,7 +68,7 @@ fn fed(name: &str, (share, feeding): (f64, Feeding)) -> String {
     // Between two batches the one that the model is about to take is ready as well.
     let ahead = match ready.min(room) {
         _ if room == 0 => String::new(),
-        ready => format!(". Apart from that share: at its last step, {ready} of at most {room} batches lay ready"),
+        ready => format!(". At its last step {ready} of at most {room} batches were ready"),
     };
     let read = if read > Bytes::ZERO { format!(". Read from files: {read}") } else { String::new() };
     format!("{name} spent {:.0}% of its whole time waiting for data: {so}{ahead}{read}", share * 100.0)
@@ -142,7 +142,7 @@ mod tests {
     fn how_a_run_is_fed_says_whether_its_data_keep_up() {
         let feeding = |ready, read| Feeding { ready, room: 2, read };
         let told = fed("Run 4", (0.004, feeding(3, Bytes::ZERO)));
-        let ready = "Apart from that share: at its last step, 2 of at most 2 batches lay ready";
+        let ready = "At its last step 2 of at most 2 batches were ready";
         assert_eq!(told, format!("Run 4 spent 0% of its whole time waiting for data: its data keep up. {ready}"));
         let told = fed("Run 4", (0.4, Feeding { room: 0, ..feeding(0, Bytes::mib(3)) }));
         assert_eq!(
