@@ -3,7 +3,7 @@
 use std::ptr::null_mut;
 
 use cudarc::{
-    cublas::{self, sys as blas},
+    cublas::{self, result::CublasError, sys as blas},
     driver::{
         result::{self, DriverError, graph},
         sys::{self, CUresult},
@@ -68,6 +68,19 @@ impl<'a> Sum<'a> {
         end(self.stream)
     }
 
+    /// The last number times `factor`, by cuBLAS: what the library says, and what the capture of its call became.
+    fn captured_product(&self, factor: f32) -> (Result<(), CublasError>, Result<sys::CUgraph, DriverError>) {
+        let handle = cublas::result::create_handle().expect("a handle");
+        // SAFETY: both are alive; the driver's and the library's stream are the same thing.
+        unsafe { cublas::result::set_stream(handle, self.stream.cast()) }.expect("set");
+        begin(self.stream).expect("begun");
+        let (plain, x) = (blas::cublasOperation_t::CUBLAS_OP_N, self.x as *mut f32);
+        // SAFETY: x is a matrix of one element; the numbers are read at the call.
+        let multiplied =
+            unsafe { cublas::result::sgemm(handle, plain, plain, 1, 1, 1, &0.0, x, 1, x, 1, &factor, x.add(3), 1) };
+        (multiplied, end(self.stream))
+    }
+
     fn now(&self) -> f32 {
         self.gpu.download::<f32>(self.x, 4, self.stream)[3]
     }
@@ -114,16 +127,10 @@ fn a_node_takes_other_parameters_and_a_library_s_part_another_capture() {
         let gpu = Gpu::new();
         let sum = Sum::new(&gpu);
         let (by, more, stream) = (2.0f32, 5.0f32, sum.stream);
-        let handle = cublas::result::create_handle().expect("a handle");
-        // SAFETY: both are alive; the driver's and the library's stream are the same thing.
-        unsafe { cublas::result::set_stream(handle, stream.cast()) }.expect("set");
         let product = |factor: f32| {
-            begin(stream).expect("begun");
-            let (plain, x) = (blas::cublasOperation_t::CUBLAS_OP_N, sum.x as *mut f32);
-            // SAFETY: x is a matrix of one element; the numbers are read at the call.
-            unsafe { cublas::result::sgemm(handle, plain, plain, 1, 1, 1, &0.0, x, 1, x, 1, &factor, x.add(3), 1) }
-                .expect("captured");
-            end(stream).expect("a graph")
+            let (multiplied, graph) = sum.captured_product(factor);
+            multiplied.expect("captured");
+            graph.expect("a graph")
         };
         let places = |by: &f32| [arg(&sum.x), arg(by)];
         let params = |places: &mut [*mut std::ffi::c_void; 2]| sys::CUDA_KERNEL_NODE_PARAMS {
@@ -224,6 +231,19 @@ fn an_executable_graph_takes_memory_by_its_nodes_and_gives_it_back() {
         // SAFETY: it is not launched.
         unsafe { graph::exec_destroy(executable) }.expect("gone");
         assert_eq!(before, free());
+    });
+}
+
+#[test]
+fn a_library_that_serves_no_capture_ends_it() {
+    let refused = [("PLIMSOLL_SIM_GRAPH_REFUSES", "library")];
+    on_simulated_gpu("graphs::a_library_that_serves_no_capture_ends_it", &refused, || {
+        let gpu = Gpu::new();
+        let sum = Sum::new(&gpu);
+        let (multiplied, graph) = sum.captured_product(7.0);
+        assert!(multiplied.is_err());
+        assert_eq!(code(graph.map(drop)), CUresult::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+        assert_eq!(sum.now(), 1.0, "nothing has run");
     });
 }
 
