@@ -266,8 +266,8 @@ fn widest_figures(ui: &Ui, run: &RunRecord, is_wide: bool) -> f32 {
     let body = egui::TextStyle::Body.resolve(ui.style());
     let wide = |words: &str| text::width(ui, words, &body);
     let planned = run.plan.as_ref().map_or(0.0, |plan| plan.steps_secs());
-    // Digits are as wide as each other, and no time left has more words than one of two hours.
-    let left = format!("{} left", format::about_secs(if planned < 3600.0 { 55.0 } else { 7500.0 }));
+    // Digits are as wide as each other: nothing below an hour is wider than 59 minutes, nor below a day than 23 h 50 min.
+    let left = format!("{} left", format::about_secs(if planned < 3600.0 { 3540.0 } else { 85_800.0 }));
     let standing = ["testing…", STOPS, "finished", "stopped", left.as_str()].map(wide).into_iter().fold(0.0, f32::max);
     let best = wide(&format::score_among(&run.experiment().data, 0.9999));
     let beside = if is_wide { vec![wide("99.9 ms a step"), wide("best test")] } else { Vec::new() };
