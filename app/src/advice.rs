@@ -134,7 +134,14 @@ mod tests {
     use super::*;
 
     fn advice(changes: Vec<Change>) -> Advice {
-        Advice { changes, experiment: Experiment::default(), peak: Bytes::ZERO, step_secs: 1.0, time_ratio: 1.0 }
+        Advice {
+            changes,
+            experiment: Experiment::default(),
+            peak: Bytes::ZERO,
+            host: Bytes::ZERO,
+            step_secs: 1.0,
+            time_ratio: 1.0,
+        }
     }
 
     #[test]

@@ -174,6 +174,7 @@ fn add_as_it_is(plan: &plan::Plan, found: &mut Found) {
         changes: Vec::new(),
         experiment: (*plan.experiment).clone(),
         peak: plan.load(),
+        host: plan.host.total(),
         step_secs: plan.step_secs,
         time_ratio: 1.0,
     };

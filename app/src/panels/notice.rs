@@ -7,7 +7,10 @@
 use eframe::egui::{self, Id, Key, Popup, Rect, RichText, Ui};
 use plimsoll_engine::train::Outcome;
 
-use super::{PanelContext, offers::advice_button};
+use super::{
+    PanelContext,
+    offers::{Needed, advice_button},
+};
 use crate::{
     command::Action,
     format,
@@ -112,7 +115,7 @@ fn contents(ui: &mut Ui, context: &PanelContext<'_>) {
                     .latest()
                     .and_then(|run| run.plan.as_ref())
                     .map_or(refusal.error.live, |plan| plan.load());
-                advice_button(ui, context, advice, peak);
+                advice_button(ui, context, advice, Needed::Peak(peak));
             }
         });
     }

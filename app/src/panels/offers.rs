@@ -8,7 +8,7 @@ use eframe::egui::{self, Align, Button, Layout, RichText, TextStyle, TextWrapMod
 use plimsoll_engine::{
     Bytes,
     experiment::PoolPolicy,
-    plan::{Advice, Change, Plan},
+    plan::{Advice, Change, Plan, Verdict},
 };
 
 use super::PanelContext;
@@ -26,6 +26,32 @@ use crate::{
 const OFFERED: usize = 3;
 /// Share of the line that the sentence why nothing fits may take next to offers.
 const SENTENCE_SHARE: f32 = 0.45;
+
+/// The memory that offers are to lower, as it is now.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Needed {
+    /// The peak of a run.
+    Peak(Bytes),
+    /// The host memory of its data, where that is what has no room.
+    Host(Bytes),
+}
+
+impl Needed {
+    fn by(plan: &Plan) -> Self {
+        match plan.verdict() {
+            Verdict::OverHostBudget { .. } | Verdict::NoRoomForData { .. } => Self::Host(plan.host.total()),
+            _ => Self::Peak(plan.load()),
+        }
+    }
+
+    /// How an offer changes it, in words, and whether it lowers it.
+    fn changed(self, offer: &Advice) -> (String, bool) {
+        match self {
+            Self::Peak(now) => (offer.peak.difference(now), offer.peak < now),
+            Self::Host(now) => (format!("{} of host memory", offer.host.difference(now)), offer.host < now),
+        }
+    }
+}
 
 /// A part of the row.
 enum Part<'a> {
@@ -182,7 +208,7 @@ fn draw(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan, part: &Part<'_>) {
         Part::Title(title) => {
             ui.label(RichText::new(title).weak());
         }
-        Part::Offer(advice, None) => advice_button(ui, context, advice, plan.load()),
+        Part::Offer(advice, None) => advice_button(ui, context, advice, Needed::by(plan)),
         Part::Offer(advice, Some(text)) => fill_button(ui, context, plan, advice, text),
     }
 }
@@ -191,7 +217,7 @@ fn draw(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan, part: &Part<'_>) {
 fn width(ui: &Ui, plan: &Plan, part: &Part<'_>) -> f32 {
     match part {
         Part::Title(title) => text_width(ui, title),
-        Part::Offer(advice, None) => button_width(ui, &button_texts(advice, plan.load())),
+        Part::Offer(advice, None) => button_width(ui, &button_texts(advice, Needed::by(plan))),
         Part::Offer(_, Some(text)) => button_width(ui, std::slice::from_ref(text)),
     }
 }
@@ -207,8 +233,8 @@ fn button_width(ui: &Ui, texts: &[String]) -> f32 {
 }
 
 /// The words of a button: the changes, their saving and their cost.
-fn button_texts(offer: &Advice, peak: Bytes) -> [String; 3] {
-    [advice::words(offer), offer.peak.difference(peak), format::time_ratio(offer.time_ratio)]
+fn button_texts(offer: &Advice, needed: Needed) -> [String; 3] {
+    [advice::words(offer), needed.changed(offer).0, format::time_ratio(offer.time_ratio)]
 }
 
 /// Fills a budget that has room.
@@ -229,17 +255,21 @@ fn fill_button(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan, fill: &Advi
     }
 }
 
-/// A button that adopts a configuration, with its saving and its cost against a peak.
-pub(crate) fn advice_button(ui: &mut Ui, context: &PanelContext<'_>, offer: &Advice, peak: Bytes) {
+/// A button that adopts a configuration, with its saving and its cost.
+pub(crate) fn advice_button(ui: &mut Ui, context: &PanelContext<'_>, offer: &Advice, needed: Needed) {
     let palette = theme::palette(ui);
-    let [name, saves, costs] = button_texts(offer, peak);
-    let color = if offer.peak < peak { palette.good } else { palette.weak() };
+    let [name, saves, costs] = button_texts(offer, needed);
+    let color = if needed.changed(offer).1 { palette.good } else { palette.weak() };
     let button =
         Button::new((name.clone(), RichText::new(saves).color(color), text::estimate(costs).color(palette.weak())));
     let kept =
         if offer.changes.iter().any(|change| matches!(change, Change::Batch(_))) { "" } else { " The batch stays." };
+    let host = match needed {
+        Needed::Peak(_) => String::new(),
+        Needed::Host(_) => format!(", {} of host memory", offer.host),
+    };
     let hover = format!(
-        "Peak {}, {} a step as an estimate.{kept} Click to apply it; undo takes it back.",
+        "Peak {}{host}, {} a step as an estimate.{kept} Click to apply it; undo takes it back.",
         offer.peak,
         format::secs(offer.step_secs)
     );
@@ -250,7 +280,7 @@ pub(crate) fn advice_button(ui: &mut Ui, context: &PanelContext<'_>, offer: &Adv
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_engine::{Experiment, hardware::Machine};
+    use plimsoll_engine::{Experiment, experiment::DataKind, hardware::Machine, plan};
 
     use super::*;
 
@@ -262,6 +292,7 @@ mod tests {
             changes: Vec::new(),
             experiment: experiment.clone(),
             peak: Bytes::mib(1),
+            host: Bytes::ZERO,
             step_secs: 1.0,
             time_ratio,
         };
@@ -274,5 +305,23 @@ mod tests {
             })
             .collect();
         assert_eq!(titles, ["Within 1 MiB, the fastest first:"]);
+    }
+
+    #[test]
+    fn offers_for_data_that_have_no_room_say_what_they_save_of_host_memory() {
+        let mut experiment = Experiment { budget: Bytes::gib(1), ..Experiment::default() };
+        experiment.batch.micro = 256;
+        (experiment.data.kind, experiment.data.host_budget) = (DataKind::Shapes, Bytes::mib(12));
+        let planned = |experiment: &Experiment| Plan::of(experiment, &Machine::nominal()).expect("a plan");
+        let plan = planned(&experiment);
+        let offers = plan::advise(&plan, OFFERED, plan::Limit::NONE).expect("a search");
+        assert!(!offers.is_empty());
+        for offer in &offers {
+            let [_, saving, _] = button_texts(offer, Needed::by(&plan));
+            let saved = plan.host.total() - planned(&offer.experiment).host.total();
+            assert_eq!(saving, format!("-{saved} of host memory"));
+        }
+        experiment.data.host_budget = Bytes::ZERO;
+        assert!(matches!(Needed::by(&planned(&experiment)), Needed::Peak(_)), "nothing is in the way");
     }
 }

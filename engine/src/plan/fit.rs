@@ -133,6 +133,7 @@ pub fn fill(plan: &Plan, limit: Limit<'_>) -> Result<Option<Advice>> {
     Ok(Some(Advice {
         changes: between(asked, &largest.experiment),
         peak: largest.load(),
+        host: largest.host.total(),
         step_secs: largest.step_secs,
         time_ratio: per_sample(&largest) / per_sample(plan).max(f64::MIN_POSITIVE),
         experiment: (*largest.experiment).clone(),

@@ -22,6 +22,8 @@ pub struct Advice {
     pub experiment: Experiment,
     /// The change's predicted peak.
     pub peak: Bytes,
+    /// The host memory that its data take, outside its budget.
+    pub host: Bytes,
     /// Predicted seconds for one optimizer step.
     pub step_secs: f64,
     /// Predicted time against the configuration asked about: 1.1 is 10% more.
@@ -91,6 +93,7 @@ impl<'a> Search<'a> {
         Ok(Some(Advice {
             changes: between(&self.plan.experiment, &candidate),
             peak: planned.load(),
+            host: planned.host.total(),
             step_secs: planned.step_secs,
             time_ratio: planned.step_secs / self.plan.step_secs.max(f64::MIN_POSITIVE),
             experiment: candidate,
