@@ -28,6 +28,7 @@ use crate::{
     layout::Layout,
     librarian::{Change, Librarian},
     panels::{self, PanelContext},
+    passes,
     planner::Planner,
     presets,
     recent::Recent,
@@ -105,6 +106,7 @@ impl App {
         open: Option<&Path>,
     ) -> std::io::Result<Self> {
         theme::install(ctx);
+        passes::install(ctx);
         let wake = || {
             let ctx = ctx.clone();
             move || ctx.request_repaint_after(WAKE)

@@ -25,6 +25,7 @@ mod limit;
 mod naming;
 mod page;
 mod panels;
+mod passes;
 mod peak;
 mod planner;
 mod presets;

@@ -29,7 +29,7 @@ use plimsoll_engine::{
     plan::{Plan, Verdict},
 };
 
-use crate::{layout::Layout, regions, theme, widgets::chip};
+use crate::{layout::Layout, passes, regions, theme, widgets::chip};
 
 #[cfg(test)]
 pub(crate) use bottom_bar::length;
@@ -122,7 +122,7 @@ pub(crate) fn below(ui: &mut Ui, context: &PanelContext<'_>, room: Rect) {
     });
     if (bar.inner - room.height()).abs() > 0.5 {
         ui.data_mut(|data| data.insert_temp(bottom_height(), bar.inner));
-        ui.ctx().request_discard("the bottom bar has another height");
+        passes::again(ui.ctx(), "the bottom bar has another height");
     }
 }
 

@@ -3,7 +3,7 @@
 
 use eframe::egui::{self, Ui};
 
-use crate::theme;
+use crate::{passes, theme};
 
 /// The room that the right end gets.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,7 +46,7 @@ pub(crate) fn ends(
         match room {
             Room::Soon(_) => ui.ctx().request_repaint(),
             Room::Now | Room::From(_) | Room::Most(_) => {
-                ui.ctx().request_discard("the right end of a line has another width");
+                passes::again(ui.ctx(), "the right end of a line has another width");
             }
         }
     }

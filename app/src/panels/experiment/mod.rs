@@ -31,7 +31,7 @@ use crate::{
     command::Action,
     format,
     naming::listed,
-    runs, theme,
+    passes, runs, theme,
     widgets::{
         control::{Form, Spec, follow, name_width},
         covered, text,
@@ -90,7 +90,7 @@ fn settings(ui: &mut Ui, context: &PanelContext<'_>) {
     if area.inner != 0.0 && offset > 0.0 {
         // The rows in sight stay where they are.
         ui.data_mut(|data| data.insert_temp(ui.scope_id().with("offset"), (offset + area.inner).max(0.0)));
-        ui.ctx().request_discard("the description has another height");
+        passes::again(ui.ctx(), "the description has another height");
     }
 }
 

@@ -5,7 +5,7 @@
 use eframe::egui::{Frame, Id, Label, RichText, ScrollArea, Stroke, Ui, UiBuilder};
 
 use super::PanelContext;
-use crate::{format, naming, planner::Obstacle, theme};
+use crate::{format, naming, passes, planner::Obstacle, theme};
 
 /// Problems that are told at once; the others come when these are mended.
 const MOST: usize = 3;
@@ -32,7 +32,7 @@ pub(super) fn below(ui: &mut Ui, context: &PanelContext<'_>, rows: impl FnOnce(&
     });
     if (height.inner - known).abs() > 0.5 {
         ui.data_mut(|data| data.insert_temp(id, height.inner));
-        ui.ctx().request_discard("what is wrong has another height");
+        passes::again(ui.ctx(), "what is wrong has another height");
     }
 }
 
