@@ -1,4 +1,4 @@
-//! The keyboard's focus around what opens over the window: into a list when a key opens it, and back to the control that
+//! The keyboard's focus around what opens over the window: into a list when it opens, and back to the control that
 //! opened a menu, a list or a dialog when that is closed.
 //!
 //! Owns the control that had the focus before it was opened. Always holds: a focus that is already in the window again, or
@@ -32,12 +32,12 @@ impl Opener {
     }
 }
 
-/// Whether a list is drawn for the first time since it was closed, and no pointer opened it.
-pub(crate) fn opens_by_key(ui: &Ui, key: &str) -> bool {
+/// Whether a list is drawn for the first time since it was closed.
+pub(crate) fn opens(ui: &Ui, key: &str) -> bool {
     let (id, now) = (Id::unique(("a list was open", key)), ui.ctx().cumulative_frame_nr());
     let last = ui.data_mut(|data| data.get_temp(id));
     ui.data_mut(|data| data.insert_temp::<u64>(id, now));
-    last.is_none_or(|last: u64| last + 1 < now) && !ui.input(|input| input.pointer.any_released())
+    last.is_none_or(|last: u64| last + 1 < now)
 }
 
 /// Whether a widget is drawn in the window, and not over it.

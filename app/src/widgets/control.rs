@@ -137,7 +137,7 @@ impl<'a> Form<'a> {
             let combo = combo.selected_text(name(present));
             let mut is_chosen_by_key = false;
             let combo = combo.show_ui(ui, |ui| {
-                let is_new = focus::opens_by_key(ui, spec.key);
+                let is_new = focus::opens(ui, spec.key);
                 for (value, name) in choice.options {
                     let entry = ui.selectable_label(*value == present, *name);
                     // The keys go on from the present value.

@@ -155,7 +155,7 @@ fn a_list_that_is_open_is_gone_through_by_keys() {
 }
 
 #[test]
-fn a_list_opened_by_a_key_begins_at_the_present_value() {
+fn a_list_that_is_opened_begins_at_the_present_value() {
     let mut experiment = digits();
     experiment.model.kind = plimsoll_engine::experiment::ModelKind::Cnn;
     let mut window = window(experiment);
@@ -174,6 +174,12 @@ fn a_list_opened_by_a_key_begins_at_the_present_value() {
     window.key_press(Key::Tab);
     window.run_steps(2);
     assert_ne!(focused(&window).expect("something has the focus").1, "CNN");
+    // By the pointer, too: the arrows then go on from there.
+    window.key_press(Key::Escape);
+    window.run_steps(3);
+    window.get_by_role_and_label(Role::ComboBox, "Kind").click();
+    window.run_steps(4);
+    assert_eq!(focused(&window).expect("something has the focus").1, "CNN");
 }
 
 #[test]
