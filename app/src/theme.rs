@@ -183,7 +183,7 @@ const LIGHT: Palette = Palette {
     measured: rgb(0x10151b),
     reserved: rgb(0x2f6fd6),
     process: rgb(0x76808d),
-    outline: rgb(0x7a1f00),
+    outline: rgb(0x3d0066),
     predicted: rgb(0x2c8a44),
     train: rgb(0x1f63cf),
     test: rgb(0x9c4a06),
