@@ -249,6 +249,8 @@ mod tests {
                 assert!(state[entry].is_null() && aside[entry] == value, "{entry}: {aside}");
             }
         }
+        let (_, aside, told) = opened(&|damaged| damaged["of a later version"] = 3.into());
+        assert!(aside["of a later version"] == 3 && told.contains("`of a later version` (this version "), "{told}");
         let (state, aside, told) = opened(&|damaged| damaged["experiment"] = "version = [".into());
         assert!(state["experiment"].is_string() && aside["experiment"] == "version = [", "{aside}");
         assert!(told.contains("`experiment` ("), "{told}");

@@ -10,6 +10,9 @@ use crate::app::PersistedState;
 /// Entries of which each part can be left out by itself.
 const OF_PARTS: [&str; 2] = ["view", "budgets"];
 
+/// Why an entry is lost that is sound in itself.
+const UNKNOWN: &str = "this version of the program has no such entry";
+
 /// An entry that cannot be read.
 #[derive(Debug)]
 pub(super) struct Lost {
@@ -43,10 +46,16 @@ pub(super) fn read(text: &str) -> Result<(PersistedState, Vec<Lost>), String> {
     Ok(with_lost_settings(&sound, state, lost))
 }
 
-/// A state that was read from `text`, with what its experiments lost.
+/// A state that was read from `text`, with what its experiments lost and the entries that another version of the program wrote.
 fn with_lost_settings(text: &Value, state: PersistedState, mut lost: Vec<Lost>) -> (PersistedState, Vec<Lost>) {
     let kept = serde_json::to_value(&state).unwrap_or_default();
     lost.extend(experiments::lost(text, &kept));
+    let unknown = text.as_object().into_iter().flatten().filter(|(name, _)| kept.get(name).is_none());
+    lost.extend(unknown.map(|(name, value)| Lost {
+        name: name.clone(),
+        value: value.clone(),
+        why: UNKNOWN.to_owned(),
+    }));
     (state, lost)
 }
 
