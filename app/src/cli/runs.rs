@@ -27,6 +27,9 @@ use crate::{
     format, runs,
 };
 
+/// Letters of a name or a tag in a table.
+const WIDEST: usize = 60;
+
 /// List the kept runs, newest first; name, note, tag, star and delete them
 #[derive(Debug, Args)]
 #[command(
@@ -256,9 +259,9 @@ fn describe(runs: &[&StoredRun]) -> String {
     format!("{table}{}\n", in_all(runs))
 }
 
-/// A name or a tag as a table shows it: one that is longer than a name may be would pad every row.
+/// A name or a tag as a table shows it: a longer one would pad every row.
 fn short(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(Store::LONGEST_NAME) {
+    match text.char_indices().nth(WIDEST) {
         Some((end, _)) => format!("{}…", &text[..end]).into(),
         None => text.into(),
     }
@@ -330,8 +333,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_name_of_old_is_cut_where_it_is_shown() {
-        let most = "\u{e9}".repeat(Store::LONGEST_NAME);
+    fn a_long_name_is_cut_where_a_table_shows_it() {
+        let most = "\u{e9}".repeat(WIDEST);
         assert_eq!(short(&most), most);
         assert_eq!(short(&format!("{most}and more")), format!("{most}…"));
     }

@@ -125,7 +125,7 @@ impl StoredRun {
 
     /// Its label: the name that its user gave it, or its title.
     pub fn label(&self) -> &str {
-        self.name.as_deref().unwrap_or(if self.title.is_empty() { "Untitled" } else { &self.title })
+        self.name.as_deref().unwrap_or(if self.title.trim().is_empty() { "Untitled" } else { &self.title })
     }
 
     /// Whether it learned values: its accuracies are then the share of the labels' variance that is explained (R²).
