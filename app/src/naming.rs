@@ -20,12 +20,17 @@ use plimsoll_engine::{
 
 pub(crate) use self::{
     run::{NAMED, in_words, of_run, place, told},
-    short::shorter,
+    short::{fitting, fitting_settings},
 };
 use crate::{format, panels};
 
 /// Settings that are not a property of a run.
 const UNNAMED: [&str; 4] = ["version", "title", "description", "low_rank.ranks"];
+
+/// What stands between the settings of a name, and around the number of those that it leaves out.
+const BETWEEN: &str = ", ";
+const AND: &str = " and ";
+const MORE: &str = " more";
 
 /// A setting that differs, and its value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -159,7 +164,7 @@ pub(crate) fn apart(runs: &[&[String]]) -> Vec<Vec<Differing>> {
 /// number.
 pub(crate) fn named(differing: &[Differing], most: usize) -> String {
     let shown = first(differing, most);
-    and_more(shown.join(", "), differing.len() - shown.len())
+    and_more(shown.join(BETWEEN), differing.len() - shown.len())
 }
 
 /// The first of some settings, each in words, in the order of the experiment's pane.
@@ -291,9 +296,9 @@ pub(crate) fn changes(from: &Experiment, to: &Experiment, called: impl Fn(&str) 
 /// The first few in one line; the rest as a number.
 pub(crate) fn listed(words: &[String], most: usize) -> String {
     let left = words.len().saturating_sub(most);
-    and_more(words[..words.len() - left].join(", "), left)
+    and_more(words[..words.len() - left].join(BETWEEN), left)
 }
 
 fn and_more(listed: String, left: usize) -> String {
-    if left > 0 { format!("{listed} and {left} more") } else { listed }
+    if left > 0 { format!("{listed}{AND}{left}{MORE}") } else { listed }
 }

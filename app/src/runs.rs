@@ -59,8 +59,12 @@ impl Row {
         self.run.name.is_none() && !self.by_settings.is_empty()
     }
 
-    /// Ever shorter forms of a name of settings, for a place next to the rows `beside` it: what tells it from them stays.
-    pub(crate) fn shorter_names<'a>(&self, beside: impl Iterator<Item = &'a Self>) -> Vec<String> {
+    /// A name of settings in the room that it has next to the rows `beside` it: what tells it from them stays.
+    pub(crate) fn fitting_settings<'a>(
+        &self,
+        beside: impl Iterator<Item = &'a Self>,
+        fits: impl Fn(&str) -> bool,
+    ) -> String {
         let is_other = |row: &&Self| row.run.title == self.run.title && row.run.key != self.run.key;
         let others: Vec<&[String]> = beside
             .filter(|row| row.is_called_by_settings())
@@ -68,7 +72,7 @@ impl Row {
             .take(TOLD_FROM)
             .map(|row| row.parts.0.as_slice())
             .collect();
-        naming::shorter(&self.parts.0, self.parts.1, &others)
+        naming::fitting_settings(&self.parts.0, self.parts.1, &others, fits)
     }
 
     /// Its name in every pane: `Run 4: micro-batch 32, every block`.

@@ -15,14 +15,24 @@ const OF_A_RUN: [&str; 2] = ["distil.teacher", "weights.path"];
 /// Settings that the name of a run lists at most.
 pub(crate) const NAMED: usize = 4;
 
+/// What stands between the number of a run and its name.
+const AFTER_NUMBER: &str = ": ";
+
 /// The name of a run in every pane: its number, then the name that it was given or its distinguishing settings.
 pub(crate) fn of_run(number: u64, name: &str) -> String {
-    format!("{}: {name}", session::numbered(number))
+    format!("{}{AFTER_NUMBER}{name}", session::numbered(number))
+}
+
+/// The number that such a name begins with, and the rest of it.
+pub(super) fn number_apart(name: &str) -> (&str, &str) {
+    let number = name.split_once(AFTER_NUMBER).map_or("", |(number, _)| number);
+    let is_one = number.rsplit(' ').next().and_then(|digits| digits.parse().ok()).map(session::numbered);
+    if is_one.as_deref() == Some(number) { name.split_at(number.len() + AFTER_NUMBER.len()) } else { ("", name) }
 }
 
 /// The name, after its number, of a run without one of its own: its distinguishing settings, or its title without any.
 pub(crate) fn told<'a>(differs: &'a str, title: &'a str) -> &'a str {
-    match (differs, title) {
+    match (differs, title.trim()) {
         ("", "") => "Untitled",
         ("", title) => title,
         (differs, _) => differs,
@@ -86,7 +96,11 @@ mod tests {
     #[test]
     fn a_run_is_called_by_what_differs_else_by_its_title() {
         assert_eq!(of_run(4, told("micro-batch 32, every block", "Digits")), "Run 4: micro-batch 32, every block");
-        assert_eq!([told("", "Digits"), told("", "")], ["Digits", "Untitled"]);
+        assert_eq!([told("", "Digits"), told("", ""), told("", "  ")], ["Digits", "Untitled", "Untitled"]);
+        assert_eq!(number_apart("Run 4: seed 2: b"), ("Run 4: ", "seed 2: b"));
+        for none in ["Run 3 of 4: a", "seed: 2", "Run 4", ": a"] {
+            assert_eq!(number_apart(none), ("", none));
+        }
     }
 
     #[test]

@@ -3,6 +3,9 @@
 //! Always holds: a form that leaves settings out stands for no other name that has them all, as long as the name itself does; a
 //! value with a digit stays whole.
 
+use super::{AND, BETWEEN, MORE, run::number_apart};
+use crate::widgets::text;
+
 /// Letters that the words of a name keep, step by step.
 const LETTERS: [usize; 4] = [8, 6, 5, 4];
 /// The least that they keep, where no setting can be left out any more.
@@ -10,9 +13,53 @@ const FEWEST: usize = 3;
 /// What stands where something was left out.
 const GAP: &str = "…";
 
+/// A name in the room that it has, among `others` in the same place. One of settings keeps what tells it from them; any other
+/// loses its middle. The number of a run, `Run 4: `, stays.
+pub(crate) fn fitting(
+    name: &str,
+    others: impl Iterator<Item = impl AsRef<str>>,
+    fits: impl Fn(&str) -> bool,
+) -> String {
+    if fits(name) {
+        return name.to_owned();
+    }
+    let (number, own) = number_apart(name);
+    let fits = |form: &str| fits(&format!("{number}{form}"));
+    let (parts, has_more) = taken_apart(own);
+    let others: Vec<Vec<String>> = others.map(|other| taken_apart(number_apart(other.as_ref()).1).0).collect();
+    let others: Vec<&[String]> = others.iter().map(Vec::as_slice).collect();
+    let form =
+        if parts.len() < 2 { text::shortened(own, fits) } else { fitting_settings(&parts, has_more, &others, fits) };
+    format!("{number}{form}")
+}
+
+/// The same of a name by the settings that it is made of, and those of the others.
+pub(crate) fn fitting_settings(
+    parts: &[String],
+    has_more: bool,
+    others: &[&[String]],
+    fits: impl Fn(&str) -> bool,
+) -> String {
+    let mut forms = shorter(parts, has_more, others);
+    match forms.iter().position(|form| fits(form)) {
+        Some(first) => forms.swap_remove(first),
+        None => text::shortened(forms.last().map_or("", String::as_str), fits),
+    }
+}
+
+/// The settings that a name lists, and whether it counts more of them: `micro-batch 32, seed 2 and 3 more`.
+fn taken_apart(name: &str) -> (Vec<String>, bool) {
+    let counted = |ending: &str| ending.strip_suffix(MORE).is_some_and(|count| count.parse::<usize>().is_ok());
+    let (listed, has_more) = match name.rsplit_once(AND) {
+        Some((listed, ending)) if counted(ending) => (listed, true),
+        _ => (name, false),
+    };
+    (listed.split(BETWEEN).map(str::to_owned).collect(), has_more)
+}
+
 /// Ever shorter forms of a name among others: the settings that it is made of, as many of them as it lists, and the same of
 /// the others. `has_more` says that it leaves settings out already.
-pub(crate) fn shorter(parts: &[String], has_more: bool, others: &[&[String]]) -> Vec<String> {
+fn shorter(parts: &[String], has_more: bool, others: &[&[String]]) -> Vec<String> {
     let sets = sets(parts, others);
     let mut forms = vec![joined(parts, &vec![true; parts.len()], has_more, None)];
     for set in &sets {
@@ -60,7 +107,7 @@ fn joined(parts: &[String], set: &[bool], has_more: bool, letters: Option<usize>
             words.push_str(match (words.is_empty(), is_left_out) {
                 (true, false) => "",
                 (true, true) => "… ",
-                (false, false) => ", ",
+                (false, false) => BETWEEN,
                 (false, true) => " … ",
             });
             words.push_str(&letters.map_or_else(|| part.clone(), |letters| with_letters(part, letters)));
@@ -123,6 +170,28 @@ mod tests {
             forms.sort();
             forms.dedup();
             assert_eq!((forms.len(), forms.contains(&String::new())), (4, false), "{letters}");
+        }
+    }
+
+    #[test]
+    fn a_name_in_little_room_keeps_what_tells_it_from_the_others() {
+        let names = ["micro-batch 64, every block, seed 1", "micro-batch 64, every block, seed 2"].map(str::to_owned);
+        let within = |letters: usize, name: &str| {
+            fitting(name, names.iter().filter(|other| *other != name), |form| form.chars().count() <= letters)
+        };
+        assert_eq!(within(35, &names[0]), names[0]);
+        assert_eq!([within(12, &names[0]), within(12, &names[1])], ["… seed 1", "… seed 2"]);
+        let more = "micro-batch 32, every block, seed 3 and 2 more";
+        assert_eq!(super::taken_apart(more), (parts(&["micro-batch 32", "every block", "seed 3"]), true));
+        assert!(within(30, more).ends_with(" …"), "{}", within(30, more));
+        // The number stays, and is no setting.
+        let numbered = ["Run 3: micro-batch 64, seed 1", "Run 12: micro-batch 64, seed 2"].map(str::to_owned);
+        assert_eq!(fitting(&numbered[0], numbered[1..].iter(), |form| form.len() <= 18), "Run 3: … seed 1");
+        // A name that is not made of settings loses its middle, as a file's does.
+        assert_eq!(within(12, "tea and 2 biscuits"), "tea…biscuits");
+        for letters in 1..40 {
+            let forms = [&names[0], &names[1]].map(|name| within(letters, name));
+            assert!(letters < 4 || forms[0] != forms[1], "{letters}: {forms:?}");
         }
     }
 

@@ -17,6 +17,7 @@ use crate::{
     format,
     runs::{Row, Runs},
     session::{HELD_BACK, RunRecord, Status},
+    state::State,
     theme::{self, Palette},
     widgets::{
         button,
@@ -240,7 +241,7 @@ fn progress(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
     let most = widest_figures(ui, run, is_wide);
     let given = if is_active { Room::Most(most) } else { Room::Soon(most) };
     let left = |ui: &mut Ui| {
-        called(ui, run, room * NAME_SHARE);
+        called(ui, context.state, run, room * NAME_SHARE);
         steps(ui, run);
     };
     let is_stopping = is_active && context.state.is_stopping;
@@ -248,13 +249,17 @@ fn progress(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
 }
 
 /// The name of a run in at most `most` of the line, and in no more than its steps leave; if that is little, its number.
-fn called(ui: &mut Ui, run: &RunRecord, most: f32) {
+fn called(ui: &mut Ui, state: &State, run: &RunRecord, most: f32) {
     let (name, label) = (run.name(), run.label());
     let font = egui::TextStyle::Body.resolve(ui.style());
     let least = text::width(ui, &label, &font).ceil();
     let room = ui.available_width() - widest_step(ui, run) - ui.spacing().item_spacing.x;
     let room = room.min(most).max(least.min(ui.available_width() / 2.0));
-    let shown = if room < least + theme::SHORTEST_TEXT { &label } else { &name };
+    let shown = if room < least + theme::SHORTEST_TEXT {
+        label
+    } else {
+        run.fitting_name(state.session.all(), |words| text::width(ui, words, &font) <= room)
+    };
     ui.scope(|ui| {
         ui.set_max_width(room);
         text::cut(ui, RichText::new(shown).color(theme::palette(ui).strong()), &name);

@@ -12,7 +12,7 @@ use eframe::egui::{Button, Color32, RichText, Ui, vec2};
 use super::PanelContext;
 use crate::{
     command::{Action, RunsAction},
-    theme,
+    naming, theme,
     view::ComparePart,
     widgets::chip,
 };
@@ -71,11 +71,15 @@ fn names(ui: &mut Ui, called: &[String]) {
     ui.horizontal_wrapped(|ui| {
         ui.spacing_mut().item_spacing = vec2(theme::GAP * 1.5, 2.0);
         for (i, name) in called.iter().enumerate() {
-            let short: String = name.chars().take(LETTERS).collect();
-            let short = if short == *name { short } else { format!("{}…", short.trim_end()) };
+            let short = naming::fitting(name, others(called, i), |words| words.chars().count() <= LETTERS);
             chip::chip(ui, color(ui, i), RichText::new(short).small()).on_hover_text(name);
         }
     });
+}
+
+/// The names of all but one.
+fn others(called: &[String], but: usize) -> impl Iterator<Item = &String> {
+    called.iter().enumerate().filter(move |(i, _)| *i != but).map(|(_, name)| name)
 }
 
 /// The colour of one that is compared.

@@ -133,7 +133,12 @@ fn choices(ui: &mut Ui, view: &mut View, in_words: bool) {
 pub(super) fn which(ui: &mut Ui, state: &State, send: &Sender, run: &RunRecord) {
     let name = |run: &RunRecord| run.name();
     let width = (ui.available_width() - theme::GAP).clamp(60.0, 280.0);
-    let list = ComboBox::from_id_salt("run").width(width).truncate().selected_text(name(run));
+    let spacing = ui.spacing();
+    // As the list takes it for its sign.
+    let room = width - spacing.icon_width - spacing.icon_spacing - 2.0 * spacing.button_padding.x;
+    let font = TextStyle::Button.resolve(ui.style());
+    let shown = run.fitting_name(state.session.all(), |words| text::width(ui, words, &font) <= room);
+    let list = ComboBox::from_id_salt("run").width(width).truncate().selected_text(shown);
     let list = list.show_ui(ui, |ui| {
         for other in state.session.all().rev() {
             if ui.selectable_label(other.key == run.key, name(other)).clicked() {

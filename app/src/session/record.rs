@@ -265,6 +265,20 @@ impl RunRecord {
         naming::of_run(self.shown_as, &self.short_name())
     }
 
+    /// Its name in the room that it has, where runs of the same title, of those in `others`, keep what tells them apart.
+    pub(crate) fn fitting_name<'a>(
+        &self,
+        others: impl Iterator<Item = &'a Self>,
+        fits: impl Fn(&str) -> bool,
+    ) -> String {
+        let (name, title) = (self.name(), &self.experiment.title);
+        if fits(&name) {
+            return name;
+        }
+        let others = others.filter(|run| run.key != self.key && run.experiment.title == *title);
+        naming::fitting(&name, others.map(Self::name), fits)
+    }
+
     /// The name without the number: the one that it was given, else the settings that distinguish it from the other runs of
     /// its title and from its shipped preset, else the title.
     pub(crate) fn short_name(&self) -> String {

@@ -8,7 +8,7 @@ use plimsoll_engine::{
     report::{Comparison, comparison::AliveRow},
 };
 
-use super::{color, columns};
+use super::{color, columns, others};
 use crate::{
     format,
     librarian::Compared,
@@ -112,8 +112,7 @@ fn grid(ui: &mut Ui, called: &[String], id: &str, rows: &[Row], strong: usize) {
     let widest = rows.iter().map(|(name, _)| table::text_width(ui, name)).fold(0.0, f32::max);
     let values = rows.iter().flat_map(|(_, values)| values[shown.clone()].iter().flatten());
     let font = TextStyle::Small.resolve(ui.style());
-    let called = &called[shown.clone()];
-    let heads = called.iter().map(|name| text::width(ui, name, &font)).fold(0.0, f32::max);
+    let heads = called[shown.clone()].iter().map(|name| text::width(ui, name, &font)).fold(0.0, f32::max);
     let longest = values.map(|value| table::text_width(ui, value)).fold(heads.min(HEAD), f32::max);
     // The names have the room that short values leave.
     let names = widest.min((room - count as f32 * (longest + gap)).max(room * NAMES));
@@ -133,8 +132,8 @@ fn grid(ui: &mut Ui, called: &[String], id: &str, rows: &[Row], strong: usize) {
     }
     let table = table.header(theme::SMALL_ROW * lines as f32 + theme::GAP, |mut header| {
         header.col(|_| {});
-        for (name, color) in called.iter().zip(&colors) {
-            header.col(|ui| head(ui, name, *color));
+        for (i, color) in shown.clone().zip(&colors) {
+            header.col(|ui| head(ui, &called[i], others(called, i), *color));
         }
     });
     table.body(|body| {
@@ -156,8 +155,9 @@ fn grid(ui: &mut Ui, called: &[String], id: &str, rows: &[Row], strong: usize) {
     });
 }
 
-/// Who a column belongs to, in two lines; a name that has no room in them loses its middle, and is whole on hover.
-fn head(ui: &mut Ui, name: &str, color: Color32) {
+/// Who a column belongs to, in two lines; a name that has no room in them keeps what tells it from the others, and is whole on
+/// hover.
+fn head<'a>(ui: &mut Ui, name: &str, others: impl Iterator<Item = &'a String>, color: Color32) {
     let font = TextStyle::Small.resolve(ui.style());
     let in_two = |words: &str| {
         let mut job = LayoutJob::simple(words.to_owned(), font.clone(), color, ui.available_width());
@@ -166,7 +166,7 @@ fn head(ui: &mut Ui, name: &str, color: Color32) {
     };
     let fits = |words: &str| !ui.painter().layout_job(in_two(words)).elided;
     // A cell that is cut off would have it in one line.
-    let label = Label::new(in_two(&text::shortened(name, fits))).wrap();
+    let label = Label::new(in_two(&naming::fitting(name, others, fits))).wrap();
     let head = ui.add(label.show_tooltip_when_elided(false).sense(Sense::hover()));
     head.widget_info(|| WidgetInfo::labeled(Role::Label, true, name));
     head.on_hover_text(name);

@@ -298,11 +298,7 @@ fn worded(ui: &mut Ui, context: &PanelContext<'_>, (order, index): Of<'_>) {
         whole.to_owned()
     } else if row.is_called_by_settings() {
         let mut known = context.view.shown_runs.short.borrow_mut();
-        let told = || {
-            let forms = row.shorter_names(order.iter().map(|i| &rows[*i]));
-            let form = forms.iter().find(|form| fits(form)).cloned();
-            form.unwrap_or_else(|| text::shortened(forms.last().map_or(whole, String::as_str), fits))
-        };
+        let told = || row.fitting_settings(order.iter().map(|i| &rows[*i]), fits);
         known.entry((index, room.to_bits())).or_insert_with(told).clone()
     } else {
         text::shortened(whole, fits)

@@ -5,7 +5,7 @@ use eframe::egui::{FontId, Pos2, Rect, Stroke, Ui, Vec2, pos2};
 use egui_plot::{PlotPoint, PlotTransform};
 
 use super::{ACTIVE, Dot, RING, smaller::Smaller};
-use crate::{session::RunKey, theme, widgets::places::Places};
+use crate::{naming, session::RunKey, theme, widgets::places::Places};
 
 /// Among more points only those that nothing beats, and the one that is looked at, have names: others would hide them.
 const NAMES: usize = 24;
@@ -38,11 +38,13 @@ pub(super) fn draw(
     if order.len() > NAMES {
         order.retain(|(_, dot)| dot.is_best || Some(dot.run.key) == shown);
     }
-    for (index, dot) in order.into_iter().take(NAMES) {
+    order.truncate(NAMES);
+    let names: Vec<String> = order.iter().map(|(_, dot)| dot.run.short_name()).collect();
+    for (at, (index, dot)) in order.into_iter().enumerate() {
         let color = if Some(dot.run.key) == shown { palette.strong() } else { palette.weak() };
         let number = dot.run.short_label();
         let is_one = dots.iter().filter(|other| other.run.short_label() == number).count() == 1;
-        for text in texts(&number, &dot.run.short_name(), is_one) {
+        for text in texts(&number, (&names, at), is_one) {
             let galley = painter.layout_no_wrap(text, FontId::proportional(theme::SMALL_TEXT), color);
             let Some((rect, leader)) = places.place(index, galley.size()) else { continue };
             if let Some(leader) = leader {
@@ -64,15 +66,14 @@ pub(super) fn draw(
     }
 }
 
-/// Words for a point, the best first. Its number alone comes last, if no other point has it.
-fn texts(number: &str, name: &str, is_one: bool) -> Vec<String> {
-    let named = LETTERS.map(|letters| format!("{number}: {}", shortened(name, letters)));
+/// Words for a point, the best first: one of the names in sight, whole, then short with what tells it from the others. Its number
+/// alone comes last, if no other point has it.
+fn texts(number: &str, (names, at): (&[String], usize), is_one: bool) -> Vec<String> {
+    let others = || names[..at].iter().chain(&names[at + 1..]);
+    let form = |letters| naming::fitting(&names[at], others(), |form| form.chars().count() <= letters);
+    let mut named: Vec<String> = LETTERS.iter().map(|letters| format!("{number}: {}", form(*letters))).collect();
+    named.dedup();
     named.into_iter().chain(is_one.then(|| number.to_owned())).collect()
-}
-
-fn shortened(name: &str, letters: usize) -> String {
-    let short: String = name.chars().take(letters).collect();
-    if short == name { short } else { format!("{}…", short.trim_end()) }
 }
 
 #[cfg(test)]
@@ -81,8 +82,12 @@ mod tests {
 
     #[test]
     fn a_name_is_whole_where_it_can_be() {
-        let name = "Digits, batch 64, checkpoint every block";
-        assert_eq!(texts("3", name, true), [&format!("3: {name}"), "3: Digits, batch 64, checkpoi…", "3"]);
-        assert_eq!(texts("22 Nov", name, false).len(), 2, "a day of several tells none of them");
+        let names = ["Digits, batch 64, checkpoint every block", "Digits, batch 32"].map(str::to_owned);
+        let whole = format!("3: {}", names[0]);
+        let told = texts("3", (&names, 0), true);
+        assert_eq!((told.len(), &told[0], told[2].as_str()), (3, &whole, "3"));
+        assert!(told[1].chars().count() <= 29 && told[1].starts_with("3: … "), "{told:?}");
+        assert_eq!(texts("4", (&names, 1), true), ["4: Digits, batch 32", "4"]);
+        assert_eq!(texts("22 Nov", (&names, 0), false).len(), 2, "a day of several tells none of them");
     }
 }
