@@ -194,9 +194,13 @@ fn fused_execution_changes_no_loss_and_takes_what_was_predicted() {
     // A bias and its function; a batch norm and what follows it; a sum with its norm.
     for preset in ["cnn-digits", "mobilenetv2-shapes", "brackets-gpt"] {
         let text = std::fs::read_to_string(format!("{PRESETS}/{preset}.toml")).expect("a preset");
-        // Two samples at once, which take the simulated GPU seconds.
-        let few: Vec<&str> =
-            text.lines().map(|line| if line.starts_with("micro = ") { "micro = 2" } else { line }).collect();
+        // Two samples at once and a few to test with, which take the simulated GPU seconds.
+        let few = |line| {
+            let set = ["micro = 2", "samples = 64", "test_fraction = 0.1"];
+            let is_of = |set: &&str| set.split('=').next().is_some_and(|key| str::starts_with(line, &format!("{key}= ")));
+            set.into_iter().find(is_of).unwrap_or(line)
+        };
+        let few: Vec<&str> = text.lines().map(few).collect();
         let [own, theirs] = ["fused", "in-place"].map(|way| {
             let file = card.cache.path().join(format!("{preset}-{way}.toml"));
             std::fs::write(&file, format!("execution = \"{way}\"\n{}\n", few.join("\n"))).expect("a file");
