@@ -63,9 +63,7 @@ pub(super) fn as_json(event: &Event, plan: Option<&Plan>) -> Option<Value> {
         }
         Event::Paused(is_paused) => json!({"event": "paused", "paused": is_paused}),
         Event::Warning(message) => json!({"event": "warning", "message": message}),
-        Event::Ended { outcome, summary, .. } => {
-            ended(outcome, summary, plan.map_or(summary.predicted, |plan| plan.peak), is_of_values(plan))
-        }
+        Event::Ended { outcome, summary, .. } => ended(outcome, summary, is_of_values(plan)),
     })
 }
 
@@ -124,7 +122,7 @@ fn score_key(plan: Option<&Plan>) -> &'static str {
     if is_of_values(plan) { "r2" } else { "accuracy" }
 }
 
-fn ended(outcome: &Outcome, summary: &Summary, predicted: Peak, is_of_values: bool) -> Value {
+fn ended(outcome: &Outcome, summary: &Summary, is_of_values: bool) -> Value {
     let (name, message) = match outcome {
         Outcome::Finished => ("finished", None),
         Outcome::Stopped => ("stopped", None),
@@ -137,7 +135,7 @@ fn ended(outcome: &Outcome, summary: &Summary, predicted: Peak, is_of_values: bo
         "secs": summary.secs,
         "train_loss": summary.train_loss,
         "skipped_steps": summary.skipped_steps,
-        "predicted": predicted,
+        "predicted": summary.predicted,
         "measured": summary.measured,
         "process_is_sampled": summary.is_process_sampled,
         "left_over_bytes": summary.left_over.0,

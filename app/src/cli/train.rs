@@ -157,10 +157,8 @@ pub(super) fn follow(
         && !manner.is_quiet
     {
         let is_gpu = report.plan().is_some_and(|plan| plan.target.is_gpu());
-        // As the run began with it, because later knowledge is not a prediction.
-        let predicted = report.plan().map_or(summary.predicted, |plan| plan.peak);
         let kept = kept.map(|key| format!("\nKept as {key}: `plimsoll show {key}`\n")).unwrap_or_default();
-        out::text(&format!("{}{kept}", report::result(&summary, &predicted, is_gpu)))?;
+        out::text(&format!("{}{kept}", report::result(&summary, is_gpu)))?;
     }
     ended(outcome, &interrupt)
 }

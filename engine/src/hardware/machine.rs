@@ -21,7 +21,7 @@ use crate::{
     },
     error::{Problem, Result},
     experiment::Experiment,
-    hardware::{Figure, known_gpu::KnownGpu},
+    hardware::{Figure, Touched, known_gpu::KnownGpu},
     memory::{host::FreeMemory, probe},
 };
 
@@ -50,6 +50,8 @@ struct Known {
     processor: Processor,
     rates: Rates,
     process_base: Bytes,
+    /// Bytes of the program's file that a run touches and this process has not.
+    untouched: Bytes,
     /// The free memory; `None` if the system does not report it, and for a nominal machine.
     free_memory: Option<FreeMemory>,
     /// `None` before they were looked for.
@@ -69,6 +71,7 @@ impl Machine {
             processor,
             rates,
             process_base: Bytes::ZERO,
+            untouched: Bytes::ZERO,
             free_memory: None,
             gpus: None,
             #[cfg(feature = "cuda")]
@@ -85,7 +88,7 @@ impl Machine {
             .map(|found| (0..).zip(found).map(|(index, gpu)| KnownGpu::remembered(index, gpu)).collect());
         Self::nominal()
             .changed(|known| known.gpus = Some(found))
-            .with_process_base(resident())
+            .with_process_measured()
             .with_free_memory(FreeMemory::now())
     }
 
@@ -105,6 +108,12 @@ impl Machine {
     /// The bytes of the process before a run and without its data.
     pub fn process_base(&self) -> Bytes {
         self.0.process_base
+    }
+
+    /// The bytes that a process which takes this machine's runs has without their memory and their data: its size before a run,
+    /// and the pages of the program that the run is the first to touch.
+    pub(crate) fn process_in_a_run(&self) -> Bytes {
+        self.0.process_base + self.0.untouched
     }
 
     /// The memory that the system can give this process before a run and its data; `None` if it does not report it.
@@ -215,16 +224,21 @@ impl Machine {
         self.changed(|known| known.process_base = bytes)
     }
 
-    /// The same machine with the size that this process has now, which must be between runs.
+    /// The same machine with the size that this process has now, which must be before its first run.
     #[must_use]
     pub fn with_process_measured(&self) -> Self {
-        self.with_process_beside(Bytes::ZERO)
+        self.with_process(resident(), Touched::Little)
     }
 
     /// The same machine with the size that this process has now without `held` bytes of data. No run may be going on.
     #[must_use]
-    pub fn with_process_beside(&self, held: Bytes) -> Self {
-        self.with_process_base(resident().saturating_sub(held))
+    pub(crate) fn with_process_beside(&self, held: Bytes, touched: Touched) -> Self {
+        self.with_process(resident().saturating_sub(held), touched)
+    }
+
+    fn with_process(&self, base: Bytes, touched: Touched) -> Self {
+        let untouched = touched.to_come(probe::code());
+        self.changed(|known| (known.process_base, known.untouched) = (base, untouched))
     }
 
     /// The same machine with another amount of memory that the system can give; a change of a few percent does not count.

@@ -11,6 +11,7 @@ pub(crate) mod kept_rates;
 mod kernel_set;
 mod known_gpu;
 mod machine;
+mod touched;
 #[cfg(feature = "cuda")]
 pub(crate) mod usage;
 mod watcher;
@@ -18,6 +19,7 @@ mod watcher;
 use serde::Serialize;
 
 pub use machine::Machine;
+pub(crate) use touched::Touched;
 pub use watcher::Watcher;
 
 use crate::{bytes::Bytes, device::Description};

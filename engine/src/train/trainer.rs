@@ -274,7 +274,8 @@ impl Attempt {
         heap::give_back();
         worker.measure_process(dataset.meter().now().live);
         events.set_machine(worker.machine());
-        self.summary.predicted.process = plan::predict::process::running(&plan, worker.machine());
+        let is_kept = self.start.keep.record.is_some();
+        self.summary.predicted.process = plan::predict::process::running(&plan, worker.machine(), is_kept);
         let spec = run::RunSpec {
             id: self.id,
             plan: &plan,

@@ -15,7 +15,7 @@ use crate::{
     device::target,
     error::{Error, Result},
     experiment::Experiment,
-    hardware::Machine,
+    hardware::{Machine, Touched},
     memory::{Ledger, heap, host::Line, probe::uncounted},
     plan::{Forward, Resolved, predict::places::are_in_range, time},
     train::{
@@ -52,6 +52,8 @@ pub(super) struct Worker {
     threads: Result<ThreadPool>,
     priority: ThreadPriority,
     machine: Machine,
+    /// Whether a run on the processor has begun before.
+    has_trained: bool,
     #[cfg(feature = "cuda")]
     gpu: Option<Gpu>,
     /// The GPU that failed last.
@@ -67,6 +69,7 @@ impl Worker {
             priority,
             machine: threads.as_ref().map_or_else(|_| Machine::detect(), time::measured_machine),
             threads,
+            has_trained: false,
             #[cfg(feature = "cuda")]
             gpu: None,
             #[cfg(feature = "cuda")]
@@ -80,6 +83,7 @@ impl Worker {
             threads: ThreadPool::new(priority),
             priority,
             machine,
+            has_trained: false,
             #[cfg(feature = "cuda")]
             gpu: None,
             #[cfg(feature = "cuda")]
@@ -99,7 +103,8 @@ impl Worker {
 
     /// Measures the size of the process before a run, when only its data are loaded, of `held` bytes.
     pub(super) fn measure_process(&mut self, held: Bytes) {
-        self.machine = self.machine.with_process_beside(held);
+        let touched = if self.has_trained { Touched::Trained } else { Touched::Prepared };
+        self.machine = self.machine.with_process_beside(held, touched);
     }
 
     /// Measures the memory that the system can give between runs; the last run left `held` bytes of data in place.
@@ -208,6 +213,7 @@ impl Worker {
     /// The error that ended the run.
     pub(super) fn train(&mut self, spec: &RunSpec<'_>, inbox: &mut Inbox<'_>, summary: &mut Summary) -> Result<()> {
         if target::cuda_index(&spec.plan.experiment.device).is_none() {
+            self.has_trained = true;
             return run::on_cpu(spec, self.threads()?, inbox, summary);
         }
         self.train_on_gpu(spec, inbox, summary)

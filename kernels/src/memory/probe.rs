@@ -263,6 +263,20 @@ pub struct Process {
     pub peak_resident: Bytes,
 }
 
+/// Bytes of the program's own code; 0 if the system does not report it (outside Linux).
+pub fn code() -> Bytes {
+    #[cfg(target_os = "linux")]
+    {
+        // The pages of the code come fourth: proc(5).
+        let sizes = uncounted(|| std::fs::read_to_string("/proc/self/statm")).unwrap_or_default();
+        let pages = sizes.split_whitespace().nth(3).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or_default();
+        uncounted(|| drop(sizes));
+        Bytes(pages * super::host::page_size() as u64)
+    }
+    #[cfg(not(target_os = "linux"))]
+    Bytes::ZERO
+}
+
 /// Reads this process's resident memory; `None` if the system does not report it (outside Linux).
 pub fn process() -> Option<Process> {
     let status = uncounted(|| std::fs::read_to_string("/proc/self/status")).ok()?;
@@ -304,6 +318,12 @@ mod tests {
         let block = vec![1u8; 8 << 20];
         let process = process().expect("Linux tells");
         assert!(process.resident.0 >= block.len() as u64 && process.peak_resident >= process.resident);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_code_of_a_program_is_longer_than_one_of_its_functions() {
+        assert!(code() > Bytes::kib(100), "{}", code());
     }
 
     #[cfg(target_os = "linux")]

@@ -9,7 +9,7 @@ use std::{
 
 use plimsoll_engine::{
     Bytes,
-    plan::{Peak, Plan},
+    plan::Plan,
     train::{Event, SaveReason, StepRecord, Summary},
 };
 use serde_json::json;
@@ -194,10 +194,10 @@ fn bar(done: u64, whole: u64) -> String {
 }
 
 /// The results of the run, for people, compared with the prediction.
-pub(super) fn result(summary: &Summary, predicted: &Peak, is_gpu: bool) -> String {
+pub(super) fn result(summary: &Summary, is_gpu: bool) -> String {
     let percent = |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:.2}%", share * 100.0));
     let mut table = Table::new(["peak", "predicted", "measured", "difference"]);
-    let Summary { measured, is_process_sampled, .. } = summary;
+    let Summary { predicted, measured, is_process_sampled, .. } = summary;
     let process = match (is_gpu, is_process_sampled) {
         (true, _) => "process",
         (false, false) => "process (predicted: an estimate)",

@@ -1,10 +1,11 @@
 //! `plimsoll verify`: predicted memory against measured memory, run by run.
 
+mod drawn;
 mod verdict;
 
 use std::{
     io::{self, IsTerminal, Write},
-    path::Path,
+    path::PathBuf,
     process::ExitCode,
 };
 
@@ -15,7 +16,6 @@ use plimsoll_engine::{
     experiment::{PoolPolicy, limits::MAX_BUDGET, shipped},
     hardware::{self, Figure, Machine},
     plan::{self, Limit, Peak, Plan},
-    selftest::experiments::Experiments,
     train::Trainer,
 };
 use serde::Serialize;
@@ -72,6 +72,9 @@ pub(super) struct Verify {
     /// Seed of the draw
     #[arg(long, value_name = "N", requires = "drawn")]
     seed: Option<u64>,
+    /// Write the drawn experiments into this folder as presets, each under its number, and train none
+    #[arg(long, value_name = "DIR", requires = "drawn", conflicts_with_all = ["steps", "json"])]
+    write: Option<PathBuf>,
     /// A budget to keep to, at the largest micro-batch that fits it
     #[arg(long, value_name = "SIZE", conflicts_with = "drawn")]
     budget: Option<Bytes>,
@@ -146,14 +149,18 @@ fn free(target: &Target) -> Figure<Bytes> {
 
 impl Verify {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
+        if let (Some(folder), Some(count)) = (&self.write, self.drawn) {
+            drawn::write(folder, count, self.seed.unwrap_or_else(seed::fresh), &self.device)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         let trainer = Trainer::new(|| {});
         let target = trainer.machine().target(&self.device)?;
         let seed = self.seed.unwrap_or_else(seed::fresh);
         // Everything is read before anything runs. The text that some drawn experiments learn lives as long as they do.
-        let text = self.drawn.map(|_| a_text()).transpose()?;
-        let (cases, lacking) = match &text {
-            Some(text) => (self.draw(seed, text.path()), Vec::new()),
-            None => self.with_data(self.open()?)?,
+        let text = self.drawn.map(|_| drawn::a_text()).transpose()?;
+        let (cases, lacking) = match (&text, self.drawn) {
+            (Some(text), Some(count)) => (drawn::cases(count, seed, &self.device, text.path()), Vec::new()),
+            _ => self.with_data(self.open()?)?,
         };
         let free = free(&target);
         let provenance = Provenance::now(&self.device);
@@ -250,16 +257,6 @@ impl Verify {
             }
         }
         Ok((here, lacking))
-    }
-
-    fn draw(&self, seed: u64, text: &Path) -> Vec<Case> {
-        let drawn = Experiments::new(seed, &self.device, Some(text)).take(self.drawn.unwrap_or_default() as usize);
-        let case = |(i, drawn): (usize, plimsoll_engine::selftest::experiments::Drawn)| Case {
-            name: format!("{} {}", i + 1, drawn.family),
-            experiment: drawn.experiment,
-            seed: Some(seed),
-        };
-        drawn.enumerate().map(case).collect()
     }
 
     /// The run that is measured: a few steps, and no line in their way or the one that was asked for.
@@ -362,15 +359,6 @@ fn progress(text: &str) {
         let _ = write!(stderr, "\r\x1b[K{text}");
         let _ = stderr.flush();
     }
-}
-
-/// A file of text to learn: the shipped presets', which every machine has.
-fn a_text() -> anyhow::Result<tempfile::NamedTempFile> {
-    let mut file = tempfile::NamedTempFile::new()?;
-    for (_, text) in shipped::shipped() {
-        file.write_all(text.as_bytes())?;
-    }
-    Ok(file)
 }
 
 fn unmeasured(name: &str, plan: &Plan) -> [String; 8] {

@@ -22,7 +22,7 @@ pub use places::{Places, Requests, Search};
 pub use pool::Place;
 
 /// Bytes that a process grows by in a run on the processor whose allocator comes to hold `reserved` bytes, with its tensors
-/// in a range or on the heap.
+/// in a range or on the heap. The pages of the program and of its threads come on top.
 pub fn process_grows(reserved: Bytes, is_in_range: bool) -> Bytes {
     // Other systems than Linux have no range.
     Bytes(if cfg!(target_os = "linux") && is_in_range { range::grows(reserved.0) } else { heap::grows(reserved.0) })

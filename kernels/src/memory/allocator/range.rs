@@ -25,15 +25,11 @@ pub(in crate::memory) const PAGE: Bytes = Bytes(4096);
 /// How the range hands out memory.
 pub(in crate::memory) const PROFILE: PoolProfile = PoolProfile { granule: GRANULE, segment: PAGE, page: PAGE };
 
-/// Bytes that a process grows by in a run whose range and heap come to `reserved` bytes: those bytes, the bits for their
-/// granules, and code, stacks and scratch that are touched for the first time. The latter is an estimate: `train` was seen
-/// to take 1 to 4 MiB, with one thread and with two.
+/// Bytes that a process grows by in a run whose range and heap come to `reserved` bytes: those bytes, and a bit for each
+/// granule.
 pub(in crate::memory) fn grows(reserved: u64) -> u64 {
-    reserved + reserved / 128 + GROWS_BY
+    reserved + reserved.div_ceil(8 * GRANULE.0)
 }
-
-/// Bytes that a process grows by in any case.
-const GROWS_BY: u64 = 4 << 20;
 
 /// The bytes of the range that a block of `bytes` takes.
 pub(in crate::memory) fn rounded(bytes: u64) -> u64 {

@@ -1,0 +1,30 @@
+//! The pages of the program's own file that a run will be the first to touch.
+
+use crate::bytes::Bytes;
+
+/// How much of the program a process has touched.
+///
+/// The system maps pages of the program's file when they are touched, sixteen at a time. How many a run adds was measured of a
+/// program with 54.6 MB of code, as `RssFile` in `/proc/self/status`, and is told as a share of the code, so that a larger
+/// build of the program has more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Touched {
+    /// It has planned, but trained nothing. A run and its preparations added 7.0 to 8.7 MB.
+    Little,
+    /// All is ready for its first run, which added 0.8 to 1.6 MB.
+    Prepared,
+    /// It has trained. Another run added 0.0 to 0.8 MB.
+    Trained,
+}
+
+impl Touched {
+    /// Bytes of the program that a run is still to touch, where its code has `code` bytes.
+    pub(super) fn to_come(self, code: Bytes) -> Bytes {
+        let thousandths = match self {
+            Self::Little => 150,
+            Self::Prepared => 26,
+            Self::Trained => 4,
+        };
+        Bytes(code.0 / 1000 * thousandths)
+    }
+}
