@@ -110,6 +110,33 @@ fn the_page_tells_what_random_experiments_came_to() {
     }
 }
 
+#[test]
+fn the_page_tells_how_near_predicted_processes_are() {
+    let rows = all();
+    for (of, figure, name) in [
+        ("presets", "predicted", "presets, `finished`"),
+        ("presets", "planned", "presets, `plan`"),
+        ("drawn", "predicted", "drawn, `finished`"),
+        ("drawn", "planned", "drawn, `plan`"),
+    ] {
+        let of = rows.iter().filter(|(file, row)| file == "process-cpu" && row["of"] == of).map(|(_, row)| row);
+        let bytes = |row: &Value, figure| row[figure].as_f64().expect("bytes");
+        let mut off: Vec<f64> = of.map(|row| (bytes(row, figure) / bytes(row, "measured") - 1.0) * 100.0).collect();
+        off.sort_by(f64::total_cmp);
+        let mut sizes: Vec<f64> = off.iter().map(|percent| percent.abs()).collect();
+        sizes.sort_by(f64::total_cmp);
+        assert!(off.len() >= 25, "{name}: {}", off.len());
+        let told = [
+            off.len().to_string(),
+            format!("{:.2}%", sizes[sizes.len() / 2]),
+            format!("{:+.2}%", off[0]),
+            format!("{:+.2}%", off[off.len() - 1]),
+            off.iter().filter(|percent| **percent < 0.0).count().to_string(),
+        ];
+        assert!(cells(name).iter().any(|cells| *cells == told), "the page lacks {name}: {told:?}");
+    }
+}
+
 /// The mean of the accuracies of a preset's runs with a rule and so many times its learning rate, in per cent, and how far
 /// apart they are.
 fn accuracies(rows: &[(String, Value)], preset: &str, (rule, times): (&str, u64)) -> (f64, f64) {

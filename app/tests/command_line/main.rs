@@ -9,6 +9,8 @@ mod misuse;
 mod offers;
 #[cfg(unix)]
 mod owned;
+#[cfg(target_os = "linux")]
+mod process;
 mod signals;
 #[cfg(unix)]
 mod store;

@@ -11,7 +11,7 @@ use crate::bytes::Bytes;
 pub(crate) enum Touched {
     /// It has planned, but trained nothing. A run and its preparations added 7.0 to 8.7 MB.
     Little,
-    /// All is ready for its first run, which added 0.8 to 1.6 MB.
+    /// All is ready for its first run, which added 0.8 to 1.7 MB.
     Prepared,
     /// It has trained. Another run added 0.0 to 0.8 MB.
     Trained,
@@ -22,7 +22,7 @@ impl Touched {
     pub(super) fn to_come(self, code: Bytes) -> Bytes {
         let thousandths = match self {
             Self::Little => 150,
-            Self::Prepared => 26,
+            Self::Prepared => 30,
             Self::Trained => 4,
         };
         Bytes(code.0 / 1000 * thousandths)

@@ -12,29 +12,31 @@ use crate::{
 };
 
 /// Bytes of a plan for each point of its timelines: the point, the log that it was replayed from, and the room between.
-/// Measured on a decoder of 1,000 blocks, it was 210 bytes.
-const PLANNED: u64 = 256;
+/// Measured on a decoder of 1,000 blocks, it was 210 bytes, and 200 on a deep and narrow ViT.
+const PLANNED: u64 = 216;
 /// Bytes of a kept run for each point: the prediction as it is written, and the store's copy of it. It was 235 bytes.
 const KEPT: u64 = 256;
+/// Bytes of any run for each point: the highest bytes of a recent step, in some copies. It was 23 bytes.
+const FOLLOWED: u64 = 24;
 
 /// Bytes of each thread's own at least: its stack, and the pages that its heap has begun.
 const THREAD: u64 = 256 << 10;
 /// Bytes of each thread's own at most: there are also the pages that it keeps of the scratch of its kernels. With 8 to 32
 /// threads it was 0.5 to 0.9 MiB.
 const LARGEST_THREAD: u64 = 1 << 20;
-/// The part of a run's memory that threads keep beside it, as scratch of kernels: with 2 threads it was at most 1.6 MB of 15.6.
-const SCRATCH: u64 = 10;
+/// The part of a run's memory that threads keep beside it, as scratch of kernels: with 2 threads it was at most 1.1 MB of 15.6.
+const SCRATCH: u64 = 14;
 
 /// The bytes that the operating system, or the driver of a GPU, will see of a process that has not planned yet and keeps the
 /// run, when the allocator holds `reserved` and the plan has this many points.
 pub(super) fn planned(resolved: &Resolved, machine: &Machine, reserved: Bytes, points: usize) -> Bytes {
-    of_run(resolved, machine, reserved, points as u64 * (PLANNED + KEPT))
+    of_run(resolved, machine, reserved, points as u64 * (PLANNED + FOLLOWED + KEPT))
 }
 
 /// The same of a process that has the plan: its base was measured with it.
 pub(crate) fn running(plan: &Plan, machine: &Machine, is_kept: bool) -> Bytes {
     let points: usize = plan.passes().map(|pass| plan.timeline(pass).points.len()).sum();
-    of_run(&plan.resolved, machine, plan.peak.reserved, points as u64 * if is_kept { KEPT } else { 0 })
+    of_run(&plan.resolved, machine, plan.peak.reserved, points as u64 * (FOLLOWED + if is_kept { KEPT } else { 0 }))
 }
 
 fn of_run(resolved: &Resolved, machine: &Machine, reserved: Bytes, of_plan: u64) -> Bytes {

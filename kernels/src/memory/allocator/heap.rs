@@ -18,11 +18,8 @@ pub(in crate::memory) fn reserved(bytes: u64) -> u64 {
 /// between them. A bound of what was seen: 31 MiB less than 160 MiB to 5 MiB more than 922 MiB, as a block that is not written
 /// to takes no memory.
 pub fn grows(reserved: u64) -> u64 {
-    reserved + reserved / 8 + GROWS_BY
+    reserved + reserved / 8
 }
-
-/// Bytes that a heap grows by in any case: each thread has one of its own, and keeps some pages.
-const GROWS_BY: u64 = 1 << 20;
 
 /// Bytes that a process which trains takes, at most, in addition to what is alive and a quarter of that: threads, the program's
 /// pages, and the timelines of the plan.
