@@ -120,7 +120,7 @@ fn the_page_tells_how_near_predicted_processes_are() {
         ("drawn", "planned", "drawn, `plan`"),
     ] {
         let of = rows.iter().filter(|(file, row)| file == "process-cpu" && row["of"] == of).map(|(_, row)| row);
-        let bytes = |row: &Value, figure| row[figure].as_f64().expect("bytes");
+        let bytes = |row: &Value, figure: &str| row[figure].as_f64().expect("bytes");
         let mut off: Vec<f64> = of.map(|row| (bytes(row, figure) / bytes(row, "measured") - 1.0) * 100.0).collect();
         off.sort_by(f64::total_cmp);
         let mut sizes: Vec<f64> = off.iter().map(|percent| percent.abs()).collect();

@@ -197,7 +197,8 @@ fn fused_execution_changes_no_loss_and_takes_what_was_predicted() {
         // Two samples at once and a few to test with, which take the simulated GPU seconds.
         let few = |line| {
             let set = ["micro = 2", "samples = 64", "test_fraction = 0.1"];
-            let is_of = |set: &&str| set.split('=').next().is_some_and(|key| str::starts_with(line, &format!("{key}= ")));
+            let is_of =
+                |set: &&str| set.split('=').next().is_some_and(|key| str::starts_with(line, &format!("{key}= ")));
             set.into_iter().find(is_of).unwrap_or(line)
         };
         let few: Vec<&str> = text.lines().map(few).collect();
