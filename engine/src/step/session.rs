@@ -141,6 +141,7 @@ impl<B: Backend> Session<B> {
     /// # Errors
     /// Fails if [`Session::step`] does. A failure that the device reports later is an error of [`PendingStep::wait`].
     pub fn begin_step<M: MicroBatch>(&mut self, rate: f64, next: impl FnMut() -> Result<M>) -> Result<PendingStep> {
+        self.executor.step_begins();
         self.executor.ledger().set_phase(Phase::Batch);
         self.executor.ledger().enter(Part::Step { is_fed: self.ahead.is_some(), has_state: self.updates > 0 });
         let stats = Stats::new(&self.executor, self.info.label)?;

@@ -249,6 +249,11 @@ impl<B: Backend> Executor<B> {
         Ok(is_done)
     }
 
+    /// A step begins: its kernels may be launched together.
+    pub fn step_begins(&self) {
+        self.backend().step_begins();
+    }
+
     /// A step or an evaluation is over: the pool may give back empty memory.
     ///
     /// # Errors

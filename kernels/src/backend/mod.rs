@@ -17,6 +17,7 @@ pub mod cuda;
 mod dry_run;
 mod execution;
 mod executor;
+mod nodes;
 mod operands;
 pub mod ops;
 mod readback;
@@ -117,6 +118,10 @@ pub trait Backend: Sized + 'static {
 
     /// The device that kernels run on; [`Kernel::scratch_bytes`] depends on it.
     fn target(&self) -> &Target;
+
+    /// A step begins. A backend may keep its kernels back and launch them together, until numbers of them are due or the step
+    /// is over.
+    fn step_begins(&self) {}
 
     /// A step or an evaluation is over. A pool that returns empty memory does so now.
     ///

@@ -4,6 +4,7 @@
 //! a run. `hardware` of the engine finds the devices of this machine.
 
 mod description;
+pub mod graphs;
 mod pool_policy;
 mod processor;
 pub mod profile;

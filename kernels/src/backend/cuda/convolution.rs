@@ -8,8 +8,8 @@ mod shapes;
 
 use cudarc::cudnn::CudnnError;
 
-pub(super) use self::dnn::Dnn;
 use self::dnn::Question;
+pub(super) use self::dnn::{Dnn, Run};
 use super::{fault::of_library, gemm, operands::Operands};
 use crate::{
     backend::{

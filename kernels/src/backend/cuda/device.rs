@@ -19,15 +19,17 @@ use super::{
     convolution::Dnn,
     fault::{Left, failed, reason, refused, renew},
     gemm::Blas,
+    kept::Kept,
     library,
     memory_pool::Pool,
     module::Modules,
     opened::Opened,
     stream::Queue,
+    work::Work,
 };
 use crate::{
     bytes::Bytes,
-    device::{Description, profile::PoolProfile},
+    device::{Description, graphs::Captured, profile::PoolProfile},
     error::{Error, Result},
 };
 
@@ -40,6 +42,8 @@ static OPEN: AtomicUsize = AtomicUsize::new(0);
 /// A GPU, open.
 pub struct Device {
     modules: Modules,
+    /// Its graphs go before the libraries, of which they keep descriptors.
+    kept: Kept,
     blas: OnceCell<Blas>,
     dnn: OnceCell<Option<Dnn>>,
     /// `None` once it is being closed.
@@ -143,6 +147,7 @@ impl Device {
         OPEN.fetch_add(1, Ordering::Relaxed);
         Ok(Rc::new(Self {
             modules: Modules::new(),
+            kept: Kept::default(),
             blas: OnceCell::new(),
             dnn: OnceCell::new(),
             opened,
@@ -274,8 +279,47 @@ impl Device {
         }
     }
 
-    /// The stream of kernels.
+    /// Gives the stream of kernels a piece of work, at once or with others of its step.
+    ///
+    /// # Errors
+    /// The driver's or a library's, for this piece or for one before it.
+    pub(super) fn submit(&self, work: Work) -> Result<()> {
+        self.kept.keep(work)?.map_or(Ok(()), |work| work.queue(self))
+    }
+
+    /// Work that waits to be queued.
+    pub(super) fn kept(&self) -> &Kept {
+        &self.kept
+    }
+
+    /// Queues the work that waits.
+    ///
+    /// # Errors
+    /// The driver's or a library's, for that work or for work before it.
+    pub(super) fn flush(&self) -> Result<()> {
+        self.kept.flush(self);
+        self.kept.failure()
+    }
+
+    /// Ends the graphs of a run.
+    pub(super) fn end_graphs(&self) {
+        self.kept.flush(self);
+        self.kept.end();
+    }
+
+    /// What became of the graphs of the last run.
+    pub fn captured(&self) -> Captured {
+        self.kept.told()
+    }
+
+    /// Why the last run launched its work, or some of it, piece by piece, if it was to make graphs.
+    pub fn why_not_captured(&self) -> Option<String> {
+        self.kept.why_not()
+    }
+
+    /// The stream of kernels, with all work that was submitted on it.
     pub(super) fn stream(&self) -> Queue<'_> {
+        self.kept.flush(self);
         self.opened().compute()
     }
 
@@ -294,6 +338,7 @@ impl Device {
     /// # Errors
     /// The failure of a kernel or a copy that was queued before.
     pub fn finish(&self) -> Result<()> {
+        self.kept.flush(self);
         self.opened().finish().map_err(|error| failed("waiting for the GPU", error))
     }
 }
@@ -302,6 +347,7 @@ impl Drop for Device {
     fn drop(&mut self) {
         let is_lost = self.finish().is_err();
         // What lives in the context is dropped before it. A failure here loses nothing more.
+        self.kept.end();
         self.modules.unload();
         drop((self.blas.take(), self.dnn.take()));
         drop(self.opened.take());

@@ -5,7 +5,10 @@
 //! the library too. Always holds: the library works in the workspace that it was lent, or in a small one of its own, which is
 //! part of the context.
 
-use std::ffi::{c_int, c_void};
+use std::{
+    cell::Cell,
+    ffi::{c_int, c_void},
+};
 
 use cudarc::{
     cublas::{
@@ -24,6 +27,7 @@ use super::{
     handle::{Handle, Owned},
     launch::Pointer,
     operands::Operands,
+    work::Work,
 };
 use crate::{
     backend::{DType, ops::MatMul},
@@ -65,7 +69,14 @@ pub(super) struct Blas {
     handle: Owned<sys::cublasHandle_t>,
     /// The workspace that it uses when it was lent less than the least. It goes after the library.
     floor: Owned<CUdeviceptr>,
+    /// The workspace of the products that are submitted from now on.
+    lent: Cell<Room>,
+    /// The workspace that it was told last.
+    told: Cell<Option<Room>>,
 }
+
+/// A workspace: where it begins, and its bytes.
+type Room = (Pointer, usize);
 
 /// The error for a refusal by cuBLAS.
 fn failed(doing: &str, error: CublasError) -> Error {
@@ -94,21 +105,32 @@ impl Blas {
         }
         .result()
         .map_err(|error| failed("choosing full sums", error))?;
-        Ok(Self { handle, floor })
+        Ok(Self { handle, floor, lent: Cell::default(), told: Cell::default() })
     }
 
-    /// Lends it memory to work in; where that is too little, it works in its own.
-    pub(super) fn lend(&self, start: Pointer, bytes: usize) -> Result<()> {
-        let (start, bytes) = if bytes < LEAST { (self.floor.raw(), LEAST) } else { (start.0, bytes) };
-        // SAFETY: the caller that lends the memory takes it back, or lends other memory, before it is freed.
-        unsafe { sys::cublasSetWorkspace_v2(self.handle.raw(), start as *mut c_void, bytes) }
-            .result()
-            .map_err(|error| failed("lending a workspace", error))
+    /// Lends memory to the products that are submitted from now on; where that is too little, they work in the library's own.
+    pub(super) fn lend(&self, start: Pointer, bytes: usize) {
+        self.lent.set((start, bytes));
     }
 
-    /// Takes back what was lent.
+    /// Takes back what was lent. Every product that was submitted is queued.
     pub(super) fn take_back(&self) -> Result<()> {
-        self.lend(Pointer::default(), 0)
+        self.lend(Pointer::default(), 0);
+        self.works_in(self.lent.get())
+    }
+
+    /// Tells the library to work there.
+    fn works_in(&self, (start, bytes): Room) -> Result<()> {
+        let room = if bytes < LEAST { (Pointer(self.floor.raw()), LEAST) } else { (start, bytes) };
+        if self.told.get() == Some(room) {
+            return Ok(());
+        }
+        // SAFETY: the caller that lends the memory takes it back, or lends other memory, before it is freed.
+        unsafe { sys::cublasSetWorkspace_v2(self.handle.raw(), room.0.0 as *mut c_void, room.1) }
+            .result()
+            .map_err(|error| failed("lending a workspace", error))?;
+        self.told.set(Some(room));
+        Ok(())
     }
 }
 
@@ -120,6 +142,82 @@ fn data_type(dtype: DType) -> Option<Type> {
         DType::F16 => Type::CUDA_R_16F,
         DType::U32 | DType::U8 => return None,
     })
+}
+
+/// A product, ready to be queued.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Product {
+    form: Form,
+    /// The two factors, and where the product goes.
+    operands: [Pointer; 3],
+    room: Room,
+}
+
+/// Everything about a product but its addresses.
+#[derive(Debug, Clone, PartialEq)]
+struct Form {
+    extents: [c_int; 3],
+    /// Elements from one row to the next, of each operand.
+    strides: [c_int; 3],
+    transposed: [Operation; 2],
+    from: DType,
+    types: [Type; 2],
+    compute: Compute,
+    accumulate: bool,
+}
+
+impl Product {
+    /// Whether the other is the same but for addresses.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        self.form == other.form && self.room.1 == other.room.1
+    }
+
+    /// Its extents.
+    pub(super) fn extents(&self) -> [c_int; 3] {
+        self.form.extents
+    }
+
+    /// Tells the library where it works.
+    pub(super) fn prepare(&self, blas: &Blas) -> Result<()> {
+        blas.works_in(self.room)
+    }
+
+    /// Queues it. It was prepared.
+    pub(super) fn queue(&self, blas: &Blas) -> Result<()> {
+        let Form { extents: [m, n, k], strides, transposed, from, types, compute, accumulate } = &self.form;
+        let [a, b, c] = self.operands.map(|pointer| pointer.0 as *mut c_void);
+        let beta = f64::from(u8::from(*accumulate));
+        let (wide, narrow) = ([1.0, beta], [1.0f32, beta as f32]);
+        let factor = |i: usize| -> *const c_void {
+            if *from == DType::F64 { (&raw const wide[i]).cast() } else { (&raw const narrow[i]).cast() }
+        };
+        // SAFETY: the matrices are as large as the extents say, which was checked against the tensors; the factors are of
+        // the type that is computed in and outlive the call.
+        unsafe {
+            result::gemm_ex(
+                blas.handle.raw(),
+                transposed[1],
+                transposed[0],
+                *n,
+                *m,
+                *k,
+                factor(0),
+                b,
+                types[0],
+                strides[1],
+                a,
+                types[0],
+                strides[0],
+                factor(1),
+                c,
+                types[1],
+                strides[2],
+                *compute,
+                sys::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
+            )
+        }
+        .map_err(|error| failed(&format!("a product of {m} by {k} by {n}"), error))
+    }
 }
 
 /// Launches a product of a launch's two inputs into its output.
@@ -157,44 +255,24 @@ pub(super) fn product_in(
         [Ok(m), Ok(n), Ok(k), Ok(stride)] => [m, n, k, stride],
         _ => return Err(o.error("an extent beyond 2^31")),
     };
-    let op = |transposed| if transposed { Operation::CUBLAS_OP_T } else { Operation::CUBLAS_OP_N };
-    let leading = |transposed, rows, columns| if transposed { rows } else { columns };
     let compute = match from {
         DType::F64 => Compute::CUBLAS_COMPUTE_64F,
         DType::F32 if o.backend().options().tf32 => Compute::CUBLAS_COMPUTE_32F_FAST_TF32,
         DType::F32 | DType::Bf16 | DType::F16 => Compute::CUBLAS_COMPUTE_32F,
         DType::U32 | DType::U8 => return o.unsupported(),
     };
-    let beta = f64::from(u8::from(p.accumulate));
-    let (wide, narrow) = ([1.0, beta], [1.0f32, beta as f32]);
-    let factor = |i: usize| -> *const c_void {
-        if from == DType::F64 { std::ptr::from_ref(&wide[i]).cast() } else { std::ptr::from_ref(&narrow[i]).cast() }
+    let op = |transposed| if transposed { Operation::CUBLAS_OP_T } else { Operation::CUBLAS_OP_N };
+    let leading = |transposed, rows, columns| if transposed { rows } else { columns };
+    let form = Form {
+        extents: [m, n, k],
+        strides: [leading(p.transpose_a, m, k), leading(p.transpose_b, k, n), stride],
+        transposed: [op(p.transpose_a), op(p.transpose_b)],
+        from,
+        types: [from_type, to_type],
+        compute,
+        accumulate: p.accumulate,
     };
-    let blas = o.backend().device().blas()?;
-    // SAFETY: the matrices are as large as the extents say, which was checked against the tensors; the factors are of the
-    // type that is computed in and outlive the call.
-    unsafe {
-        result::gemm_ex(
-            blas.handle.raw(),
-            op(p.transpose_b),
-            op(p.transpose_a),
-            n,
-            m,
-            k,
-            factor(0),
-            b.0 as *const c_void,
-            from_type,
-            leading(p.transpose_b, k, n),
-            a.0 as *const c_void,
-            from_type,
-            leading(p.transpose_a, m, k),
-            factor(1),
-            c.0 as *mut c_void,
-            to_type,
-            stride,
-            compute,
-            sys::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
-        )
-    }
-    .map_err(|error| failed(&format!("a product of {m} by {k} by {n}"), error))
+    let device = o.backend().device();
+    let room = device.blas()?.lent.get();
+    device.submit(Work::Product(Product { form, operands: [a, b, c], room }))
 }

@@ -8,9 +8,6 @@ use crate::backend::DType;
 pub(super) const THREADS: u32 = 256;
 /// The most blocks of a launch whose threads step over the rest: enough to fill any device several times.
 const BLOCKS: usize = 1 << 16;
-/// The most arguments of any kernel.
-const ARGS: usize = 24;
-
 /// Blocks and threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Grid {
@@ -56,30 +53,38 @@ impl Grid {
 }
 
 /// The arguments of a launch, as the driver reads them: each at a place of its own, as many as the kernel declares.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Packed {
-    /// Every argument is at most eight bytes.
-    values: [u64; ARGS],
+    /// A table, if there is one, and the other arguments behind it. Each of those is at most eight bytes.
+    words: Vec<u64>,
+    of_table: usize,
 }
 
 impl Packed {
-    /// Lays arguments out.
-    pub(super) fn new(args: &[Arg]) -> Self {
-        assert!(args.len() <= ARGS, "{} arguments", args.len());
-        let mut values = [0; ARGS];
-        for (value, arg) in values.iter_mut().zip(args) {
-            *value = arg.0;
-        }
-        Self { values }
+    /// Lays arguments out, behind a table if the kernel takes one.
+    pub(super) fn new(table: Option<Table>, args: &[Arg]) -> Self {
+        let mut words = table.map_or_else(Vec::new, |table| table.words);
+        let of_table = words.len();
+        words.extend(args.iter().map(|arg| arg.0));
+        Self { words, of_table }
     }
 
-    /// Where each of them lies, for as long as this does.
-    pub(super) fn places(&mut self) -> [*mut c_void; ARGS] {
-        self.values.each_mut().map(|value| std::ptr::from_mut(value).cast())
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.words.len() - self.of_table + usize::from(self.of_table > 0)
+    }
+
+    /// Where each of them lies, for as long as this does. The driver only reads there.
+    pub(super) fn places(&self) -> Vec<*mut c_void> {
+        let (table, args) = self.words.split_at(self.of_table);
+        let places = table.first().into_iter().chain(args);
+        places.map(|word| std::ptr::from_ref(word).cast_mut().cast()).collect()
     }
 }
 
 /// Tensors of a launch that works on several, as `tables.cuh` has them: what is told of each, and the block behind its last one.
 /// It lies among the arguments, so it takes no memory of the device.
+#[derive(Clone)]
 pub(super) struct Table {
     words: Vec<u64>,
     blocks: usize,
@@ -107,11 +112,6 @@ impl Table {
     /// A grid with the blocks of all of them.
     pub(super) fn grid(&self, threads: u32) -> Grid {
         Grid::blocks(self.blocks, threads)
-    }
-
-    /// Where it lies, for as long as this does.
-    pub(super) fn place(&mut self) -> *mut c_void {
-        self.words.as_mut_ptr().cast()
     }
 }
 
@@ -199,7 +199,11 @@ mod tests {
         let args: &[Arg] = args![Pointer(7), 3usize, true, -1.5f64];
         let bits = [7, 3, 1, (-1.5f64).to_bits()];
         assert_eq!(args.iter().map(|arg| arg.0).collect::<Vec<_>>(), bits);
-        assert_eq!(Packed::new(args).values[..=4], [bits[0], bits[1], bits[2], bits[3], 0]);
+        assert_eq!(Packed::new(None, args).words, bits);
+        let (behind, args) = (Packed::new(Some(Table::new(2, &[([7], 1)])), args), Packed::new(None, args));
+        assert_eq!((behind.count(), args.count()), (5, 4));
+        let words = |packed: &Packed| packed.places().iter().map(|place| place.addr() / 8).collect::<Vec<_>>();
+        assert_eq!(words(&behind)[1] - words(&behind)[0], 3, "two rows of a number, and the ends of both in one");
         assert_eq!(Arg::real(-1.5, DType::F32).0, u64::from((-1.5f32).to_bits()));
         assert_eq!(Arg::real(-1.5, DType::F64), Arg::from(-1.5f64));
     }

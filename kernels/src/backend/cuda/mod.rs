@@ -27,9 +27,11 @@ mod fault;
 mod fused;
 mod gather;
 mod gemm;
+mod graph;
 mod guard;
 mod handle;
 mod int8;
+mod kept;
 mod launch;
 mod layout;
 pub mod library;
@@ -48,6 +50,7 @@ mod rotary;
 mod stream;
 mod threads;
 mod transfer;
+mod work;
 
 use std::{cell::Cell, rc::Rc, sync::Arc};
 
@@ -155,6 +158,12 @@ impl Cuda {
         Ok(Self { pool, staging, target, options, workspace: Cell::default(), way: Cell::default() })
     }
 
+    /// Launches what repeats from step to step as graphs, which take no more than `room` of the card.
+    pub fn capture(&self, room: Bytes) {
+        let has_places = !self.options.guarded && !self.options.gives_back && cfg!(not(feature = "candle-cuda"));
+        self.device().kept().start(if has_places { room } else { Bytes::ZERO });
+    }
+
     /// The pool that all tensors lie in, whose counters are measurements.
     pub fn pool(&self) -> &Rc<Pool> {
         &self.pool
@@ -196,6 +205,7 @@ impl Cuda {
 
 impl Drop for Cuda {
     fn drop(&mut self) {
+        self.device().end_graphs();
         // What was lent goes with the run. A library that does not answer has failed with its device.
         let _ = self.device().blas().and_then(Blas::take_back);
     }
@@ -286,7 +296,13 @@ impl Backend for Cuda {
         &self.target
     }
 
+    fn step_begins(&self) {
+        self.device().kept().begin_step();
+    }
+
     fn step_ended(&self) -> Result<()> {
+        self.device().flush()?;
+        self.device().kept().end_step();
         self.pool.look()?;
         if self.options.gives_back { self.pool.trim() } else { Ok(()) }
     }
@@ -294,7 +310,8 @@ impl Backend for Cuda {
     fn lend_workspace(&self, workspace: &Tensor<Self>) -> Result<()> {
         let (start, bytes) = (workspace.pointer(), workspace.elements());
         self.workspace.set((start, bytes));
-        self.device().blas()?.lend(start, bytes)
+        self.device().blas()?.lend(start, bytes);
+        Ok(())
     }
 }
 

@@ -3,18 +3,13 @@
 //! Always holds: nothing that is read is also written. Integers on the device (labels, tokens, indices) are not checked here:
 //! kernels stay inside their tables for any integers.
 
-use std::{
-    ffi::{CStr, c_void},
-    ops::Deref,
-};
-
-use cudarc::driver::result;
+use std::{ffi::CStr, ops::Deref};
 
 use super::{
     Cuda,
-    fault::refused,
     launch::{Arg, Grid, Packed, Pointer, Table},
     module::Source,
+    work::{Launch, Work},
 };
 use crate::{
     backend::{DType, Kernel, Tensor, operands},
@@ -87,7 +82,7 @@ impl<'a> Operands<'a> {
         grid: Grid,
         args: &[Arg],
     ) -> Result<()> {
-        self.queue((source, types), name, grid, &mut Packed::new(args).places()[..args.len()])
+        self.queue((source, types), name, grid, Packed::new(None, args))
     }
 
     /// [`Operands::launch`] of a kernel that takes a table before its other arguments.
@@ -96,13 +91,10 @@ impl<'a> Operands<'a> {
         source: &Source,
         types: [DType; 2],
         name: &'static CStr,
-        (grid, table): (Grid, &mut Table),
+        (grid, table): (Grid, Table),
         args: &[Arg],
     ) -> Result<()> {
-        let mut packed = Packed::new(args);
-        let mut places = vec![table.place()];
-        places.extend(&packed.places()[..args.len()]);
-        self.queue((source, types), name, grid, &mut places)
+        self.queue((source, types), name, grid, Packed::new(Some(table), args))
     }
 
     fn queue(
@@ -110,21 +102,17 @@ impl<'a> Operands<'a> {
         (source, types): (&Source, [DType; 2]),
         name: &'static CStr,
         grid: Grid,
-        args: &mut [*mut c_void],
+        args: Packed,
     ) -> Result<()> {
         if !source.types.all().contains(&types) {
             return self.unsupported();
         }
         // The driver takes anything it is given.
-        debug_assert_eq!(source.parameters(name), Some(args.len()), "{name:?} in {}.cu", source.name);
+        debug_assert_eq!(source.parameters(name), Some(args.count()), "{name:?} in {}.cu", source.name);
         let device = self.backend.device();
         let module = device.modules().get(device, source, types)?;
         let function = module.function(name)?;
-        let [blocks, threads] = grid.extents();
-        // SAFETY: the family that launches gives the kernel's own arguments; extents were checked when the operands were
-        // made, and its scratch is as large as its rule says. Module and stream are alive.
-        unsafe { result::launch_kernel(function, blocks, threads, 0, device.stream().raw(), args) }
-            .map_err(|error| refused("kernels", &format!("launching {}", name.to_string_lossy()), error))
+        device.submit(Work::Launch(Launch { function, name, grid, args }))
     }
 
     /// [`Operands::launch`] of a source that knows only the type of elements.

@@ -47,6 +47,7 @@ impl Staging {
         if bytes == 0 {
             return Ok(());
         }
+        self.device.flush()?;
         let mut piece = self.piece(bytes)?;
         let part = &mut piece.bytes[..bytes];
         fill(part);
@@ -113,6 +114,7 @@ impl Staging {
 
     /// Starts to copy `bytes` from the device to a piece of at least `room`.
     fn fetch_with_room(&self, from: Pointer, bytes: usize, room: usize) -> Result<Parcel> {
+        self.device.flush()?;
         let at = self.returned.borrow().iter().position(|piece| piece.bytes.len() >= room);
         let mut piece = match at {
             Some(at) => self.returned.borrow_mut().swap_remove(at),

@@ -6,7 +6,7 @@
 //! that cannot do so refuses.
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     collections::{HashMap, VecDeque},
     ffi::{c_int, c_void},
     rc::Rc,
@@ -28,7 +28,9 @@ use crate::{
             Options,
             device::Device,
             handle::{Handle, Owned},
+            launch::Pointer,
             operands::Operands,
+            work::Work,
         },
     },
     error::Result,
@@ -102,25 +104,56 @@ impl Dnn {
                 plan
             }
         };
-        plan.run(self.handle.raw(), o, accumulate)
+        // An algorithm that was proposed and then refuses is not tried again.
+        loop {
+            let Some(way) = plan.ways.borrow().front().copied() else { return Ok(false) };
+            let (operands, work) = ([o.input(0), o.input(1), o.output(0)], o.backend().workspace().0);
+            let run = Run { plan: Rc::clone(&plan), way, operands, work, accumulate };
+            let (has_run, device) = (&plan.has_run[usize::from(accumulate)], o.backend().device());
+            if has_run.get() && device.kept().is_keeping() {
+                device.submit(Work::Convolution(run))?;
+                return Ok(true);
+            }
+            // It may refuse, so this is found out at once.
+            device.flush()?;
+            if run.queue(self)? {
+                has_run.set(true);
+                return Ok(true);
+            }
+            plan.ways.borrow_mut().pop_front();
+            plan.has_run.iter().for_each(|has_run| has_run.set(false));
+        }
     }
+}
+
+/// A convolution with an algorithm that was chosen for it.
+#[derive(Clone)]
+pub(in super::super) struct Run {
+    plan: Rc<Plan>,
+    way: Way,
+    /// What is read, and what is written.
+    operands: [Pointer; 3],
+    work: Pointer,
+    accumulate: bool,
 }
 
 /// A convolution, and the algorithms that are left for it, fastest first.
 struct Plan {
     shapes: Shapes,
     ways: RefCell<VecDeque<Way>>,
+    /// Whether the library has run the first of them, without and with adding to what is there.
+    has_run: [Cell<bool>; 2],
 }
 
 /// An algorithm, what it works in, and the units that multiply.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct Way {
     algorithm: Algorithm,
     workspace_bytes: usize,
     math: Math,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Algorithm {
     Forward(ForwardAlgo),
     InputGradient(DataAlgo),
@@ -195,41 +228,51 @@ impl Plan {
                 Algorithm::WeightGradient
             ),
         };
-        Ok(Self { shapes, ways: RefCell::new(ways) })
+        Ok(Self { shapes, ways: RefCell::new(ways), has_run: Default::default() })
+    }
+}
+
+impl Run {
+    /// Whether the other is the same but for addresses.
+    pub(in super::super) fn is_like(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.plan, &other.plan) && self.way == other.way && self.accumulate == other.accumulate
     }
 
-    /// Queues it with the first algorithm that the library runs. One that it proposed and then refuses is not tried again.
-    fn run(&self, handle: sys::cudnnHandle_t, o: &Operands<'_>, accumulate: bool) -> Result<bool> {
-        loop {
-            let Some(way) = self.ways.borrow().front().copied() else { return Ok(false) };
-            self.shapes.set_math(way.math)?;
-            match self.launch(way, handle, o, accumulate) {
-                Ok(()) => return Ok(true),
-                Err(error) if is_refusal(error) => self.ways.borrow_mut().pop_front(),
-                Err(error) => return Err(failed("a convolution", error)),
-            };
+    /// Whether the other is the same.
+    pub(in super::super) fn is_same(&self, other: &Self) -> bool {
+        self.is_like(other) && self.operands == other.operands && self.work == other.work
+    }
+
+    /// A number that others of the same plan have as well.
+    pub(in super::super) fn number(&self) -> usize {
+        Rc::as_ptr(&self.plan).addr() + usize::from(self.accumulate)
+    }
+
+    /// Queues it; says no where the library refuses the algorithm.
+    ///
+    /// # Errors
+    /// Fails when the library does.
+    pub(in super::super) fn queue(&self, dnn: &Dnn) -> Result<bool> {
+        self.plan.shapes.set_math(self.way.math)?;
+        match self.launch(dnn.handle.raw()) {
+            Ok(()) => Ok(true),
+            Err(error) if is_refusal(error) => Ok(false),
+            Err(error) => Err(failed("a convolution", error)),
         }
     }
 
-    fn launch(
-        &self,
-        way: Way,
-        handle: sys::cudnnHandle_t,
-        o: &Operands<'_>,
-        accumulate: bool,
-    ) -> std::result::Result<(), CudnnError> {
+    fn launch(&self, handle: sys::cudnnHandle_t) -> std::result::Result<(), CudnnError> {
         // Of the type that is summed in.
-        let (one, beta) = (1.0f32, f32::from(u8::from(accumulate)));
+        let (one, beta) = (1.0f32, f32::from(u8::from(self.accumulate)));
         let [one, beta] = [&one, &beta].map(|factor| std::ptr::from_ref(factor).cast::<c_void>());
-        let (work, room) = (o.backend().workspace().0.0 as *mut c_void, way.workspace_bytes);
-        let [a, b] = [o.input(0), o.input(1)].map(|pointer| pointer.0 as *const c_void);
-        let to = o.output(0).0 as *mut c_void;
-        let Shapes { x, y, w, convolution } = &self.shapes;
+        let (work, room) = (self.work.0 as *mut c_void, self.way.workspace_bytes);
+        let [a, b, to] = self.operands.map(|pointer| pointer.0 as *mut c_void);
+        let Shapes { x, y, w, convolution } = &self.plan.shapes;
         let (x, y, w, convolution) = (x.raw(), y.raw(), w.raw(), convolution.raw());
         // SAFETY: handle and descriptors are alive, tensors are as large as the descriptors say, which was checked against
         // the window; the workspace is at least as large as the algorithm asked for.
         unsafe {
-            match way.algorithm {
+            match self.way.algorithm {
                 Algorithm::Forward(by) => {
                     result::convolution_forward(handle, one, x, a, w, b, convolution, by, work, room, beta, y, to)
                 }

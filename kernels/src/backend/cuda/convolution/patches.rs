@@ -41,13 +41,13 @@ pub(in crate::backend::cuda) fn launch(kernel: &Convolution, o: &Operands<'_>) -
         return Ok(false);
     }
     let blas = o.backend().device().blas()?;
-    blas.lend(behind(start, room), bytes - room)?;
+    blas.lend(behind(start, room), bytes - room);
     let done = match kernel {
         Convolution::Forward(w) => forward(o, w, start, room),
         Convolution::InputGrad(w) => input_gradient(o, w, start, room),
         Convolution::WeightGrad { window, accumulate } => weight_gradient(o, window, *accumulate, start, room),
     };
-    blas.lend(start, bytes)?;
+    blas.lend(start, bytes);
     done
 }
 

@@ -58,13 +58,13 @@ pub(super) fn sum_all_squares(parts: usize, o: &Operands<'_>) -> Result<()> {
         return o.unsupported();
     }
     let row = |i: usize| ([o.input(i).0, o.input_elements(i) as u64], element_splits(o.input_elements(i)));
-    let mut table = Table::new(Optimizer::SUMMED, &(0..count).map(row).collect::<Vec<_>>());
+    let table = Table::new(Optimizer::SUMMED, &(0..count).map(row).collect::<Vec<_>>());
     let grid = Grid::blocks(parts, THREADS);
-    o.launch_table(&SOURCE, [dtype; 2], c"sum_all_squares", (grid, &mut table), args![o.scratch()])?;
+    o.launch_table(&SOURCE, [dtype; 2], c"sum_all_squares", (grid, table.clone()), args![o.scratch()])?;
     // As many tensors at once as a block has warps.
     let grid = Grid::blocks(1, WARPS * 32);
     let args = args![o.scratch(), count, o.output(0)];
-    o.launch_table(&SOURCE, [dtype; 2], c"add_all_parts", (grid, &mut table), args)
+    o.launch_table(&SOURCE, [dtype; 2], c"add_all_parts", (grid, table), args)
 }
 
 /// Launches [`Optimizer::Clip`].

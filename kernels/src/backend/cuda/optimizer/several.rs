@@ -67,7 +67,7 @@ pub(super) fn launch(update: &Update, count: usize, o: &Operands<'_>) -> Result<
         let row = [o.input(i).0, o.output(i).0, state(0), state(1), address(own + i, copies), n as u64];
         (row, n.div_ceil(EACH * THREADS as usize).clamp(1, BLOCKS))
     };
-    let mut table = Table::new(Optimizer::UPDATED, &(0..count).map(row).collect::<Vec<_>>());
+    let table = Table::new(Optimizer::UPDATED, &(0..count).map(row).collect::<Vec<_>>());
     let args = [args![copy == DType::F16], &constants[..]].concat();
-    o.launch_table(&SOURCE, [grad, weight], name, (table.grid(THREADS), &mut table), &args)
+    o.launch_table(&SOURCE, [grad, weight], name, (table.grid(THREADS), table), &args)
 }

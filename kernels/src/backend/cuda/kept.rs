@@ -1,0 +1,227 @@
+//! Work that waits to be queued together, and the graphs by which it is.
+//!
+//! Owns what was submitted in a step and not queued yet, and the graphs of the run. Always holds: everything else that is given
+//! to the stream of kernels comes behind the work that waits; work that makes no graph, or whose graph the driver refuses, is
+//! queued piece by piece, so that no step is lost; graphs take no more than the room that they have, at [`graphs::NODE`] a node. Refuses nothing: what the driver refuses of graphs is kept in words, and no graph is tried after.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashSet,
+    hash::{DefaultHasher, Hasher},
+    mem,
+};
+
+use super::{device::Device, fault::reason, graph::Graph, work::Work};
+use crate::{
+    bytes::Bytes,
+    device::graphs::{self, Captured},
+    error::{Error, Result},
+};
+
+/// Fewer pieces are not worth a graph.
+const LEAST: usize = 8;
+/// So many nodes may change from step to step.
+const FEW: usize = 8;
+/// Graphs of one shape, at addresses that take turns.
+const ALIKE: usize = 2;
+/// Shapes of work that were seen once. More of them mean that no step repeats.
+const SHAPES: usize = 256;
+
+/// Work that waits.
+#[derive(Default)]
+pub(super) struct Kept {
+    work: RefCell<Vec<Work>>,
+    is_keeping: Cell<bool>,
+    /// What failed where it could not be said.
+    failed: Cell<Option<Error>>,
+    graphs: RefCell<Graphs>,
+}
+
+/// The graphs of a run.
+#[derive(Default)]
+struct Graphs {
+    made: Vec<Made>,
+    /// What was seen once.
+    seen: HashSet<u64>,
+    room: Bytes,
+    steps: u64,
+    told: Captured,
+    /// Why no graph is tried, or not every graph was made.
+    why_not: Option<String>,
+    has_stopped: bool,
+}
+
+/// A graph, its bytes on the device as they are counted and as they were measured, and the step that used it last.
+struct Made {
+    graph: Graph,
+    bytes: Bytes,
+    took: Bytes,
+    used: u64,
+}
+
+impl Kept {
+    /// Keeps the work of later steps, for graphs that take no more than `room`; without room, no work.
+    pub(super) fn start(&self, room: Bytes) {
+        *self.graphs.borrow_mut() = Graphs { room, ..Graphs::default() };
+    }
+
+    /// The graphs go, and what they were is told from now on.
+    pub(super) fn end(&self) {
+        self.is_keeping.set(false);
+        let graphs = &mut *self.graphs.borrow_mut();
+        (graphs.room, graphs.made) = (Bytes::ZERO, Vec::new());
+        graphs.seen.clear();
+    }
+
+    /// What became of the graphs of the last run.
+    pub(super) fn told(&self) -> Captured {
+        self.graphs.borrow().told
+    }
+
+    /// Why the last run launched its work, or some of it, piece by piece, if it was to make graphs.
+    pub(super) fn why_not(&self) -> Option<String> {
+        self.graphs.borrow().why_not.clone()
+    }
+
+    /// A step begins. The first has other addresses than those after it.
+    pub(super) fn begin_step(&self) {
+        let graphs = &mut *self.graphs.borrow_mut();
+        graphs.steps += 1;
+        self.is_keeping.set(graphs.room > Bytes::ZERO && graphs.steps > 1 && !graphs.has_stopped);
+    }
+
+    /// A step is over. What waits is queued before.
+    pub(super) fn end_step(&self) {
+        self.is_keeping.set(false);
+    }
+
+    /// Whether work waits.
+    pub(super) fn is_keeping(&self) -> bool {
+        self.is_keeping.get()
+    }
+
+    /// Takes work to wait, or hands it back to be queued now.
+    pub(super) fn keep(&self, work: Work) -> Result<Option<Work>> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        if !self.is_keeping.get() {
+            return Ok(Some(work));
+        }
+        self.work.borrow_mut().push(work);
+        Ok(None)
+    }
+
+    /// Queues what waits. A failure is an error of the next [`Kept::keep`] or [`Kept::failure`].
+    pub(super) fn flush(&self, device: &Device) {
+        // Queueing asks for the stream, and comes here again: nothing waits then.
+        let work = mem::take(&mut *self.work.borrow_mut());
+        if work.is_empty() {
+            return;
+        }
+        let left = self.graphs.borrow_mut().launch(work, device);
+        if let Err(error) = left.iter().try_for_each(|piece| piece.queue(device)) {
+            self.failed.set(Some(error));
+        }
+    }
+
+    /// What failed since it was last asked for.
+    pub(super) fn failure(&self) -> Result<()> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
+}
+
+impl Graphs {
+    /// Queues work by a graph; hands back what is to be queued piece by piece.
+    fn launch(&mut self, mut work: Vec<Work>, device: &Device) -> Vec<Work> {
+        if work.len() < LEAST || self.has_stopped {
+            return work;
+        }
+        let bytes = graphs::bytes_of(work.iter().map(Work::nodes).sum());
+        let nearest = self.nearest(&work);
+        if nearest.is_none() && self.is_new(&work) {
+            return work;
+        }
+        if nearest.is_none_or(|(_, more)| more) && self.has_room(bytes) {
+            return self.make(work, bytes, device);
+        }
+        // Room may have been made of others.
+        let Some((at, _)) = self.nearest(&work) else {
+            self.why_not = Some(format!("a graph of {} launches would take more than was planned for", work.len()));
+            return work;
+        };
+        let (pieces, made) = (work.len(), &mut self.made[at]);
+        made.used = self.steps;
+        match made.graph.launch(&mut work, device) {
+            Ok(()) => self.launched(pieces),
+            Err(error) => self.stop(error),
+        }
+        work
+    }
+
+    /// The graph of such work of which the fewest nodes have to change, and whether another one would save many changes: blocks
+    /// of a step may lie where those of the step before the last one lay.
+    fn nearest(&self, work: &[Work]) -> Option<(usize, bool)> {
+        let alike = self.made.iter().enumerate().filter(|(_, made)| made.graph.is_of(work));
+        let changes = alike.map(|(at, made)| (made.graph.changes(work), at)).collect::<Vec<_>>();
+        let (least, at) = *changes.iter().min()?;
+        Some((at, least > FEW && changes.len() < ALIKE))
+    }
+
+    /// Whether work of this shape comes for the first time.
+    fn is_new(&mut self, work: &[Work]) -> bool {
+        let mut shape = DefaultHasher::new();
+        work.iter().for_each(|piece| piece.hash_shape(&mut shape));
+        if self.seen.len() >= SHAPES {
+            self.seen.clear();
+        }
+        self.seen.insert(shape.finish())
+    }
+
+    /// Makes a graph of work, and launches it.
+    fn make(&mut self, mut work: Vec<Work>, bytes: Bytes, device: &Device) -> Vec<Work> {
+        let (pieces, free) = (work.len(), device.free_bytes().ok());
+        let graph = match Graph::of(&mut work, device) {
+            Ok(graph) => graph,
+            Err(error) => {
+                self.stop(error);
+                return work;
+            }
+        };
+        let took = free.zip(device.free_bytes().ok()).map_or(0, |(before, after)| before.saturating_sub(after));
+        if let Err(error) = graph.queue(device) {
+            self.stop(error);
+            return graph.into_work();
+        }
+        self.made.push(Made { graph, bytes, took: Bytes(took), used: self.steps });
+        self.launched(pieces);
+        self.why_not = None;
+        self.told.graphs += 1;
+        self.told.allowed = self.told.allowed.max(self.made.iter().map(|made| made.bytes).sum());
+        self.told.took = self.told.took.max(self.made.iter().map(|made| made.took).sum());
+        work
+    }
+
+    /// So many pieces of work were launched by one.
+    fn launched(&mut self, pieces: usize) {
+        self.told.launches = self.told.launches.max(pieces);
+        self.told.times += 1;
+    }
+
+    /// Whether there is room for another graph, once those go that neither this step nor the two before used.
+    fn has_room(&mut self, bytes: Bytes) -> bool {
+        let held = |made: &[Made]| made.iter().map(|made| made.bytes).sum::<Bytes>();
+        if held(&self.made) + bytes > self.room {
+            let steps = self.steps;
+            self.made.retain(|made| made.used + 2 >= steps);
+        }
+        held(&self.made) + bytes <= self.room
+    }
+
+    /// Tries no graph from now on.
+    fn stop(&mut self, error: Error) {
+        self.made.clear();
+        self.has_stopped = true;
+        self.why_not = Some(reason(error));
+    }
+}
