@@ -184,13 +184,12 @@ impl<B: Backend> Session<B> {
         self.executor.ledger().set_phase(Phase::Optimizer);
         self.executor.ledger().enter(Part::Update { has_state: self.updates > 0 });
         self.add_squares(&squares)?;
-        let mut squares_readback = self.executor.fetch(&squares)?;
-        let mut skipped = false;
+        let (mut skipped, mut known) = (false, None);
         if self.loss_scale.is_dynamic() {
             // It decides whether there is an update, and the next step's scale.
-            let sum = squares_readback.wait()?;
+            let sum = self.executor.fetch(&squares)?.wait()?;
             skipped = self.loss_scale.skips(sum.as_ref().is_none_or(|sum| sum[0].is_finite()));
-            squares_readback = Readback::Ready(sum);
+            known = Some(sum);
         }
         if skipped {
             self.model.params().into_iter().for_each(|param| drop(param.take_gradient()));
@@ -198,8 +197,10 @@ impl<B: Backend> Session<B> {
             self.update(rate, &squares, loss_scale / self.per_label(labels))?;
         }
         drop(retained);
+        // Behind the update, so that a device may launch both in one.
+        let squares = known.map_or_else(|| self.executor.fetch(&squares), |sum| Ok(Readback::Ready(sum)))?;
         let (sums, grad_scale) = (self.executor.fetch(stats.sums())?, loss_scale / self.per_label(labels));
-        Ok(PendingStep { sums, squares: squares_readback, labels, loss_scale, grad_scale, skipped })
+        Ok(PendingStep { sums, squares, labels, loss_scale, grad_scale, skipped })
     }
 
     /// Each layer's update as soon as its gradients are complete. The norm is known only afterwards, and clips nothing.
