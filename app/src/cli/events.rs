@@ -155,6 +155,15 @@ fn ended(outcome: &Outcome, summary: &Summary, is_of_values: bool) -> Value {
     if let Some(ValueErrors { rmse, mae, .. }) = summary.test_errors {
         (object["test_rmse"], object["test_mae"]) = (rmse.into(), mae.into());
     }
+    if let Some(graphs) = summary.graphs {
+        object["graphs"] = json!({
+            "launches": graphs.launches,
+            "graphs": graphs.graphs,
+            "times": graphs.times,
+            "allowed_bytes": graphs.allowed.0,
+            "measured_bytes": graphs.took.0,
+        });
+    }
     let compressed = compressed(summary);
     if !compressed.is_null() {
         object["compressed"] = compressed;

@@ -152,6 +152,8 @@ struct Json<'a> {
     /// The time of a teacher that is asked before the first step.
     teach_secs: f64,
     plan_secs: f64,
+    /// What graphs of launches are allowed on a GPU, a part of the context.
+    graphs_bytes: u64,
 }
 
 #[derive(Serialize)]
@@ -214,6 +216,7 @@ impl Plan {
                 step_secs: plan.step_secs,
                 teach_secs: plan.teach_secs,
                 plan_secs: plan.plan_secs,
+                graphs_bytes: plan.graphs.0,
             })?;
         } else {
             out::text(&describe(&plan)?)?;

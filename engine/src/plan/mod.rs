@@ -138,6 +138,9 @@ pub struct Plan {
     /// For a kept run, the passes that this program predicts otherwise than was predicted when the run began, and whose
     /// timeline is therefore not the kept one; empty for any other plan.
     pub planned_anew: Vec<Pass>,
+    /// What graphs of launches are allowed on a GPU, a part of the context at the peak; zero for a run that launches its work
+    /// piece by piece.
+    pub graphs: Bytes,
     /// Seconds the planning took.
     pub plan_secs: f64,
 }
@@ -171,13 +174,13 @@ impl Plan {
     }
 
     /// The bytes that the run holds from its first update to its end, for any micro-batch and any checkpointing: weights,
-    /// optimizer state and running statistics; on a GPU the context as well.
+    /// optimizer state and running statistics; on a GPU the context and the graphs as well.
     pub fn held(&self) -> Bytes {
         const HELD: [Category; 4] =
             [Category::Parameters, Category::MasterWeights, Category::OptimizerState, Category::Buffers];
         let alive = self.steady.points.last().map(|point| point.categories).unwrap_or_default();
         let held: u64 = HELD.iter().map(|category| alive.get(*category).0).sum();
-        Bytes(held) + self.target.profile().map(|profile| profile.context).unwrap_or_default()
+        Bytes(held) + self.target.profile().map(|profile| profile.context).unwrap_or_default() + self.graphs
     }
 
     /// Whether a run may stay below the peak. If channels are taken out, the peak may be a test or a checkpoint of the whole

@@ -5,6 +5,7 @@
 //! decide where the second finds room, and the second's where the third does. Always holds: the dry run goes on until the
 //! pool is as it was after an earlier step. From there on everything repeats.
 
+mod graphs;
 mod layer_rows;
 mod op_times;
 mod passes;
@@ -108,6 +109,8 @@ struct Dry<'a> {
     whole: Option<ModelFacts>,
     /// Micro-batches of a step that are not run, nor shown.
     left_out: usize,
+    /// What graphs of the largest step's launches are allowed.
+    graphs: Bytes,
 }
 
 /// A dry run that is over.
@@ -183,7 +186,7 @@ fn executor(
     if purpose == Purpose::Refuse && !target.is_gpu() {
         ledger.keep_books(bookkeeping(experiment, resolved.teacher(), resolved.info())?);
     }
-    let rates = machine.rates(&target, experiment.gpu.tf32);
+    let rates = graphs::rates(resolved, machine.rates(&target, experiment.gpu.tf32));
     Ok(Executor::new(DryRun::new(target, rates), ledger))
 }
 
@@ -214,21 +217,25 @@ impl<'a> Dry<'a> {
         if let Some(teacher) = resolved.teacher().filter(|_| asked.is_none()) {
             session.teach(teacher, &mut load::Anything)?;
         }
-        Ok(Self { resolved, session, asked, recordings, whole: None, left_out })
+        Ok(Self { resolved, session, asked, recordings, whole: None, left_out, graphs: Bytes::ZERO })
     }
 
     /// Predicted seconds of the step.
     fn step(&mut self) -> Result<f64> {
         let executor = self.session.executor().clone();
         executor.backend().take_secs();
+        executor.backend().take_nodes();
+        let mut nodes = graphs::Nodes::default();
         let (mut secs, mut micro_batch_secs) = (0.0, 0.0);
         let micro = self.resolved.experiment().batch.micro;
         self.session.step(0.0, || {
             // The time of the kernels since the last micro-batch began.
             micro_batch_secs = executor.backend().take_secs();
             secs += micro_batch_secs;
+            nodes.micro_batch(executor.backend().take_nodes());
             Ok(Blank(micro))
         })?;
+        self.graphs = self.graphs.max(nodes.allowance(executor.backend().take_nodes()));
         let left_out = self.left_out + executor.ledger().take_left_out();
         Ok(secs + executor.backend().take_secs() + micro_batch_secs * left_out as f64)
     }
@@ -304,9 +311,10 @@ fn dry_run(resolved: &Resolved, machine: &Machine, places: Option<Arc<Places>>) 
     let recordings = dry.by_pass(&of_run);
     let (peak_pass, peak) = highest(resolved, &recordings);
     let (live, alive_at_peak) = (peak.live_peak, peak.alive_at_peak());
-    let categories_at_peak = categories(resolved, peak, reserved);
+    let graphs = graphs::allowed(resolved, reserved, dry.graphs);
+    let categories_at_peak = categories(resolved, peak, reserved, graphs);
     let points: usize = recordings.iter().map(|recording| recording.timeline.points.len()).sum();
-    let process = process::planned(resolved, machine, reserved, points);
+    let process = process::planned(resolved, machine, reserved + graphs, points);
     let layers = layer_rows(&dry, &model.leaves, &recordings[Pass::Steady as usize], &alive_at_peak);
     let [teach, first, steady, prune, pruned, evaluate, save, compress] =
         recordings.map(|recording| recording.timeline);
@@ -335,6 +343,7 @@ fn dry_run(resolved: &Resolved, machine: &Machine, places: Option<Arc<Places>>) 
         thinned_after: resolved.thinned_after(),
         places: places.or(on_cpu),
         planned_anew: Vec::new(),
+        graphs,
         plan_secs: 0.0,
         teach,
         first,
@@ -366,12 +375,12 @@ fn highest<'a>(resolved: &Resolved, recordings: &'a [Recording; Pass::ALL.len()]
     (highest, &recordings[highest as usize])
 }
 
-/// The bytes alive at the peak by category, the allocator's bytes beyond them, and the context of a GPU.
-fn categories(resolved: &Resolved, peak: &Recording, reserved: Bytes) -> Categories {
+/// The bytes alive at the peak by category, the allocator's bytes beyond them, and the context of a GPU with its graphs.
+fn categories(resolved: &Resolved, peak: &Recording, reserved: Bytes, graphs: Bytes) -> Categories {
     let mut categories = peak.categories_at_peak;
     categories.add(Category::Slack, reserved.saturating_sub(peak.live_peak).0);
     if let Target::Gpu(profile) = resolved.target() {
-        categories.add(Category::Context, profile.context.0);
+        categories.add(Category::Context, (profile.context + graphs).0);
     }
     categories
 }

@@ -5,6 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use crate::{
     bytes::Bytes,
     data::ValueErrors,
+    device::graphs::Captured,
     error::Error,
     hardware::Machine,
     models::FactoredSize,
@@ -113,6 +114,8 @@ pub struct Summary {
     /// Whether the measured process is the highest of some samples instead of a high-water mark. The system may not allow
     /// to reset the mark at the start of a run. Always true on a GPU, because the driver keeps no mark.
     pub is_process_sampled: bool,
+    /// The graphs by which steps were launched on a GPU; `None` where there were none.
+    pub graphs: Option<Captured>,
     /// Measured bytes still alive after the run let everything go, less those before it began.
     pub left_over: Bytes,
 }

@@ -117,6 +117,7 @@ pub(super) fn on_gpu(
         Ok(backend) => backend,
         Err(error) => return (Err(error), None),
     };
+    backend.capture(spec.plan.graphs);
     let pool = Rc::clone(backend.pool());
     let result = spec.loader().and_then(|loader| {
         let sampler = MemorySampler::new(Rc::clone(&pool) as Rc<dyn Measure>, Reading::default(), gpu.process());
@@ -125,15 +126,24 @@ pub(super) fn on_gpu(
         ledger.follow(spec.plan.places.as_ref());
         run.run(Executor::new(backend, ledger), inbox)
     });
+    let (captured, device) = (gpu.device().captured(), gpu.device());
+    summary.graphs = (captured.graphs > 0).then_some(captured);
+    if result.is_ok()
+        && let Some(why) = device.why_not_captured()
+    {
+        spec.events.send(Event::Warning(format!("not every step was launched as a graph: {why}")));
+    }
     summary.left_over = pool.now().live;
     summary.is_process_sampled = true;
     let held = gpu.held_beside(&*pool);
-    if let Some(held) = held.filter(|held| *held > profile.context) {
+    // A driver may keep what graphs took.
+    let allowed = profile.context + spec.plan.graphs;
+    if let Some(held) = held.filter(|held| *held > allowed) {
         // The driver takes the memory of kernels by itself, and nothing can refuse it.
         spec.events.send(Event::Warning(format!(
             "driver and kernels hold {held} on the GPU, {} more than was allowed for: the process came to {} of a budget of \
              {}; the next plan accounts for it",
-            held - profile.context,
+            held - allowed,
             summary.measured.process,
             spec.plan.budget
         )));

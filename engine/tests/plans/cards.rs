@@ -54,7 +54,7 @@ fn every_preset_is_planned_for_every_card() {
             }
             let place = || format!("{name} on {}", profile.slug);
             assert!(plan.peak.live > Bytes::ZERO && plan.peak.live <= plan.peak.reserved, "{}", place());
-            assert_eq!(plan.peak.process, profile.context + plan.peak.reserved, "{}", place());
+            assert_eq!(plan.peak.process, profile.context + plan.graphs + plan.peak.reserved, "{}", place());
             assert_eq!(plan.load(), plan.peak.process);
             assert_eq!(plan.fits(), plan.peak.process <= preset.budget.min(profile.usable_memory()), "{}", place());
             assert!(plan.step_secs > 0.0 && plan.step_secs.is_finite(), "{}", place());
@@ -76,6 +76,33 @@ fn what_is_alive_the_context_and_the_slack_add_up_to_the_process() {
         assert!(plan.alive_at_peak.iter().all(|block| block.bytes % 512 == 0));
         assert_eq!(plan.alive_at_peak.iter().map(|a| a.bytes).sum::<u64>(), plan.peak.live.0);
     }
+}
+
+#[test]
+fn graphs_of_fused_steps_are_a_part_of_the_context_where_there_is_room_for_them() {
+    let of =
+        |execution, pool, budget| plan(&Experiment { execution, gpu: Gpu { pool, ..Gpu::default() }, budget, ..cnn() });
+    let roomy = of(Execution::Fused, PoolPolicy::Grow, Bytes::gib(4));
+    assert!(roomy.graphs > Bytes::mib(2) && roomy.graphs < Bytes::mib(64), "{}", roomy.graphs);
+    assert_eq!(roomy.categories_at_peak.get(Category::Context), card().context + roomy.graphs);
+    assert_eq!(roomy.categories_at_peak.total(), roomy.peak.process);
+    assert!(roomy.launches_in_words().is_some_and(|words| words.contains("as graphs")));
+    // With less room there is one of each, and a budget that the run fits without them is kept without them.
+    let once = of(Execution::Fused, PoolPolicy::Grow, roomy.peak.process - Bytes(1));
+    assert!(once.fits() && once.graphs + once.graphs == roomy.graphs);
+    let tight = of(Execution::Fused, PoolPolicy::Grow, once.peak.process - Bytes(1));
+    assert!(tight.fits() && tight.graphs == Bytes::ZERO);
+    assert_eq!(tight.peak.process + roomy.graphs, roomy.peak.process);
+    for (execution, pool) in [(Execution::InPlace, PoolPolicy::Grow), (Execution::Fused, PoolPolicy::Release)] {
+        let without = of(execution, pool, Bytes::gib(4));
+        assert_eq!(without.graphs, Bytes::ZERO, "{execution:?}, {pool:?}");
+        assert_eq!(without.categories_at_peak.get(Category::Context), card().context);
+        let words = without.launches_in_words();
+        assert_eq!(words.is_some_and(|words| words.contains("gives memory back")), execution == Execution::Fused);
+    }
+    // A launch in a graph costs less.
+    let apart = of(Execution::Fused, PoolPolicy::Release, Bytes::gib(4));
+    assert!(roomy.step_secs < apart.step_secs);
 }
 
 #[test]

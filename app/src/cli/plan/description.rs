@@ -215,6 +215,9 @@ fn card(plan: &Plan) -> String {
             card.context
         ));
     }
+    if let Some(launches) = plan.launches_in_words() {
+        text.push_str(&format!("{launches}\n"));
+    }
     if let Some(room) = plan.card_below_budget() {
         let budget = plan.experiment.budget;
         text.push_str(&format!("The budget of {budget} is more than that, so the limit is the card's: {room}.\n"));

@@ -239,7 +239,8 @@ pub(super) fn result(summary: &Summary, is_gpu: bool) -> String {
         Bytes::ZERO => String::new(),
         bytes => format!(", {bytes} read"),
     };
-    let made = pruned + &compressed + &factored;
+    let graphs = summary.graphs.map_or(String::new(), |graphs| format!("\n{}", graphs.in_words()));
+    let made = pruned + &compressed + &factored + &graphs;
     let steps = format::counted(steps, "step");
     format!("{steps} in {secs:.1} s, {data_secs:.1} s of it for data{read}{skipped}; {reached}{made}\n\n{table}")
 }

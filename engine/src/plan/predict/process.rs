@@ -28,7 +28,7 @@ const LARGEST_THREAD: u64 = 1 << 20;
 const SCRATCH: u64 = 14;
 
 /// The bytes that the operating system, or the driver of a GPU, will see of a process that has not planned yet and keeps the
-/// run, when the allocator holds `reserved` and the plan has this many points.
+/// run, when the allocator, with the graphs of a GPU, holds `reserved` and the plan has this many points.
 pub(super) fn planned(resolved: &Resolved, machine: &Machine, reserved: Bytes, points: usize) -> Bytes {
     of_run(resolved, machine, reserved, points as u64 * (PLANNED + FOLLOWED + KEPT))
 }
@@ -36,7 +36,8 @@ pub(super) fn planned(resolved: &Resolved, machine: &Machine, reserved: Bytes, p
 /// The same of a process that has the plan: its base was measured with it.
 pub(crate) fn running(plan: &Plan, machine: &Machine, is_kept: bool) -> Bytes {
     let points: usize = plan.passes().map(|pass| plan.timeline(pass).points.len()).sum();
-    of_run(&plan.resolved, machine, plan.peak.reserved, points as u64 * (FOLLOWED + if is_kept { KEPT } else { 0 }))
+    let reserved = plan.peak.reserved + plan.graphs;
+    of_run(&plan.resolved, machine, reserved, points as u64 * (FOLLOWED + if is_kept { KEPT } else { 0 }))
 }
 
 fn of_run(resolved: &Resolved, machine: &Machine, reserved: Bytes, of_plan: u64) -> Bytes {
