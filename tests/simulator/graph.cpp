@@ -69,7 +69,10 @@ Status invalidate(Stream *s, Status why) {
     return s->capture ? why : OK;
 }
 
-bool library_is_refused(Stream *s) { return s->capture && (s->capture->invalid || (refuses("library") && invalidate(s, CAPTURE_UNSUPPORTED))); }
+bool library_is_refused(Stream *s) {
+    count_call("library");
+    return s->capture && (s->capture->invalid || (refuses("library") && invalidate(s, CAPTURE_UNSUPPORTED)));
+}
 
 Status not_in_capture(Device &d) {
     Status found = OK;

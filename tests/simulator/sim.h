@@ -44,6 +44,8 @@
 //   PLIMSOLL_SIM_WORKERS       OS threads that run blocks (the machine's, at most 8)
 //   PLIMSOLL_SIM_CACHE         folder of compiled kernels (`compiled` next to the library; empty: none)
 //   PLIMSOLL_SIM_TRACE         1: every piece of work on stderr, as it runs
+//   PLIMSOLL_SIM_CALLS         1: at the end of the process, how many calls it made of the driver, but for counters of pools,
+//                              and how many of libraries that queue work, on stderr
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -143,8 +145,10 @@ bool card_has_room(const Device &d, size_t bytes);
 bool grow_context(Device &d, size_t bytes);
 bool first_use(Device &d, const std::string &what);      // PLIMSOLL_SIM_LAZY_KIB; whether there is room for it
 void library_starts(Device &d);                          // its runtime retains the context
+void count_call(const char *name);                       // PLIMSOLL_SIM_CALLS
 #define SIM_DEVICE(d)                                                                                                  \
     sim::Lock lock_;                                                                                                   \
+    sim::count_call(__func__);                                                                                         \
     sim::Device *d = sim::current();                                                                                   \
     if (!d) return sim::INVALID_CONTEXT;                                                                               \
     if (d->fault) return d->fault

@@ -6,7 +6,9 @@ mod going_on;
 
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{Answers, ModelKind, Placement, PoolPolicy, Precision, Prune, PruneKind, Quantise, QuantiseKind},
+    experiment::{
+        Answers, Execution, ModelKind, Placement, PoolPolicy, Precision, Prune, PruneKind, Quantise, QuantiseKind,
+    },
     plan::Pass,
     train::{Keep, Start},
 };
@@ -82,6 +84,27 @@ fn a_run_that_goes_on_before_or_after_its_channels_went_is_the_run_that_was_neve
                 let experiment = Experiment { precision, ..thinned.clone() };
                 let run = going_on::goes_on(&experiment, stop_after, &|| format!("{experiment:?}"));
                 assert!(run.summary.stripped.is_some_and(|stripped| !stripped.are_zeros));
+            }
+        },
+    );
+}
+
+#[test]
+fn a_run_launched_as_graphs_goes_on_as_the_run_that_was_never_stopped() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = folder.path().display().to_string();
+    on_simulated_gpu(
+        "a_run_launched_as_graphs_goes_on_as_the_run_that_was_never_stopped",
+        &[("XDG_CACHE_HOME", &cache)],
+        || {
+            for precision in [Precision::F32, Precision::Bf16Mixed] {
+                let execution = Execution::Fused;
+                let mut fused =
+                    Experiment { device: "cuda:0".to_owned(), precision, execution, ..Experiment::default() };
+                (fused.budget, fused.batch.micro, fused.run.steps) = (Bytes::gib(4), 8, Some(10));
+                fused.model.dropout = 0.2;
+                let run = going_on::goes_on(&fused, 5, &|| format!("{fused:?}"));
+                assert!(run.summary.graphs.is_some_and(|graphs| graphs.times > 0), "{:?}", run.summary.graphs);
             }
         },
     );

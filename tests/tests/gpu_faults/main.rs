@@ -7,6 +7,7 @@ mod card;
 mod commands;
 mod compiling;
 mod full;
+mod graphs;
 mod guard;
 mod launches;
 mod lost;

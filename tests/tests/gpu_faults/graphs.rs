@@ -1,0 +1,169 @@
+//! Steps that are launched as graphs: the same losses, fewer calls of the driver, and a driver that refuses them.
+
+use std::env;
+
+use plimsoll_engine::{
+    Bytes, Experiment,
+    device::graphs::Captured,
+    experiment::preset,
+    hardware::Machine,
+    plan::Plan,
+    train::{Event, Outcome, Summary},
+};
+
+use crate::{
+    card::{Card, experiment, heard_on_card, on_card},
+    launches::gpt2,
+};
+
+const REFUSES: &str = "PLIMSOLL_SIM_GRAPH_REFUSES";
+
+/// A run without a fault: its losses, test losses included, its summary, and its warnings about graphs.
+fn run(card: &Card, experiment: &Experiment) -> (Vec<f64>, Summary, Vec<String>) {
+    let (mut losses, mut warnings) = (Vec::new(), Vec::new());
+    card.begin(experiment, false);
+    loop {
+        match card.next() {
+            Event::Step(record) => losses.extend([record.loss, record.gradient_norm]),
+            Event::Evaluated { loss, .. } => losses.push(loss),
+            Event::Warning(warning) if warning.contains("graph") => warnings.push(warning),
+            Event::Ended { outcome, summary, .. } => {
+                assert!(matches!(outcome, Outcome::Finished), "{outcome:?}");
+                assert_eq!(summary.left_over, Bytes(0));
+                return (losses, *summary, warnings);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What became of the graphs of a run that has to come to the losses of one without.
+fn captured(card: &Card, plain: &Experiment) -> (Option<Captured>, Vec<String>) {
+    let mut fused = plain.clone();
+    preset::set(&mut fused, "execution=fused").expect("a setting");
+    let mut without = fused.clone();
+    preset::set(&mut without, "gpu.pool=give-back").expect("a setting");
+    let (losses, summary, warnings) = run(card, &fused);
+    let (expected, none, silent) = run(card, &without);
+    assert_eq!((none.graphs, silent.len()), (None, 0), "{without:?}");
+    assert_eq!(losses, expected, "{fused:?}");
+    assert!(summary.measured.process <= summary.predicted.process, "{fused:?}: {summary:?}");
+    assert_eq!(summary.measured.live, none.measured.live, "{fused:?}");
+    (summary.graphs, warnings)
+}
+
+/// Experiments that differ in what changes from step to step.
+fn drawn() -> Vec<Experiment> {
+    let eight = "run.steps=8";
+    let of = |name: &str, changes: &[&str]| experiment(name, &[&[eight, "run.evaluate_every=3"][..], changes].concat());
+    let gpt = |changes: &[&str]| gpt2(&[&[eight, "model.depth=2", "run.evaluate_every=3"][..], changes].concat());
+    let cnn = ["model.width=8", "model.depth=1", "model.dense=16", "batch.micro=6"];
+    let of_cnn = |changes: &[&str]| of("cnn-digits", &[&cnn[..], changes].concat());
+    vec![
+        of("mlp-digits", &["batch.micro=8", "optimizer.schedule=cosine", "optimizer.warmup_steps=3"]),
+        of("mlp-digits", &["batch.micro=8", "model.dropout=0.3", "batch.accumulation=4"]),
+        of("mlp-digits", &["batch.micro=8", "precision=f16-mixed", "optimizer.clip_norm=1"]),
+        of_cnn(&["precision=bf16-mixed", "model.dropout=0.2", "optimizer.clip_norm=0.5"]),
+        of_cnn(&["batch.accumulation=3", "gpu.pool=planned"]),
+        gpt(&["model.dropout=0.1", "precision=f32", "optimizer.clip_norm=0.5"]),
+        gpt(&["batch.accumulation=2"]),
+        gpt(&["optimizer.update=in-backward", "optimizer.clip_norm=0"]),
+    ]
+}
+
+#[test]
+fn steps_launched_as_graphs_come_to_the_same_losses() {
+    on_card("graphs::steps_launched_as_graphs_come_to_the_same_losses", &[], |card| {
+        for experiment in drawn() {
+            let (graphs, warnings) = captured(card, &experiment);
+            let graphs = graphs.unwrap_or_else(|| panic!("no graph: {warnings:?}, {experiment:?}"));
+            assert!(graphs.times >= 4 && graphs.launches >= 8, "{graphs:?}: {experiment:?}");
+            assert!(graphs.took > Bytes::ZERO && graphs.took <= graphs.allowed, "{graphs:?}: {experiment:?}");
+            assert_eq!(warnings, Vec::<String>::new(), "{experiment:?}");
+        }
+    });
+}
+
+#[test]
+fn a_model_that_loses_channels_is_launched_by_other_graphs_after() {
+    on_card("graphs::a_model_that_loses_channels_is_launched_by_other_graphs_after", &[], |card| {
+        let cnn = ["model.width=8", "model.depth=1", "model.dense=16", "batch.micro=6", "run.steps=10"];
+        let pruned = [&cnn[..], &["prune.kind=channels", "prune.begin_step=5"]].concat();
+        let graphs = |changes: &[&str]| captured(card, &experiment("cnn-digits", changes)).0.expect("graphs").graphs;
+        assert!(graphs(&pruned) > graphs(&cnn));
+    });
+}
+
+#[test]
+fn a_run_that_a_driver_refuses_graphs_loses_no_step() {
+    let name = "graphs::a_run_that_a_driver_refuses_graphs_loses_no_step";
+    for what in ["capture", "library", "instantiate", "update", "launch"] {
+        on_card(name, &[(REFUSES, what)], |card| {
+            let what = env::var(REFUSES).expect("set for this process");
+            let dropout = ["model.dropout=0.3", "run.steps=6", "batch.micro=8"];
+            let (graphs, warnings) = captured(card, &experiment("mlp-digits", &dropout));
+            assert_eq!(warnings.len(), 1, "{what}: {warnings:?}");
+            assert!(warnings[0].starts_with("not every step was launched as a graph: "), "{what}: {warnings:?}");
+            // One was made before it was to be changed.
+            assert_eq!(graphs.is_some(), what == "update", "{what}: {graphs:?}");
+        });
+    }
+}
+
+#[test]
+fn a_budget_without_room_for_graphs_is_kept_without_them() {
+    on_card("graphs::a_budget_without_room_for_graphs_is_kept_without_them", &[], |card| {
+        let of = |budget: Bytes| {
+            let changes = ["execution=fused", "batch.micro=8", "run.steps=5", &format!("budget={} B", budget.0)];
+            experiment("mlp-digits", &changes)
+        };
+        // The run before has loaded the kernels.
+        card.calm(&of(Bytes::gib(1)));
+        let plan = |budget: Bytes| -> Plan {
+            let machine: Machine = card.trainer.machine();
+            Plan::of(&of(budget), &machine).unwrap_or_else(|error| panic!("{error}"))
+        };
+        let roomy = plan(Bytes::gib(1));
+        assert!(roomy.graphs > Bytes::ZERO);
+        assert_eq!((plan(roomy.peak.process).graphs, plan(roomy.peak.process).fits()), (roomy.graphs, true));
+        let once = plan(Bytes(roomy.peak.process.0 - 1));
+        assert_eq!(once.graphs + once.graphs, roomy.graphs);
+        let tight = plan(Bytes(once.peak.process.0 - 1));
+        assert_eq!((tight.graphs, tight.peak.process), (Bytes::ZERO, roomy.peak.process - roomy.graphs));
+        assert_eq!((tight.peak.live, tight.peak.reserved), (roomy.peak.live, roomy.peak.reserved));
+        let (losses, summary, _) = run(card, &of(tight.budget));
+        assert_eq!(summary.graphs, None);
+        for budget in [Bytes::gib(1), once.budget] {
+            let (with, summary, _) = run(card, &of(budget));
+            assert!(summary.graphs.is_some(), "{budget}");
+            assert_eq!(losses, with, "{budget}");
+        }
+    });
+}
+
+/// Set for a process, to its number of steps.
+const STEPS: &str = "PLIMSOLL_TEST_STEPS";
+
+/// Calls of the driver that a steady step makes where it refuses this of graphs, from the differences of whole processes.
+fn calls_of_a_step(name: &str, refuses: &str) -> Option<u64> {
+    let of = |steps: &str| {
+        let settings = [("PLIMSOLL_SIM_CALLS", "1"), (STEPS, steps), (REFUSES, refuses)];
+        let heard = heard_on_card(name, &settings, |card| {
+            let steps = format!("run.steps={}", env::var(STEPS).expect("set for this process"));
+            card.calm(&gpt2(&["execution=fused", "model.depth=4", &steps]));
+        })?;
+        let line = heard.lines().find_map(|line| line.strip_prefix("simulated GPU: ")?.strip_suffix(" calls"));
+        line.expect("calls are told").parse::<u64>().ok()
+    };
+    let six = of("6")?;
+    Some((of("16")? - six) / 10)
+}
+
+#[test]
+fn a_steady_step_of_gpt2_makes_few_calls() {
+    let name = "graphs::a_steady_step_of_gpt2_makes_few_calls";
+    let Some(with) = calls_of_a_step(name, "none") else { return };
+    let without = calls_of_a_step(name, "instantiate").expect("not in that process");
+    println!("calls of a step: {without} one by one, {with} by graphs");
+    assert!(with * 3 < without, "{with} of {without}");
+}
