@@ -3,6 +3,7 @@
 use eframe::egui::{FontId, Ui};
 use egui_plot::{AxisHints, GridInput, GridMark, Plot};
 
+use super::text;
 use crate::theme;
 
 /// Grid lines of the vertical axis are at least this far apart.
@@ -73,14 +74,24 @@ pub(crate) fn at_least_two_up_to(round: Round, highest: f64) -> impl Fn(GridInpu
     }
 }
 
+/// A value whose label is as long as any, with all digits that labels have: `1.50 MiB`.
+const LONG: f64 = 1.5;
+/// The room that the toolkit leaves on both sides of a label.
+const BESIDE_LABEL: f32 = 4.0;
+/// The least width of a vertical axis.
+const LEAST_AXIS: f32 = 44.0;
+
 /// A horizontal axis with small labels.
 pub(crate) fn x_axis<'a>(ui: &Ui, words: impl Fn(f64) -> String + 'a) -> AxisHints<'a> {
     axis(ui, AxisHints::new_x(), words)
 }
 
-/// A vertical axis with small labels.
+/// A vertical axis with small labels. It has the room of a label from the start: where a frame is laid out again, the toolkit
+/// forgets what the labels took.
 pub(crate) fn y_axis<'a>(ui: &Ui, words: impl Fn(f64) -> String + 'a) -> AxisHints<'a> {
-    axis(ui, AxisHints::new_y(), words).min_thickness(44.0)
+    let font = FontId::proportional(theme::SMALL_TEXT);
+    let label = text::width(ui, &words(LONG), &font) + 2.0 * BESIDE_LABEL;
+    axis(ui, AxisHints::new_y(), words).min_thickness(label.max(LEAST_AXIS))
 }
 
 fn axis<'a>(ui: &Ui, hints: AxisHints<'a>, words: impl Fn(f64) -> String + 'a) -> AxisHints<'a> {
