@@ -3,6 +3,7 @@
 //! Owns the rows of the store, of this session and of all before it. Always holds: the rows are as the store was last read;
 //! every picked run has a row. Nothing here reads a disk: the [`librarian`](crate::librarian) does.
 
+mod fitting;
 mod moment;
 
 use std::{cmp::Ordering, collections::HashMap, path::PathBuf};
@@ -57,22 +58,6 @@ impl Row {
     /// Whether its name consists of its distinguishing settings.
     pub(crate) fn is_called_by_settings(&self) -> bool {
         self.run.name.is_none() && !self.by_settings.is_empty()
-    }
-
-    /// A name of settings in the room that it has next to the rows `beside` it: what tells it from them stays.
-    pub(crate) fn fitting_settings<'a>(
-        &self,
-        beside: impl Iterator<Item = &'a Self>,
-        fits: impl Fn(&str) -> bool,
-    ) -> String {
-        let is_other = |row: &&Self| row.run.title == self.run.title && row.run.key != self.run.key;
-        let others: Vec<&[String]> = beside
-            .filter(|row| row.is_called_by_settings())
-            .filter(is_other)
-            .take(TOLD_FROM)
-            .map(|row| row.parts.0.as_slice())
-            .collect();
-        naming::fitting_settings(&self.parts.0, self.parts.1, &others, fits)
     }
 
     /// Its name in every pane: `Run 4: micro-batch 32, every block`.

@@ -3,6 +3,8 @@
 //! Always holds: a form that leaves settings out stands for no other name that has them all, as long as the name itself does; a
 //! value with a digit stays whole.
 
+use std::collections::HashSet;
+
 use super::{AND, BETWEEN, MORE, run::number_apart};
 use crate::widgets::text;
 
@@ -60,8 +62,8 @@ fn taken_apart(name: &str) -> (Vec<String>, bool) {
 /// Ever shorter forms of a name among others: the settings that it is made of, as many of them as it lists, and the same of
 /// the others. `has_more` says that it leaves settings out already.
 fn shorter(parts: &[String], has_more: bool, others: &[&[String]]) -> Vec<String> {
-    let sets = sets(parts, others);
     let mut forms = vec![joined(parts, &vec![true; parts.len()], has_more, None)];
+    let sets = sets(parts, others);
     for set in &sets {
         forms.push(joined(parts, set, has_more, None));
         forms.extend(LETTERS.iter().map(|letters| joined(parts, set, has_more, Some(*letters))));
@@ -71,10 +73,12 @@ fn shorter(parts: &[String], has_more: bool, others: &[&[String]]) -> Vec<String
     forms
 }
 
-/// Which settings the forms name, from most to fewest: what all names share goes first, and at once, then what most share.
+/// Which settings the forms name, from most to fewest: what all names share goes first, and at once, then what most share. Of
+/// settings that as many share, the one stays of which the others have most values: their forms name it as well.
 fn sets(parts: &[String], others: &[&[String]]) -> Vec<Vec<bool>> {
     let sharing = |part: &String| others.iter().filter(|other| other.contains(part)).count();
     let shared: Vec<usize> = parts.iter().map(sharing).collect();
+    let values: Vec<usize> = parts.iter().map(|part| values(part, others)).collect();
     // How many of the others have all the settings of a set.
     let alike = |set: &[bool]| {
         let named: Vec<&String> = parts.iter().zip(set).filter(|(_, is_in)| **is_in).map(|(part, _)| part).collect();
@@ -90,12 +94,21 @@ fn sets(parts: &[String], others: &[&[String]]) -> Vec<Vec<bool>> {
     loop {
         let without = |left: usize| set.iter().enumerate().map(|(i, is_in)| *is_in && i != left).collect::<Vec<bool>>();
         let may_go = |i: &usize| set[*i] && without(*i).contains(&true) && alike(&without(*i)) == as_told;
-        let Some(next) = (0..parts.len()).filter(may_go).max_by_key(|i| (shared[*i], std::cmp::Reverse(*i))) else {
+        let rank = |i: &usize| (shared[*i], std::cmp::Reverse(values[*i]), *i);
+        let Some(next) = (0..parts.len()).filter(may_go).max_by_key(rank) else {
             return sets;
         };
         set = without(next);
         sets.push(set.clone());
     }
+}
+
+/// How many values the others have of a setting: of `micro-batch 32` those of `micro-batch`.
+fn values(of: &str, others: &[&[String]]) -> usize {
+    let name = |part: &str| part.split(' ').take_while(|word| !word.contains(|c: char| c.is_ascii_digit())).count();
+    let own: Vec<&str> = of.split(' ').take(name(of)).collect();
+    let is_same = |part: &&String| part.split(' ').take(name(part)).eq(own.iter().copied());
+    others.iter().flat_map(|other| other.iter()).filter(is_same).collect::<HashSet<_>>().len()
 }
 
 /// The settings of a set in a line, with a sign where others are left out; of their words at most so many letters.
@@ -204,6 +217,23 @@ mod tests {
         ];
         assert_eq!(within(25, names)[0], "… every block, seed 1");
         assert_eq!(within(8, names), ["… seed 1", "… seed 2", "… seed 3"]);
+    }
+
+    #[test]
+    fn of_settings_that_no_other_has_the_one_stays_by_which_the_others_are_told_apart() {
+        let names: &[&[&str]] = &[
+            &["micro-batch 64", "every block", "epochs 60"],
+            &["micro-batch 16", "no checkpointing", "steps 60"],
+            &["micro-batch 32", "no checkpointing", "steps 60"],
+        ];
+        assert_eq!(within(30, names)[0], "micro-batch 64, every block …");
+        assert_eq!(within(16, names), ["micro-batch 64 …", "micro-batch 16 …", "micro-batch 32 …"]);
+        let budgets: &[&[&str]] = &[
+            &["micro-batch 64", "budget 1 MiB"],
+            &["micro-batch 96", "budget 2 MiB"],
+            &["micro-batch 96", "budget 4 MiB"],
+        ];
+        assert_eq!(within(16, budgets), ["… budget 1 MiB", "… budget 2 MiB", "… budget 4 MiB"]);
     }
 
     #[test]

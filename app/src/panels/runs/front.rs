@@ -79,11 +79,14 @@ fn heading(ui: &mut Ui, context: &PanelContext<'_>, front: &Row) {
         1 => name,
         count => format!("The last of {count} picked: {name}"),
     };
-    // Its number and its title stay, at the two ends: where there is little room, the name gives its middle.
+    // Where there is little room, the details go first, then the title, and the name keeps its number and what tells it from
+    // the others.
     let (font, room) = (TextStyle::Body.resolve(ui.style()), ui.available_width());
     let fits = |part: &str| text::width(ui, part, &font) <= room;
-    let (whole, less) = (words(front.whole_name()), words(front.name_and_title()));
-    let short = if fits(&whole) { whole.clone() } else { text::shortened(&less, fits) };
+    let whole = words(front.whole_name());
+    let name = || front.fitting_name(context.state.runs.rows().iter(), |name| fits(&words(name.to_owned())));
+    let longer = [whole.clone(), words(front.name_and_title())].into_iter().find(|longer| fits(longer));
+    let short = longer.unwrap_or_else(|| words(name()));
     let shown = text::cut(ui, RichText::new(short).color(theme::palette(ui).strong()), &whole);
     shown.widget_info(|| WidgetInfo::labeled(Role::Label, true, &whole));
 }
