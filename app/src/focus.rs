@@ -32,12 +32,13 @@ impl Opener {
     }
 }
 
-/// Whether a list is drawn for the first time since it was closed.
+/// Whether a list was just opened. What is asked for in the frame of the pointer's click is taken back with it.
 pub(crate) fn opens(ui: &Ui, key: &str) -> bool {
     let (id, now) = (Id::unique(("a list was open", key)), ui.ctx().cumulative_frame_nr());
-    let last = ui.data_mut(|data| data.get_temp(id));
-    ui.data_mut(|data| data.insert_temp::<u64>(id, now));
-    last.is_none_or(|last: u64| last + 1 < now)
+    let known: Option<(u64, u64)> = ui.data(|data| data.get_temp(id));
+    let first = known.filter(|(_, last)| last + 1 >= now).map_or(now, |(first, _)| first);
+    ui.data_mut(|data| data.insert_temp(id, (first, now)));
+    now <= first + 1
 }
 
 /// Whether a widget is drawn in the window, and not over it.
