@@ -8,7 +8,7 @@ use plimsoll_engine::{
     plan::{Plan, Verdict},
 };
 
-pub(crate) use self::host::{no_room, why_not};
+pub(crate) use self::host::{no_room, way_words, why_not};
 use crate::format;
 
 /// The limit that the bar and the timeline draw as the line.

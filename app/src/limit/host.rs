@@ -111,6 +111,11 @@ fn first(plan: &Plan, with_bytes: bool) -> String {
     plan.host_offers.first().map(|offer| way(offer, with_bytes)).unwrap_or_default()
 }
 
+/// A way to feed the model, in words.
+pub(crate) fn way_words(offer: &HostOffer) -> String {
+    way(offer, false)
+}
+
 /// A way to feed the model, with the memory that it takes: `batches ahead 1 (18.2 MiB)`.
 fn way(offer: &HostOffer, with_bytes: bool) -> String {
     let changes = offer.changes.iter().map(|change| match change.replace('"', "").split_once('=') {

@@ -8,7 +8,7 @@ use eframe::egui::{self, Align, Button, Layout, RichText, TextStyle, TextWrapMod
 use plimsoll_engine::{
     Bytes,
     experiment::PoolPolicy,
-    plan::{Advice, Change, Plan, Verdict},
+    plan::{Advice, Change, HostOffer, Plan, Verdict},
 };
 
 use super::PanelContext;
@@ -16,7 +16,7 @@ use crate::{
     advice::{self, Shortfall},
     command::{Action, UiCommand},
     format,
-    limit::{Limit, no_room},
+    limit::{Limit, no_room, way_words},
     planner::Options,
     theme,
     widgets::text,
@@ -59,6 +59,8 @@ enum Part<'a> {
     Title(String),
     /// A configuration, and the words of its button in place of its changes.
     Offer(&'a Advice, Option<String>),
+    /// Another way to feed the model.
+    Way(&'a HostOffer),
 }
 
 /// Draws the row.
@@ -131,8 +133,13 @@ fn sentence(ui: &mut Ui, forms: &[String], most: f32) {
 }
 
 /// The parts of the row, in the order of their worth.
-fn parts<'a>(plan: &Plan, options: &'a Options) -> Vec<Part<'a>> {
+fn parts<'a>(plan: &'a Plan, options: &'a Options) -> Vec<Part<'a>> {
     let mut parts = Vec::new();
+    // Where only the data have no room, another way to feed the model is enough.
+    if plan.load() <= plan.line().bytes && !plan.host_offers.is_empty() {
+        parts.push(Part::Title("Feed the model otherwise:".to_owned()));
+        parts.extend(plan.host_offers.iter().take(OFFERED).map(Part::Way));
+    }
     let mut group = |title: String, offers: Vec<&'a Advice>| {
         if !offers.is_empty() {
             parts.push(Part::Title(title));
@@ -210,6 +217,7 @@ fn draw(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan, part: &Part<'_>) {
         }
         Part::Offer(advice, None) => advice_button(ui, context, advice, Needed::by(plan)),
         Part::Offer(advice, Some(text)) => fill_button(ui, context, plan, advice, text),
+        Part::Way(offer) => way_button(ui, context, offer, plan),
     }
 }
 
@@ -219,6 +227,7 @@ fn width(ui: &Ui, plan: &Plan, part: &Part<'_>) -> f32 {
         Part::Title(title) => text_width(ui, title),
         Part::Offer(advice, None) => button_width(ui, &button_texts(advice, Needed::by(plan))),
         Part::Offer(_, Some(text)) => button_width(ui, std::slice::from_ref(text)),
+        Part::Way(offer) => button_width(ui, &way_texts(offer, plan)),
     }
 }
 
@@ -235,6 +244,25 @@ fn button_width(ui: &Ui, texts: &[String]) -> f32 {
 /// The words of a button: the changes, their saving and their cost.
 fn button_texts(offer: &Advice, needed: Needed) -> [String; 3] {
     [advice::words(offer), needed.changed(offer).0, format::time_ratio(offer.time_ratio)]
+}
+
+/// The words of a button for another way to feed the model: the changes, and what they save.
+fn way_texts(offer: &HostOffer, plan: &Plan) -> [String; 2] {
+    let saved = offer.host.total().difference(plan.host.total());
+    [way_words(offer), format!("{saved} of host memory")]
+}
+
+/// Feeds the model in another way.
+fn way_button(ui: &mut Ui, context: &PanelContext<'_>, offer: &HostOffer, plan: &Plan) {
+    let palette = theme::palette(ui);
+    let [name, saves] = way_texts(offer, plan);
+    let color = if offer.host.total() < plan.host.total() { palette.good } else { palette.weak() };
+    let button = Button::new((name.clone(), RichText::new(saves).color(color)));
+    let disk = if offer.host.disk > Bytes::ZERO { format!(", {} of disk", offer.host.disk) } else { String::new() };
+    let hover = format!("{} of host memory{disk}. Click to apply it; undo takes it back.", offer.host.total());
+    if ui.add(button).accessible_name(name).on_hover_text(hover).clicked() {
+        context.send.send(Action::Adopt(Box::new(offer.experiment.clone())));
+    }
 }
 
 /// Fills a budget that has room.
@@ -301,7 +329,7 @@ mod tests {
             .into_iter()
             .filter_map(|part| match part {
                 Part::Title(title) => Some(title),
-                Part::Offer(..) => None,
+                Part::Offer(..) | Part::Way(_) => None,
             })
             .collect();
         assert_eq!(titles, ["Within 1 MiB, the fastest first:"]);
@@ -320,6 +348,20 @@ mod tests {
             let [_, saving, _] = button_texts(offer, Needed::by(&plan));
             let saved = plan.host.total() - planned(&offer.experiment).host.total();
             assert_eq!(saving, format!("-{saved} of host memory"));
+        }
+        let options = Options::default();
+        let parts = parts(&plan, &options);
+        let ways: Vec<&HostOffer> = parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::Way(offer) => Some(*offer),
+                _ => None,
+            })
+            .collect();
+        assert!(!ways.is_empty());
+        for way in ways {
+            let told = way_texts(way, &plan);
+            assert!(planned(&way.experiment).verdict().fits() && told[1].starts_with('-'), "{told:?}");
         }
         experiment.data.host_budget = Bytes::ZERO;
         assert!(matches!(Needed::by(&planned(&experiment)), Needed::Peak(_)), "nothing is in the way");
