@@ -168,10 +168,9 @@ impl Document {
     /// The name for the title: the preset's own, else the file's.
     pub(crate) fn name(&self) -> String {
         let file = || Some(self.path.as_ref()?.file_stem()?.to_string_lossy().into_owned());
-        if self.experiment.title.is_empty() {
-            file().unwrap_or_else(|| "Untitled".to_owned())
-        } else {
-            self.experiment.title.clone()
+        match self.experiment.title.trim() {
+            "" => file().unwrap_or_else(|| "Untitled".to_owned()),
+            title => title.to_owned(),
         }
     }
 }

@@ -90,16 +90,13 @@ impl Keeper {
             Ok(()) => {
                 // What is left is written soon, so that the next start has nothing to tell.
                 self.due = Some(Instant::now() + DELAY);
-                format!(
-                    "Of the last session this could not be read, and is as at the first start: {listed}. It is now in {}.",
-                    aside.display()
-                )
+                format!("Put aside from the last session: {listed}. It is now in {}.", aside.display())
             }
             Err(error) => {
                 // Nothing may be written over it.
                 self.place = None;
                 self.failure = Some(error.to_string());
-                format!("Of the last session this could not be read, and is as at the first start: {listed}.")
+                format!("Of the last session this cannot be read: {listed}.")
             }
         }
     }
@@ -250,7 +247,7 @@ mod tests {
             }
         }
         let (_, aside, told) = opened(&|damaged| damaged["of a later version"] = 3.into());
-        assert!(aside["of a later version"] == 3 && told.contains("`of a later version` (this version "), "{told}");
+        assert!(aside["of a later version"] == 3 && told.contains("`of a later version` (not known "), "{told}");
         let (state, aside, told) = opened(&|damaged| damaged["experiment"] = "version = [".into());
         assert!(state["experiment"].is_string() && aside["experiment"] == "version = [", "{aside}");
         assert!(told.contains("`experiment` ("), "{told}");

@@ -11,7 +11,7 @@ use crate::app::PersistedState;
 const OF_PARTS: [&str; 2] = ["view", "budgets"];
 
 /// Why an entry is lost that is sound in itself.
-const UNKNOWN: &str = "this version of the program has no such entry";
+const UNKNOWN: &str = "not known to this version of the program";
 
 /// An entry that cannot be read.
 #[derive(Debug)]

@@ -48,7 +48,8 @@ fn wide(plan: &Plan) -> String {
 /// The plan in words and tables.
 pub(super) fn describe(plan: &Plan) -> anyhow::Result<String> {
     let peak = plan.peak;
-    let mut text = format!("{}\n", plan.experiment.title);
+    let title = plan.experiment.title.trim();
+    let mut text = if title.is_empty() { String::new() } else { format!("{title}\n") };
     text.push_str(&answer(plan));
     text.push_str(&card(plan));
     text.push_str(&format!(
