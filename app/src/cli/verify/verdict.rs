@@ -48,7 +48,9 @@ impl Rule {
             return Self { live: Bound::LIVE, reserved: None, process: None, line: None };
         }
         let is_given_back = plan.experiment.gpu.pool == PoolPolicy::Release;
-        let process = if is_given_back { Bound::ANYTHING } else { Bound::HELD };
+        // What graphs of launches take is the driver's, and they are made where launches repeat: they may be fewer than planned.
+        let held = Bound { extra: plan.graphs, ..Bound::HELD };
+        let process = if is_given_back { Bound::ANYTHING } else { held };
         Self { live: Bound::LIVE, reserved: Some(Bound::HELD), process: Some(process), line: None }
     }
 
