@@ -53,7 +53,13 @@ impl Kept {
     /// replace those of the plan.
     pub fn subject(&self, plan: Option<Plan>) -> Subject {
         let (name, experiment) = (self.run.label().to_owned(), Arc::clone(&self.experiment));
-        let plan = plan.map(|plan| Arc::new(self.details.recalled(plan)));
+        let recalled = |plan| {
+            let mut plan = self.details.recalled(plan);
+            // The size of the process was predicted anew before the first step.
+            plan.peak.process = self.run.predicted.process;
+            Arc::new(plan)
+        };
+        let plan = plan.map(recalled);
         Subject { name, experiment, plan, ran: Some(Ran::with(&self.run, &self.details.prediction)) }
     }
 

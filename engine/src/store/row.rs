@@ -215,8 +215,10 @@ impl Run {
                 let sql = "UPDATE details SET process_is_sampled = ?2, left_over = ?3 WHERE run = ?1";
                 db.execute(sql, params![self.number, summary.is_process_sampled, summary.left_over.0 as i64])?;
                 // It was predicted anew before the first step, with the data in place.
-                let sql = "UPDATE runs SET predicted_process = ?2 WHERE number = ?1";
-                db.execute(sql, params![self.number, summary.predicted.process.0 as i64])?;
+                if summary.predicted.process > Bytes::ZERO {
+                    let sql = "UPDATE runs SET predicted_process = ?2 WHERE number = ?1";
+                    db.execute(sql, params![self.number, summary.predicted.process.0 as i64])?;
+                }
                 SmallerModel::write(SmallerModel::of(summary), db, self.number)?;
             }
         }
