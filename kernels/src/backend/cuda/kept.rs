@@ -2,7 +2,8 @@
 //!
 //! Owns what was submitted in a step and not queued yet, and the graphs of the run. Always holds: everything else that is given
 //! to the stream of kernels comes behind the work that waits; work that makes no graph, or whose graph the driver refuses, is
-//! queued piece by piece, so that no step is lost; graphs take no more than the room that they have, at [`graphs::NODE`] a node. Refuses nothing: what the driver refuses of graphs is kept in words, and no graph is tried after.
+//! queued piece by piece, so that no step is lost; graphs take no more than the room that they have, at [`graphs::NODE`] a
+//! node. Refuses nothing: what the driver refuses of graphs is kept in words, and no graph is tried after.
 
 use std::{
     cell::{Cell, RefCell},
