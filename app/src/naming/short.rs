@@ -1,7 +1,7 @@
 //! Names of settings where there is little room: what tells a name from the others stays, the rest gives way.
 //!
-//! Always holds: a form that leaves settings out stands for no other name that has them all, as long as the name itself does; a
-//! value with a digit stays whole.
+//! Always holds: a form that leaves settings out stands for no other name that has them all, as long as the name itself does
+//! and there is room for more than one setting; a value with a digit stays whole.
 
 use std::collections::HashSet;
 
@@ -69,6 +69,11 @@ fn shorter(parts: &[String], has_more: bool, others: &[&[String]]) -> Vec<String
         forms.extend(LETTERS.iter().map(|letters| joined(parts, set, has_more, Some(*letters))));
     }
     forms.extend(sets.last().map(|set| joined(parts, set, has_more, Some(FEWEST))));
+    // Where even that has no room, one setting whole says more than two without their words.
+    let one = most_telling(parts, others);
+    let one: Vec<bool> = (0..parts.len()).map(|i| Some(i) == one).collect();
+    let letters = [None].into_iter().chain(LETTERS.map(Some)).chain([Some(FEWEST)]);
+    forms.extend(letters.map(|letters| joined(parts, &one, has_more, letters)));
     forms.dedup();
     forms
 }
@@ -76,8 +81,7 @@ fn shorter(parts: &[String], has_more: bool, others: &[&[String]]) -> Vec<String
 /// Which settings the forms name, from most to fewest: what all names share goes first, and at once, then what most share. Of
 /// settings that as many share, the one stays of which the others have most values: their forms name it as well.
 fn sets(parts: &[String], others: &[&[String]]) -> Vec<Vec<bool>> {
-    let sharing = |part: &String| others.iter().filter(|other| other.contains(part)).count();
-    let shared: Vec<usize> = parts.iter().map(sharing).collect();
+    let shared: Vec<usize> = parts.iter().map(|part| sharing(part, others)).collect();
     let values: Vec<usize> = parts.iter().map(|part| values(part, others)).collect();
     // How many of the others have all the settings of a set.
     let alike = |set: &[bool]| {
@@ -101,6 +105,17 @@ fn sets(parts: &[String], others: &[&[String]]) -> Vec<Vec<bool>> {
         set = without(next);
         sets.push(set.clone());
     }
+}
+
+/// How many of the others have a setting.
+fn sharing(part: &String, others: &[&[String]]) -> usize {
+    others.iter().filter(|other| other.contains(part)).count()
+}
+
+/// The setting that the fewest others have; of several, the one of which they have most values.
+fn most_telling(parts: &[String], others: &[&[String]]) -> Option<usize> {
+    let rank = |i: &usize| (sharing(&parts[*i], others), std::cmp::Reverse(values(&parts[*i], others)));
+    (0..parts.len()).min_by_key(rank)
 }
 
 /// How many values the others have of a setting: of `micro-batch 32` those of `micro-batch`.
@@ -234,6 +249,25 @@ mod tests {
             &["micro-batch 96", "budget 4 MiB"],
         ];
         assert_eq!(within(16, budgets), ["… budget 1 MiB", "… budget 2 MiB", "… budget 4 MiB"]);
+    }
+
+    #[test]
+    fn one_setting_stays_whole_where_two_have_no_room() {
+        let names: &[&[&str]] = &[
+            &["micro-batch 64", "no checkpointing"],
+            &["micro-batch 64", "every block"],
+            &["micro-batch 32", "no checkpointing"],
+        ];
+        assert_eq!(within(24, names)[0], "micro… 64, no checkp…");
+        assert_eq!([&within(18, names)[0], &within(10, names)[0]], ["micr… 64, no chec…", "micr… 64 …"]);
+        // Each form is one of a name that fits, and not one that is cut in its middle.
+        let own = parts(names[2]);
+        let others = [parts(names[0]), parts(names[1])];
+        let others: Vec<&[String]> = others.iter().map(Vec::as_slice).collect();
+        for letters in 9..40 {
+            let form = fitting_settings(&own, false, &others, |form| form.chars().count() <= letters);
+            assert!(form.contains("32"), "{letters}: {form}");
+        }
     }
 
     #[test]

@@ -48,8 +48,25 @@ pub(crate) fn heading<C: Copy + PartialEq + Default>(
     (name, about): (&str, &str),
     has_words: bool,
 ) {
+    heading_as(ui, (sort, at_first), column, (name, name, about), has_words);
+}
+
+/// The words of a heading that also says what all rows are of, as far as the title has room in `width`.
+pub(crate) fn heading_of(ui: &Ui, name: &str, title: &str, width: f32) -> String {
+    let of = |title: &str| format!("{name} of {title}");
+    of(&words::shortened(title, |title| heading_width(ui, &of(title)) <= width))
+}
+
+/// The same as [`heading`] with other words than the name of its column: that is what it is called, `shown` what is read.
+pub(crate) fn heading_as<C: Copy + PartialEq + Default>(
+    ui: &mut Ui,
+    (sort, at_first): (&mut Sort<C>, Sort<C>),
+    column: C,
+    (name, shown, about): (&str, &str, &str),
+    has_words: bool,
+) {
     let sorted = sort.column == column;
-    let is_sign = name.chars().count() == 1;
+    let is_sign = shown.chars().count() == 1;
     let arrow = match (sorted, sort.falling) {
         // A column as narrow as a sign says by its colour alone that it sorts.
         _ if is_sign => "",
@@ -62,7 +79,7 @@ pub(crate) fn heading<C: Copy + PartialEq + Default>(
     let layout = if column == C::default() { Layout::left_to_right(Align::Center) } else { *ui.layout() };
     ui.with_layout(layout, |ui| {
         ui.spacing_mut().button_padding.x = BESIDE;
-        let button = Button::new(RichText::new(format!("{name}{arrow}")).small().color(color)).frame(false);
+        let button = Button::new(RichText::new(format!("{shown}{arrow}")).small().color(color)).frame(false);
         let response = ui.add(button).accessible_name(format!("Sort by {name}"));
         if response.on_hover_text(about).clicked() {
             *sort = sort.clicked(column, has_words, at_first);

@@ -125,6 +125,7 @@ fn runs_are_searched_sorted_starred_named_noted_and_tagged() {
     window.run_steps(3);
     assert!(shown(&window, "Run 2: micro-batch 96, Tiny") && !shown(&window, "Run 1: micro-batch 64, Tiny"));
     window.state_mut().as_mut().expect("drawn").view.run_search.clear();
+    window.run_steps(3);
     let top = |window: &Window, a: &str, b: &str| {
         let place = |name| window.get_by_role_and_label(Role::Button, name).rect().top();
         place(a) < place(b)

@@ -165,7 +165,8 @@ fn the_title_of_a_run_is_read_next_to_a_long_name() {
     let one = |number: u64| {
         let run = with_settings(&window, number, &[]);
         StoredRun {
-            title: TITLE.to_owned(),
+            // One of another: a title that all have stands in the heading.
+            title: if number == 9 { "Shapes".to_owned() } else { TITLE.to_owned() },
             settings: if number == 1 { Vec::new() } else { settings(number as usize) },
             ..run
         }
@@ -237,6 +238,10 @@ fn names_that_differ_at_their_end_are_read_apart_where_they_have_no_room() {
             let drawn = texts_at(&window, at);
             assert!(drawn.iter().any(|text| text.ends_with(budget)), "{size:?} at {scale}: {drawn:?} of {whole}");
         }
+        // The title that all have takes no room of theirs: their heading tells it.
+        let heading = window.get_by_role_and_label(Role::Button, "Sort by run").rect();
+        let drawn = texts_at(&window, heading.center());
+        assert!(drawn.iter().any(|text| text.starts_with("run of Conv")), "{size:?} at {scale}: {drawn:?}");
     }
 }
 

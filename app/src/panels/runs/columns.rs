@@ -1,8 +1,8 @@
 //! The columns of the table: which have room, and how wide each is.
 //!
 //! Always holds: a column is as wide as what stands in it, as long as there is room; texts share what is left, and none has
-//! more than it needs while another is cut. What a run is of stands next to its name in every width: settings alone do not
-//! say it.
+//! more than it needs while another is cut. What a run is of stands next to its name in every width, or for all runs in the
+//! heading: settings alone do not say it.
 
 use eframe::egui::Ui;
 
@@ -78,6 +78,8 @@ pub(super) fn numbered(number: u64) -> String {
 /// How wide the texts of the rows are.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Widths {
+    /// One of the rows, where all are of its title and the details of none say more: the title need not stand in each of them.
+    alike: Option<usize>,
     name: f32,
     details: f32,
     state: f32,
@@ -153,6 +155,13 @@ impl Widths {
             spread[1].add(about(row.told_title().unwrap_or(&row.details)));
         }
         Self {
+            alike: order.first().copied().filter(|first| {
+                let title = &state.runs.rows()[*first].run.title;
+                let says_no_more = |row: &Row| row.details.is_empty() || row.details == *title;
+                let is_alike = |row: &Row| row.run.title == *title && says_no_more(row);
+                // Names of settings alone do not say it themselves.
+                !title.is_empty() && rows().all(is_alike) && rows().any(|row| !row.details.is_empty())
+            }),
             spread,
             name: numbers
                 + most(&mut longest(Row::short_name).into_iter().map(|row| width(row.short_name()) + sign(row))),
@@ -168,6 +177,11 @@ impl Widths {
     fn texts(self) -> [f32; 2] {
         [self.name, self.details]
     }
+}
+
+/// The row whose title the heading of the names tells for all, because they have no column of it.
+pub(super) fn told_once(columns: &[(Named, f32)], widths: Widths) -> Option<usize> {
+    widths.alike.filter(|_| columns.iter().all(|((column, ..), _)| *column != RunColumn::Details))
 }
 
 /// The columns that have room, each with its width.
@@ -188,28 +202,37 @@ pub(super) fn columns(ui: &Ui, widths: Widths) -> Vec<(Named, f32)> {
     };
     let all: Vec<(Named, f32)> = COLUMNS.into_iter().map(|column| (column, fixed(&column))).collect();
     // Room for the scroll bar, which floats.
-    shared_out(all, widths.texts(), &widths.spread, ui.available_width() - theme::GAP)
+    let room = ui.available_width() - theme::GAP;
+    shared_out(all, (widths.texts(), widths.alike.is_some()), &widths.spread, room)
 }
 
-/// Leaves out what has no room, and gives the texts what is left of `room`. `needs` is what they would take whole, and `spread`
-/// how wide they are in the single rows.
-fn shared_out(mut columns: Vec<(Named, f32)>, needs: [f32; 2], spread: &[Spread; 2], room: f32) -> Vec<(Named, f32)> {
+/// Leaves out what has no room, and gives the texts what is left of `room`. `needs` is what they would take whole, with whether
+/// the details may go, and `spread` how wide they are in the single rows.
+fn shared_out(
+    mut columns: Vec<(Named, f32)>,
+    (mut needs, may_go): ([f32; 2], bool),
+    spread: &[Spread; 2],
+    room: f32,
+) -> Vec<(Named, f32)> {
     let place = |column: RunColumn| match column {
         RunColumn::Name => Some(0),
         RunColumn::Details => Some(1),
         _ => None,
     };
-    let least = |(column, _, _): &Named, width: f32, most: [f32; 2]| match place(*column) {
+    let least = |(column, _, _): &Named, width: f32, needs: [f32; 2], most: [f32; 2]| match place(*column) {
         Some(text) => needs[text].min(most[text]).max(width),
         None => width,
     };
-    let taken = |columns: &[(Named, f32)], most: [f32; 2]| {
-        columns.iter().map(|(named, width)| least(named, *width, most) + BETWEEN).sum::<f32>() - BETWEEN
+    let taken_by = |columns: &[(Named, f32)], needs: [f32; 2], most: [f32; 2]| {
+        columns.iter().map(|(named, width)| least(named, *width, needs, most) + BETWEEN).sum::<f32>() - BETWEEN
     };
-    // A column in which nothing stands takes no room that another needs.
-    if needs[1] <= 0.0 && taken(&columns, [f32::INFINITY, 0.0]) > room {
+    // A column in which nothing stands, or in each row the same, takes no room that another needs.
+    if (may_go || needs[1] <= 0.0) && taken_by(&columns, needs, [f32::INFINITY; 2]) > room {
         columns.retain(|((own, ..), _)| *own != RunColumn::Details);
+        needs[1] = 0.0;
     }
+    let least = |named: &Named, width: f32, most: [f32; 2]| least(named, width, needs, most);
+    let taken = |columns: &[(Named, f32)], most: [f32; 2]| taken_by(columns, needs, most);
     for (count, column) in LEFT_OUT.into_iter().enumerate() {
         // A single text is what the table is read by.
         let most = match (needs[1] <= 0.0, count < FOR_TEXTS) {
@@ -273,7 +296,10 @@ mod tests {
         let columns = COLUMNS.into_iter().map(|column| (column, 50.0)).collect();
         let mut spread = [Spread::default(); 2];
         spread.iter_mut().zip(needs).for_each(|(spread, width)| spread.add(width));
-        shared_out(columns, needs, &spread, room).into_iter().map(|((column, ..), width)| (column, width)).collect()
+        shared_out(columns, (needs, false), &spread, room)
+            .into_iter()
+            .map(|((column, ..), width)| (column, width))
+            .collect()
     }
 
     fn of(widths: &[(RunColumn, f32)], column: RunColumn) -> Option<f32> {
@@ -298,6 +324,21 @@ mod tests {
             let has_more = [name > needs[0].max(50.0) + 0.5, details > needs[1].max(50.0) + 0.5];
             assert!(!(is_cut[0] && has_more[1] || is_cut[1] && has_more[0]), "{needs:?}: {widths:?}");
         }
+    }
+
+    #[test]
+    fn a_title_that_all_rows_have_takes_no_room_that_a_name_needs() {
+        let columns = || COLUMNS.into_iter().map(|column| (column, 50.0)).collect();
+        let shown = |room: f32| shared_out(columns(), ([240.0, 200.0], true), &[Spread::default(); 2], room);
+        let has = |columns: &[(Named, f32)]| columns.iter().any(|((column, ..), _)| *column == RunColumn::Details);
+        let all = 8.0 * 50.0 + 240.0 + 200.0 + 9.0 * BETWEEN;
+        assert_eq!((has(&shown(all)), shown(all).len()), (true, 10));
+        let narrower = shown(all - 1.0);
+        assert_eq!((has(&narrower), narrower.len()), (false, 9), "no figure goes for it");
+        let name = |columns: &[(Named, f32)]| {
+            columns.iter().find(|((column, ..), _)| *column == RunColumn::Name).map(|(_, width)| *width)
+        };
+        assert!(name(&narrower).expect("there") >= 240.0 && name(&shown(420.0)).expect("there") >= 200.0);
     }
 
     #[test]

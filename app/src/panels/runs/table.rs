@@ -9,7 +9,7 @@ use plimsoll_engine::store::{RunKey, RunState};
 
 use super::{
     PanelContext, about, ask,
-    columns::{BETWEEN, Named, Widths, columns, numbered},
+    columns::{BETWEEN, Named, Widths, columns, numbered, told_once},
     front, is_first, keys, menu, pick,
 };
 use crate::{
@@ -34,6 +34,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
     let at = keys::ui(ui, context, order).or_else(|| lost(ui, runs, order));
     let widths = *context.view.shown_runs.widths.get_or_insert_with(|| Widths::of(ui, context.state, order));
     let columns = columns(ui, widths);
+    let title = told_once(&columns, widths).map(|i| state.runs.rows()[i].run.title.as_str());
     let sort = &mut context.view.runs;
     ui.spacing_mut().item_spacing = vec2(BETWEEN, 0.0);
     let salt = ("runs", columns.len());
@@ -56,13 +57,21 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
         table = table.scroll_to_row(at, None).animate_scrolling(false);
     }
     let table = table.header(theme::RUN_ROW, |mut header| {
-        for ((column, name, about), _) in &columns {
+        for ((column, name, about), width) in &columns {
             header.col(|ui| {
+                let of = title
+                    .filter(|_| *column == RunColumn::Name)
+                    .map(|title| table::heading_of(ui, name, title, *width));
+                let shown = of.as_deref().unwrap_or(name);
+                let about = match title.filter(|_| of.is_some()) {
+                    Some(title) => format!("{about} Each is a run of {title}"),
+                    None => (*about).to_owned(),
+                };
                 let has_words =
                     matches!(column, RunColumn::Name | RunColumn::Details | RunColumn::State | RunColumn::Device);
                 let layout = if has_words { Layout::left_to_right(Align::Center) } else { *ui.layout() };
                 ui.with_layout(layout, |ui| {
-                    table::heading(ui, (sort, view::RUNS), *column, (name, about), has_words);
+                    table::heading_as(ui, (sort, view::RUNS), *column, (name, shown, &about), has_words);
                 });
             });
         }

@@ -9,8 +9,8 @@ use crate::{naming, session::RunKey, theme, widgets::places::Places};
 
 /// Among more points only those that nothing beats, and the one that is looked at, have names: others would hide them.
 const NAMES: usize = 24;
-/// Letters of a whole name, and of a short one.
-const LETTERS: [usize; 2] = [64, 26];
+/// Letters of a whole name, and of ever shorter ones.
+const LETTERS: [usize; 3] = [64, 26, 14];
 
 /// Draws them: runs that nothing beats first. A click changes the colour of a name and not its place. `lines` are the lines of
 /// the picture that no name may touch.
@@ -85,9 +85,10 @@ mod tests {
         let names = ["Digits, batch 64, checkpoint every block", "Digits, batch 32"].map(str::to_owned);
         let whole = format!("3: {}", names[0]);
         let told = texts("3", (&names, 0), true);
-        assert_eq!((told.len(), &told[0], told[2].as_str()), (3, &whole, "3"));
+        assert_eq!((told.first(), told.last().map(String::as_str)), (Some(&whole), Some("3")));
+        assert!(told.is_sorted_by_key(|text| std::cmp::Reverse(text.chars().count())), "{told:?}");
         assert!(told[1].chars().count() <= 29 && told[1].starts_with("3: … "), "{told:?}");
-        assert_eq!(texts("4", (&names, 1), true), ["4: Digits, batch 32", "4"]);
+        assert_eq!(texts("4", (&names, 1), true), ["4: Digits, batch 32", "4: … batch 32", "4"]);
         assert_eq!(texts("22 Nov", (&names, 0), false).len(), 2, "a day of several tells none of them");
     }
 }
