@@ -193,7 +193,12 @@ impl Plan {
                 card: plan.target.profile().map(|profile| profile.card()),
                 peak: plan.peak,
                 live_bytes_without_updates: plan.peak_without_updates().map(|bytes| bytes.0),
-                estimates: if plan.target.is_gpu() { &[] } else { &["process_bytes"] },
+                estimates: match plan.target.profile() {
+                    None => &["process_bytes"],
+                    // Its context, and how its pool grows, are measured on the card alone.
+                    Some(card) if card.is_estimate() => &["process_bytes", "reserved_bytes"],
+                    Some(_) => &[],
+                },
                 peak_pass: plan.peak_pass,
                 categories_at_peak: plan.categories_at_peak,
                 alive_at_peak: &plan.alive_at_peak,

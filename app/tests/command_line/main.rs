@@ -238,7 +238,7 @@ fn verify_compares_predicted_with_measured() {
     }
     assert!(stdout(&["verify", "mlp-digits", "--steps", "2"]).contains("right"));
     let skipped = stdout(&["verify", "gpt2-xl-plan"]);
-    assert!(skipped.contains("skipped") && skipped.contains("is planned and not trained"), "{skipped}");
+    assert!(skipped.contains("skipped") && skipped.contains("is planned and not measured"), "{skipped}");
 }
 
 #[test]

@@ -188,6 +188,11 @@ impl Verify {
                     stopped = Some(error);
                     break;
                 }
+                Err(error) if case.seed.is_some() && has_diverged(&error) => {
+                    let reason = format!("a learning rate was drawn that is too high: {}", error.root_cause());
+                    skipped.extend(self.skip(&mut table, name, &plan, &reason)?);
+                    continue;
+                }
                 Err(error) => return Err(error),
             };
             if !row.ok {
@@ -210,14 +215,14 @@ impl Verify {
         self.verdict(&wrong, seed)
     }
 
-    /// Reports a run that is planned and not trained: as JSON, or as a row and a line that goes below the table.
+    /// Reports a run that is planned and not measured: as JSON, or as a row and a line that goes below the table.
     fn skip(&self, table: &mut Table<8>, name: &str, plan: &Plan, reason: &str) -> anyhow::Result<Option<String>> {
         if self.json {
             out::json(&Skipped { name, predicted: Some(plan.peak), skipped: reason })?;
             return Ok(None);
         }
         table.row(unmeasured(name, plan));
-        Ok(Some(format!("{name} is planned and not trained: {reason}\n")))
+        Ok(Some(format!("{name} is planned and not measured: {reason}\n")))
     }
 
     /// How the command ends when the predictions of these runs are wrong.
@@ -349,6 +354,11 @@ impl Verify {
             format!("{steps} would take this machine about {:.0} minutes", secs / 60.0)
         })
     }
+}
+
+/// Whether a run ended because its numbers were no longer finite, which says nothing of its memory.
+fn has_diverged(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(plimsoll_engine::Error::NotFinite(_)))
 }
 
 /// Shows progress on a line that the next one replaces; on a terminal only.
