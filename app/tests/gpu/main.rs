@@ -23,11 +23,11 @@ impl Card {
         Self { cache: tempfile::tempdir().expect("a folder"), settings }
     }
 
-    /// A file with a shipped preset whose blocks have planned places.
-    fn planned(&self, preset: &str) -> String {
+    /// A file with a shipped preset whose pool grows as blocks come.
+    fn grown(&self, preset: &str) -> String {
         let text = std::fs::read_to_string(format!("{PRESETS}/{preset}.toml")).expect("a preset");
         let file = self.cache.path().join(format!("{preset}.toml"));
-        std::fs::write(&file, text + "\n[gpu]\npool = \"planned\"\n").expect("a file");
+        std::fs::write(&file, text + "\n[gpu]\npool = \"grow\"\n").expect("a file");
         file.to_str().expect("text").to_owned()
     }
 
@@ -82,9 +82,9 @@ fn the_driver_measures_what_was_predicted() {
 }
 
 #[test]
-fn a_pool_whose_places_are_planned_takes_what_was_predicted() {
+fn a_pool_that_grows_takes_what_was_predicted() {
     let card = Card::new(&[]);
-    let presets = ["cnn-shapes-f16", "mlp-deep-checkpoint", "cnn-shapes-accumulate"].map(|preset| card.planned(preset));
+    let presets = ["cnn-shapes-f16", "mlp-deep-checkpoint", "cnn-shapes-accumulate"].map(|preset| card.grown(preset));
     let presets: Vec<&str> = presets.iter().map(String::as_str).collect();
     let rows = verified(&card, &[&presets[..], &["--steps", "3"]].concat());
     assert_eq!(rows.len(), presets.len());
@@ -93,8 +93,7 @@ fn a_pool_whose_places_are_planned_takes_what_was_predicted() {
             assert_eq!(row["predicted"][figure], row["measured"][figure], "{row}");
         }
     }
-    // What was trained is tried by places of its own.
-    let run = ["train", &card.planned("mlp-digits"), "--device", "cuda:0", "--budget", "1GiB"];
+    let run = ["train", &card.grown("mlp-digits"), "--device", "cuda:0", "--budget", "1GiB"];
     told(card.run(&[&run[..], &SHORT].concat()));
     let found: serde_json::Value =
         serde_json::from_str(&told(card.run(&["evaluate", "last", "--json"]))).expect("an object");
@@ -227,7 +226,7 @@ fn where_blocks_lie_changes_no_loss() {
         assert_eq!(together.len(), 6);
         assert_eq!(together, apart, "{preset}");
         let card = Card::new(&[]);
-        assert_eq!(together, losses(&card, &card.planned(preset), "cuda:0"), "{preset}, planned");
+        assert_eq!(together, losses(&card, &card.grown(preset), "cuda:0"), "{preset}, grown");
     }
 }
 

@@ -16,8 +16,8 @@ use crate::{
     device::target,
     error::Problem,
     experiment::{
-        Checkpointing, DatasetInfo, Experiment, Frozen, PoolPolicy, Precision, PruneKind, PruneSchedule, QuantiseKind,
-        UpdateTime, VERSION, limits::MAX_DEPTH, settings,
+        Checkpointing, DatasetInfo, Experiment, Frozen, Precision, PruneKind, PruneSchedule, QuantiseKind, UpdateTime,
+        VERSION, limits::MAX_DEPTH, settings,
     },
 };
 
@@ -330,11 +330,6 @@ impl List {
         if !e.optimizer.kind.keeps_state_by_weight() {
             let message = format!("{} keeps a state that is not divided by channels", e.optimizer.kind.key());
             self.add("optimizer.kind", message, "write adamw, sgd, momentum or muon, or prune.kind = magnitude");
-        }
-        if e.gpu.pool == PoolPolicy::Planned {
-            let message =
-                "places are planned for one size of the model, and channels are taken out in the middle of the run";
-            self.add("gpu.pool", message, "write grow");
         }
     }
 

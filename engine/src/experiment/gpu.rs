@@ -14,7 +14,7 @@ settings! {
     /// How a GPU is used. On the processor these settings have no effect.
     pub struct Gpu in gpu {
         /// The pool's treatment of empty memory.
-        pub pool: PoolPolicy = PoolPolicy::Grow, KERNELS.when(on_gpu).words_were(&[("give-back", "release")]);
+        pub pool: PoolPolicy = PoolPolicy::Planned, KERNELS.when(on_gpu).words_were(&[("give-back", "release")]);
         /// The one buffer that cuBLAS and cuDNN work in, from the pool; 0: none, and algorithms that need none.
         pub workspace: Bytes = Bytes::mib(32), KERNELS.when(on_gpu).limits(Limits::Within {
             low: Number::Size(Bytes::ZERO), high: Number::Size(MAX_WORKSPACE), what: "a workspace",

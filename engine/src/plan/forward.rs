@@ -16,7 +16,7 @@ use crate::{
     hardware::Machine,
     memory::{
         Bookkeeping, Categories, Ledger, Timeline,
-        allocator::{Places, Search},
+        allocator::{Allocator, Places, Search},
         tally,
     },
     plan::{Resolved, predict::places::are_in_range},
@@ -124,8 +124,8 @@ impl Forward {
         let (session, recording, bookkeeping, cached) = if is_gpu { of_target() } else { tally::counted(of_target) }?;
         let ledger = session.executor().ledger();
         let is_in_range = are_in_range(&experiment);
-        let places = places.or_else(|| is_in_range.then(|| ledger.places()).flatten());
-        let replayed = ledger.replayed(is_in_range, places.as_ref()).into_iter().next();
+        let places = places.or_else(|| is_in_range.then(|| ledger.places(target)).flatten());
+        let replayed = ledger.replayed(Allocator::of_processor(is_in_range), places.as_ref()).into_iter().next();
         let recording = if is_gpu { recording } else { replayed.unwrap_or(recording) };
         Ok(Self {
             target: target.clone(),

@@ -63,9 +63,6 @@ impl Iterator for Experiments {
         let mut experiment = draw(family, Dice(rng), self.text.as_deref());
         if target::cuda_index(&self.device).is_some() {
             experiment.gpu = gpu(Dice(rng));
-            if experiment.prune.kind == PruneKind::Channels && experiment.gpu.pool == PoolPolicy::Planned {
-                experiment.gpu.pool = PoolPolicy::Grow;
-            }
         }
         experiment.device.clone_from(&self.device);
         Some(Drawn { family: family.name, experiment, rng })

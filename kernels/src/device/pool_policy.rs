@@ -15,7 +15,7 @@ words! {
         Reserve = "reserve",
         /// The pool takes the run's memory at the start, and every block has its place in it: the dry run knows when each
         /// block comes and goes, so places are found before the first step ("static memory planning"). Never more than
-        /// `Grow`.
+        /// `Grow`, and the default.
         Planned = "planned",
     }
 }

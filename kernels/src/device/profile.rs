@@ -105,6 +105,11 @@ pub struct PoolProfile {
 }
 
 impl PoolProfile {
+    /// The bytes of the pool that a block of `bytes` takes.
+    pub fn rounded(&self, bytes: u64) -> u64 {
+        bytes.max(1).next_multiple_of(self.granule.0.max(1))
+    }
+
     /// Bytes by which a pool without room grows for a block of `bytes`.
     pub fn segment_for(&self, bytes: u64) -> u64 {
         bytes.next_multiple_of(self.page.0.max(1)).max(self.segment.0)

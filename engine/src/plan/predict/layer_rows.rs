@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::Dry;
+use super::dry::Dry;
 use crate::{
     backend::DryRun,
     experiment::Precision,

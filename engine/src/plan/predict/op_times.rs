@@ -2,7 +2,10 @@
 
 use std::rc::Rc;
 
-use super::{Dry, Purpose, executor, shortened, teaching};
+use super::{
+    dry::{Dry, Purpose, executor, shortened},
+    teaching,
+};
 use crate::{
     backend::{DryRun, Executor},
     bytes::Bytes,

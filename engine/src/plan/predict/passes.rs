@@ -1,6 +1,6 @@
 //! The passes of a run, in its order: the first step, later steps and evaluations until they repeat, and the passes between.
 
-use super::{Dry, layer_rows::ModelFacts};
+use super::{dry::Dry, layer_rows::ModelFacts};
 use crate::{error::Result, memory::tally};
 
 /// The most steps and evaluations that are run until the pool is as it was before.

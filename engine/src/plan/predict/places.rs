@@ -1,29 +1,68 @@
-//! Places for the blocks of a run: on a GPU by a dry run that asks a pool which grows, on the processor by the one that records.
+//! Places for the blocks of a run, by the dry run that the plan is made of.
 //!
 //! Always holds: the places are a function of the resolved experiment and the machine, so that a run is placed as its plan
-//! was. They never take more than the pool would by growing.
+//! was. On a GPU they never take more than the pool would by growing. Where one dry run cannot show that, another asks a pool
+//! that grows.
 
 use std::sync::Arc;
 
-use super::{Dry, Purpose, predict, shortened};
+use super::{
+    dry::{Done, Dry, Purpose, shortened},
+    predict,
+};
 use crate::{
     bytes::Bytes,
     device::{PoolPolicy, Target},
     error::Result,
     experiment::{Experiment, PruneKind},
     hardware::Machine,
-    memory::allocator::{Places, Requests, Search},
+    memory::allocator::{Allocator, Places, Requests, Search},
     plan::Resolved,
 };
 
-/// The most layers or blocks of a model whose tensors have places on the processor. The search takes longer by more than they
-/// are: with 5,000 layers it took 1.4 s.
+/// The most layers or blocks of a model whose tensors have places. The search takes longer by more than they are: with 5,000
+/// layers it took 1.4 s.
 const DEEPEST: usize = 1_000;
 
-/// Whether the tensors of a run on the processor lie in a range of addresses, at places that the dry run finds; otherwise they
-/// lie on the heap, as those of a model that loses channels, whose range would stay as long as it was before.
-pub(crate) fn are_in_range(experiment: &Experiment) -> bool {
+/// Whether places are found for a model. They would be for one size of a model that loses channels.
+fn are_for(experiment: &Experiment) -> bool {
     experiment.model.depth <= DEEPEST && experiment.prune.kind != PruneKind::Channels
+}
+
+/// Whether the tensors of a run on the processor lie in a range of addresses, at places that the dry run finds; otherwise they
+/// lie on the heap. The range of a model that loses channels would stay as long as it was before.
+pub(crate) fn are_in_range(experiment: &Experiment) -> bool {
+    are_for(experiment)
+}
+
+/// Whether the blocks of a run on a GPU have places that are found beforehand.
+pub(super) fn are_planned(experiment: &Experiment) -> bool {
+    experiment.gpu.pool == PoolPolicy::Planned && are_for(experiment)
+}
+
+/// The allocator of a run.
+pub(super) fn allocator(resolved: &Resolved) -> Allocator {
+    let experiment = resolved.experiment();
+    match resolved.target() {
+        Target::Cpu(_) => Allocator::of_processor(are_in_range(experiment)),
+        gpu => Allocator::of(gpu, experiment.gpu.pool, resolved.line()),
+    }
+}
+
+/// Whether a run on a GPU that is logged keeps to its places, and these take no more than the pool would by growing.
+pub(super) fn are_best(resolved: &Resolved, done: &Done<'_>) -> bool {
+    let (Some(places), Target::Gpu(profile)) = (&done.places, resolved.target()) else { return false };
+    if done.reserved() > places.segment() {
+        return false;
+    }
+    // A pool that grows holds what is alive, and takes it from the driver in segments.
+    let alive = done.dry.recordings.iter().map(|recording| recording.live_peak).max().unwrap_or_default();
+    let is_least = |grown: Bytes| places.segment() <= grown;
+    is_least(Bytes(profile.pool.segment_for(alive.0))) || {
+        // Later steps may make it grow further, and never less far.
+        let grown = done.dry.session.executor().ledger().replayed(allocator(resolved), None);
+        is_least(grown.iter().map(|recording| recording.reserved_peak).max().unwrap_or_default())
+    }
 }
 
 /// The requests of a run of `resolved` to a pool that grows, and the bytes that this takes.
@@ -38,12 +77,9 @@ pub fn requests(resolved: &Resolved, machine: &Machine) -> Result<(Requests, Byt
     Ok((ledger.take_requests(), ledger.reserved()))
 }
 
-/// The places, and the memory that growing would take; `None` if blocks are placed as they come, or if that is better.
+/// Places by the requests of a run to a pool that grows, and the memory that this takes; `None` if growing is better.
 pub(super) fn found(resolved: &Resolved, machine: &Machine) -> Result<Option<(Arc<Places>, Bytes)>> {
     let Target::Gpu(profile) = resolved.target() else { return Ok(None) };
-    if resolved.experiment().gpu.pool != PoolPolicy::Planned {
-        return Ok(None);
-    }
     let (requests, grown) = requests(resolved, machine)?;
     let places = Places::of(&requests, &profile.pool, Search::Careful);
     Ok((places.segment() <= grown).then(|| (Arc::new(places), grown)))
@@ -51,6 +87,6 @@ pub(super) fn found(resolved: &Resolved, machine: &Machine) -> Result<Option<(Ar
 
 /// The places that the plan of a run has.
 pub(super) fn of_plan(resolved: &Resolved, machine: &Machine) -> Result<Option<Arc<Places>>> {
-    let is_planned = resolved.target().is_gpu() && resolved.experiment().gpu.pool == PoolPolicy::Planned;
+    let is_planned = resolved.target().is_gpu() && are_planned(resolved.experiment());
     if is_planned { Ok(predict(resolved, machine)?.places) } else { Ok(None) }
 }

@@ -1,9 +1,15 @@
 //! The prediction of a pool holds for later steps, and the bookkeeping is that of a dry run of its own.
 
-use super::*;
+use super::{dry::MICRO_BATCHES, *};
 use crate::{
-    experiment::{PoolPolicy, PruneKind, UpdateTime, shipped},
+    Experiment,
+    experiment::{PoolPolicy, UpdateTime, shipped},
+    memory::{
+        allocator::{Allocator, Places},
+        tally,
+    },
     selftest::experiments::Experiments,
+    step::bookkeeping,
 };
 
 /// The shipped presets whose data need no folder of the user's.
@@ -39,10 +45,6 @@ fn no_later_step_takes_more_of_a_pool_than_was_predicted() {
         experiment.budget = Bytes::gib(8);
         (experiment.run.steps, experiment.run.epochs) = (Some(40), None);
         for policy in [PoolPolicy::Grow, PoolPolicy::Release, PoolPolicy::Planned] {
-            if policy == PoolPolicy::Planned && experiment.prune.kind == PruneKind::Channels {
-                // Places are not planned for a model that changes its size.
-                continue;
-            }
             experiment.gpu.pool = policy;
             let resolved = Resolved::new(&experiment, &Machine::nominal()).expect("possible");
             let plan = predict(&resolved, &Machine::nominal()).expect("a plan");
@@ -111,7 +113,8 @@ fn micro_batches_that_are_left_out_change_nothing_that_is_shown() {
             let plan = predict(&resolved, &machine).expect("a plan");
             let shortened = shortened(resolved.experiment());
             let dry = || -> Result<_> {
-                let mut dry = Dry::new(&resolved, &shortened, &machine, Purpose::Record, None)?;
+                let purpose = if resolved.target().is_gpu() { Purpose::Record } else { Purpose::Log };
+                let mut dry = Dry::new(&resolved, &shortened, &machine, purpose, None)?;
                 let passes = dry.passes()?;
                 let bookkeeping = dry.session.executor().ledger().gathered();
                 Ok((dry, passes, bookkeeping))
@@ -119,7 +122,7 @@ fn micro_batches_that_are_left_out_change_nothing_that_is_shown() {
             let (mut dry, passes, bookkeeping) =
                 if resolved.target().is_gpu() { dry() } else { tally::counted(dry) }.expect("a dry run");
             if !resolved.target().is_gpu() {
-                dry.recordings = dry.session.executor().ledger().replayed(true, None);
+                dry.recordings = dry.session.executor().ledger().replayed(Allocator::of_processor(true), None);
             }
             assert_eq!(plan.bookkeeping, bookkeeping, "{experiment:?}");
             assert_eq!(plan.first, dry.recordings[0].timeline, "{experiment:?}");

@@ -14,7 +14,7 @@ use std::{collections::HashMap, sync::Arc};
 
 pub use self::requests::Requests;
 use self::{
-    packing::{EFFORT, Life, most_alive, pack},
+    packing::{EFFORT, Life, Packed, by_rank, most_alive, pack},
     requests::{Block, End, Pass},
 };
 use crate::{bytes::Bytes, device::profile::PoolProfile, memory::Part};
@@ -86,8 +86,16 @@ impl Places {
         let most = others.iter().map(|(_, lives)| most_alive(lives)).max().unwrap_or(0);
         let enough = most + (bottom + most) / search.close();
         let mut extent = bottom;
+        // The first step and the later ones often have the same lives.
+        let mut known: Vec<(Vec<Life>, Packed)> = Vec::new();
         for ((indices, lives), advised) in others.iter().zip(&mut advised) {
-            let packed = pack(lives, enough, search.effort());
+            let lives = by_rank(lives);
+            let at = known.iter().position(|(others, _)| *others == lives).unwrap_or_else(|| {
+                let packed = pack(&lives, enough, search.effort());
+                known.push((lives, packed));
+                known.len() - 1
+            });
+            let packed = &known[at].1;
             extent = extent.max(bottom + packed.extent);
             for (index, start) in indices.iter().zip(&packed.starts) {
                 advised[*index].starts = [bottom + start; 2];

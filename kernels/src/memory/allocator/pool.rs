@@ -141,7 +141,7 @@ impl Pool {
 
     /// The bytes that a block of `bytes` takes. The driver has no empty blocks.
     pub fn rounded(&self, bytes: u64) -> u64 {
-        bytes.max(1).next_multiple_of(self.profile.granule.0.max(1))
+        self.profile.rounded(bytes)
     }
 
     /// The bytes that the pool would grow by for a block of `bytes`.

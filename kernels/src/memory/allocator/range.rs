@@ -31,11 +31,6 @@ pub(in crate::memory) fn grows(reserved: u64) -> u64 {
     reserved + reserved.div_ceil(8 * GRANULE.0)
 }
 
-/// The bytes of the range that a block of `bytes` takes.
-pub(in crate::memory) fn rounded(bytes: u64) -> u64 {
-    bytes.max(1).next_multiple_of(GRANULE.0)
-}
-
 /// A range, and the heap next to it.
 #[derive(Debug)]
 pub struct Range(Option<Box<Parts>>);

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     bytes::Bytes,
+    device::Target,
     memory::{
         Bookkeeping, Category,
         allocator::{Allocator, Places},
@@ -37,23 +38,31 @@ impl Ledger {
         ledger
     }
 
-    /// The places of the blocks that a [`Ledger::logging`] was asked for; `None` for another account.
-    pub fn places(&self) -> Option<Arc<Places>> {
+    /// The same for a run on a GPU, which counts no bookkeeping. Its account has no room of its own: a log has none to find.
+    pub fn logging_of_gpu() -> Self {
+        let ledger = Self::of(Allocator::heap(), Bytes::ZERO, None, false);
+        ledger.0.record.replace(Record::Log(EventLog::new()));
+        ledger
+    }
+
+    /// The places on `target` of the blocks that an account with a log was asked for; `None` for another account.
+    pub fn places(&self, target: &Target) -> Option<Arc<Places>> {
         match &*self.0.record.borrow() {
-            Record::Log(log) => Some(Arc::new(log.places())),
+            Record::Log(log) => Some(Arc::new(log.places(target))),
             Record::None | Record::Recorder(_) => None,
         }
     }
 
-    /// The recordings of a [`Ledger::logging`], with its blocks in a range, at `places` if there are some, or on the heap, and
-    /// with the bookkeeping counted; empty for another account.
-    pub fn replayed(&self, is_in_range: bool, places: Option<&Arc<Places>>) -> Vec<Recording> {
-        match (&*self.0.record.borrow(), self.0.books.get()) {
-            (Record::Log(log), Books::Gathering(books)) => {
-                let allocator = Allocator::of_processor(is_in_range);
-                log.replayed(&self.0.layers.borrow_mut().shared(), books, allocator, places)
-            }
-            _ => Vec::new(),
+    /// The recordings of an account with a log, as an `allocator` places its blocks, at `places` if there are some, and with
+    /// the bookkeeping counted; empty for another account.
+    pub fn replayed(&self, allocator: Allocator, places: Option<&Arc<Places>>) -> Vec<Recording> {
+        let books = match self.0.books.get() {
+            Books::Gathering(books) => Some(books),
+            Books::None | Books::Counted(_) => None,
+        };
+        match &*self.0.record.borrow() {
+            Record::Log(log) => log.replayed(&self.0.layers.borrow_mut().shared(), books, allocator, places),
+            Record::None | Record::Recorder(_) => Vec::new(),
         }
     }
 

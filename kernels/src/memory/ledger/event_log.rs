@@ -1,7 +1,7 @@
-//! A log of the events in an account, kept to be replayed once the bookkeeping is known.
+//! A log of the events in an account, kept to be replayed once the bookkeeping and the places of blocks are known.
 //!
-//! Owns [`EventLog`]. The bookkeeping of a dry run is known only when the run is over, and it counts from the start: the log
-//! is then [replayed](EventLog::replayed) into an account that counts it, so that one dry run gives both. Always holds: the
+//! Owns [`EventLog`]. What a dry run keeps and asks for is known only when the run is over, and it counts from the start: the
+//! log is then [replayed](EventLog::replayed) into an account that counts it, so that one dry run gives all. Always holds: the
 //! log's own allocations do not count as bookkeeping. Entries are small, because a long step has many, and fresh memory
 //! takes most of a plan's time.
 
@@ -10,6 +10,7 @@ use std::{ptr, sync::Arc};
 use super::{Ledger, Recording, Ticket, recorder::Block, repetition::Repeated};
 use crate::{
     bytes::Bytes,
+    device::Target,
     error::BudgetError,
     memory::{
         Bookkeeping, Category, Part, Phase,
@@ -76,7 +77,7 @@ impl Numbers {
 /// The places where a name is looked for first.
 const SLOTS: usize = 256;
 
-/// The events of an account of the processor.
+/// The events of an account.
 #[derive(Debug)]
 pub(super) struct EventLog {
     entries: Vec<Entry>,
@@ -164,14 +165,20 @@ impl EventLog {
         self.add(Entry::Taken);
     }
 
-    /// Places for the blocks that have some.
-    pub(super) fn places(&self) -> Places {
+    /// Places for the blocks that have some on `target`: in the range of a processor those of tensors, in the pool of a GPU all.
+    pub(super) fn places(&self, target: &Target) -> Places {
+        let (profile, search) = match target {
+            Target::Cpu(_) => (&range::PROFILE, Search::Quick),
+            Target::Gpu(gpu) => (&gpu.pool, Search::Careful),
+        };
         let (mut numbers, mut requests) = (Numbers::default(), Requests::default());
         for entry in &self.entries {
             match *entry {
                 Entry::Part(index) => requests.enter(self.parts[index as usize]),
-                Entry::Born { bytes, .. } => requests.born(numbers.take(), range::rounded(bytes)),
-                Entry::Booked { .. } => drop(numbers.take()),
+                Entry::Booked { .. } if !target.is_gpu() => drop(numbers.take()),
+                Entry::Born { bytes, .. } | Entry::Booked { bytes, .. } => {
+                    requests.born(numbers.take(), profile.rounded(bytes));
+                }
                 Entry::Died(number) => {
                     requests.died(number);
                     numbers.give(number);
@@ -179,21 +186,21 @@ impl EventLog {
                 Entry::Phase(_) | Entry::Renamed(..) | Entry::Ran(..) | Entry::MicroBatch(_) | Entry::Taken => {}
             }
         }
-        Places::of(&requests, &range::PROFILE, Search::Quick)
+        Places::of(&requests, profile, search)
     }
 
-    /// The recordings that were taken, of a run whose bookkeeping was `books` and whose blocks an allocator placed, at `places`
-    /// if these were found; `layers` are the paths of all layers.
+    /// The recordings that were taken, of a run whose bookkeeping was `books`, if it counts some, and whose blocks an allocator
+    /// placed, at `places` if these were found; `layers` are the paths of all layers.
     pub(super) fn replayed(
         &self,
         layers: &Arc<[String]>,
-        books: Bookkeeping,
+        books: Option<Bookkeeping>,
         allocator: Allocator,
         places: Option<&Arc<Places>>,
     ) -> Vec<Recording> {
         let ledger = Ledger::of(allocator, Bytes::ZERO, None, true);
         ledger.follow(places);
-        ledger.keep_books(books);
+        books.into_iter().for_each(|books| ledger.keep_books(books));
         let name = |name: Name| self.names[usize::from(name.0)];
         let (mut numbers, mut tickets, mut recordings) = (Numbers::default(), Vec::new(), Vec::new());
         let born = |numbers: &mut Numbers, tickets: &mut Vec<Option<Ticket>>, ticket: Result<Ticket, BudgetError>| {

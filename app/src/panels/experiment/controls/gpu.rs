@@ -9,20 +9,19 @@ pub(in crate::panels::experiment) const POOL: (Spec, Choice<PoolPolicy>) = (
     Spec {
         key: "gpu.pool",
         name: "Memory pool",
-        help: "All tensors lie in one pool, whose size is the memory of the run that others see. It grows as needed and \
-                keeps its memory (frameworks call it growth, or a caching allocator), it gives empty memory back after \
-                each step, it takes the whole budget at the start (pre-allocation), so that no other program can, or it \
-                takes exactly the planned memory. The plan is possible because the dry run has seen every allocation and \
-                free: each tensor gets its address before the first step (static memory planning, as in compilers for \
-                phones), so that few gaps are left between them. A pool that does not look ahead leaves holes that no \
-                later tensor fits into. Growing and giving back cost calls to the driver in the middle of a step; the \
-                others pay once.",
+        help: "All tensors lie in one pool, whose size is the memory of the run that others see. It takes exactly the planned \
+                memory, because the dry run has seen every allocation and free: each tensor gets its address before the \
+                first step (static memory planning, as in compilers for phones), so that few gaps are left between them. \
+                Or it grows as needed and keeps its memory (frameworks call it growth, or a caching allocator), it gives \
+                empty memory back after each step, or it takes the whole budget at the start (pre-allocation), so that no \
+                other program can. A pool that does not look ahead leaves holes that no later tensor fits into. Growing and \
+                giving back cost calls to the driver in the middle of a step; the others pay once.",
     },
     Choice {
         options: &[
+            (PoolPolicy::Planned, "plan every address"),
             (PoolPolicy::Release, "give back each step"),
             (PoolPolicy::Grow, "grow and keep"),
-            (PoolPolicy::Planned, "plan every address"),
             (PoolPolicy::Reserve, "reserve all at once"),
         ],
         place: Place::Setting,

@@ -50,6 +50,15 @@ pub fn most_alive(lives: &[Life]) -> u64 {
     most
 }
 
+/// The same lives with moments that count only their own births and deaths: those of two passes that differ in other blocks
+/// alone are the same.
+pub(super) fn by_rank(lives: &[Life]) -> Vec<Life> {
+    let mut moments: Vec<u32> = lives.iter().flat_map(|life| [life.born, life.died]).collect();
+    moments.sort_unstable();
+    let rank = |moment: u32| moments.partition_point(|known| *known < moment) as u32;
+    lives.iter().map(|life| Life { born: rank(life.born), died: rank(life.died), ..*life }).collect()
+}
+
 /// The key by which blocks, given by their numbers, are ordered, the highest first.
 type Key<'a> = &'a dyn Fn(usize) -> (u64, u64);
 
