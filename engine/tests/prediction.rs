@@ -15,7 +15,7 @@ use plimsoll_engine::{
 };
 
 /// Of each family; every other one has a budget below what it takes.
-const EXPERIMENTS: usize = 12;
+const EXPERIMENTS: usize = 9;
 const LARGE: Bytes = Bytes::mib(10);
 
 fn seed() -> u64 {

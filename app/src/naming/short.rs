@@ -142,7 +142,8 @@ fn joined(parts: &[String], set: &[bool], has_more: bool, letters: Option<usize>
         }
         is_left_out = !is_in;
     }
-    if is_left_out || has_more {
+    // A word that is cut at the end says it already.
+    if (is_left_out || has_more) && !words.ends_with(GAP) {
         words.push(' ');
         words.push_str(GAP);
     }

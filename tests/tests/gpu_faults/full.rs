@@ -195,7 +195,7 @@ fn whichever_segment_the_driver_refuses_the_next_run_is_whole() {
 #[test]
 fn a_step_after_the_first_asks_the_driver_for_no_memory() {
     on_card("full::a_step_after_the_first_asks_the_driver_for_no_memory", &[], |card| {
-        for policy in ["grow", "reserve"] {
+        for policy in ["planned", "grow", "reserve"] {
             let pool = format!("gpu.pool={policy}");
             let experiment = experiment("cnn-digits", &["run.steps=8", "run.evaluate_every=3", &pool]);
             let calm = card.calm(&experiment);
