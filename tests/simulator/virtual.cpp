@@ -3,9 +3,9 @@
 // What is documented and kept (CUDA Driver API, "Virtual Memory Management"): sizes and addresses are multiples of the
 // granularity; a range that has a mapping is not freed, and a mapped address is not mapped again; a mapping is accessible
 // once its device was given access; whole mappings are unmapped; a handle may be released while it is mapped, and its memory
-// goes back with the last mapping. What is only a model: which error a refusal is (INVALID_VALUE; that of a handle that is
-// none is undefined); chunks survive their context, as pools do; a chunk has one mapping, from its start to its end (a second
-// one is NOT_SUPPORTED here).
+// goes back with the last mapping. What is only a model: which error a refusal is (INVALID_VALUE; that of a handle that
+// is none is undefined); chunks survive their context, as pools do; a chunk has one mapping, from its start to its end (a
+// second one is NOT_SUPPORTED here).
 //
 // PLIMSOLL_SIM_VIRTUAL=0 is a device without any of it.
 #include "sim.h"
@@ -109,7 +109,8 @@ API int cuMemGetAllocationGranularity(size_t *granularity, const Properties *pro
 
 API int cuMemAddressReserve(uintptr_t *at, size_t bytes, size_t alignment, uintptr_t, unsigned long long flags) {
     SIM_VIRTUAL(d);
-    if (!bytes || !is_whole(bytes) || (alignment & (alignment - 1)) || alignment > GRANULARITY || flags) return INVALID_VALUE;
+    bool is_right = bytes && is_whole(bytes) && !(alignment & (alignment - 1)) && alignment <= GRANULARITY && !flags;
+    if (!is_right) return INVALID_VALUE;
     size_t room = bytes + 2 * GRANULARITY; // a granule before and behind faults
     void *found = mmap(nullptr, room + GRANULARITY, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (found == MAP_FAILED) return OUT_OF_MEMORY;

@@ -1,13 +1,13 @@
 //! A range of device addresses into which memory is mapped, end to end.
 //!
-//! Owns the addresses, from the start, and the memory behind them, as it grows. Always holds: what is mapped begins where the
-//! range does, has no gap, and may be read and written; a growth that is refused leaves the range as it was; nothing is left
-//! when the range goes, unless the driver does not take it back. Refuses: more than the addresses it has, and what the driver
-//! refuses.
+//! Owns the addresses, from the start, and the memory behind them, as it grows. Always holds: what is mapped begins where
+//! the range does, has no gap, and may be read and written; a growth that is refused leaves the range as it was; nothing is
+//! left when the range goes, unless the driver does not take it back. Refuses: more than the addresses it has, and what the
+//! driver refuses.
 //!
-//! The calls and their rules are those of "Virtual Memory Management" in NVIDIA's CUDA Driver API. Sizes are multiples of the
-//! granularity. A handle may be released while its memory is mapped: the last mapping then frees the memory (`cuMemRelease`).
-//! Whole mappings are unmapped, before the addresses are freed (`cuMemUnmap`, `cuMemAddressFree`).
+//! The calls and their rules are those of "Virtual Memory Management" in NVIDIA's CUDA Driver API. Sizes are multiples of
+//! the granularity. A handle may be released while its memory is mapped: the last mapping then frees the memory
+//! (`cuMemRelease`). Whole mappings are unmapped, before the addresses are freed (`cuMemUnmap`, `cuMemAddressFree`).
 
 use std::rc::Rc;
 
