@@ -60,7 +60,7 @@ template <class M, class F> static void unmap_where(M &blocks, F goes) {
 
 void reset_memory(Device &d) {
     int dev = int(&d - devices().data());
-    unmap_where(live(), [dev](const Block &b) { return b.device == dev && !b.pool; });
+    unmap_where(live(), [dev](const Block &b) { return b.device == dev && !b.pool && !b.is_mapped; });
     unmap_where(page_locked(), [dev](const Locked &l) { return l.device == dev; });
 }
 
@@ -102,7 +102,7 @@ API int cuMemFree_v2(void *ptr) {
     SIM_NOT_IN_CAPTURE(d);
     if (!ptr) return OK;
     auto it = live().find(uintptr_t(ptr));
-    if (it == live().end()) return INVALID_VALUE;
+    if (it == live().end() || it->second.is_mapped) return INVALID_VALUE;
     if (it->second.pool) {
         Status s = free_to_pool(ptr, d->null_stream);
         return s ? s : finish_all(*d);

@@ -27,6 +27,7 @@
 //   PLIMSOLL_SIM_POOL_JOINS    1: what a pool holds lies in one range of addresses, so what is free joins
 //   PLIMSOLL_SIM_POOL_COUNTS   1: used are the bytes that were asked for; else pieces of 512
 //   PLIMSOLL_SIM_POOL_LIMIT    a pool's limit: exact | up or down (rounded to the step) | fits (the last growth is smaller)
+//   PLIMSOLL_SIM_VIRTUAL       0: a device without virtual memory of the driver
 //   PLIMSOLL_SIM_DNN           the version that cuDNN says it is (92000)
 //   PLIMSOLL_SIM_DNN_MATH      1: cuDNN proposes the default math where only that of f32 was asked for
 //   PLIMSOLL_SIM_UNTOLD        1: NVML does not tell memory by process
@@ -104,6 +105,7 @@ struct Block {
     uintptr_t home = 0;              // its place in the pool: elsewhere where PLIMSOLL_SIM_GUARD is set
     size_t home_bytes = 0;
     size_t counted = 0;              // as used
+    bool is_mapped = false;          // chunks that are mapped into a range
 };
 
 struct Device {
@@ -118,12 +120,13 @@ struct Device {
     size_t code_held = 0;            // what the context has for them, in steps of 2 MiB; never less
     bool has_blas = false, has_dnn = false; // the libraries are in the context
     size_t plain_bytes = 0;          // cuMemAlloc, in granules of 512 bytes
+    size_t chunk_bytes = 0;          // cuMemCreate
     Stream *null_stream = nullptr;
     Pool *default_pool = nullptr, *pool = nullptr;
     std::vector<Pool *> pools;
     std::vector<Stream *> streams;   // the null stream first
     size_t reserved() const;         // of all pools
-    size_t mine() const { return context + round_up(plain_bytes, 2 * MIB) + reserved(); }
+    size_t mine() const { return context + round_up(plain_bytes, 2 * MIB) + chunk_bytes + reserved(); }
 };
 
 // One lock for the whole simulation. Work runs under it, on the thread that forces it.
@@ -192,6 +195,9 @@ void *map_memory(size_t bytes);
 void unmap_memory(void *p, size_t bytes);
 void reset_memory(Device &d);                            // what belongs to the context
 Status check(Device &d, const void *p, size_t bytes, const char *whose); // complains and makes the fault sticky
+
+// virtual.cpp
+bool has_virtual_memory();                               // PLIMSOLL_SIM_VIRTUAL
 
 // pool.cpp
 void trim_after_sync(Device &d);

@@ -8,3 +8,4 @@ mod libraries;
 mod manners;
 mod memory;
 mod streams;
+mod virtual_memory;

@@ -50,6 +50,7 @@ mod rotary;
 mod stream;
 mod threads;
 mod transfer;
+mod virtual_memory;
 mod work;
 
 use std::{cell::Cell, rc::Rc, sync::Arc};

@@ -1,4 +1,5 @@
-//! What the driver's memory pools do where NVIDIA documents nothing: asked of pools made for it.
+//! What the driver's memory pools do where NVIDIA documents nothing, and what its virtual memory does: asked of pools and a
+//! range made for it.
 //!
 //! Owns the questions. Always holds: what a question takes of the card it gives back, and one that fails says why while the
 //! others go on. Refuses nothing.
@@ -8,7 +9,12 @@ use std::{rc::Rc, time::Instant};
 use cudarc::driver::{DriverError, result, sys::CUmemPool_attribute as Attribute};
 use serde::Serialize;
 
-use super::{arena::Address, device::Device, driver_pool::DriverPool};
+use super::{
+    arena::Address,
+    device::Device,
+    driver_pool::DriverPool,
+    virtual_memory::{self, Range},
+};
 
 const MIB: u64 = 1 << 20;
 /// Calls that are timed.
@@ -75,6 +81,19 @@ pub enum Did {
         /// What is still gone after the pool is.
         kept_bytes: i64,
     },
+    /// A range of addresses that memory is mapped into, twice, end to end.
+    Mapped {
+        /// What mapped memory is a multiple of; `None` where the device has no virtual memory of the driver.
+        granularity_bytes: Option<u64>,
+        /// What was mapped.
+        mapped_bytes: u64,
+        /// How far the card's free memory fell.
+        fell_bytes: i64,
+        /// What is still gone after the range is.
+        kept_bytes: i64,
+        /// Whether as many addresses began at the same place again.
+        same_address: bool,
+    },
     /// Seconds of a free and an allocation.
     Called {
         /// Seconds of both calls.
@@ -110,7 +129,7 @@ pub struct Limited {
 
 /// Asks all of it of an open GPU.
 pub fn ask(device: &Rc<Device>) -> Vec<Answer> {
-    let all: [(&'static str, Question); 9] = [
+    let all: [(&'static str, Question); 10] = [
         ("rounding", |device| blocks(device, 0, &ROUNDED)),
         ("growth", |device| blocks(device, 0, &GROWN)),
         ("growth under a limit", |device| blocks(device, 512 * MIB, &GROWN)),
@@ -119,6 +138,7 @@ pub fn ask(device: &Rc<Device>) -> Vec<Answer> {
         ("joining", joined),
         ("limits", limits),
         ("process", followed),
+        ("virtual memory", mapped),
         ("calls", called),
     ];
     let answer = |(question, asked): (&'static str, Question)| match asked(device) {
@@ -215,6 +235,31 @@ fn followed(device: &Rc<Device>) -> Asked {
     let (reserved_bytes, fell_bytes) = (pool.reserved()?, before - free()?);
     drop(pool);
     Ok(Did::Followed { reserved_bytes, fell_bytes, kept_bytes: before - free()? })
+}
+
+fn mapped(device: &Rc<Device>) -> Asked {
+    let Some(granularity) = virtual_memory::granularity(device)? else {
+        return Ok(Did::Mapped {
+            granularity_bytes: None,
+            mapped_bytes: 0,
+            fell_bytes: 0,
+            kept_bytes: 0,
+            same_address: false,
+        });
+    };
+    let free = || result::mem_get_info().map(|(free, _)| free as i64);
+    let before = free()?;
+    let mut range = Range::new(device, 256 * MIB, granularity)?;
+    range.grow(32 * MIB)?;
+    range.grow(33 * MIB + 1)?;
+    // One piece of work goes over the seam.
+    range.fill(1)?;
+    device.stream().finish()?;
+    let (mapped_bytes, fell_bytes, first) = (range.mapped(), before - free()?, range.address());
+    drop(range);
+    let kept_bytes = before - free()?;
+    let same_address = Range::new(device, 256 * MIB, granularity)?.address() == first;
+    Ok(Did::Mapped { granularity_bytes: Some(granularity), mapped_bytes, fell_bytes, kept_bytes, same_address })
 }
 
 fn called(device: &Rc<Device>) -> Asked {
