@@ -30,6 +30,7 @@ fn a_card_reports_what_it_is_and_does() {
     assert_eq!(answer("holes")["fitted"]["hole"], "best");
     assert_eq!(answer("joining")["joined"]["neighbours_grew_bytes"], 64 << 20);
     assert_eq!(answer("limits")["limits"][5]["blocks"], 128);
+    assert_eq!(answer("virtual memory")["mapped"]["mapped_bytes"], (32 + 34) << 20);
     assert!(!report.to_string().contains("504c494d"), "the card's own number is in it");
     // What a table is made of, and the page.
     let row = plimsoll_tests::card_reports::row(&report);

@@ -164,6 +164,15 @@ fn pool(answer: &Value) -> String {
         let [reserved, fell, kept] = ["reserved_bytes", "fell_bytes", "kept_bytes"].map(|key| bytes(&followed[key]));
         return format!("{reserved} reserved, {fell} less free on the card, {kept} still gone after");
     }
+    let mapped = &answer["mapped"];
+    if mapped.is_object() {
+        if mapped["granularity_bytes"].is_null() {
+            return "the device has none".to_owned();
+        }
+        let keys = ["granularity_bytes", "mapped_bytes", "fell_bytes", "kept_bytes"];
+        let [step, whole, fell, kept] = keys.map(|key| bytes(&mapped[key]));
+        return format!("in steps of {step}: {whole} mapped, {fell} less free on the card, {kept} still gone after");
+    }
     match (answer["fitted"]["hole"].as_str(), answer["called"]["secs"].as_f64()) {
         (Some(hole), _) => format!("a block goes to the {hole} hole"),
         (_, Some(secs)) => format!("a free and an allocation take {:.2} us", secs * 1e6),
