@@ -161,6 +161,11 @@ impl UiCommand {
         Some(KeyboardShortcut::new(modifiers, key))
     }
 
+    /// Another key for it, where other programs have another.
+    fn other_shortcut(self) -> Option<KeyboardShortcut> {
+        matches!(self, Self::Redo).then_some(KeyboardShortcut::new(Modifiers::COMMAND, Key::Y))
+    }
+
     /// The tooltip with the key after it.
     pub(crate) fn tooltip_with_key(self, ctx: &egui::Context) -> String {
         match self.shortcut() {
@@ -197,7 +202,7 @@ impl UiCommand {
             commands
                 .into_iter()
                 .filter(|command| {
-                    command.shortcut().is_some_and(|shortcut| {
+                    command.shortcut().into_iter().chain(command.other_shortcut()).any(|shortcut| {
                         let is_plain = shortcut.modifiers.is_none();
                         let is_typed = is_plain && shortcut.logical_key == Key::Space && typing;
                         let is_other = is_plain && has_shift(input, shortcut.logical_key);

@@ -48,14 +48,34 @@ pub(crate) fn menu(ui: &mut Ui) {
     let zoom = ui.ctx().zoom_factor();
     let native = ui.ctx().content_rect().size() * zoom;
     type Act = fn(&Context);
-    let entries: [(&str, KeyboardShortcut, bool, Act); 3] = [
-        ("Zoom in", kb_shortcuts::ZOOM_IN, allowed(native, zoom + STEP) > zoom, gui_zoom::zoom_in),
-        ("Zoom out", kb_shortcuts::ZOOM_OUT, zoom > SMALLEST, gui_zoom::zoom_out),
-        ("Reset zoom", kb_shortcuts::ZOOM_RESET, zoom != 1.0, |ctx| ctx.set_zoom_factor(1.0)),
+    let entries: [(&str, KeyboardShortcut, bool, Act, &str); 3] = [
+        (
+            "Zoom in",
+            kb_shortcuts::ZOOM_IN,
+            allowed(native, zoom + STEP) > zoom,
+            gui_zoom::zoom_in,
+            "Everything is as large as this window has room for. A larger window has room for more.",
+        ),
+        (
+            "Zoom out",
+            kb_shortcuts::ZOOM_OUT,
+            zoom > SMALLEST,
+            gui_zoom::zoom_out,
+            "Everything is as small as it can be read.",
+        ),
+        (
+            "Reset zoom",
+            kb_shortcuts::ZOOM_RESET,
+            zoom != 1.0,
+            |ctx| ctx.set_zoom_factor(1.0),
+            "Everything has its usual size.",
+        ),
     ];
-    for (name, shortcut, is_possible, act) in entries {
+    for (name, shortcut, is_possible, act, why_not) in entries {
         let button = Button::new(name).shortcut_text(ui.ctx().format_shortcut(&shortcut));
-        if ui.add_enabled(is_possible, button).clicked() {
+        let zoomed = format!("Now {:.0}%.", zoom * 100.0);
+        let entry = ui.add_enabled(is_possible, button).on_hover_text(&zoomed);
+        if entry.on_disabled_hover_text(format!("{zoomed} {why_not}")).clicked() {
             act(ui.ctx());
         }
     }

@@ -134,8 +134,12 @@ fn a_control_changes_the_prediction_and_undo_takes_it_back() {
     window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
     until(&mut window, |app| planned_micro(app) == Some(64));
     assert_eq!(app(&window).state.plan().expect("a plan").peak.live, before);
-    window.key_press_modifiers(Modifiers::COMMAND | Modifiers::SHIFT, Key::Z);
-    until(&mut window, |app| planned_micro(app) == Some(96));
+    for (modifiers, key) in [(Modifiers::COMMAND | Modifiers::SHIFT, Key::Z), (Modifiers::COMMAND, Key::Y)] {
+        window.key_press_modifiers(modifiers, key);
+        until(&mut window, |app| planned_micro(app) == Some(96));
+        window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+        until(&mut window, |app| planned_micro(app) == Some(64));
+    }
 }
 
 #[test]

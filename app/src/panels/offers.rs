@@ -2,7 +2,10 @@
 //! click.
 //!
 //! Always holds: the row has one line and one height, with offers, without any, and while they are looked for; an offer
-//! stands in it once. Offers without room are in the menu at its end.
+//! stands in it once. Offers without room are in the menu at its end. A double click takes one offer, whatever comes to its
+//! place.
+
+mod taken;
 
 use eframe::egui::{self, Align, Button, Layout, RichText, TextStyle, TextWrapMode, Ui, WidgetText, vec2};
 use plimsoll_engine::{
@@ -11,6 +14,7 @@ use plimsoll_engine::{
     plan::{Advice, Change, HostOffer, Plan, Verdict},
 };
 
+use self::taken::is_taken;
 use super::PanelContext;
 use crate::{
     advice::{self, Shortfall},
@@ -260,7 +264,7 @@ fn way_button(ui: &mut Ui, context: &PanelContext<'_>, offer: &HostOffer, plan: 
     let button = Button::new((name.clone(), RichText::new(saves).color(color)));
     let disk = if offer.host.disk > Bytes::ZERO { format!(", {} of disk", offer.host.disk) } else { String::new() };
     let hover = format!("{} of host memory{disk}. Click to apply it; undo takes it back.", offer.host.total());
-    if ui.add(button).accessible_name(name).on_hover_text(hover).clicked() {
+    if is_taken(&ui.add(button).accessible_name(name).on_hover_text(hover)) {
         context.send.send(Action::Adopt(Box::new(offer.experiment.clone())));
     }
 }
@@ -278,7 +282,7 @@ fn fill_button(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan, fill: &Advi
         advice::words(fill),
         format::time_ratio(fill.time_ratio)
     );
-    if ui.add(Button::new(text)).accessible_name("Fill the budget").on_hover_text(hover).clicked() {
+    if is_taken(&ui.add(Button::new(text)).accessible_name("Fill the budget").on_hover_text(hover)) {
         context.send.send(Action::Adopt(Box::new(fill.experiment.clone())));
     }
 }
@@ -301,7 +305,7 @@ pub(crate) fn advice_button(ui: &mut Ui, context: &PanelContext<'_>, offer: &Adv
         offer.peak,
         format::secs(offer.step_secs)
     );
-    if ui.add(button).accessible_name(name).on_hover_text(hover).clicked() {
+    if is_taken(&ui.add(button).accessible_name(name).on_hover_text(hover)) {
         context.send.send(Action::Adopt(Box::new(offer.experiment.clone())));
     }
 }
