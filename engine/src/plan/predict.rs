@@ -3,7 +3,8 @@
 //!
 //! A later step asks for the same blocks as the one before, but a pool may put them elsewhere: the first step's blocks
 //! decide where the second finds room, and the second's where the third does. Always holds: the dry run goes on until the
-//! pool is as it was after an earlier step. From there on everything repeats.
+//! pool is as it was after an earlier step. From there on everything repeats. Blocks with places of their own repeat from the
+//! second step on.
 
 mod dry;
 mod graphs;
