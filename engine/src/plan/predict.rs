@@ -73,7 +73,7 @@ fn placed(resolved: &Resolved, machine: &Machine) -> Result<Plan> {
     }
     // One dry run tells requests, places and figures, as long as the run keeps to its places.
     let done = logged(resolved, machine)?;
-    if !is_gpu || places::are_best(resolved, &done) {
+    if !is_gpu || places::are_best(resolved, machine, &done)? {
         return Ok(plan_of(resolved, machine, done));
     }
     let Some((places, grown)) = places::found(resolved, machine)? else { return recorded(None) };

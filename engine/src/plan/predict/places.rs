@@ -50,19 +50,21 @@ pub(super) fn allocator(resolved: &Resolved) -> Allocator {
 }
 
 /// Whether a run on a GPU that is logged keeps to its places, and these take no more than the pool would by growing.
-pub(super) fn are_best(resolved: &Resolved, done: &Done<'_>) -> bool {
-    let (Some(places), Target::Gpu(profile)) = (&done.places, resolved.target()) else { return false };
+///
+/// # Errors
+/// Fails when the model cannot be built.
+pub(super) fn are_best(resolved: &Resolved, machine: &Machine, done: &Done<'_>) -> Result<bool> {
+    let (Some(places), Target::Gpu(profile)) = (&done.places, resolved.target()) else { return Ok(false) };
     if done.reserved() > places.segment() {
-        return false;
+        return Ok(false);
     }
     // A pool that grows holds what is alive, and takes it from the driver in segments.
     let alive = done.dry.recordings.iter().map(|recording| recording.live_peak).max().unwrap_or_default();
-    let is_least = |grown: Bytes| places.segment() <= grown;
-    is_least(Bytes(profile.pool.segment_for(alive.0))) || {
-        // Later steps may make it grow further, and never less far.
-        let grown = done.dry.session.executor().ledger().replayed(allocator(resolved), None);
-        is_least(grown.iter().map(|recording| recording.reserved_peak).max().unwrap_or_default())
+    if places.segment().0 <= profile.pool.segment_for(alive.0) {
+        return Ok(true);
     }
+    // A log leaves out what repeats, so only a run of its own tells what growing takes.
+    Ok(places.segment() <= requests(resolved, machine)?.1)
 }
 
 /// The requests of a run of `resolved` to a pool that grows, and the bytes that this takes.
