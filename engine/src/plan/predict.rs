@@ -71,10 +71,13 @@ fn placed(resolved: &Resolved, machine: &Machine) -> Result<Plan> {
     if is_gpu && !places::are_planned(resolved.experiment()) {
         return recorded(None);
     }
-    // One dry run tells requests, places and figures, as long as the run keeps to its places.
-    let done = logged(resolved, machine)?;
-    if !is_gpu || places::are_best(resolved, machine, &done)? {
-        return Ok(plan_of(resolved, machine, done));
+    // One dry run tells requests, places and figures, as long as the run keeps to its places. That of a run of one step has a
+    // second one, which would take places as well.
+    if !is_gpu || resolved.steps_left() > 1 {
+        let done = logged(resolved, machine)?;
+        if !is_gpu || places::are_best(resolved, machine, &done)? {
+            return Ok(plan_of(resolved, machine, done));
+        }
     }
     let Some((places, grown)) = places::found(resolved, machine)? else { return recorded(None) };
     let plan = recorded(Some(places))?;

@@ -67,10 +67,14 @@ pub(super) struct Done<'a> {
 }
 
 impl Done<'_> {
+    /// The recordings of the run's passes.
+    pub(super) fn recordings(&self) -> &[Recording] {
+        &self.dry.recordings[..=self.passes.compress]
+    }
+
     /// The most that the allocator held in any pass of the run.
     pub(super) fn reserved(&self) -> Bytes {
-        let recordings = &self.dry.recordings[..=self.passes.compress];
-        recordings.iter().map(|recording| recording.reserved_peak).max().unwrap_or_default()
+        self.recordings().iter().map(|recording| recording.reserved_peak).max().unwrap_or_default()
     }
 }
 

@@ -59,7 +59,7 @@ pub(super) fn are_best(resolved: &Resolved, machine: &Machine, done: &Done<'_>) 
         return Ok(false);
     }
     // A pool that grows holds what is alive, and takes it from the driver in segments.
-    let alive = done.dry.recordings.iter().map(|recording| recording.live_peak).max().unwrap_or_default();
+    let alive = done.recordings().iter().map(|recording| recording.live_peak).max().unwrap_or_default();
     if places.segment().0 <= profile.pool.segment_for(alive.0) {
         return Ok(true);
     }
