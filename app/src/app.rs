@@ -38,7 +38,7 @@ use crate::{
     theme,
     trials::Trials,
     view::View,
-    widgets::toasts::Toasts,
+    widgets::{tip, toasts::Toasts},
     zoom::Zoom,
 };
 
@@ -345,6 +345,7 @@ impl App {
 
     /// Draws the window.
     pub(crate) fn ui(&mut self, ui: &mut egui::Ui) {
+        tip::follow(ui.ctx());
         regions::begin(ui.ctx());
         let mut context = PanelContext { state: &self.state, view: &mut self.view, send: &self.sender };
         let room = panels::above(ui, &mut context, &mut self.layout);

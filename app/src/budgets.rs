@@ -1,8 +1,8 @@
 //! The budget of each device.
 //!
-//! Owns the last choice for each. Always holds: a device keeps its budget while others are tried. A device without a budget
-//! gets the present one if anything at all can fit within it there, else all that a process may have of the device. A card's
-//! budget belongs to the card, for every experiment; the processor's belongs to the experiment, and goes with it.
+//! Owns the last choice for each. Always holds: a device keeps its budget while others are tried. A card's budget
+//! belongs to the card, for every experiment: a card that had none gets all that a process may have of it. Only the budget of
+//! the processor goes along to such a card, if anything at all can fit within it there. It belongs to the experiment.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,11 @@ impl Budgets {
     /// The budget of an experiment that moves to `device`; the one it had is kept for the device it leaves.
     pub(crate) fn moving(&mut self, experiment: &Experiment, device: &str, machine: &Machine) -> Bytes {
         self.leaving(experiment);
-        self.0.get(device).copied().unwrap_or_else(|| at_least_something(experiment.budget, device, machine))
+        let new = || match machine.target(device) {
+            Ok(Target::Gpu(card)) if experiment.device != PROCESSOR => card.usable_memory(),
+            _ => at_least_something(experiment.budget, device, machine),
+        };
+        self.0.get(device).copied().unwrap_or_else(new)
     }
 
     /// Keeps the budget of an experiment for its device.
@@ -64,6 +68,21 @@ mod tests {
         assert_eq!(budgets.moving(&on("rtx4060-8g", Bytes::gib(6)), "cpu", &Machine::nominal()), Bytes::gib(3));
         assert_eq!(budgets.moving(&on("cpu", Bytes::mib(5)), "rtx4060-8g", &Machine::nominal()), Bytes::gib(6));
         assert_eq!(budgets.moving(&on("rtx4060-8g", Bytes::gib(6)), "cpu", &Machine::nominal()), Bytes::mib(5));
+    }
+
+    #[test]
+    fn another_card_is_planned_for_whole_and_not_with_the_budget_of_the_last_one() {
+        let machine = Machine::nominal();
+        let usable = |device| match machine.target(device) {
+            Ok(Target::Gpu(card)) => card.usable_memory(),
+            _ => panic!("{device} ships"),
+        };
+        let mut budgets = Budgets::default();
+        let small = on("rtx4060-8g", Bytes::gib(7));
+        assert_eq!(budgets.moving(&small, "rtx3090-24g", &machine), usable("rtx3090-24g"));
+        let large = on("rtx3090-24g", Bytes::gib(20));
+        assert_eq!(budgets.moving(&large, "rtx3060-12g", &machine), usable("rtx3060-12g"));
+        assert_eq!(budgets.moving(&on("rtx3060-12g", Bytes::gib(9)), "rtx4060-8g", &machine), Bytes::gib(7));
     }
 
     #[test]

@@ -7,7 +7,9 @@ use eframe::egui::{self, Key, KeyboardShortcut, Modifiers};
 use plimsoll_engine::{Experiment, store::RunKey as Kept};
 use strum::VariantArray;
 
-use crate::{files::Purpose, panels::pane::Pane, state::RunKey, takeaway::Take, trials::TryWith};
+use crate::{
+    files::Purpose, panels::pane::Pane, state::RunKey, takeaway::Take, trials::TryWith, widgets::tip::Tip as _,
+};
 
 const CTRL_SHIFT: Modifiers = Modifiers::COMMAND.plus(Modifiers::SHIFT);
 
@@ -180,7 +182,7 @@ impl UiCommand {
         if let Some(shortcut) = self.shortcut() {
             button = button.shortcut_text(ui.ctx().format_shortcut(&shortcut));
         }
-        let clicked = ui.add_enabled(enabled, button).on_hover_text(self.tooltip()).clicked();
+        let clicked = ui.add_enabled(enabled, button).tip(self.tooltip()).clicked();
         if clicked {
             ui.close();
         }

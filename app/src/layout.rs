@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     panels::pane::{Pane, PanelContext},
     regions, takeaway, theme,
+    widgets::tip::Tip as _,
 };
 
 /// Draws a pane.
@@ -138,13 +139,11 @@ impl Layout {
                             ui.selectable_value(&mut front, *pane, pane.title());
                         }
                     });
-                    list.response
-                        .accessible_name("Pane")
-                        .on_hover_text("The pane that is shown: the window has room for one.");
+                    list.response.accessible_name("Pane").tip("The pane that is shown: the window has room for one.");
                     for (sign, name, to) in
                         [("◀", "Pane before", place + panes.len() - 1), ("▶", "Next pane", place + 1)]
                     {
-                        if ui.add(Button::new(sign)).accessible_name(name).on_hover_text(name).clicked() {
+                        if ui.add(Button::new(sign)).accessible_name(name).tip(name).clicked() {
                             front = panes[to % panes.len()];
                         }
                     }

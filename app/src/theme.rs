@@ -326,6 +326,7 @@ pub(crate) fn install(ctx: &egui::Context) {
             style.spacing.tooltip_width = TOOLTIP_WIDTH;
             style.spacing.slider_rail_height = 4.0;
             style.spacing.scroll.floating = true;
+            style.spacing.scroll.dormant_handle_opacity = SCROLL_SEEN;
             style.interaction.selectable_labels = false;
             style.interaction.tooltip_delay = 0.6;
             style.interaction.tooltip_grace_time = 0.0;

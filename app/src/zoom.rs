@@ -8,6 +8,8 @@ use eframe::egui::{
     vec2,
 };
 
+use crate::widgets::tip::Tip as _;
+
 /// The least room, in points.
 const LEAST: Vec2 = vec2(640.0, 400.0);
 
@@ -74,8 +76,8 @@ pub(crate) fn menu(ui: &mut Ui) {
     for (name, shortcut, is_possible, act, why_not) in entries {
         let button = Button::new(name).shortcut_text(ui.ctx().format_shortcut(&shortcut));
         let zoomed = format!("Now {:.0}%.", zoom * 100.0);
-        let entry = ui.add_enabled(is_possible, button).on_hover_text(&zoomed);
-        if entry.on_disabled_hover_text(format!("{zoomed} {why_not}")).clicked() {
+        let entry = ui.add_enabled(is_possible, button).tip(&zoomed);
+        if entry.tip_disabled(format!("{zoomed} {why_not}")).clicked() {
             act(ui.ctx());
         }
     }

@@ -25,6 +25,7 @@ mod tables;
 mod takeaway;
 mod texts;
 mod timeline_words;
+mod tips;
 mod try_out;
 mod words;
 

@@ -11,7 +11,7 @@ use super::{PanelContext, without_plan};
 use crate::{
     format, theme,
     view::{ALIVE, AliveColumn, Sort},
-    widgets::{chip, table},
+    widgets::{chip, table, tip::Tip as _},
 };
 
 /// The names of layers are not narrower.
@@ -61,7 +61,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
             row.col(|ui| {
                 let share = block.bytes as f64 / plan.load().0.max(1) as f64;
                 let hover = format!("{}, {} of the peak", block.category.name(), format::share(share));
-                table::share(ui, share, palette.category(block.category)).on_hover_text(hover);
+                table::share(ui, share, palette.category(block.category)).tip(hover);
                 table::bytes(ui, Bytes(block.bytes));
             });
             row.col(|ui| table::path(ui, block.name, ""));

@@ -6,6 +6,7 @@
 mod length;
 
 use eframe::egui::{self, Align, Button, Color32, Label, Layout, ProgressBar, RichText, Sense, Ui, UiBuilder, vec2};
+
 use plimsoll_engine::{experiment::Setting, store::RunState, train::Outcome};
 
 #[cfg(test)]
@@ -23,6 +24,7 @@ use crate::{
         button,
         ends::{Room, ends},
         text,
+        tip::Tip as _,
         toasts::{self, Place},
     },
 };
@@ -69,7 +71,7 @@ fn buttons(ui: &mut Ui, context: &PanelContext<'_>, in_words: bool) {
     let hover = UiCommand::Train.tooltip_with_key(ui.ctx());
     let train = button::enabled(ui, ready, if ready { accent } else { plain }).accessible_name("Train");
     let why = reason.unwrap_or_else(|| "A run is in progress.".to_owned());
-    if train.on_hover_text(hover).on_disabled_hover_text(&why).clicked() {
+    if train.tip(hover).tip_disabled(&why).clicked() {
         context.send.ui(UiCommand::Train);
     }
     let stopping = context.state.is_stopping;
@@ -94,7 +96,7 @@ fn buttons(ui: &mut Ui, context: &PanelContext<'_>, in_words: bool) {
             UiCommand::Step => why.as_str(),
             _ => NO_RUN,
         };
-        if button.on_hover_text(&hover).on_disabled_hover_text(format!("{reason}\n\n{hover}")).clicked() {
+        if button.tip(&hover).tip_disabled(format!("{reason}\n\n{hover}")).clicked() {
             context.send.ui(command);
         }
     }
@@ -109,7 +111,7 @@ fn anyway(ui: &mut Ui, context: &PanelContext<'_>) {
     }
     let mut end = ui.new_child(UiBuilder::new().max_rect(ui.max_rect()).layout(Layout::right_to_left(Align::Center)));
     let anyway = Button::new(RichText::new("Train anyway").color(theme::palette(ui).bad)).small();
-    let anyway = end.add(anyway).on_hover_text(UiCommand::TrainAnyway.tooltip());
+    let anyway = end.add(anyway).tip(UiCommand::TrainAnyway.tooltip());
     if anyway.clicked() {
         context.send.ui(UiCommand::TrainAnyway);
     }
@@ -162,7 +164,7 @@ fn may_go_on(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
     if can_go_on {
         let button = ui.small_button("Continue").accessible_name("Continue the interrupted run");
         let hover = "Go on from its last checkpoint: the losses are those that it would have had without a stop.";
-        if button.on_hover_text(hover).clicked() {
+        if button.tip(hover).clicked() {
             context.send.send(Action::Runs(RunsAction::Continue(run.key.clone())));
         }
     }
@@ -291,15 +293,15 @@ fn figures(ui: &mut Ui, run: &RunRecord, is_stopping: bool, is_wide: bool) {
             format::secs(last.secs),
             waiting(run)
         );
-        ui.label(RichText::new(format!("mean {} a step", format::secs(mean))).weak()).on_hover_text(hover);
+        ui.label(RichText::new(format!("mean {} a step", format::secs(mean))).weak()).tip(hover);
     }
     if let Some(best) = run.best_accuracy {
         let hover = format!("Best {} on test data so far.", format::measure(&run.experiment().data));
         if is_wide {
-            ui.label(RichText::new("best test").weak()).on_hover_text(&hover);
+            ui.label(RichText::new("best test").weak()).tip(&hover);
         }
         let best = format::score_among(&run.experiment().data, best);
-        ui.label(RichText::new(best).strong().color(palette.test)).on_hover_text(hover);
+        ui.label(RichText::new(best).strong().color(palette.test)).tip(hover);
     }
 }
 

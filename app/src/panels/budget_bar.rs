@@ -6,6 +6,7 @@
 use eframe::egui::{
     self, Button, CornerRadius, FontId, Label, Rect, RichText, Sense, Stroke, Ui, UiBuilder, Vec2, pos2, vec2,
 };
+
 use plimsoll_engine::{
     Bytes,
     memory::{Categories, Category},
@@ -25,6 +26,7 @@ use crate::{
         ends::{Room, ends},
         stack::{self, Segment},
         text,
+        tip::Tip as _,
     },
 };
 
@@ -126,7 +128,7 @@ fn peak_place(ui: &mut Ui, plan: &Plan) {
     match shown {
         Some((shown, width)) => {
             ui.add_space(room - width);
-            ui.add(Label::new(RichText::new(shown).weak()).extend().sense(Sense::hover())).on_hover_text(words);
+            ui.add(Label::new(RichText::new(shown).weak()).extend().sense(Sense::hover())).tip(words);
         }
         None if room >= theme::SHORTEST_TEXT => drop(text::path(ui, layer, &words)),
         None => {}
@@ -143,7 +145,7 @@ fn pin_button(ui: &mut Ui, context: &PanelContext<'_>) {
     let font = egui::TextStyle::Button.resolve(ui.style());
     let least = text::width(ui, "Unpin", &font) + 2.0 * ui.spacing().button_padding.x;
     let button = button::enabled(ui, enabled, button.min_size(vec2(least, 0.0)));
-    if button.on_hover_text(hover).clicked() {
+    if button.tip(hover).clicked() {
         context.send.ui(UiCommand::Pin);
     }
 }

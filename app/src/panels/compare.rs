@@ -14,7 +14,7 @@ use crate::{
     command::{Action, RunsAction},
     naming, theme,
     view::ComparePart,
-    widgets::chip,
+    widgets::{chip, tip::Tip as _},
 };
 
 const PARTS: [(ComparePart, &str, &str); 4] = [
@@ -35,7 +35,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     };
     ui.horizontal_wrapped(|ui| {
         for (part, name, about) in PARTS {
-            if ui.add(Button::selectable(context.view.compare == part, name)).on_hover_text(about).clicked() {
+            if ui.add(Button::selectable(context.view.compare == part, name)).tip(about).clicked() {
                 context.view.compare = part;
             }
         }
@@ -59,7 +59,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
 fn empty(ui: &mut Ui, context: &PanelContext<'_>) {
     if context.state.pin.is_some() {
         let hover = "Put the settings of the pinned plan next to the present ones.";
-        if ui.button("Compare the present settings with the pinned ones").on_hover_text(hover).clicked() {
+        if ui.button("Compare the present settings with the pinned ones").tip(hover).clicked() {
             context.send.send(Action::Runs(RunsAction::ComparePin));
         }
     }
@@ -72,7 +72,7 @@ fn names(ui: &mut Ui, called: &[String]) {
         ui.spacing_mut().item_spacing = vec2(theme::GAP * 1.5, 2.0);
         for (i, name) in called.iter().enumerate() {
             let short = naming::fitting(name, others(called, i), |words| words.chars().count() <= LETTERS);
-            chip::chip(ui, color(ui, i), RichText::new(short).small()).on_hover_text(name);
+            chip::chip(ui, color(ui, i), RichText::new(short).small()).tip(name);
         }
     });
 }

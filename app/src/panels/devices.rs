@@ -16,7 +16,7 @@ use plimsoll_engine::{
 use super::PanelContext;
 use crate::{
     format, theme,
-    widgets::{chip, text},
+    widgets::{chip, text, tip::Tip as _},
 };
 
 /// Height of the bar of a card's memory.
@@ -218,8 +218,8 @@ fn four_figures(ui: &mut Ui, gpu: &Gpu, step: StepRecord) {
     ];
     grid(ui, "figures").show(ui, |ui| {
         for (color, name, value, about) in rows {
-            chip::chip(ui, color, RichText::new(name)).on_hover_text(about);
-            ui.label(value).on_hover_text(about);
+            chip::chip(ui, color, RichText::new(name)).tip(about);
+            ui.label(value).tip(about);
             ui.end_row();
         }
     });

@@ -8,7 +8,7 @@ mod figures;
 
 use eframe::egui::{
     self, Align2, CornerRadius, FontId, Id, Key, Mesh, Modal, Rect, Response, RichText, ScrollArea, Sense, Shape,
-    Stroke, TextStyle, Tooltip, Ui, UiBuilder, pos2, text::LayoutJob, vec2,
+    Stroke, TextStyle, Ui, UiBuilder, pos2, text::LayoutJob, vec2,
 };
 
 use super::PanelContext;
@@ -18,8 +18,9 @@ use crate::{
     presets::Group,
     theme::{self, Palette},
     widgets::{
-        control::{beside, follow},
+        control::follow,
         text,
+        tip::{self, Tip as _},
     },
 };
 
@@ -52,8 +53,6 @@ fn contents(ui: &mut Ui, context: &PanelContext<'_>, gallery: &Gallery) {
     {
         open(context, &first.source);
     }
-    // That there is more below is seen wherever the pointer is.
-    ui.spacing_mut().scroll.dormant_handle_opacity = theme::SCROLL_SEEN;
     let goes_down = field.has_focus() && ui.input(|input| input.key_pressed(Key::ArrowDown));
     // A gallery that opens begins at its top, wherever the one before was scrolled to.
     let area = ScrollArea::vertical().auto_shrink(false).id_salt(gallery.number);
@@ -143,16 +142,14 @@ fn card(ui: &mut Ui, context: &PanelContext<'_>, entry: &Entry, size: egui::Vec2
         let button = egui::Button::new("Discard").small().wrap_mode(egui::TextWrapMode::Extend);
         let discard = ui.new_child(corner).add_sized(theme::DISCARD_SIZE, button);
         let discard = discard.accessible_name(format!("Discard the draft {}", entry.title()));
-        if discard.on_hover_text("Throw the draft away; the shipped preset stays as it is.").clicked() {
+        if discard.tip("Throw the draft away; the shipped preset stays as it is.").clicked() {
             context.send.send(Action::DiscardDraft(index));
         }
     }
     if response.clicked() {
         open(context, &entry.source);
     }
-    let mut help = Tooltip::for_enabled(&response);
-    help.popup = beside(help.popup);
-    help.show(|ui| {
+    tip::beside(&response).show(|ui| {
         ui.set_max_width(theme::TOOLTIP_WIDTH);
         ui.strong(entry.title());
         ui.label(RichText::new(&entry.whole).weak());

@@ -2,6 +2,7 @@
 //! the schedule does to it. They move with the live curves.
 
 use eframe::egui::{self, RichText, Ui, UiBuilder, vec2};
+
 use plimsoll_engine::memory::Category;
 
 use super::{
@@ -19,6 +20,7 @@ use crate::{
         chip,
         ends::{Room, ends},
         line_plot::{self, Axes, Curve, Rule},
+        tip::Tip as _,
     },
 };
 
@@ -45,7 +47,7 @@ fn options(ui: &mut Ui, context: &mut PanelContext<'_>, run: &RunRecord) {
     let PanelContext { state, view, send } = context;
     let log = |ui: &mut Ui| {
         let log = ui.toggle_value(&mut view.log_norm, "Log norm");
-        log.on_hover_text("Show the gradient norm on a logarithmic axis.");
+        log.tip("Show the gradient norm on a logarithmic axis.");
     };
     ui.horizontal(|ui| ends(ui, "options", Room::Now, |ui| which(ui, state, send, run), log));
 }

@@ -11,7 +11,7 @@ use super::{PanelContext, without_plan};
 use crate::{
     format, theme,
     view::{LAYERS, LayerColumn, Sort},
-    widgets::table,
+    widgets::{table, tip::Tip as _},
 };
 
 const COLUMNS: [(LayerColumn, &str, &str); 7] = [
@@ -124,9 +124,9 @@ fn cell(ui: &mut Ui, plan: &Plan, layer: &LayerRow, column: LayerColumn) {
             let hover = format!("{} at the peak", Bytes(layer.peak_bytes));
             // Every bar begins at the same place, for any width of its figure.
             let start = ui.cursor().right() - table::text_width(ui, &format::share(1.0)) - BETWEEN;
-            table::text(ui, &format::share(share)).on_hover_text(&hover);
+            table::text(ui, &format::share(share)).tip(&hover);
             ui.add_space((ui.cursor().right() - start).max(0.0));
-            table::share(ui, share, theme::palette(ui).accent).on_hover_text(&hover);
+            table::share(ui, share, theme::palette(ui).accent).tip(&hover);
         }
     }
 }

@@ -3,6 +3,7 @@
 mod smoothing;
 
 use eframe::egui::{self, ComboBox, Rect, RichText, Slider, TextStyle, Ui, UiBuilder, vec2};
+
 use plimsoll_engine::{Bytes, experiment::Labelled};
 
 pub(super) use self::smoothing::{over, smoothed};
@@ -22,6 +23,7 @@ use crate::{
         line_plot::{self, Axes, Curve, Rule},
         series::{Series, Smoothed},
         text,
+        tip::Tip as _,
     },
 };
 
@@ -121,11 +123,11 @@ fn choices(ui: &mut Ui, view: &mut View, in_words: bool) {
     let slider = Slider::new(&mut view.smoothing, 0.0..=MOST_SMOOTHING).show_value(false);
     let hover = "How slowly the curves follow the values; at the left end they are as measured.";
     let slider = ui.add(slider).accessible_name(smoothing::NAME);
-    slider.on_hover_text(format!("{hover} Now {}.", smoothing::slowly(view)));
+    slider.tip(format!("{hover} Now {}.", smoothing::slowly(view)));
     let log = ui.toggle_value(&mut view.log_loss, LOG);
-    log.on_hover_text("The loss on a logarithmic axis.");
+    log.tip("The loss on a logarithmic axis.");
     for (axis, name) in AXES {
-        ui.selectable_value(&mut view.axis, axis, name).on_hover_text("The horizontal axis.");
+        ui.selectable_value(&mut view.axis, axis, name).tip("The horizontal axis.");
     }
 }
 
@@ -147,7 +149,7 @@ pub(super) fn which(ui: &mut Ui, state: &State, send: &Sender, run: &RunRecord) 
         }
     });
     let hover = format!("The run whose curves are shown. {}", name(run));
-    list.response.accessible_name("Run shown").on_hover_text(hover);
+    list.response.accessible_name("Run shown").tip(hover);
 }
 
 /// The axes of a plot over the shown horizontal axis.
@@ -285,7 +287,7 @@ fn memory(ui: &mut Ui, view: &mut View, run: &RunRecord) {
             let text = if *shown { text } else { text.weak().strikethrough() };
             let chip = chip::switch(ui, *color, *dashed, text);
             chip.widget_info(|| egui::WidgetInfo::selected(egui::Role::CheckBox, true, *shown, *name));
-            if chip.on_hover_text(format!("{value}. {about} Click to show or hide it.")).clicked() {
+            if chip.tip(format!("{value}. {about} Click to show or hide it.")).clicked() {
                 *shown = !*shown;
             }
         }

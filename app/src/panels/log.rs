@@ -11,7 +11,7 @@ use crate::{
     session::Session,
     state::{Level, LogEntry},
     theme,
-    widgets::chip,
+    widgets::{chip, tip::Tip as _},
 };
 
 /// Draws the log.
@@ -22,11 +22,11 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         return;
     }
     ui.horizontal(|ui| {
-        if ui.button("Copy all").on_hover_text("Put the whole log on the clipboard.").clicked() {
+        if ui.button("Copy all").tip("Put the whole log on the clipboard.").clicked() {
             let lines: Vec<String> = entries.iter().map(|entry| line(entry, &context.state.session)).collect();
             context.send.send(Action::Copy(lines.join("\n")));
         }
-        if ui.button("Clear").on_hover_text("Empty the log.").clicked() {
+        if ui.button("Clear").tip("Empty the log.").clicked() {
             context.send.send(Action::ClearLog);
         }
     });
@@ -47,7 +47,7 @@ fn row(ui: &mut Ui, context: &PanelContext<'_>, entry: &LogEntry) {
     };
     ui.horizontal_top(|ui| {
         let time = RichText::new(format::secs(entry.at_secs.round())).weak().small().monospace();
-        ui.label(time).on_hover_text(format!("{} after the start of the program", format::secs(entry.at_secs)));
+        ui.label(time).tip(format!("{} after the start of the program", format::secs(entry.at_secs)));
         let runs = &context.state.runs;
         let text = entry.told(&context.state.session);
         let told = naming::in_words(&text, |key| runs.called(key));
@@ -55,7 +55,7 @@ fn row(ui: &mut Ui, context: &PanelContext<'_>, entry: &LogEntry) {
             ui.add(egui::Label::new(RichText::new(format::in_groups(&told)).color(color)).wrap().selectable(true));
         let names_a_run = matches!(told, Cow::Owned(_));
         if names_a_run || entry.about.is_some() {
-            label.on_hover_ui(|ui| {
+            label.tip_ui(|ui| {
                 if names_a_run {
                     ui.label(naming::in_words(&text, |key| runs.called_with_key(key)));
                 }

@@ -5,6 +5,7 @@
 //! nothing else, and leaves the keyboard's focus where it is.
 
 use eframe::egui::{self, Id, Key, Popup, Rect, RichText, Ui};
+
 use plimsoll_engine::train::Outcome;
 
 use super::{
@@ -19,6 +20,7 @@ use crate::{
     widgets::{
         covered,
         ends::{Room, ends},
+        tip::Tip as _,
     },
 };
 
@@ -94,10 +96,10 @@ fn contents(ui: &mut Ui, context: &PanelContext<'_>) {
     };
     // At the end of the first line, whatever the lines are.
     let right = |ui: &mut Ui| {
-        if ui.small_button("Copy").on_hover_text("Put the message on the clipboard.").clicked() {
+        if ui.small_button("Copy").tip("Put the message on the clipboard.").clicked() {
             context.send.send(Action::Copy(format!("{title} {text}")));
         }
-        if ui.small_button("Dismiss").on_hover_text("Close this notice (Escape).").clicked() {
+        if ui.small_button("Dismiss").tip("Close this notice (Escape).").clicked() {
             context.send.send(Action::DismissNotice);
         }
     };

@@ -23,7 +23,7 @@ use crate::{
     limit::{Limit, no_room, way_words},
     planner::Options,
     theme,
-    widgets::text,
+    widgets::{text, tip::Tip as _},
 };
 
 /// Configurations offered under one title.
@@ -101,9 +101,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan) {
 fn way_back(ui: &mut Ui, context: &PanelContext<'_>) {
     ui.label(RichText::new("This is for the last experiment that could be planned.").weak());
     let undo = Button::new("Undo the change");
-    if context.state.document.can_undo()
-        && ui.add(undo).on_hover_text(UiCommand::Undo.tooltip_with_key(ui.ctx())).clicked()
-    {
+    if context.state.document.can_undo() && ui.add(undo).tip(UiCommand::Undo.tooltip_with_key(ui.ctx())).clicked() {
         context.send.ui(UiCommand::Undo);
     }
 }
@@ -210,7 +208,7 @@ fn row(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan, parts: &[Part<'_>])
     here.iter().for_each(|part| draw(ui, context, plan, part));
     if !rest.is_empty() {
         let menu = ui.menu_button("More ⏷", |ui| rest.iter().for_each(|part| draw(ui, context, plan, part)));
-        menu.response.accessible_name("More that fits").on_hover_text("What else fits.");
+        menu.response.accessible_name("More that fits").tip("What else fits.");
     }
 }
 
@@ -264,7 +262,7 @@ fn way_button(ui: &mut Ui, context: &PanelContext<'_>, offer: &HostOffer, plan: 
     let button = Button::new((name.clone(), RichText::new(saves).color(color)));
     let disk = if offer.host.disk > Bytes::ZERO { format!(", {} of disk", offer.host.disk) } else { String::new() };
     let hover = format!("{} of host memory{disk}. Click to apply it; undo takes it back.", offer.host.total());
-    if is_taken(&ui.add(button).accessible_name(name).on_hover_text(hover)) {
+    if is_taken(&ui.add(button).accessible_name(name).tip(hover)) {
         context.send.send(Action::Adopt(Box::new(offer.experiment.clone())));
     }
 }
@@ -282,7 +280,7 @@ fn fill_button(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan, fill: &Advi
         advice::words(fill),
         format::time_ratio(fill.time_ratio)
     );
-    if is_taken(&ui.add(Button::new(text)).accessible_name("Fill the budget").on_hover_text(hover)) {
+    if is_taken(&ui.add(Button::new(text)).accessible_name("Fill the budget").tip(hover)) {
         context.send.send(Action::Adopt(Box::new(fill.experiment.clone())));
     }
 }
@@ -305,7 +303,7 @@ pub(crate) fn advice_button(ui: &mut Ui, context: &PanelContext<'_>, offer: &Adv
         offer.peak,
         format::secs(offer.step_secs)
     );
-    if is_taken(&ui.add(button).accessible_name(name).on_hover_text(hover)) {
+    if is_taken(&ui.add(button).accessible_name(name).tip(hover)) {
         context.send.send(Action::Adopt(Box::new(offer.experiment.clone())));
     }
 }

@@ -23,7 +23,7 @@ use crate::{
     runs::{self, Row},
     theme,
     view::{RunColumn, Sort, View},
-    widgets::{button, chip},
+    widgets::{button, chip, tip::Tip as _},
 };
 
 /// The order of the rows, until the rows, the search or the sorting are others.
@@ -141,7 +141,7 @@ fn head(ui: &mut Ui, context: &mut PanelContext<'_>, found: usize) {
         let hint = format!("Search {}", crate::format::counted(all as u64, "run"));
         let field = TextEdit::singleline(&mut context.view.run_search).hint_text(hint).desired_width(room);
         let field = theme::bordered(ui, |ui| ui.add(field)).accessible_name("Search runs");
-        field.on_hover_text(format!(
+        field.tip(format!(
             "Words of a name, a note, a tag, a device or a setting, such as precision=bf16. Runs that have them: {found} of {all}."
         ));
         let compare = button::enabled(ui, may_compare, button).accessible_name("Compare the picked runs");
@@ -155,7 +155,7 @@ fn head(ui: &mut Ui, context: &mut PanelContext<'_>, found: usize) {
         } else {
             "Put the picked runs side by side: settings, curves, the memory of a step."
         };
-        if compare.on_hover_text(hover).on_disabled_hover_text(how).clicked() {
+        if compare.tip(hover).tip_disabled(how).clicked() {
             match runs.picked() {
                 [one] => ask(context, RunsAction::CompareWithPresent(one.clone())),
                 several => ask(context, RunsAction::Compare(several.to_vec())),

@@ -3,28 +3,29 @@
 
 mod compare;
 mod marks;
+mod moment;
 mod places;
 pub(crate) mod scale;
 pub(crate) mod shape;
+mod signs;
 
 use std::sync::Arc;
 
 use eframe::egui::{
-    self, Align, Button, ComboBox, Layout, RichText, Role, ScrollArea, Stroke, TextStyle, Tooltip, Ui, UiBuilder, Vec2,
-    WidgetInfo, vec2,
+    self, Align, Button, ComboBox, Layout, RichText, Role, ScrollArea, TextStyle, Ui, UiBuilder, WidgetInfo, vec2,
 };
-use egui_plot::{FilledArea, HLine, Line, LineStyle, PlotPoints, PlotTransform, PlotUi, Span};
+use egui_plot::{FilledArea, HLine, Line, LineStyle, PlotPoints, PlotUi, Span};
 use plimsoll_engine::{
-    Bytes,
-    memory::{Category, Phase, Timeline},
+    memory::{Category, Timeline},
     plan::{Pass, Plan},
 };
 
 use self::{
     scale::Scale,
     shape::{Column, bands, columns, corners},
+    signs::Signs,
 };
-use super::{PanelContext, budget_bar::category_lines, without_plan};
+use super::{PanelContext, without_plan};
 use crate::{
     format,
     limit::Limit,
@@ -34,7 +35,9 @@ use crate::{
     view::View,
     widgets::{
         axes::{self, Round},
-        chip, text,
+        plot_keys::{self, Places},
+        text,
+        tip::Tip as _,
     },
 };
 
@@ -121,13 +124,13 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
         let has_signs = ui.available_height() >= WITH_SIGNS;
         head(ui, context, plan, &shown);
         if has_signs {
-            signs(ui, context, &shown);
+            line_of_signs(ui, context, &shown);
         }
         let Shown { filled, outline, pass, measured, ways } = &shown;
         let picture = Picture { plan: filled, outline: *outline, pass: *pass, measured, ways };
-        // Where there is no line for them, the signs of what is compared stand in the picture.
-        let is_before = (!has_signs && outline.is_some()).then_some(context.view.show_before);
-        draw(ui, picture, is_before);
+        // Where there is no line for them, the signs stand in the picture.
+        let within = Signs::of(&shown, context.view.show_before).any().filter(|_| !has_signs);
+        draw(ui, picture, within);
     });
 }
 
@@ -149,14 +152,14 @@ fn head(ui: &mut Ui, context: &mut PanelContext<'_>, plan: &Plan, shown: &Shown<
 }
 
 /// What the signs mean, in a line that is there in any case: the picture keeps its place, whatever comes into it.
-fn signs(ui: &mut Ui, context: &PanelContext<'_>, shown: &Shown<'_>) {
+fn line_of_signs(ui: &mut Ui, context: &PanelContext<'_>, shown: &Shown<'_>) {
     let size = vec2(ui.available_width(), theme::SMALL_ROW);
     let (_, rect) = ui.allocate_space(size);
     let layout = Layout::left_to_right(Align::Center);
     let ui = &mut ui.new_child(UiBuilder::new().max_rect(rect).layout(layout));
     ui.set_clip_rect(ui.clip_rect().intersect(rect));
     ui.spacing_mut().item_spacing.x = theme::WIDE_GAP;
-    legend(ui, shown, context.view.show_before);
+    signs::line(ui, shown, context.view.show_before);
     if let Some(anew) = anew(context.state, shown.filled) {
         text::cut(ui, RichText::new(&anew).small(), &anew);
     }
@@ -165,7 +168,7 @@ fn signs(ui: &mut Ui, context: &PanelContext<'_>, shown: &Shown<'_>) {
 /// The passes side by side.
 fn beside(ui: &mut Ui, view: &mut View, shown: &Shown<'_>) {
     for (choice, name, about) in shown.passes() {
-        if ui.add(Button::selectable(choice == shown.pass, name)).on_hover_text(about).clicked() {
+        if ui.add(Button::selectable(choice == shown.pass, name)).tip(about).clicked() {
             view.pass = Some(choice);
         }
     }
@@ -176,7 +179,7 @@ fn listed(ui: &mut Ui, view: &mut View, shown: &Shown<'_>) {
     let list = ComboBox::from_id_salt("pass").selected_text(pass_name(shown.pass));
     let list = list.show_ui(ui, |ui| {
         for (choice, name, about) in shown.passes() {
-            if ui.selectable_label(choice == shown.pass, name).on_hover_text(about).clicked() {
+            if ui.selectable_label(choice == shown.pass, name).tip(about).clicked() {
                 view.pass = Some(choice);
             }
         }
@@ -202,56 +205,7 @@ fn measured(state: &State, plan: &Plan, pass: Pass) -> (Vec<f64>, Arc<[&'static 
     (bytes.iter().map(|bytes| bytes.as_mib()).collect(), ways)
 }
 
-fn legend(ui: &mut Ui, shown: &Shown<'_>, is_before: bool) {
-    let Shown { filled, outline, pass, measured, .. } = shown;
-    let palette = theme::palette(ui);
-    let small = |text: &str| RichText::new(text).small();
-    let timeline = filled.timeline(*pass);
-    if outline.is_some() {
-        compared(ui, is_before);
-    }
-    if timeline.points.iter().any(|point| point.phase == Phase::Recompute) {
-        let hover = "The forward pass of a checkpointed segment, run again during the backward pass.";
-        chip::chip(ui, palette.phase(Phase::Recompute).to_opaque(), small("recompute")).on_hover_text(hover);
-    }
-    if !measured.is_empty() {
-        let hover = "Measured by the allocator during each op of a recent step, independent of the prediction.";
-        chip::stroke(ui, palette.measured, false, small("measured")).on_hover_text(hover);
-    }
-}
-
-/// What the outline is, and what is filled where that is not the present plan.
-const COMPARED: [(&str, &str, &str); 2] = [
-    (
-        "pinned",
-        "",
-        "The plan that is pinned. What is filled is that of the present settings, as all else in the window.",
-    ),
-    (
-        "present",
-        "filled: the pinned plan",
-        "The plan of the present settings. What is filled is the pinned one; all else in the window is of the present.",
-    ),
-];
-
-fn compared(ui: &mut Ui, is_before: bool) {
-    let palette = theme::palette(ui);
-    let (outline, filled, hover) = COMPARED[usize::from(is_before)];
-    chip::stroke(ui, palette.outline, true, RichText::new(outline).small()).on_hover_text(hover);
-    if !filled.is_empty() {
-        ui.label(RichText::new(filled).small().color(palette.warn)).on_hover_text(hover);
-    }
-}
-
-/// The room that [`compared`] takes.
-fn compared_size(ui: &Ui, is_before: bool) -> Vec2 {
-    let font = TextStyle::Small.resolve(ui.style());
-    let (outline, filled, _) = COMPARED[usize::from(is_before)];
-    let after = if filled.is_empty() { 0.0 } else { theme::GAP + text::width(ui, filled, &font) };
-    vec2((chip::stroke_width(ui, outline) + after).ceil(), theme::SMALL_ROW)
-}
-
-fn draw(ui: &mut Ui, picture: Picture<'_>, signs: Option<bool>) {
+fn draw(ui: &mut Ui, picture: Picture<'_>, signs: Option<Signs>) {
     let Picture { plan, outline, pass, .. } = picture;
     let palette = theme::palette(ui);
     let timeline = plan.timeline(pass);
@@ -273,25 +227,28 @@ fn draw(ui: &mut Ui, picture: Picture<'_>, signs: Option<bool>) {
         .custom_y_axes(vec![axes::y_axis(ui, format::mib)])
         .show_crosshair(false)
         .label_formatter(|_| None);
-    let response = plot.show(ui, |plot| drawing(plot, picture, scale, palette));
+    let mut by_keys = None;
+    let response = plot.show(ui, |plot| {
+        let (count, peak) = (timeline.points.len(), timeline.peak_index().unwrap_or_default());
+        let places = Places { count, first: peak, x: &|index| index as f64 + 0.5, whole: 0.0..=ops as f64 };
+        by_keys = plot_keys::at(plot, &places);
+        drawing(plot, picture, scale, palette);
+    });
     let about = format!(
         "Predicted memory of one step: {}, peak {}, budget {}",
         format::counted(timeline.points.len() as u64, "op"),
         timeline.peak(),
         format::size(Limit::of(plan).bytes)
     );
+    let at = by_keys.and_then(|index| moment::line(timeline, index));
+    let about = at.map_or_else(|| about.clone(), |at| format!("{about}, at {at}"));
     response.response.widget_info(|| WidgetInfo::labeled(Role::Figure, true, &about));
-    let size = signs.map(|is_before| compared_size(ui, is_before));
+    let size = signs.map(|signs| signs.size(ui));
     let place = marks::draw(ui, picture, scale, &response.transform, size);
-    if let Some((place, is_before)) = place.zip(signs) {
-        let builder = UiBuilder::new().max_rect(place).layout(Layout::left_to_right(Align::Center));
-        let ui = &mut ui.new_child(builder);
-        (ui.spacing_mut().item_spacing.x, ui.spacing_mut().interact_size.y) = (theme::GAP, theme::SMALL_ROW);
-        compared(ui, is_before);
+    if let Some((place, signs)) = place.zip(signs) {
+        signs.within(ui, place);
     }
-    if let Some(at) = response.response.hover_pos() {
-        hover(ui, &response.response, picture, &response.transform, at);
-    }
+    moment::draw(ui, &response.response, picture, &response.transform, by_keys);
 }
 
 /// Heights of the level lines of a picture, and where its words stand.
@@ -372,28 +329,4 @@ fn step_line<'a>(name: &str, columns: &[Column], y: impl Fn(&Column) -> f64) -> 
     let places = corners(points.len(), |a, b| points[a][1] == points[b][1]);
     let points: Vec<[f64; 2]> = places.into_iter().map(|i| points[i]).collect();
     Line::new(name, PlotPoints::from(points)).allow_hover(false).allow_band(false)
-}
-
-fn hover(ui: &Ui, response: &egui::Response, picture: Picture<'_>, transform: &PlotTransform, at: egui::Pos2) {
-    let Picture { plan, pass, measured, ways, .. } = picture;
-    let timeline = plan.timeline(pass);
-    let x = transform.value_from_position(at).x;
-    let Some(point) = (x >= 0.0).then(|| timeline.points.get(x as usize)).flatten() else { return };
-    let palette = theme::palette(ui);
-    let middle = transform.position_from_point_x(x.floor() + 0.5);
-    let frame = transform.frame();
-    ui.painter_at(*frame).vline(middle, frame.y_range(), Stroke::new(1.0, palette.measured.gamma_multiply(0.5)));
-    let [at, ops] = [x as usize + 1, timeline.points.len()].map(|op| format::count(op as u64));
-    Tooltip::for_widget(response).at_pointer().gap(12.0).show(|ui| {
-        ui.strong(format!("{} · {}", point.op, timeline.layer(point.layer)));
-        ui.label(RichText::new(format!("op {at} of {ops}, {}", point.phase.name())).weak());
-        ui.label(format!("predicted {}", point.live));
-        if let Some(measured) = measured.get(x as usize) {
-            ui.label(format!("measured {}", Bytes::from_mib(*measured)));
-        }
-        if let Some(way) = ways.get(x as usize).filter(|way| !way.is_empty()) {
-            ui.label(format!("ran by {way}"));
-        }
-        category_lines(ui, &point.categories);
-    });
 }

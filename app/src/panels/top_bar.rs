@@ -22,6 +22,7 @@ use crate::{
     widgets::{
         control::{Form, Spec},
         ends::{Room, ends},
+        tip::Tip as _,
         toasts::{self, Place},
     },
     zoom,
@@ -75,7 +76,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layou
         ui.add_space(theme::GAP);
         ui.menu_button("File", |ui| file_menu(ui, context));
         ui.menu_button("View", |ui| view_menu(ui, context, layout));
-        let presets = ui.button("Presets").on_hover_text(UiCommand::Presets.tooltip_with_key(ui.ctx()));
+        let presets = ui.button("Presets").tip(UiCommand::Presets.tooltip_with_key(ui.ctx()));
         if presets.clicked() {
             context.send.ui(UiCommand::Presets);
         }
@@ -102,7 +103,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layou
 fn theme_button(ui: &mut Ui, context: &PanelContext<'_>) {
     let (sign, name) = if ui.visuals().dark_mode { ("☀", "Light theme") } else { ("🌙", "Dark theme") };
     let hover = UiCommand::Theme.tooltip_with_key(ui.ctx());
-    if ui.button(sign).accessible_name(name).on_hover_text(hover).clicked() {
+    if ui.button(sign).accessible_name(name).tip(hover).clicked() {
         context.send.ui(UiCommand::Theme);
     }
 }
@@ -118,13 +119,13 @@ fn title(ui: &mut Ui, context: &PanelContext<'_>) -> Response {
         None => "Not saved to a file yet; it is kept for the next session anyway.".to_owned(),
     };
     let text = RichText::new(format!("{}{changed}", document.name())).color(theme::palette(ui).strong());
-    ui.add(egui::Label::new(text).truncate().sense(egui::Sense::hover())).on_hover_text(hover)
+    ui.add(egui::Label::new(text).truncate().sense(egui::Sense::hover())).tip(hover)
 }
 
 fn small_command(ui: &mut Ui, context: &PanelContext<'_>, command: UiCommand, sign: &str, enabled: bool) {
     let hover = command.tooltip_with_key(ui.ctx());
     let button = ui.add_enabled(enabled, egui::Button::new(sign).frame_when_inactive(false));
-    if button.accessible_name(command.label()).on_hover_text(&hover).on_disabled_hover_text(&hover).clicked() {
+    if button.accessible_name(command.label()).tip(&hover).tip_disabled(&hover).clicked() {
         context.send.ui(command);
     }
 }
@@ -153,8 +154,9 @@ fn file_menu(ui: &mut Ui, context: &PanelContext<'_>) {
 /// A part of a menu that scrolls where the window ends before it.
 fn within_the_window(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
     let room = ui.ctx().content_rect().bottom() - ui.cursor().top() - theme::WIDE_GAP;
-    // That there is more below is seen wherever the pointer is.
-    ui.spacing_mut().scroll.dormant_handle_opacity = theme::SCROLL_SEEN;
+    // The bar lies over no word.
+    let scroll = &mut ui.spacing_mut().scroll;
+    scroll.floating_allocated_width = scroll.bar_width;
     egui::ScrollArea::vertical().max_height(room).min_scrolled_height(room).show(ui, contents);
 }
 
@@ -213,10 +215,10 @@ fn device(ui: &mut Ui, context: &PanelContext<'_>) {
     let hover = "Where the run computes: the processor, a graphics card that is here, or one that is only planned for. The \
         Devices pane shows what each reports.";
     if has_words(ui) {
-        ui.label(RichText::new("Device").weak()).on_hover_text(hover);
+        ui.label(RichText::new("Device").weak()).tip(hover);
     }
     let list = ui.menu_button(format!("{device} ⏷"), |ui| device_list(ui, context));
-    list.response.accessible_name("Device").on_hover_text(hover);
+    list.response.accessible_name("Device").tip(hover);
     ui.add_space(theme::GAP);
 }
 
@@ -242,7 +244,7 @@ fn device_list(ui: &mut Ui, context: &PanelContext<'_>) {
                 card.context,
                 if card.is_estimate() { " (an estimate)" } else { "" }
             );
-            device_entry(ui, &form, &card.slug, &card.title).on_hover_text(hover);
+            device_entry(ui, &form, &card.slug, &card.title).tip(hover);
         }
     });
 }
@@ -266,7 +268,7 @@ fn here(ui: &mut Ui, form: &Form<'_>, devices: &Devices, machine: &Machine) {
                     }
                     Err(why) => {
                         let button = ui.add_enabled(false, egui::Button::selectable(false, gpu.title()));
-                        button.on_disabled_hover_text(format!("Training on it is not possible here: {why}"));
+                        button.tip_disabled(format!("Training on it is not possible here: {why}"));
                     }
                 }
             }
@@ -297,10 +299,10 @@ fn budget(ui: &mut Ui, context: &PanelContext<'_>) {
     let list = ui.menu_button("⏷", |ui| budget_list(ui, context, &form)).response.accessible_name("Common budgets");
     let whole = label.into_iter().fold(field | list, |whole, label| whole | label);
     if let Some(problem) = bad {
-        whole.on_hover_text(naming::problem_alone(problem));
+        whole.tip(naming::problem_alone(problem));
         return;
     }
-    whole.on_hover_ui(|ui| {
+    whole.tip_ui(|ui| {
         ui.set_max_width(theme::TOOLTIP_WIDTH);
         ui.strong(BUDGET.name);
         ui.label(BUDGET.help);

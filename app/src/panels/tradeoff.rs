@@ -32,6 +32,7 @@ use crate::{
     widgets::{
         axes::{self, Round},
         chip,
+        tip::{self, Tip as _},
     },
 };
 
@@ -152,7 +153,7 @@ fn tasks_list(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task<'_>], focus
         }
     });
     let hover = "Runs are compared with those on the same data, by the same measure. These are compared now:";
-    list.response.accessible_name("Runs compared").on_hover_text(format!("{hover} {}.", tasks[focus].name));
+    list.response.accessible_name("Runs compared").tip(format!("{hover} {}.", tasks[focus].name));
 }
 
 fn plot(
@@ -185,7 +186,7 @@ fn plot(
     labels::draw(ui, (dots, &smaller), shown, &response.transform, &lines);
     keys::ui(ui, context, &response.response, dots, shown, &response.transform);
     at_point::ui(ui, context);
-    pointed(ui, context, &response.response, (dots, &smaller), &response.transform);
+    pointed(ui, context, &response.response, (dots, &smaller, shown), &response.transform);
 }
 
 /// The axes, wide and high enough for all `points`.
@@ -212,16 +213,23 @@ fn plane<'a>(ui: &Ui, points: &[[f64; 2]], is_of_values: bool, height: f32) -> P
         .label_formatter(|_| None)
 }
 
-/// The point under the pointer: its words, and the effect of a click on it.
+/// Where the point of the run that is shown lies: the keys lead from point to point.
+fn shown_at(dots: &[Dot<'_>], shown: Option<RunKey>, transform: &PlotTransform) -> Option<Pos2> {
+    let dot = dots.iter().find(|dot| Some(dot.run.key) == shown)?;
+    Some(transform.position_from_point(&PlotPoint::new(dot.at[0], dot.at[1])))
+}
+
+/// The point under the pointer, or the one that the keys are at: its words, and the effect of a click on it.
 fn pointed(
     ui: &Ui,
     context: &PanelContext<'_>,
     response: &Response,
-    (dots, smaller): (&[Dot<'_>], &[smaller::Smaller<'_>]),
+    (dots, smaller, shown): (&[Dot<'_>], &[smaller::Smaller<'_>], Option<RunKey>),
     transform: &PlotTransform,
 ) {
-    let tip = (!at_point::is_open(ui.ctx())).then(|| about::tip(response));
-    let Some(at) = response.hover_pos() else { return };
+    let at_focus = tip::is_at_focus(response).then(|| shown_at(dots, shown, transform));
+    let Some(at) = at_focus.unwrap_or(response.hover_pos()) else { return };
+    let tip = (!at_point::is_open(ui.ctx())).then(|| about::tip(response, at));
     if let Some(dot) = nearest(dots, transform, at) {
         if let Some(tip) = tip {
             tip.show(|ui| about::run(ui, dot.run));

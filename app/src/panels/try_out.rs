@@ -23,7 +23,7 @@ use crate::{
     format, theme,
     trials::{self, Subject, TryWith},
     view::TryPart,
-    widgets::{button, chip, text},
+    widgets::{button, chip, text, tip::Tip as _},
 };
 
 const PARTS: [(TryPart, &str, &str); 3] = [
@@ -105,7 +105,7 @@ fn parts(ui: &mut Ui, context: &mut PanelContext<'_>, has_pictures: bool, is_low
             let is_there = part != TryPart::Picture || has_pictures;
             let button = Button::selectable(context.view.try_out.part == part, name);
             let about = if part == TryPart::Classes { format!("{about} {}", classes::ABOUT) } else { about.to_owned() };
-            if is_there && ui.add(button).on_hover_text(about).clicked() {
+            if is_there && ui.add(button).tip(about).clicked() {
                 context.view.try_out.part = part;
             }
         }
@@ -183,7 +183,7 @@ fn test(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>) {
     let missing = trials::without_checkpoint(context.state, tried);
     let button = button::enabled(ui, !trial.is_testing && missing.is_none(), Button::new(word).min_size(least));
     let why = missing.unwrap_or("The test is under way.");
-    if button.on_hover_text(what).on_disabled_hover_text(why).clicked() {
+    if button.tip(what).tip_disabled(why).clicked() {
         context.send.send(Action::Try(TryWith::TestSet));
     }
 }
@@ -213,7 +213,7 @@ fn figures(evaluation: &Evaluation, task: Task, data: &Data) -> String {
 fn took(ui: &mut Ui, took: &Took) {
     let label = egui::Label::new(RichText::new(own_memory(took)).small().weak()).wrap();
     let cache = took.cached.map_or("", |_| CACHE);
-    ui.add(label.sense(egui::Sense::hover())).on_hover_text(format!("{BESIDE}{cache}"));
+    ui.add(label.sense(egui::Sense::hover())).tip(format!("{BESIDE}{cache}"));
 }
 
 /// The same in a line with something else.
@@ -266,7 +266,7 @@ fn bar(ui: &mut Ui, name: &str, share: f32, color: egui::Color32, width: f32) {
     let room = size.x - 2.0 * INSIDE - theme::GAP - text::width(ui, &percent, &font);
     let short = text::shortened(name, |part| text::width(ui, part, &font) <= room);
     if short != name {
-        response.on_hover_text(format!("{name}: {percent}"));
+        response.tip(format!("{name}: {percent}"));
     }
     painter.text(at(rect.left() + INSIDE), egui::Align2::LEFT_CENTER, short, font.clone(), strong);
     painter.text(at(rect.right() - INSIDE), egui::Align2::RIGHT_CENTER, percent, font, strong);

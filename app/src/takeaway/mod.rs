@@ -18,7 +18,7 @@ use crate::{
     command::{Action, Sender},
     panels::pane::Pane,
     view::View,
-    widgets::text,
+    widgets::{text, tip::Tip as _},
 };
 
 /// A form in which something is taken.
@@ -99,12 +99,12 @@ pub(crate) fn menu(ui: &mut Ui, pane: Pane, view: &View, send: &Sender) {
     let Some(has_chart) = has_chart(pane, view) else { return };
     let menu = ui.menu_button(SIGN, |ui| {
         for take in Take::VARIANTS.iter().copied().filter(|take| has_chart || !take.is_picture()) {
-            if ui.add(Button::new(take.label())).on_hover_text(take.tooltip()).clicked() {
+            if ui.add(Button::new(take.label())).tip(take.tooltip()).clicked() {
                 send.send(Action::Take(pane, take));
                 ui.close();
             }
         }
     });
     let what = if has_chart { "Save or copy this chart and its data." } else { "Save or copy this table." };
-    menu.response.accessible_name(format!("Take away: {}", pane.title())).on_hover_text(what);
+    menu.response.accessible_name(format!("Take away: {}", pane.title())).tip(what);
 }

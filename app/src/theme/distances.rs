@@ -100,7 +100,7 @@ pub(crate) const MENU_WIDTH: f32 = 180.0;
 pub(crate) const COMPARE_WIDTH: f32 = 86.0;
 /// The part of the window's height around the content of a dialog that scrolls: its heading, its button and their margins.
 pub(crate) const DIALOG_MARGIN: f32 = 140.0;
-/// How much of a scroll bar is seen where the pointer is elsewhere.
+/// How much of a scroll bar is seen where the pointer is elsewhere: that there is more below is seen then, too.
 pub(crate) const SCROLL_SEEN: f32 = 0.6;
 /// The margin of the gallery in the window.
 pub(crate) const GALLERY_MARGIN: f32 = 72.0;

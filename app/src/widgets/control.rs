@@ -12,9 +12,7 @@ use std::{
     sync::Arc,
 };
 
-use eframe::egui::{
-    self, Align, DragValue, Layout, Popup, Rect, RectAlign, Response, RichText, Slider, SliderClamping, Tooltip, Ui,
-};
+use eframe::egui::{self, Align, DragValue, Layout, Rect, Response, RichText, Slider, SliderClamping, Ui};
 use plimsoll_engine::{Experiment, error::Problem};
 
 use self::set::Set;
@@ -25,7 +23,7 @@ use crate::{
     planner::Compared,
     state::State,
     theme,
-    widgets::{covered, text},
+    widgets::{covered, text, tip},
 };
 
 /// A control of a setting: a number, or one of a few.
@@ -209,9 +207,7 @@ impl<'a> Form<'a> {
         title: &str,
         neighbours: impl FnOnce() -> Vec<(String, Experiment)>,
     ) {
-        let mut help = Tooltip::for_enabled(row);
-        help.popup = beside(help.popup);
-        help.show(|ui| self.lesson(ui, spec, title, neighbours));
+        tip::beside(row).show(|ui| self.lesson(ui, spec, title, neighbours));
     }
 
     /// The effect of a control on memory and time, and the changes to its neighbours.
@@ -260,15 +256,6 @@ fn field_width(ui: &Ui, value: &str) -> f32 {
     let font = egui::TextStyle::Button.resolve(ui.style());
     let value = text::width(ui, value, &font) + 2.0 * ui.spacing().button_padding.x;
     value.ceil().max(theme::NUMBER_WIDTH)
-}
-
-/// Help stands next to its control, and covers none of the next ones.
-pub(crate) fn beside(popup: Popup<'_>) -> Popup<'_> {
-    popup.align(RectAlign::RIGHT_START).align_alternatives(&[
-        RectAlign::RIGHT_END,
-        RectAlign::LEFT_START,
-        RectAlign::LEFT_END,
-    ])
 }
 
 /// Brings the control that the keyboard's focus reached into sight, and out from below a notice.

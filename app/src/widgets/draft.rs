@@ -5,7 +5,7 @@
 
 use eframe::egui::{Context, Id, Response, TextEdit, Ui};
 
-use crate::theme;
+use crate::{theme, widgets::tip::Tip as _};
 
 /// A text that is typed over the known one.
 #[derive(Debug, Clone, Default)]
@@ -36,7 +36,7 @@ pub(crate) fn field(
     about: impl FnOnce(&str) -> String,
 ) -> Option<String> {
     let edited = edit(ui, id, (name, hint), (known, known), width);
-    edited.response.on_hover_text(about(&edited.text));
+    edited.response.tip(about(&edited.text));
     edited.taken
 }
 

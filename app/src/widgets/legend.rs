@@ -3,7 +3,7 @@
 use eframe::egui::{Color32, Label, Response, RichText, Sense, TextStyle, Ui, vec2};
 
 use super::{chip, text};
-use crate::theme;
+use crate::{theme, widgets::tip::Tip as _};
 
 /// One entry of the legend.
 pub(crate) struct Entry {
@@ -30,7 +30,7 @@ pub(crate) fn ui(ui: &mut Ui, entries: &[Entry], lines: usize) {
     ui.horizontal_wrapped(|ui| {
         ui.spacing_mut().item_spacing = vec2(theme::WIDE_GAP, 3.0);
         for entry in &entries[..shown] {
-            draw(ui, entry).on_hover_text(&entry.hover);
+            draw(ui, entry).tip(&entry.hover);
         }
         let left = &entries[shown..];
         if !left.is_empty() {
@@ -38,7 +38,7 @@ pub(crate) fn ui(ui: &mut Ui, entries: &[Entry], lines: usize) {
             let is_begun = entries[..shown].iter().any(|entry| entry.color.is_some());
             let words = if is_begun { format!("and {} more", left.len()) } else { format!("legend ({})", left.len()) };
             let response = ui.label(RichText::new(words).small());
-            response.on_hover_ui(|ui| {
+            response.tip_ui(|ui| {
                 ui.set_max_width(theme::TOOLTIP_WIDTH);
                 left.iter().for_each(|entry| drop(draw(ui, entry)));
             });

@@ -1,6 +1,6 @@
 //! A plot of growing curves over steps or seconds. Draws at the cost of its pixels; see [`series`](super::series).
 
-use eframe::egui::{self, Align2, Color32, FontId, Id, Ui, Vec2b};
+use eframe::egui::{self, Align2, Color32, FontId, Id, Stroke, Ui, Vec2b, pos2};
 use egui_plot::{HLine, HoverPosition, Line, LineStyle, PlotPoints, PlotUi, Points};
 
 use crate::{
@@ -8,7 +8,9 @@ use crate::{
     widgets::{
         axes::{self, Round},
         dense_line::DenseLine,
+        plot_keys::{self, Places},
         series::Series,
+        tip,
     },
 };
 
@@ -94,7 +96,10 @@ pub(crate) fn plot(ui: &mut Ui, name: &str, group: Id, axes: &Axes, curves: &[Cu
             HoverPosition::Elsewhere { .. } => None,
         });
     let plot = axes.include.iter().filter_map(|y| axes.up(*y)).fold(plot, |plot, y| plot.include_y(y));
+    let longest = curves.iter().filter(|curve| !curve.faint).max_by_key(|curve| curve.xs.len());
+    let mut by_keys = None;
     let response = plot.show(ui, |plot| {
+        by_keys = longest.and_then(|along| place(plot, along.xs));
         for curve in curves {
             draw(plot, curve, axes);
         }
@@ -118,8 +123,34 @@ pub(crate) fn plot(ui: &mut Ui, name: &str, group: Id, axes: &Axes, curves: &[Cu
         painter.galley(place.min, words, rule.color);
         corner.y = place.bottom();
     }
-    let about = format!("{name} plot");
+    let at = by_keys.map(|x| words_at(curves, axes, x));
+    let about = format!("{name} plot{}", at.as_deref().map(|at| format!(", at {}", at.join(", "))).unwrap_or_default());
+    if let Some((x, words)) = by_keys.zip(at).filter(|_| tip::is_at_focus(&response.response)) {
+        let middle = response.transform.position_from_point_x(x);
+        let stroke = Stroke::new(1.0, theme::palette(ui).measured.gamma_multiply(0.5));
+        ui.painter_at(*frame).vline(middle, frame.y_range(), stroke);
+        tip::at(&response.response, pos2(middle, frame.top()))
+            .show(|ui| words.iter().for_each(|line| drop(ui.label(line))));
+    }
     response.response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Figure, true, &about));
+}
+
+/// Where the keys are along the values at `xs`; they begin at the last one.
+fn place(plot: &mut PlotUi<'_>, xs: &[f64]) -> Option<f64> {
+    let whole = *xs.first()?..=*xs.last()?;
+    let places = Places { count: xs.len(), first: xs.len() - 1, x: &|index| xs[index], whole };
+    plot_keys::at(plot, &places).map(|index| xs[index])
+}
+
+/// The step or the second, and the value of each curve there: the last one up to it.
+fn words_at(curves: &[Curve<'_>], axes: &Axes, x: f64) -> Vec<String> {
+    let value = |curve: &Curve<'_>| {
+        let index = curve.xs.partition_point(|at| *at <= x).checked_sub(1)?;
+        let value = curve.series.values().get(index).filter(|value| value.is_finite())?;
+        Some(format!("{} {}", curve.name, (axes.value)(format::exact(*value))))
+    };
+    let values = curves.iter().filter(|curve| !curve.faint).filter_map(value);
+    std::iter::once(axes.x(x)).chain(values).collect()
 }
 
 fn draw(plot: &mut PlotUi<'_>, curve: &Curve<'_>, axes: &Axes) {

@@ -5,7 +5,7 @@ use eframe::egui::{Id, RichText, Role, TextStyle, Ui, WidgetInfo};
 use plimsoll_engine::store::RunKey;
 
 use super::{draft, text};
-use crate::{runs::Runs, theme};
+use crate::{runs::Runs, theme, widgets::tip::Tip as _};
 
 /// The warning, and a shorter one for less room.
 const TAKEN: [&str; 2] = ["⚠ another run has this name", "⚠"];
@@ -32,6 +32,6 @@ pub(crate) fn field(
     let color = theme::palette(ui).warn;
     let said = ui.label(RichText::new(words).small().color(color));
     said.widget_info(|| WidgetInfo::labeled(Role::Label, true, TAKEN[0]));
-    said.on_hover_text("Another kept run has the same name: on the command line, name each of them by its key.");
+    said.tip("Another kept run has the same name: on the command line, name each of them by its key.");
     answer
 }

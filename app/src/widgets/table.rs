@@ -6,7 +6,11 @@ use eframe::egui::{
 use egui_extras::Column;
 use plimsoll_engine::Bytes;
 
-use crate::{format, theme, view::Sort, widgets::text as words};
+use crate::{
+    format, theme,
+    view::Sort,
+    widgets::{text as words, tip::Tip as _},
+};
 
 /// Width of a share as a bar.
 pub(crate) const SHARE: f32 = 26.0;
@@ -81,7 +85,7 @@ pub(crate) fn heading_as<C: Copy + PartialEq + Default>(
         ui.spacing_mut().button_padding.x = BESIDE;
         let button = Button::new(RichText::new(format!("{shown}{arrow}")).small().color(color)).frame(false);
         let response = ui.add(button).accessible_name(format!("Sort by {name}"));
-        if response.on_hover_text(about).clicked() {
+        if response.tip(about).clicked() {
             *sort = sort.clicked(column, has_words, at_first);
         }
     });

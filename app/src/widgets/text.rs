@@ -2,15 +2,18 @@
 //!
 //! Always holds: a cut text is shown in full on hover.
 
-use eframe::egui::{self, FontId, Label, RectAlign, Response, RichText, Sense, TextStyle, Tooltip, Ui};
+use eframe::egui::{self, FontId, Label, RectAlign, Response, RichText, Sense, TextStyle, Ui};
 
-use crate::theme;
+use crate::{
+    theme,
+    widgets::tip::{self, Tip as _},
+};
 
 /// One line that is cut at its end if it has no room. `about` is shown on hover: the whole text, or more.
 pub(crate) fn cut(ui: &mut Ui, text: RichText, about: &str) -> Response {
     // The label shows the whole text on hover by itself where it is cut; `about` has it too.
     let label = Label::new(text).truncate().show_tooltip_when_elided(false).sense(Sense::hover());
-    ui.add(label).on_hover_text(about)
+    ui.add(label).tip(about)
 }
 
 /// A figure that no dry run gave: slanted, as all estimates are.
@@ -29,7 +32,7 @@ pub(crate) fn path(ui: &mut Ui, path: &str, about: &str) -> Response {
     if short == path && about.is_empty() {
         return response;
     }
-    let mut help = Tooltip::for_enabled(&response);
+    let mut help = tip::of(&response);
     help.popup = help.popup.align(RectAlign::LEFT_START).align_alternatives(&[
         RectAlign::LEFT_END,
         RectAlign::RIGHT_START,

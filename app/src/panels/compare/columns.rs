@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use eframe::egui::{Button, Id, RichText, Ui};
 
-use crate::widgets::button;
+use crate::{widgets::button, widgets::tip::Tip as _};
 
 /// The columns that are shown of `count`, where there is room for `room`.
 pub(super) fn in_sight(ui: &mut Ui, count: usize, room: usize) -> Range<usize> {
@@ -23,7 +23,7 @@ pub(super) fn in_sight(ui: &mut Ui, count: usize, room: usize) -> Range<usize> {
             [("◀", "Columns before", first.saturating_sub(room)), ("▶", "Next columns", (first + room).min(last))]
         {
             let button = button::enabled(ui, to != first, Button::new(sign).small()).accessible_name(name);
-            if button.on_hover_text(name).clicked() {
+            if button.tip(name).clicked() {
                 first = to;
             }
         }

@@ -11,7 +11,7 @@ use super::{PanelContext, WIDTH, heading};
 use crate::{
     command::{Action, UiCommand},
     theme,
-    widgets::text,
+    widgets::{text, tip::Tip as _},
 };
 
 /// What keys do, which keys, and more about it on hover.
@@ -32,8 +32,6 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         ui.set_width(width);
         heading(ui, "Keys");
         let height = ui.ctx().content_rect().height() - theme::DIALOG_MARGIN;
-        // That there is more below is seen wherever the pointer is.
-        ui.spacing_mut().scroll.dormant_handle_opacity = theme::SCROLL_SEEN;
         ScrollArea::vertical().max_height(height).min_scrolled_height(height).show(ui, |ui| {
             scroll_by_keys(ui, height);
             ui.set_min_width(ui.available_width());
@@ -59,7 +57,7 @@ fn line(ui: &mut Ui, row: &Row, name: f32, between: f32) {
             // Where it is cut, it shows itself whole on hover.
             let name = ui.add(Label::new(&row.name).truncate());
             if let Some(about) = row.about {
-                name.on_hover_text(about);
+                name.tip(about);
             }
         });
         ui.label(RichText::new(&row.keys).monospace().strong());
@@ -90,6 +88,7 @@ fn rows(ctx: &Context) -> Vec<Row> {
         ("Table of runs: open, star, delete", "Enter, S, Delete"),
         ("Table of runs: menu of the picked runs", &menu),
         ("Move a plot, zoom, show all again", "drag, Ctrl+wheel, double-click"),
+        ("Plot: go along it, zoom, show all again", "arrows, + and -, 0"),
         ("Zoom the window in, out, back", &zoom),
     ];
     let other = |(name, keys): (&str, &str)| Row { name: name.to_owned(), keys: keys.to_owned(), about: None };

@@ -1,6 +1,6 @@
 //! The host memory of the data and of the making of batches: a bar of its own, with the measured bytes over it.
 
-use eframe::egui::{self, Color32, CornerRadius, Rect, Sense, Stroke, Tooltip, Ui, vec2};
+use eframe::egui::{self, Color32, CornerRadius, Rect, Sense, Stroke, Ui, vec2};
 use plimsoll_engine::{
     Bytes,
     data::HostMemory,
@@ -13,7 +13,7 @@ use super::facts;
 use crate::{
     session::{HELD_BACK, RunRecord},
     theme::{self, Palette},
-    widgets::control,
+    widgets::{control, tip},
 };
 
 /// Draws the bar of `plan`, and the measurement of `run` if it was planned to take the same. The settings in hand may differ
@@ -37,9 +37,7 @@ pub(super) fn ui(ui: &mut Ui, plan: &Plan, run: Option<&RunRecord>) {
             ui.add(egui::Label::new("Host memory").truncate());
         });
         let bar = bar(ui, &host, budget, measured, &words);
-        let mut help = Tooltip::for_enabled(&bar);
-        help.popup = control::beside(help.popup);
-        help.show(|ui| {
+        tip::beside(&bar).show(|ui| {
             ui.set_max_width(theme::TOOLTIP_WIDTH);
             ui.label(hover);
         });

@@ -1,13 +1,13 @@
 //! The card that was planned for before an experiment was opened, offered next to the first heading.
 
-use eframe::egui::{self, Align, Button, Layout, Rect, RichText, Tooltip, Ui, UiBuilder, vec2};
+use eframe::egui::{self, Align, Button, Layout, Rect, RichText, Ui, UiBuilder, vec2};
 
 use super::PanelContext;
 use crate::{
     format, theme,
     widgets::{
-        control::{self, Form, follow},
-        text,
+        control::{Form, follow},
+        text, tip,
     },
 };
 
@@ -30,9 +30,7 @@ pub(super) fn card(ui: &mut Ui, line: Rect, form: &Form<'_>, context: &PanelCont
     let shown = shown.into_iter().find(|words| text::width(&ui, words, &font) <= room).unwrap_or_else(|| name.clone());
     let button = ui.add(Button::new(RichText::new(shown).small()).truncate()).accessible_name(&name);
     follow(&button);
-    let mut help = Tooltip::for_enabled(&button);
-    help.popup = control::beside(help.popup);
-    help.show(|ui| {
+    tip::beside(&button).show(|ui| {
         ui.set_max_width(theme::TOOLTIP_WIDTH);
         ui.label(format!("{name}, with the budget that it last had."));
     });

@@ -13,6 +13,7 @@ use crate::{
         control::{Form, Spec, follow},
         draft::{self, Edited},
         text,
+        tip::Tip as _,
     },
 };
 
@@ -77,7 +78,7 @@ pub(super) fn ui(
 fn list_of(ui: &mut Ui, list: &str, offered: &[(String, PathBuf)], taken: &mut Option<String>) {
     let is_there = !offered.is_empty();
     let menu = ui.add_enabled_ui(is_there, |ui| ui.menu_button("⏷", |ui| offers(ui, offered, taken)).response).inner;
-    follow(&menu.on_disabled_hover_text(NONE_OFFERED).accessible_name(list));
+    follow(&menu.tip_disabled(NONE_OFFERED).accessible_name(list));
 }
 
 /// How much of a path a field has room for.
@@ -100,7 +101,7 @@ fn offers(ui: &mut Ui, offered: &[(String, PathBuf)], taken: &mut Option<String>
     ui.set_max_width(theme::TOOLTIP_WIDTH);
     for (name, path) in offered {
         let path = path.to_string_lossy();
-        if ui.add(Button::new(name).truncate()).on_hover_text(format!("{name}\n{path}")).clicked() {
+        if ui.add(Button::new(name).truncate()).tip(format!("{name}\n{path}")).clicked() {
             *taken = Some(path.into_owned());
             ui.close();
         }

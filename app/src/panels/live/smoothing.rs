@@ -6,7 +6,7 @@ use super::figure;
 use crate::{
     format,
     view::View,
-    widgets::{series::Series, text},
+    widgets::{series::Series, text, tip::Tip as _},
 };
 
 /// What the slider is called.
@@ -56,7 +56,7 @@ pub(in crate::panels) fn over(view: &View) -> String {
 pub(in crate::panels) fn smoothed(chip: egui::Response, view: &View, raw: &Series, words: fn(f64) -> String) {
     if view.smoothing > 0.0 {
         let (slowly, last) = (slowly(view), figure(raw.last(), words));
-        chip.on_hover_text(format!("Smoothed, as the curve is: {slowly}. Measured last: {last}."));
+        chip.tip(format!("Smoothed, as the curve is: {slowly}. Measured last: {last}."));
     }
 }
 

@@ -9,7 +9,11 @@ use plimsoll_engine::{
 };
 
 use super::{PanelContext, ask};
-use crate::{command::RunsAction, runs::Row, widgets::button};
+use crate::{
+    command::RunsAction,
+    runs::Row,
+    widgets::{button, tip::Tip as _},
+};
 
 /// Something that can be done.
 pub(super) struct Deed {
@@ -29,7 +33,7 @@ impl Deed {
     /// Draws it as a button, on which a click asks for it; whether it was clicked.
     pub(super) fn button(self, ui: &mut Ui, context: &PanelContext<'_>) -> bool {
         let button = button::enabled(ui, self.why_not.is_empty(), Button::new(self.words));
-        let is_clicked = button.on_hover_text(self.hover).on_disabled_hover_text(self.why_not).clicked();
+        let is_clicked = button.tip(self.hover).tip_disabled(self.why_not).clicked();
         if is_clicked {
             ask(context, self.action);
         }

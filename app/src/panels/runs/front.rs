@@ -11,7 +11,7 @@ use crate::{
     command::RunsAction,
     runs::{Row, Runs},
     theme,
-    widgets::{draft, run_name, text},
+    widgets::{draft, run_name, text, tip::Tip as _},
 };
 
 /// The field for a name, for a screen reader.
@@ -59,9 +59,7 @@ fn line(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
 fn deleted(ui: &mut Ui, context: &PanelContext<'_>, runs: &Runs) {
     let undo = ui.button("Undo").accessible_name("Bring the deleted runs back");
     if undo
-        .on_hover_text(
-            "Bring back what was deleted last; Ctrl+Z does the same. It is gone for good when the window closes.",
-        )
+        .tip("Bring back what was deleted last; Ctrl+Z does the same. It is gone for good when the window closes.")
         .clicked()
     {
         ask(context, RunsAction::Restore);
@@ -99,7 +97,7 @@ fn named(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
     let (sign, color) = if is_starred { ("★", palette.warn) } else { ("☆", palette.weak()) };
     let name = if is_starred { "Take the star" } else { "Star" };
     let star = ui.add(Button::new(RichText::new(sign).color(color)).frame(false)).accessible_name(name);
-    if star.on_hover_text(format!("{name}: click the heading ★ to find starred runs.")).clicked() {
+    if star.tip(format!("{name}: click the heading ★ to find starred runs.")).clicked() {
         ask(context, RunsAction::Star(picked.to_vec(), !is_starred));
     }
     let hint = row.told();

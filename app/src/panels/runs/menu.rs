@@ -10,7 +10,11 @@ use eframe::egui::{
 use plimsoll_engine::store::RunKey;
 
 use super::{PanelContext, deeds};
-use crate::{runs::Row, theme, widgets::draft};
+use crate::{
+    runs::Row,
+    theme,
+    widgets::{draft, tip::Tip as _},
+};
 
 /// Where a menu was opened, and for what.
 #[derive(Debug, Clone)]
@@ -97,7 +101,7 @@ pub(crate) fn entries(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, picked
 
 /// Brings the focus to the field for a name.
 pub(crate) fn rename(ui: &mut Ui, field: Id) {
-    if ui.add(Button::new("Rename")).on_hover_text("Type its name in the field below.").clicked() {
+    if ui.add(Button::new("Rename")).tip("Type its name in the field below.").clicked() {
         draft::ask_for_focus(ui.ctx(), field);
         ui.close();
     }

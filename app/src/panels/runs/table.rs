@@ -1,7 +1,7 @@
 //! The table: as many columns as the pane has room for, and only the rows in sight.
 
 use eframe::egui::{
-    Align, Context, Id, Label, Layout, Modifiers, Response, RichText, Role, Sense, TextStyle, Tooltip, Ui, UiBuilder,
+    Align, Context, Id, Label, Layout, Modifiers, Response, RichText, Role, Sense, TextStyle, Ui, UiBuilder,
     WidgetInfo, vec2,
 };
 use egui_extras::{Column, TableBuilder, TableRow};
@@ -18,7 +18,10 @@ use crate::{
     runs::{self, Row, Runs},
     theme,
     view::{self, RunColumn},
-    widgets::{control::beside, table, text},
+    widgets::{
+        table, text,
+        tip::{self, Tip as _},
+    },
 };
 
 /// A height in which the last row that is seen at first is whole, at most `height`.
@@ -87,9 +90,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
             if runs.front().is_some_and(|front| front.run.key == shown.run.key) {
                 keys::front_is_at(&response.ctx, response.rect);
             }
-            let mut help = Tooltip::for_enabled(&response);
-            help.popup = beside(help.popup);
-            help.show(|ui| about(ui, shown));
+            tip::beside(&response).show(|ui| about(ui, shown));
         });
     });
     menu::ui(ui, keys::menu(), |ui, (key, picked): &(RunKey, Vec<RunKey>)| match runs.get(key) {
@@ -362,7 +363,7 @@ fn star(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, is_picked: bool) {
     // Not a stop of the Tab key: the star of the picked run is one, below the table.
     let star = ui.add(Label::new(RichText::new(sign).color(color)).sense(Sense::CLICK));
     star.widget_info(|| WidgetInfo::selected(Role::Button, true, is_starred, &name));
-    if star.on_hover_text(name.clone()).clicked() {
+    if star.tip(name.clone()).clicked() {
         ask(context, RunsAction::Star(vec![row.run.key.clone()], !is_starred));
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     panels::PanelContext,
     state::State,
     theme,
-    widgets::{chip, text},
+    widgets::{chip, text, tip::Tip as _},
 };
 
 /// Steps of undo that the menu lists.
@@ -26,15 +26,15 @@ const AFTER: &str = "After";
 pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, plan: &Plan) {
     let menu = ui.menu_button(WORDS[0], |ui| menu(ui, context));
     let hover = "Keep this picture, or that of any step of undo, as an outline behind the present one.";
-    menu.response.accessible_name("Compare").on_hover_text(hover);
+    menu.response.accessible_name("Compare").tip(hover);
     let pin = context.state.pin.as_deref();
     for (before, name) in [(true, BEFORE), (false, AFTER)] {
         let button = Button::selectable(pin.is_some() && context.view.show_before == before, name);
         let mut response = ui.add_enabled(pin.is_some(), button);
         if let Some(pin) = pin {
-            response = response.on_hover_ui(|ui| differences(ui, context, pin, plan));
+            response = response.tip_ui(|ui| differences(ui, context, pin, plan));
         }
-        if response.on_disabled_hover_text("Pin a plan first: the two are compared then.").clicked() {
+        if response.tip_disabled("Pin a plan first: the two are compared then.").clicked() {
             context.view.show_before = before;
         }
     }
@@ -44,7 +44,7 @@ fn menu(ui: &mut Ui, context: &PanelContext<'_>) {
     ui.set_max_width(theme::TOOLTIP_WIDTH);
     let pinned = context.state.pin.is_some();
     let text = if pinned { "Unpin" } else { "Pin the present plan" };
-    if ui.button(text).on_hover_text(UiCommand::Pin.tooltip()).clicked() {
+    if ui.button(text).tip(UiCommand::Pin.tooltip()).clicked() {
         context.send.ui(UiCommand::Pin);
         ui.close();
     }
@@ -62,7 +62,7 @@ fn menu(ui: &mut Ui, context: &PanelContext<'_>) {
         let text = format!("Before {}", naming::listed(&changes, NAMED));
         let since = naming::changes(before, &document.experiment, |key| runs.called_with_key(key)).join(", ");
         let hover = format!("Since then: {}.", if since.is_empty() { "nothing differs" } else { &since });
-        if ui.add(Button::new(text).truncate()).on_hover_text(hover).clicked() {
+        if ui.add(Button::new(text).truncate()).tip(hover).clicked() {
             context.send.send(Action::PinExperiment(Box::new(before.clone())));
             ui.close();
         }

@@ -2,7 +2,7 @@
 
 use eframe::egui::Ui;
 
-use crate::{command::Action, panels::PanelContext};
+use crate::{command::Action, panels::PanelContext, widgets::tip::Tip as _};
 
 /// Presets opened before: files by their names, then shipped ones by their titles.
 pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
@@ -11,7 +11,7 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         ui.weak("Nothing yet");
     }
     let mut entry = |title: &str, hover: &str, action: Action| {
-        if ui.button(title).on_hover_text(hover).clicked() {
+        if ui.button(title).tip(hover).clicked() {
             context.send.send(action);
             ui.close();
         }

@@ -12,6 +12,7 @@ use crate::{
         button,
         ends::{Room, ends},
         run_name, text,
+        tip::Tip as _,
     },
 };
 
@@ -80,7 +81,7 @@ pub(super) fn load(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) -> 
     let is_present = context.state.document.experiment == *run.experiment();
     let load = button::enabled(ui, !is_present, Button::new(LOAD));
     let hover = "Make the settings of this run the present ones; undo takes it back.";
-    let load = load.on_hover_text(hover).on_disabled_hover_text("Its settings are the present ones.");
+    let load = load.tip(hover).tip_disabled("Its settings are the present ones.");
     if load.clicked() {
         context.send.send(Action::Adopt(Box::new(run.experiment().clone())));
     }

@@ -17,7 +17,7 @@ use plimsoll_engine::{
 use crate::{
     format, theme,
     view::{Leaf, TryPart, View},
-    widgets::text,
+    widgets::{text, tip::Tip as _},
 };
 
 /// The most classes for which the whole table is shown.
@@ -146,7 +146,7 @@ impl Grid {
         let response = ui.interact(head, ui.scope_id().with(("head", at)), Sense::hover());
         response.widget_info(|| WidgetInfo::labeled(Role::Label, true, format!("Answered as {name}")));
         if short != *name {
-            response.on_hover_text(name);
+            response.tip(name);
         }
     }
 }
@@ -205,7 +205,7 @@ fn cell(
     // Without room for either, the fill says it, and the words on hover.
     let shown = [shown, &percent].into_iter().find(fits).unwrap_or_default();
     grid.write(ui, rect.center(), Align2::CENTER_CENTER, shown, ink);
-    response.on_hover_text(words).clicked()
+    response.tip(words).clicked()
 }
 
 /// The fill of a cell and the colour of its figure: right answers and mistakes, the fuller the more there are.

@@ -3,7 +3,7 @@
 use eframe::egui::{ComboBox, Ui};
 
 use super::PanelContext;
-use crate::{command::Action, session::RunRecord, theme, trials::Subject};
+use crate::{command::Action, session::RunRecord, theme, trials::Subject, widgets::tip::Tip as _};
 
 /// Whether there is a model to choose other than the one that is tried.
 pub(super) fn is_choice(context: &PanelContext<'_>, tried: Subject<'_>) -> bool {
@@ -44,5 +44,5 @@ pub(super) fn list(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>) 
         }
     });
     let about = "Whose model is tried: the weights that the experiment begins with, as they are, or a run's.";
-    list.response.accessible_name("Model to try").on_hover_text(format!("{about}\n\n{name}"));
+    list.response.accessible_name("Model to try").tip(format!("{about}\n\n{name}"));
 }

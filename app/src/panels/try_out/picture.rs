@@ -11,7 +11,7 @@ use crate::{
     command::Action,
     theme,
     trials::{self, Drawn, Subject, TryWith},
-    widgets::button,
+    widgets::{button, tip::Tip as _},
 };
 
 /// The most answers for which a bar is shown.
@@ -84,7 +84,7 @@ fn square(ui: &mut Ui, context: &mut PanelContext<'_>, side: f32, missing: Optio
             context.send.send(Action::Try(TryWith::Drawing(strokes.clone())));
         }
         let clear = button::enabled(ui, !strokes.is_empty(), Button::new("Clear"));
-        if clear.on_hover_text("Empty the square.").clicked() {
+        if clear.tip("Empty the square.").clicked() {
             strokes.clear();
         }
     });
@@ -99,7 +99,7 @@ fn answered(ui: &mut Ui, reply: &Reply, drawn: &Drawn, is_mask: bool) {
         let side = theme::SAMPLE_SIDE * if is_mask { 2.0 } else { 1.0 };
         let (rect, response) = ui.allocate_exact_size(Vec2::splat(side), Sense::hover());
         response.widget_info(|| WidgetInfo::labeled(egui::Role::Image, true, "What the model saw"));
-        response.on_hover_text("The picture as the model saw it.");
+        response.tip("The picture as the model saw it.");
         Image::from_texture(&drawn.0).fit_to_exact_size(rect.size()).paint_at(ui, rect);
         let ranked = reply.ranked();
         for (at, likely) in ranked.iter().filter(|likely| likely.probability > 0.0 || !is_mask).take(BARS).enumerate() {
@@ -128,8 +128,8 @@ fn path(ui: &mut Ui, context: &mut PanelContext<'_>, missing: Option<&str>) {
         let path = context.view.try_out.path.trim().to_owned();
         let is_of_use = !path.is_empty() && missing.is_none();
         let button = button::enabled(ui, is_of_use, Button::new("Show it"));
-        let button = button.on_hover_text("Show this image to the model.");
-        let button = button.on_disabled_hover_text(missing.unwrap_or("Write the path of an image first."));
+        let button = button.tip("Show this image to the model.");
+        let button = button.tip_disabled(missing.unwrap_or("Write the path of an image first."));
         if (button.clicked() || entered) && is_of_use {
             context.send.send(Action::Try(TryWith::File(path.into())));
         }

@@ -11,7 +11,7 @@ use crate::{
     command::Action,
     theme,
     trials::{self, Subject, TryWith},
-    widgets::button,
+    widgets::{button, tip::Tip as _},
 };
 
 /// The most tokens that are asked for here.
@@ -32,7 +32,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, tried: Subject<'_>
     let hint = alphabet.hint();
     let field = TextEdit::multiline(&mut tried.prompt).hint_text(format!("A prompt: {hint}")).desired_rows(2);
     let field = theme::bordered(ui, |ui| ui.add(field.desired_width(ui.available_width() - theme::GAP)));
-    field.accessible_name("Prompt").on_hover_text(format!("What the data have tokens for: {hint}."));
+    field.accessible_name("Prompt").tip(format!("What the data have tokens for: {hint}."));
     ui.horizontal_wrapped(|ui| how(ui, &mut tried.sampling, alphabet.usual_tokens()));
     ui.horizontal(|ui| {
         if trial.is_writing {
@@ -44,7 +44,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, tried: Subject<'_>
         let prompt = if tried.prompt.trim().is_empty() { alphabet.example() } else { tried.prompt.clone() };
         let about = format!("Let the model write on from: {}", prompt.chars().take(60).collect::<String>());
         let button = button::enabled(ui, missing.is_none(), Button::new("Write on"));
-        let button = button.on_hover_text(about).on_disabled_hover_text(missing.unwrap_or_default());
+        let button = button.tip(about).tip_disabled(missing.unwrap_or_default());
         if button.clicked() {
             context.send.send(Action::Try(TryWith::Prompt(prompt, tried.sampling)));
         }
@@ -80,7 +80,7 @@ fn how(ui: &mut Ui, sampling: &mut Sampling, usual: usize) {
             ui.label(name);
             ui.add(control)
         });
-        row.inner.accessible_name(name).on_hover_text(about).changed()
+        row.inner.accessible_name(name).tip(about).changed()
     };
     let share = |value| egui::DragValue::new(value).speed(0.01).fixed_decimals(2);
     let about = "Logits are divided by this: less prefers what is likely; 0 takes only the likeliest.";

@@ -7,7 +7,10 @@ use plimsoll_engine::{
 };
 
 use super::{PanelContext, samples};
-use crate::{format, theme, widgets::text};
+use crate::{
+    format, theme,
+    widgets::{text, tip::Tip as _},
+};
 
 /// Rows of a page.
 const PAGE: usize = 20;
@@ -50,7 +53,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, evaluation: &Evalu
             (format!("Off by ({unit_shown})"), format!("The answer less the label, in the unit of {unit}.")),
         ];
         for (name, about) in numbers {
-            ui.label(RichText::new(name).small().weak()).on_hover_text(about);
+            ui.label(RichText::new(name).small().weak()).tip(about);
         }
         ui.label(RichText::new("What the model sees").small().weak());
         ui.end_row();
@@ -90,7 +93,7 @@ pub(super) fn fields(ui: &mut Ui, row: Option<&TableRow>) {
     };
     let line = row.columns.iter().map(shown).collect::<Vec<_>>();
     let text = RichText::new(line.join(", ")).small().color(theme::palette(ui).weak());
-    ui.add(Label::new(text).truncate()).on_hover_text(line.join("\n"));
+    ui.add(Label::new(text).truncate()).tip(line.join("\n"));
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::{
     format, theme,
     trials::{Subject, TryWith},
     view::{Leaf, TryOut, View},
+    widgets::tip::Tip as _,
 };
 
 /// Samples of a page.
@@ -123,14 +124,14 @@ fn filters(ui: &mut Ui, view: &mut View, evaluation: &Evaluation, samples: &[Ans
         let tried = TryOut { leaf: leaf_of, ..view.try_out.clone() };
         let count = leaf(samples, &tried).len();
         let button = Button::selectable(view.try_out.leaf == leaf_of, format!("{name} {count}"));
-        if ui.add(button).on_hover_text(about).clicked() {
+        if ui.add(button).tip(about).clicked() {
             (view.try_out.leaf, view.try_out.page) = (leaf_of, 0);
         }
     }
     if let Some([label, answer]) = view.try_out.taken_for {
         let names = &evaluation.class_names;
         let words = format!("{} as {} ✕", names[label], names[answer]);
-        let clear = ui.button(words).on_hover_text("Only these are shown. Click to show the others as well.");
+        let clear = ui.button(words).tip("Only these are shown. Click to show the others as well.");
         if clear.accessible_name("Show all pairs of classes").clicked() {
             (view.try_out.taken_for, view.try_out.page) = (None, 0);
         }
@@ -143,7 +144,7 @@ pub(super) fn turned(ui: &mut Ui, page: usize, pages: usize, more: &str) -> usiz
     for (sign, name, to, is_there) in
         [("◀", "Page before", page.saturating_sub(1), page > 0), ("▶", "Next page", page + 1, page + 1 < pages)]
     {
-        if ui.add_enabled(is_there, Button::new(sign)).on_hover_text(name).accessible_name(name).clicked() {
+        if ui.add_enabled(is_there, Button::new(sign)).tip(name).accessible_name(name).clicked() {
             now = to;
         }
     }
@@ -186,7 +187,7 @@ fn card(
             }
         });
         ui.add(egui::Label::new(RichText::new(words.as_str()).small().color(color)).truncate())
-            .on_hover_text(format!("Sample {index} of the test set (plimsoll try RUN --sample {index})"));
+            .tip(format!("Sample {index} of the test set (plimsoll try RUN --sample {index})"));
         if side == 0.0 {
             rows::fields(ui, context.state.trial.rows.get(&index).and_then(|reply| reply.row.as_ref()));
         }

@@ -1,0 +1,193 @@
+//! What a widget says of itself: a tooltip while the pointer rests on it, the same one while the keyboard's focus rests on
+//! it, and a description for a screen reader.
+//!
+//! Owns whether the pointer or the keyboard was used last. Always holds: only what was used last shows a tooltip, so a pointer
+//! that was left lying covers nothing that the keys lead to. Who types is not spoken to.
+
+use eframe::egui::{
+    Context, Event, Id, Label, Order, Popup, Pos2, RectAlign, Response, Tooltip, Ui, WidgetText, accesskit,
+};
+
+use crate::theme;
+
+/// How long the focus rests before the tooltip comes: the same keys lead on, and nothing flickers on the way.
+const PAUSE: f64 = 0.7;
+
+/// What the keyboard did last.
+#[derive(Debug, Clone, Copy, Default)]
+struct Keys {
+    /// The keyboard was used after the pointer.
+    are_last: bool,
+    /// The widget with the focus.
+    focused: Option<Id>,
+    /// Seconds at which the focus came there, or at which a key was pressed after that.
+    since: f64,
+    /// A text was typed since the focus came.
+    is_typing: bool,
+    /// The frame in which a tooltip was shown for the focus: one is enough.
+    shown: Option<(u64, Id)>,
+}
+
+impl Keys {
+    fn id() -> Id {
+        Id::unique("keys and tooltips")
+    }
+
+    fn of(ctx: &Context) -> Self {
+        ctx.data(|data| data.get_temp(Self::id())).unwrap_or_default()
+    }
+}
+
+/// Looks at what was pressed and moved, before anything is drawn.
+pub(crate) fn follow(ctx: &Context) {
+    let mut keys = Keys::of(ctx);
+    ctx.input(|input| {
+        for event in &input.events {
+            match event {
+                // A screen reader leads the focus as keys do.
+                Event::Key { pressed: true, .. } | Event::AccessKitActionRequest(_) => {
+                    (keys.are_last, keys.since) = (true, input.time);
+                }
+                Event::Text(_) | Event::Ime(_) => keys.is_typing = true,
+                Event::PointerMoved(_)
+                | Event::PointerButton { .. }
+                | Event::MouseWheel { .. }
+                | Event::Touch { .. } => {
+                    keys.are_last = false;
+                }
+                _ => {}
+            }
+        }
+    });
+    let focused = ctx.memory(|memory| memory.focused());
+    if focused != keys.focused {
+        (keys.focused, keys.since, keys.is_typing) = (focused, ctx.input(|input| input.time), false);
+    }
+    ctx.data_mut(|data| data.insert_temp(Keys::id(), keys));
+}
+
+/// The tooltip of a widget, open while the pointer or the focus rests on it or on a part of it.
+pub(crate) fn of(response: &Response) -> Tooltip<'_> {
+    let is_open = response.enabled() && is_open(response);
+    let mut tooltip = Tooltip::for_widget(response);
+    tooltip.popup = tooltip.popup.open(is_open);
+    tooltip
+}
+
+/// The tooltip of a widget at its side, where it covers none of the rows that come next.
+pub(crate) fn beside(response: &Response) -> Tooltip<'_> {
+    let mut tooltip = of(response);
+    tooltip.popup = tooltip.popup.align(RectAlign::RIGHT_START).align_alternatives(&[
+        RectAlign::RIGHT_END,
+        RectAlign::LEFT_START,
+        RectAlign::LEFT_END,
+    ]);
+    tooltip
+}
+
+/// The tooltip of a place in a picture, open in any case.
+pub(crate) fn at(picture: &Response, place: Pos2) -> Tooltip<'_> {
+    let mut tooltip = Tooltip::for_widget(picture).gap(theme::WIDE_GAP);
+    tooltip.popup = tooltip.popup.at_position(place);
+    tooltip
+}
+
+/// Whether a picture has the focus and keys led there: its tooltip is of the place that they are at, not of the pointer's.
+pub(crate) fn is_at_focus(picture: &Response) -> bool {
+    Keys::of(&picture.ctx).are_last && picture.has_focus()
+}
+
+fn is_open(response: &Response) -> bool {
+    let keys = Keys::of(&response.ctx);
+    if keys.are_last { is_open_by_keys(response, keys) } else { Tooltip::should_show_tooltip(response, true) }
+}
+
+fn is_open_by_keys(response: &Response, keys: Keys) -> bool {
+    let ctx = &response.ctx;
+    let Some(focused) = keys.focused.filter(|focused| holds(response, *focused)) else { return false };
+    // What opened is over the window, and the focus with it.
+    let is_below = response.layer_id.order == Order::Background && Popup::is_any_open(ctx);
+    if keys.is_typing || is_below {
+        return false;
+    }
+    let (now, frame) = (ctx.input(|input| input.time), ctx.cumulative_frame_nr());
+    let left = keys.since + PAUSE - now;
+    if left > 0.0 {
+        ctx.request_repaint_after_secs(left as f32);
+        return false;
+    }
+    // The part is drawn before the whole, and knows more.
+    if keys.shown.is_some_and(|(last, by)| last == frame && by != response.id) {
+        return false;
+    }
+    ctx.data_mut(|data| {
+        data.insert_temp(Keys::id(), Keys { shown: Some((frame, response.id)), focused: Some(focused), ..keys })
+    });
+    true
+}
+
+/// Whether a widget has the focus, or a part of it has.
+fn holds(response: &Response, focused: Id) -> bool {
+    response.id == focused
+        || response.ctx.read_response(focused).is_some_and(|part| {
+            part.layer_id == response.layer_id && response.rect.expand(1.0).contains_rect(part.rect)
+        })
+}
+
+/// The words of a widget.
+pub(crate) trait Tip: Sized {
+    /// Says `words` where the widget can be used.
+    fn tip(self, words: impl Into<WidgetText>) -> Self;
+
+    /// Says `words` where the widget cannot be used: why not.
+    fn tip_disabled(self, words: impl Into<WidgetText>) -> Self;
+
+    /// Shows more than words where the widget can be used.
+    fn tip_ui(self, add: impl FnOnce(&mut Ui)) -> Self;
+}
+
+impl Tip for Response {
+    fn tip(self, words: impl Into<WidgetText>) -> Self {
+        let words = words.into();
+        if self.enabled() {
+            describe(&self, &words);
+        }
+        self.tip_ui(|ui| written(ui, words))
+    }
+
+    fn tip_disabled(self, words: impl Into<WidgetText>) -> Self {
+        let words = words.into();
+        if !self.enabled() {
+            describe(&self, &words);
+        }
+        Tooltip::for_disabled(&self).show(|ui| written(ui, words));
+        self
+    }
+
+    fn tip_ui(self, add: impl FnOnce(&mut Ui)) -> Self {
+        of(&self).show(add);
+        self
+    }
+}
+
+fn written(ui: &mut Ui, words: WidgetText) {
+    ui.set_max_width(ui.spacing().tooltip_width);
+    ui.add(Label::new(words));
+}
+
+/// A screen reader reads the words after the name, or as the name of a widget that is a sign alone. What is told only of a
+/// place on the screen gets no node of its own.
+fn describe(response: &Response, words: &WidgetText) {
+    if !response.ctx.has_accesskit_node(response.id) {
+        return;
+    }
+    response.ctx.accesskit_node_builder(response.id, |node: &mut accesskit::Node| {
+        if node.description().is_none() {
+            node.set_description(words.text());
+        }
+        let is_nameless = node.labelled_by().is_empty() && node.label().is_none_or(str::is_empty);
+        if is_nameless && node.role() != accesskit::Role::Label {
+            node.set_label(words.text());
+        }
+    });
+}
