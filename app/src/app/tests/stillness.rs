@@ -147,10 +147,18 @@ fn no_edit_of_a_control_of_a_card_moves_a_pane() {
 }
 
 #[test]
-fn no_edit_of_a_control_of_a_lesson_moves_a_pane() {
-    for name in ["cnn-digits", "vit-digits", "brackets-gpt"] {
-        edit_all(shipped(name));
-    }
+fn no_edit_of_a_control_of_a_convolutional_lesson_moves_a_pane() {
+    edit_all(shipped("cnn-digits"));
+}
+
+#[test]
+fn no_edit_of_a_control_of_a_lesson_with_patches_moves_a_pane() {
+    edit_all(shipped("vit-digits"));
+}
+
+#[test]
+fn no_edit_of_a_control_of_a_lesson_with_tokens_moves_a_pane() {
+    edit_all(shipped("brackets-gpt"));
 }
 
 #[test]
@@ -224,6 +232,27 @@ fn a_description_of_several_lines_is_edited_and_nothing_moves() {
     still(&window, "once the field is left");
     let shown = window.query_all_by_label(&description).count();
     assert_eq!(shown, 1, "above the settings it is the new one");
+}
+
+#[test]
+fn a_run_moves_no_row_of_the_settings() {
+    let mut window = window(digits());
+    settle_in_place(&mut window, "at first");
+    let before = rows(&window);
+    // The pane *Live* has a list of its own once there is a run.
+    let those =
+        |window: &Window| rows(window).into_iter().filter(|(name, _)| before.contains_key(name)).collect::<Rows>();
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
+    let start = Instant::now();
+    while app(&window).state.session.latest().is_none_or(|run| run.summary.is_none()) {
+        assert!(start.elapsed() < Duration::from_secs(60), "waited in vain");
+        window.step();
+        assert_eq!(those(&window), before, "while it goes on");
+    }
+    window.run_steps(5);
+    assert_eq!(those(&window), before);
+    let told = window.query_all_by_label_contains("of its whole time waiting for data").count();
+    assert_eq!(told, 1, "it is told where a run tells it");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The host memory of the data and of the making of batches: a bar of its own, with the measured bytes over it.
 
-use eframe::egui::{self, Color32, CornerRadius, Rect, Sense, Stroke, Ui, vec2};
+use eframe::egui::{self, Color32, CornerRadius, Rect, Sense, Stroke, Ui, text::LayoutJob, vec2};
 use plimsoll_engine::{
     Bytes,
     data::HostMemory,
@@ -13,7 +13,10 @@ use super::facts;
 use crate::{
     session::{HELD_BACK, RunRecord},
     theme::{self, Palette},
-    widgets::{control, tip},
+    widgets::{
+        control,
+        tip::{self, Tip as _},
+    },
 };
 
 /// Draws the bar of `plan`, and the measurement of `run` if it was planned to take the same. The settings in hand may differ
@@ -23,9 +26,7 @@ pub(super) fn ui(ui: &mut Ui, plan: &Plan, run: Option<&RunRecord>) {
     let measured = run.and_then(|run| run.summary).map(|summary| summary.host);
     let measured = measured.filter(|seen| seen.predicted == host.total() && seen.measured > Bytes::ZERO);
     let budget = plan.experiment.data.host_line();
-    let in_run = run.map(RunRecord::label).unwrap_or_default();
-    let words = words(&host, budget, measured.map(|seen| (seen.measured, in_run.as_str())));
-    let feeding = run.and_then(|run| Some(fed(&run.name(), run.fed?)));
+    let words = words(&host, budget);
     let hover = format!(
         "{words}. It lies in the memory of the machine (RAM), outside the budget. It has the batches that are made ahead and \
          the one that is learned from, for training and for a test."
@@ -42,9 +43,28 @@ pub(super) fn ui(ui: &mut Ui, plan: &Plan, run: Option<&RunRecord>) {
             ui.label(hover);
         });
     });
-    let disk =
-        (host.disk > Bytes::ZERO).then(|| disk(&host, measured.map(|seen| (seen.measured_disk, in_run.as_str()))));
-    facts(ui, std::iter::once(with_units(&words)).chain(disk).chain(feeding));
+    let disk = (host.disk > Bytes::ZERO).then(|| format!("On disk: {}", host.disk));
+    facts(ui, std::iter::once(with_units(&words)).chain(disk));
+    of_run(ui, &run.map_or_else(|| NONE.to_owned(), |run| told(&run.label(), measured, run.fed)));
+}
+
+/// Lines for what a run tells: they are there before it tells anything, so that nothing below moves when it begins.
+const LINES: usize = 3;
+/// What stands there before a run.
+const NONE: &str = "A run tells here what it took, and how long it waited for its data.";
+
+/// Draws the words of a run in the lines for them; the whole of them is shown on hover.
+fn of_run(ui: &mut Ui, words: &str) {
+    let font = egui::TextStyle::Small.resolve(ui.style());
+    let (width, line) = (ui.available_width(), ui.text_style_height(&egui::TextStyle::Small));
+    let mut job = LayoutJob::simple(words.to_owned(), font, theme::palette(ui).weak(), width);
+    job.wrap.max_rows = LINES;
+    let size = vec2(width, (line * LINES as f32).ceil());
+    let label = ui.allocate_ui_with_layout(size, egui::Layout::top_down(egui::Align::Min), |ui| {
+        ui.set_min_size(size);
+        ui.add(egui::Label::new(job).show_tooltip_when_elided(false).sense(Sense::hover()))
+    });
+    label.inner.tip(words);
 }
 
 /// Words in which no line ends between a figure and its unit.
@@ -53,34 +73,36 @@ fn with_units(words: &str) -> String {
     ["KiB", "MiB", "GiB", "TiB"].into_iter().fold(words.to_owned(), together)
 }
 
-/// The bytes on a disk, in words.
-fn disk(host: &HostMemory, measured: Option<(Bytes, &str)>) -> String {
-    let seen = measured.map_or(String::new(), |(bytes, run)| format!("; {run}: {bytes} measured"));
-    format!("On disk: {}{seen}", host.disk)
+/// What a run took and how it was fed, in words: its name, its measured bytes, and whether its data keep up.
+fn told(name: &str, measured: Option<HostUse>, fed: Option<(f64, Feeding)>) -> String {
+    let took = measured.map(|seen| {
+        let disk = seen.measured_disk;
+        let disk = if disk > Bytes::ZERO { format!(", {disk} on disk") } else { String::new() };
+        format!("{} measured{disk}", seen.measured)
+    });
+    let facts: Vec<String> = took.into_iter().chain(fed.into_iter().flat_map(kept_up)).collect();
+    if facts.is_empty() { format!("{name} has told nothing of it.") } else { format!("{name}: {}.", facts.join("; ")) }
 }
 
-/// How the run of a name is fed, in words: whether its data keep up, and the figures that show it.
-fn fed(name: &str, (share, feeding): (f64, Feeding)) -> String {
+/// The share of its time that a run waited for data, how many batches were ready, and what was read.
+fn kept_up((share, feeding): (f64, Feeding)) -> impl Iterator<Item = String> {
     let Feeding { ready, room, read } = feeding;
-    let so = if share > HELD_BACK { "its data hold it back" } else { "its data keep up" };
+    let so = if share > HELD_BACK { "which hold it back" } else { "which keep up" };
+    let waited = format!("{:.0}% of its whole time waiting for data, {so}", share * 100.0);
     // Between two batches the one that the model is about to take is ready as well.
-    let ahead = match ready.min(room) {
-        _ if room == 0 => String::new(),
-        ready => format!(". At its last step {ready} of at most {room} batches were ready"),
-    };
-    let read = if read > Bytes::ZERO { format!(". Read from files: {read}") } else { String::new() };
-    format!("{name} spent {:.0}% of its whole time waiting for data: {so}{ahead}{read}", share * 100.0)
+    let ahead = (room > 0).then(|| format!("{} of at most {room} batches ready at its last step", ready.min(room)));
+    let read = (read > Bytes::ZERO).then(|| format!("{read} read from files"));
+    std::iter::once(waited).chain(ahead).chain(read)
 }
 
-/// The bar's figures in words, and the measurement with its run.
-fn words(host: &HostMemory, budget: Option<Bytes>, measured: Option<(Bytes, &str)>) -> String {
+/// The bar's figures in words.
+fn words(host: &HostMemory, budget: Option<Bytes>) -> String {
     let HostMemory { data, cache, answers, batches, workers, factors, .. } = host;
     let kept = if *cache > Bytes::ZERO { format!("kept {cache}, ") } else { String::new() };
     let said = if *answers > Bytes::ZERO { format!("teacher's answers {answers}, ") } else { String::new() };
     let factored = if *factors > Bytes::ZERO { format!(", or to factor layers {factors}") } else { String::new() };
     let limit = budget.map_or(String::new(), |budget| format!(" of a budget of {budget}"));
-    let seen = measured.map_or(String::new(), |(bytes, run)| format!("; {run}: {bytes} measured"));
-    format!("{}{limit}: data {data}, {kept}{said}batches {batches}, threads {workers}{factored}{seen}", host.total())
+    format!("{}{limit}: data {data}, {kept}{said}batches {batches}, threads {workers}{factored}", host.total())
 }
 
 fn bar(
@@ -139,22 +161,20 @@ mod tests {
     #[test]
     fn how_a_run_is_fed_says_whether_its_data_keep_up() {
         let feeding = |ready, read| Feeding { ready, room: 2, read };
-        let told = fed("Run 4", (0.004, feeding(3, Bytes::ZERO)));
-        let ready = "At its last step 2 of at most 2 batches were ready";
-        assert_eq!(told, format!("Run 4 spent 0% of its whole time waiting for data: its data keep up. {ready}"));
-        let told = fed("Run 4", (0.4, Feeding { room: 0, ..feeding(0, Bytes::mib(3)) }));
         assert_eq!(
-            told,
-            "Run 4 spent 40% of its whole time waiting for data: its data hold it back. Read from files: 3.00 MiB"
+            told("Run 4", None, Some((0.004, feeding(3, Bytes::ZERO)))),
+            "Run 4: 0% of its whole time waiting for data, which keep up; 2 of at most 2 batches ready at its last step."
+        );
+        assert_eq!(
+            told("Run 4", None, Some((0.4, Feeding { room: 0, ..feeding(0, Bytes::mib(3)) }))),
+            "Run 4: 40% of its whole time waiting for data, which hold it back; 3.00 MiB read from files."
         );
     }
 
     #[test]
-    fn what_was_measured_names_its_run() {
-        let host = HostMemory::default();
-        assert!(!words(&host, None, None).contains("measured"));
-        let told = words(&host, None, Some((Bytes::mib(3), "Run 4")));
-        assert!(told.ends_with("; Run 4: 3.00 MiB measured"), "{told}");
-        assert!(disk(&host, Some((Bytes::mib(3), "Run 4"))).ends_with("; Run 4: 3.00 MiB measured"));
+    fn what_was_measured_is_told_with_its_run() {
+        let seen = HostUse { measured: Bytes::mib(3), measured_disk: Bytes::mib(1), ..HostUse::default() };
+        assert_eq!(told("Run 4", Some(seen), None), "Run 4: 3.00 MiB measured, 1.00 MiB on disk.");
+        assert_eq!(told("Run 4", None, None), "Run 4 has told nothing of it.");
     }
 }
