@@ -247,6 +247,7 @@ impl App {
     pub(crate) fn logic(&mut self, ctx: &egui::Context) {
         ctx.set_theme(self.view.theme);
         self.zoom.limit(ctx);
+        self.opener.resume(ctx);
         // A pass that is drawn again is not a frame of its own.
         if ctx.current_pass_index() == 0 {
             self.pace.begin(Instant::now());

@@ -1,10 +1,11 @@
 //! The keyboard's focus around what opens over the window: into a list when it opens, and back to the control that
-//! opened a menu, a list or a dialog when that is closed.
+//! opened a menu, a list or a dialog when that is closed; and on from the control that had it last, where Escape or Enter took
+//! it away.
 //!
-//! Owns the control that had the focus before it was opened. Always holds: a focus that is already in the window again, or
+//! Owns the control that had the focus before it was opened, and the one that had it last. Always holds: a focus that is already in the window again, or
 //! that the pointer took away, is left as it is.
 
-use eframe::egui::{Context, Id, Order, Popup, Ui};
+use eframe::egui::{Context, Id, Key, Order, Popup, Ui};
 
 /// The control that had the focus before something was opened over the window.
 #[derive(Debug, Default)]
@@ -12,14 +13,29 @@ pub(crate) struct Opener {
     /// The control that had the focus in the last frame in which nothing was open.
     last: Option<Id>,
     is_over: bool,
+    /// The control that had the focus last, if the pointer was not pressed since.
+    left: Option<Id>,
 }
 
 impl Opener {
+    /// Before a frame: Tab goes on from where the focus was, if nothing has it.
+    pub(crate) fn resume(&self, ctx: &Context) {
+        let Some(left) = self.left.filter(|id| is_in_window(ctx, *id)) else { return };
+        let is_asked = ctx.input(|input| input.key_pressed(Key::Tab));
+        if is_asked && !self.is_over && ctx.memory(|memory| memory.focused().is_none()) {
+            ctx.memory_mut(|memory| memory.request_focus(left));
+        }
+    }
+
     /// Looks at a frame that was just drawn.
     pub(crate) fn follow(&mut self, ctx: &Context, is_dialog: bool) {
         let is_over = is_dialog || Popup::is_any_open(ctx);
         let was_over = std::mem::replace(&mut self.is_over, is_over);
         let focused = ctx.memory(|memory| memory.focused());
+        if ctx.input(|input| input.pointer.any_pressed()) {
+            self.left = None;
+        }
+        self.left = focused.or(self.left);
         if was_over && !is_over {
             let is_pointers = ctx.input(|input| input.pointer.any_pressed() || input.pointer.any_released());
             if let Some(opener) = self.last.filter(|_| !is_pointers && !focused.is_some_and(|id| is_in_window(ctx, id)))

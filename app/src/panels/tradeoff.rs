@@ -32,7 +32,7 @@ use crate::{
     widgets::{
         axes::{self, Round},
         chip,
-        tip::{self, Tip as _},
+        tip::{self, Speaks, Tip as _},
     },
 };
 
@@ -228,8 +228,9 @@ fn pointed(
     transform: &PlotTransform,
 ) {
     let at_focus = tip::is_at_focus(response).then(|| shown_at(dots, shown, transform));
+    let speaks = |at| if at_focus.is_some() { Speaks::Beside } else { Speaks::At(at) };
     let Some(at) = at_focus.unwrap_or(response.hover_pos()) else { return };
-    let tip = (!at_point::is_open(ui.ctx())).then(|| about::tip(response, at));
+    let tip = (!at_point::is_open(ui.ctx())).then(|| about::tip(response, speaks(at)));
     if let Some(dot) = nearest(dots, transform, at) {
         if let Some(tip) = tip {
             tip.show(|ui| about::run(ui, dot.run));

@@ -260,7 +260,7 @@ fn field_width(ui: &Ui, value: &str) -> f32 {
 
 /// Brings the control that the keyboard's focus reached into sight, and out from below a notice.
 pub(crate) fn follow(response: &Response) {
-    if response.gained_focus() {
+    if response.gained_focus() || tip::has_come(response) {
         response.clone().with_new_rect(covered::clear(&response.ctx, response.rect)).scroll_to_me(None);
     }
 }

@@ -1,6 +1,6 @@
 //! A plot of growing curves over steps or seconds. Draws at the cost of its pixels; see [`series`](super::series).
 
-use eframe::egui::{self, Align2, Color32, FontId, Id, Stroke, Ui, Vec2b, pos2};
+use eframe::egui::{self, Align2, Color32, FontId, Id, Stroke, Ui, Vec2b};
 use egui_plot::{HLine, HoverPosition, Line, LineStyle, PlotPoints, PlotUi, Points};
 
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
         dense_line::DenseLine,
         plot_keys::{self, Places},
         series::Series,
-        tip,
+        tip::{self, Speaks},
     },
 };
 
@@ -129,8 +129,7 @@ pub(crate) fn plot(ui: &mut Ui, name: &str, group: Id, axes: &Axes, curves: &[Cu
         let middle = response.transform.position_from_point_x(x);
         let stroke = Stroke::new(1.0, theme::palette(ui).measured.gamma_multiply(0.5));
         ui.painter_at(*frame).vline(middle, frame.y_range(), stroke);
-        tip::at(&response.response, pos2(middle, frame.top()))
-            .show(|ui| words.iter().for_each(|line| drop(ui.label(line))));
+        tip::speaking(&response.response, Speaks::Beside).show(|ui| words.iter().for_each(|line| drop(ui.label(line))));
     }
     response.response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Figure, true, &about));
 }

@@ -20,6 +20,8 @@ struct Keys {
     are_last: bool,
     /// The widget with the focus.
     focused: Option<Id>,
+    /// The frame that began with the focus there.
+    came: u64,
     /// Seconds at which the focus came there, or at which a key was pressed after that.
     since: f64,
     /// A text was typed since the focus came.
@@ -62,6 +64,7 @@ pub(crate) fn follow(ctx: &Context) {
     let focused = ctx.memory(|memory| memory.focused());
     if focused != keys.focused {
         (keys.focused, keys.since, keys.is_typing) = (focused, ctx.input(|input| input.time), false);
+        keys.came = ctx.cumulative_frame_nr();
     }
     ctx.data_mut(|data| data.insert_temp(Keys::id(), keys));
 }
@@ -77,19 +80,41 @@ pub(crate) fn of(response: &Response) -> Tooltip<'_> {
 /// The tooltip of a widget at its side, where it covers none of the rows that come next.
 pub(crate) fn beside(response: &Response) -> Tooltip<'_> {
     let mut tooltip = of(response);
-    tooltip.popup = tooltip.popup.align(RectAlign::RIGHT_START).align_alternatives(&[
-        RectAlign::RIGHT_END,
-        RectAlign::LEFT_START,
-        RectAlign::LEFT_END,
-    ]);
+    tooltip.popup = at_side(tooltip.popup);
     tooltip
 }
 
+/// Where a picture speaks of one of its places.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Speaks {
+    /// Next to the place, which is the pointer's.
+    At(Pos2),
+    /// At the side of the picture, of which it hides nothing: keys lead from place to place, and need no room for a hand.
+    Beside,
+}
+
 /// The tooltip of a place in a picture, open in any case.
-pub(crate) fn at(picture: &Response, place: Pos2) -> Tooltip<'_> {
+pub(crate) fn speaking(picture: &Response, speaks: Speaks) -> Tooltip<'_> {
     let mut tooltip = Tooltip::for_widget(picture).gap(theme::WIDE_GAP);
-    tooltip.popup = tooltip.popup.at_position(place);
+    tooltip.popup = match speaks {
+        Speaks::At(place) => tooltip.popup.at_position(place),
+        Speaks::Beside => at_side(tooltip.popup),
+    };
     tooltip
+}
+
+/// Whether the focus came to a widget with this frame, by any key: the toolkit tells it of Tab alone.
+pub(crate) fn has_come(response: &Response) -> bool {
+    let keys = Keys::of(&response.ctx);
+    keys.focused == Some(response.id) && keys.came == response.ctx.cumulative_frame_nr()
+}
+
+fn at_side(popup: Popup<'_>) -> Popup<'_> {
+    popup.align(RectAlign::RIGHT_START).align_alternatives(&[
+        RectAlign::RIGHT_END,
+        RectAlign::LEFT_START,
+        RectAlign::LEFT_END,
+    ])
 }
 
 /// Whether a picture has the focus and keys led there: its tooltip is of the place that they are at, not of the pointer's.
@@ -107,7 +132,8 @@ fn is_open_by_keys(response: &Response, keys: Keys) -> bool {
     let Some(focused) = keys.focused.filter(|focused| holds(response, *focused)) else { return false };
     // What opened is over the window, and the focus with it.
     let is_below = response.layer_id.order == Order::Background && Popup::is_any_open(ctx);
-    if keys.is_typing || is_below {
+    let is_seen = ctx.read_response(focused).is_some_and(|part| part.interact_rect.is_positive());
+    if keys.is_typing || is_below || !is_seen {
         return false;
     }
     let (now, frame) = (ctx.input(|input| input.time), ctx.cumulative_frame_nr());

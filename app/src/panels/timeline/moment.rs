@@ -1,12 +1,15 @@
 //! One op of a timeline: the words about it, next to a line at its place. It is the one under the pointer, or the one that the
 //! keys lead to.
 
-use eframe::egui::{self, RichText, Stroke, Ui, pos2};
+use eframe::egui::{self, RichText, Stroke, Ui};
 use egui_plot::PlotTransform;
 use plimsoll_engine::{Bytes, memory::Timeline};
 
 use super::{super::budget_bar::category_lines, Picture};
-use crate::{format, theme, widgets::tip};
+use crate::{
+    format, theme,
+    widgets::tip::{self, Speaks},
+};
 
 /// Draws the words about the op under the pointer, or else about `by_keys`.
 pub(super) fn draw(
@@ -18,19 +21,18 @@ pub(super) fn draw(
 ) {
     let timeline = picture.plan.timeline(picture.pass);
     let middle = |index: usize| transform.position_from_point_x(index as f64 + 0.5);
-    let top = transform.frame().top();
     let pointed = response.hover_pos().and_then(|at| {
         let x = transform.value_from_position(at).x;
-        (x >= 0.0).then_some((x as usize, at))
+        (x >= 0.0).then_some((x as usize, Speaks::At(at)))
     });
-    let at_focus = tip::is_at_focus(response).then(|| by_keys.map(|index| (index, pos2(middle(index), top))));
-    let Some((index, at)) = at_focus.unwrap_or(pointed) else { return };
+    let at_focus = tip::is_at_focus(response).then(|| by_keys.map(|index| (index, Speaks::Beside)));
+    let Some((index, speaks)) = at_focus.unwrap_or(pointed) else { return };
     if index >= timeline.points.len() {
         return;
     }
     let stroke = Stroke::new(1.0, theme::palette(ui).measured.gamma_multiply(0.5));
     ui.painter_at(*transform.frame()).vline(middle(index), transform.frame().y_range(), stroke);
-    tip::at(response, at).show(|ui| words(ui, picture, index));
+    tip::speaking(response, speaks).show(|ui| words(ui, picture, index));
 }
 
 /// The op, its bytes and how it ran.

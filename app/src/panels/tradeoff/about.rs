@@ -1,14 +1,21 @@
 //! The words about a run when the pointer is on its point.
 
-use eframe::egui::{Pos2, RectAlign, Response, RichText, Tooltip, Ui};
+use eframe::egui::{RectAlign, Response, RichText, Tooltip, Ui};
 use plimsoll_engine::experiment::Model;
 
 use super::super::experiment::model_words;
-use crate::{format, session::RunRecord, widgets::tip};
+use crate::{
+    format,
+    session::RunRecord,
+    widgets::tip::{self, Speaks},
+};
 
-/// A tooltip next to a place and upwards, because the field of the run's name is below the picture.
-pub(super) fn tip(picture: &Response, place: Pos2) -> Tooltip<'_> {
-    let mut tip = tip::at(picture, place);
+/// A tooltip next to the pointer and upwards, because the field of the run's name is below the picture; or beside it.
+pub(super) fn tip(picture: &Response, speaks: Speaks) -> Tooltip<'_> {
+    let mut tip = tip::speaking(picture, speaks);
+    if let Speaks::Beside = speaks {
+        return tip;
+    }
     tip.popup = tip.popup.align(RectAlign::RIGHT_END).align_alternatives(&[
         RectAlign::LEFT_END,
         RectAlign::TOP_START,
