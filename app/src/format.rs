@@ -25,6 +25,11 @@ pub(crate) fn size(bytes: Bytes) -> String {
     bytes.to_string()
 }
 
+/// Where the tensors of a run on a GPU lie.
+pub(crate) fn tensors_lie(maps_memory: bool) -> &'static str {
+    if maps_memory { "in memory mapped into one range of addresses" } else { "in blocks of the driver's pool" }
+}
+
 /// An amount on an axis in MiB.
 pub(crate) fn mib(value: f64) -> String {
     if value < 0.0 { String::new() } else { size(Bytes::from_mib(value)) }

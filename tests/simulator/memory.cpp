@@ -210,9 +210,10 @@ API int cuMemsetD32Async(void *dst, unsigned value, size_t n, void *stream) {
     return OK;
 }
 API int cuMemsetD32_v2(void *dst, unsigned value, size_t n) { return cuMemsetD32Async(dst, value, n, nullptr); }
-// Only CU_POINTER_ATTRIBUTE_MEMORY_TYPE (host 1, device 2).
+// Only CU_POINTER_ATTRIBUTE_MEMORY_TYPE (host 1, device 2), and MAPPED, MAPPING_SIZE and MAPPING_BASE_ADDR of a range.
 API int cuPointerGetAttribute(void *data, int attribute, void *ptr) {
     Lock lock;
+    if (attribute == 13 || attribute == 18 || attribute == 19) return tell_mapping(uintptr_t(ptr), attribute, data);
     if (attribute != 2) return NOT_SUPPORTED;
     if (!is_device(ptr) && !is_locked_host(ptr)) return INVALID_VALUE;
     *static_cast<unsigned *>(data) = is_device(ptr) ? 2 : 1;

@@ -28,6 +28,7 @@
 //   PLIMSOLL_SIM_POOL_COUNTS   1: used are the bytes that were asked for; else pieces of 512
 //   PLIMSOLL_SIM_POOL_LIMIT    a pool's limit: exact | up or down (rounded to the step) | fits (the last growth is smaller)
 //   PLIMSOLL_SIM_VIRTUAL       0: a device without virtual memory of the driver
+//   PLIMSOLL_SIM_VIRTUAL_REFUSES  what fails of it: reserve (no addresses) | create | map | access | tell (of mappings)
 //   PLIMSOLL_SIM_DNN           the version that cuDNN says it is (92000)
 //   PLIMSOLL_SIM_DNN_MATH      1: cuDNN proposes the default math where only that of f32 was asked for
 //   PLIMSOLL_SIM_UNTOLD        1: NVML does not tell memory by process
@@ -198,6 +199,7 @@ Status check(Device &d, const void *p, size_t bytes, const char *whose); // comp
 
 // virtual.cpp
 bool has_virtual_memory();                               // PLIMSOLL_SIM_VIRTUAL
+Status tell_mapping(uintptr_t at, int attribute, void *told); // of a pointer (cuda.h)
 
 // pool.cpp
 void trim_after_sync(Device &d);

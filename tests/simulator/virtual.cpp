@@ -3,18 +3,24 @@
 // What is documented and kept (CUDA Driver API, "Virtual Memory Management"): sizes and addresses are multiples of the
 // granularity; a range that has a mapping is not freed, and a mapped address is not mapped again; a mapping is accessible
 // once its device was given access; whole mappings are unmapped; a handle may be released while it is mapped, and its memory
-// goes back with the last mapping. What is only a model: which error a refusal is (INVALID_VALUE; that of a handle that
-// is none is undefined); chunks survive their context, as pools do; a chunk has one mapping, from its start to its end (a
-// second one is NOT_SUPPORTED here).
+// goes back with the last mapping; a pointer has its mapping's start and size as attributes. What is only a model: which
+// error a refusal is (INVALID_VALUE; that of a handle that is none is undefined); chunks survive their context, as pools do;
+// a chunk has one mapping, from its start to its end (a second one is NOT_SUPPORTED here).
 //
-// PLIMSOLL_SIM_VIRTUAL=0 is a device without any of it.
+// PLIMSOLL_SIM_VIRTUAL=0 is a device without any of it; PLIMSOLL_SIM_VIRTUAL_REFUSES is a driver that fails in one call.
 #include "sim.h"
+#include <cstdlib>
 #include <cstring>
 #include <sys/mman.h>
 
 namespace sim {
 
 bool has_virtual_memory() { static bool has = env("PLIMSOLL_SIM_VIRTUAL", 1) != 0; return has; }
+
+static bool refuses(const char *what) {
+    static const char *told = getenv("PLIMSOLL_SIM_VIRTUAL_REFUSES");
+    return told && !strcmp(told, what);
+}
 
 static constexpr size_t GRANULARITY = 2 * MIB;
 static bool is_whole(size_t n) { return n % GRANULARITY == 0; }
@@ -50,6 +56,22 @@ static bool is_whole_mappings(uintptr_t at, size_t bytes) {
         at += it->second.bytes;
     }
     return at == end;
+}
+
+// What is only a model: an address of a range where nothing is mapped tells of the range, as programs have seen of its size
+// (NVIDIA/DALI, pull request 3064).
+Status tell_mapping(uintptr_t at, int attribute, void *told) {
+    auto *range = range_of(at, 1);
+    if (!range || refuses("tell")) return INVALID_VALUE;
+    auto it = mappings().upper_bound(at);
+    bool is_mapped = it != mappings().begin() && at - std::prev(it)->first < std::prev(it)->second.bytes;
+    if (is_mapped) --it;
+    switch (attribute) {
+    case 13: *static_cast<bool *>(told) = is_mapped; return OK;
+    case 18: *static_cast<size_t *>(told) = is_mapped ? it->second.bytes : range->second; return OK;
+    case 19: *static_cast<uintptr_t *>(told) = is_mapped ? it->first : range->first; return OK;
+    }
+    return NOT_SUPPORTED;
 }
 
 // What lies behind each other and is accessible is one allocation to kernels and copies.
@@ -111,6 +133,7 @@ API int cuMemAddressReserve(uintptr_t *at, size_t bytes, size_t alignment, uintp
     SIM_VIRTUAL(d);
     bool is_right = bytes && is_whole(bytes) && !(alignment & (alignment - 1)) && alignment <= GRANULARITY && !flags;
     if (!is_right) return INVALID_VALUE;
+    if (refuses("reserve")) return OUT_OF_MEMORY; // of addresses
     size_t room = bytes + 2 * GRANULARITY; // a granule before and behind faults
     void *found = mmap(nullptr, room + GRANULARITY, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (found == MAP_FAILED) return OUT_OF_MEMORY;
@@ -135,6 +158,7 @@ API int cuMemCreate(uint64_t *handle, size_t bytes, const Properties *properties
     SIM_VIRTUAL(d);
     if (Status s = refused(properties)) return s;
     if (!bytes || !is_whole(bytes) || flags) return INVALID_VALUE;
+    if (refuses("create")) return NOT_SUPPORTED;
     if (injected_failure()) return OUT_OF_MEMORY;
     Device &owner = devices()[properties->location.id];
     if (!card_has_room(owner, bytes)) return OUT_OF_MEMORY;
@@ -160,7 +184,7 @@ API int cuMemMap(uintptr_t at, size_t bytes, size_t offset, uint64_t handle, uns
     if (it == chunks().end() || !it->second.is_held || offset || flags) return INVALID_VALUE;
     if (!bytes || !is_whole(at) || !is_whole(bytes) || bytes > it->second.bytes) return INVALID_VALUE;
     if (!range_of(at, bytes) || has_mapping(at, bytes)) return INVALID_VALUE;
-    if (it->second.is_mapped || bytes != it->second.bytes) return NOT_SUPPORTED;
+    if (it->second.is_mapped || bytes != it->second.bytes || refuses("map")) return NOT_SUPPORTED;
     it->second.is_mapped = true;
     mappings()[at] = Mapping{bytes, handle, false};
     return OK;
@@ -169,7 +193,7 @@ API int cuMemMap(uintptr_t at, size_t bytes, size_t offset, uint64_t handle, uns
 API int cuMemSetAccess(uintptr_t at, size_t bytes, const Access *access, size_t count) {
     SIM_VIRTUAL(d);
     if (!bytes || !access || count != 1 || access->location.type != 1) return INVALID_VALUE;
-    if (access->flags != 3 || access->location.id != current_index()) return NOT_SUPPORTED;
+    if (access->flags != 3 || access->location.id != current_index() || refuses("access")) return NOT_SUPPORTED;
     auto *range = range_of(at, bytes);
     if (!range || !is_whole_mappings(at, bytes)) return INVALID_VALUE;
     for (auto it = mappings().find(at); it != mappings().end() && it->first < at + bytes; ++it) {

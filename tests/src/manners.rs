@@ -8,16 +8,20 @@ use std::{env, path::Path, process::Command, sync::Mutex, thread};
 pub type Manner = (&'static str, &'static [(&'static str, &'static str)]);
 
 const STEPS: (&str, &str) = ("PLIMSOLL_SIM_POOL_STEP_MIB", "32");
+/// Without virtual memory of the driver, all that a run holds is in the pool.
+const POOL: (&str, &str) = ("PLIMSOLL_SIM_VIRTUAL", "0");
 
 /// All of them.
 pub const MANNERS: &[Manner] = &[
-    ("pools in steps of 32 MiB", &[STEPS]),
-    ("chunks of a pool that join", &[("PLIMSOLL_SIM_POOL_JOINS", "1")]),
-    ("chunks of 32 MiB that join", &[("PLIMSOLL_SIM_POOL_JOINS", "1"), STEPS]),
-    ("used bytes as they were asked for", &[("PLIMSOLL_SIM_POOL_COUNTS", "1")]),
-    ("a limit that is rounded up", &[("PLIMSOLL_SIM_POOL_LIMIT", "up"), STEPS]),
-    ("a limit that is rounded down", &[("PLIMSOLL_SIM_POOL_LIMIT", "down"), STEPS]),
-    ("a last growth that fits the limit", &[("PLIMSOLL_SIM_POOL_LIMIT", "fits"), STEPS]),
+    ("mapped memory where pools go in steps of 32 MiB", &[STEPS]),
+    ("pools alone", &[POOL]),
+    ("pools in steps of 32 MiB", &[STEPS, POOL]),
+    ("chunks of a pool that join", &[("PLIMSOLL_SIM_POOL_JOINS", "1"), POOL]),
+    ("chunks of 32 MiB that join", &[("PLIMSOLL_SIM_POOL_JOINS", "1"), STEPS, POOL]),
+    ("used bytes as they were asked for", &[("PLIMSOLL_SIM_POOL_COUNTS", "1"), POOL]),
+    ("a limit that is rounded up", &[("PLIMSOLL_SIM_POOL_LIMIT", "up"), STEPS, POOL]),
+    ("a limit that is rounded down", &[("PLIMSOLL_SIM_POOL_LIMIT", "down"), STEPS, POOL]),
+    ("a last growth that fits the limit", &[("PLIMSOLL_SIM_POOL_LIMIT", "fits"), STEPS, POOL]),
     ("a container", &[("PLIMSOLL_SIM_CONTAINER", "1"), ("PLIMSOLL_SIM_PID", "4100000")]),
     ("a name with commas", &[("PLIMSOLL_SIM_NAME", "NVIDIA GPU, 80GB, \"PCIe\"")]),
 ];

@@ -90,6 +90,7 @@ fn describe(devices: &hardware::Devices) -> String {
                     ("utilisation", words(&gpu.utilisation, "%")),
                     ("temperature", words(&gpu.temperature, " °C")),
                     ("power", words(&gpu.power, " W")),
+                    ("tensors of a run", words(&gpu.maps_memory.clone().map(format::tensors_lie), "")),
                 ] {
                     text.push_str(&format!("  {name}: {figure}\n"));
                 }

@@ -349,6 +349,10 @@ fn the_gpus_are_listed_by_the_numbers_they_are_chosen_by() {
     assert!(of("index")[2]["unavailable"].is_string(), "{devices}");
     let said = told(card.run(&["devices"]));
     assert!(said.contains("cuda:1: Simulated GPU B\n") && said.contains("GPU: Simulated GPU C\n  not to"), "{said}");
+    let lies = if cfg!(feature = "candle-cuda") { "in blocks of" } else { "in memory mapped into one range" };
+    assert!(said.contains(&format!("  tensors of a run: {lies}")), "{said}");
+    let without = Card::new(&[("PLIMSOLL_SIM_VIRTUAL", "0")]);
+    assert!(told(without.run(&["devices"])).contains("  tensors of a run: in blocks of the driver's pool\n"));
     // What is written with a measurement belongs to the card it was made on.
     let run = ["verify", "mlp-digits", "--device", "cuda:1", "--json"];
     assert!(told(card.run(&run)).contains("\"device\":\"Simulated GPU B\""));

@@ -30,16 +30,23 @@ fn a_card_reports_what_it_is_and_does() {
     assert_eq!(answer("holes")["fitted"]["hole"], "best");
     assert_eq!(answer("joining")["joined"]["neighbours_grew_bytes"], 64 << 20);
     assert_eq!(answer("limits")["limits"][5]["blocks"], 128);
-    assert_eq!(answer("virtual memory")["mapped"]["mapped_bytes"], (32 + 34) << 20);
+    for figure in ["mapped_bytes", "counted_bytes", "fell_bytes"] {
+        assert_eq!(answer("virtual memory")["mapped"][figure], (32 + 34) << 20);
+    }
     assert!(!report.to_string().contains("504c494d"), "the card's own number is in it");
     // What a table is made of, and the page.
     let row = plimsoll_tests::card_reports::row(&report);
     assert!(row.contains("| NVIDIA H100, 80GB \"PCIe\" |") && row.contains("2 runs, above by 0.00%"), "{row}");
     assert!(!row.contains("not measured"), "{row}");
     let page = std::fs::read_to_string(file.with_extension("md")).expect("a page");
-    for words in
-        ["## Assumed and measured", "| context |", "| a pool's granule | 512 B | 512 B |", "held", "of the peak"]
-    {
+    for words in [
+        "## Assumed and measured",
+        "| context |",
+        "| a pool's granule | 512 B | 512 B |",
+        "held",
+        "of the peak",
+        "| tensors of a run |",
+    ] {
         assert!(page.contains(words), "{words} is missing:\n{page}");
     }
 }

@@ -48,13 +48,19 @@ fn trainable(driver: &Figure<Driver>, index: u32, shown: &Description) -> Gpu {
     let device = driver.as_ref().map_err(Clone::clone).and_then(|driver| driver.device(&shown.uuid));
     let version = driver.as_ref().map_err(Clone::clone).and_then(|driver| driver.version.clone());
     let gpu = gpu(Ok(index), device, version);
-    Gpu { name: gpu.name.or_else(|_| Ok(shown.name.clone())), total: gpu.total.or(Ok(Bytes(shown.total_bytes))), ..gpu }
+    Gpu {
+        name: gpu.name.or_else(|_| Ok(shown.name.clone())),
+        total: gpu.total.or(Ok(Bytes(shown.total_bytes))),
+        maps_memory: Ok(shown.maps_memory),
+        ..gpu
+    }
 }
 
 fn gpu(index: Figure<u32>, device: Figure<Device<'_>>, driver: Figure<String>) -> Gpu {
     let device = device.as_ref().map_err(Clone::clone);
     let memory = device.clone().and_then(|d| d.memory_info().map_err(|e| reason(&e, "memory")));
     Gpu {
+        maps_memory: index.clone().and(Err("CUDA does not say".to_owned())),
         index,
         name: device.clone().and_then(|d| d.name().map_err(|e| reason(&e, "the name"))),
         process: device.clone().and_then(|d| process_bytes(d, &driver)),

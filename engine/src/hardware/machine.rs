@@ -369,6 +369,7 @@ mod tests {
             clock_hz: 1e9,
             memory_bytes_per_sec: 1e11,
             driver: "12.9".to_owned(),
+            maps_memory: true,
         }
     }
 

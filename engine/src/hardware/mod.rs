@@ -83,6 +83,10 @@ pub struct Gpu {
     /// The power in watts.
     #[serde(rename = "power_watts", serialize_with = "figure")]
     pub power: Figure<f64>,
+    /// Whether the tensors of a run lie in memory that the driver maps into a range of addresses; if not, they lie in blocks of
+    /// the driver's pool.
+    #[serde(serialize_with = "figure")]
+    pub maps_memory: Figure<bool>,
 }
 
 impl Gpu {
@@ -207,6 +211,7 @@ mod tests {
             utilisation: Ok(3),
             temperature: Ok(40),
             power: Ok(51.5),
+            maps_memory: Ok(true),
         };
         let text = toml::to_string(&gpu).expect("written");
         assert!(text.contains("total_bytes = 8589934592"), "{text}");

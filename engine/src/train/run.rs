@@ -133,6 +133,13 @@ pub(super) fn on_gpu(
     {
         spec.events.send(Event::Warning(format!("not every step was launched as a graph: {why}")));
     }
+    if result.is_ok()
+        && let Some(why) = pool.why_not_mapped()
+    {
+        spec.events.send(Event::Warning(format!(
+            "tensors lay in blocks of the driver's pool, in place of mapped memory: {why}"
+        )));
+    }
     summary.left_over = pool.now().live;
     summary.is_process_sampled = true;
     let held = gpu.held_beside(&*pool);

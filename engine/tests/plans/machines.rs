@@ -25,6 +25,7 @@ fn described(name: &str, gib: u64) -> Description {
         clock_hz: 1.5e9,
         memory_bytes_per_sec: 2e11,
         driver: "12.9".to_owned(),
+        maps_memory: true,
     }
 }
 

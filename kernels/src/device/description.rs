@@ -23,6 +23,9 @@ pub struct Description {
     pub memory_bytes_per_sec: f64,
     /// The version of CUDA that the driver serves.
     pub driver: String,
+    /// Whether the tensors of a run lie in memory that the driver maps into a range of addresses. If not, they lie in blocks of
+    /// the driver's pool.
+    pub maps_memory: bool,
 }
 
 impl Description {

@@ -11,4 +11,5 @@ mod graphs;
 mod guard;
 mod launches;
 mod lost;
+mod ranges;
 mod untold;

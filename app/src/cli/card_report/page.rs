@@ -111,6 +111,10 @@ fn card(rows: &[Value]) -> String {
         ["memory's peak in a second".to_owned(), rate("bytes") + "B"],
         ["CUDA of the driver".to_owned(), words(&described["driver"])],
         [
+            "tensors of a run".to_owned(),
+            described["maps_memory"].as_bool().map_or("not known", format::tensors_lie).to_owned(),
+        ],
+        [
             "cuDNN".to_owned(),
             card["cudnn"].as_str().map_or_else(|| words(&card["cudnn"]["unavailable"]), str::to_owned),
         ],
@@ -169,9 +173,12 @@ fn pool(answer: &Value) -> String {
         if mapped["granularity_bytes"].is_null() {
             return "the device has none".to_owned();
         }
-        let keys = ["granularity_bytes", "mapped_bytes", "fell_bytes", "kept_bytes"];
-        let [step, whole, fell, kept] = keys.map(|key| bytes(&mapped[key]));
-        return format!("in steps of {step}: {whole} mapped, {fell} less free on the card, {kept} still gone after");
+        let keys = ["granularity_bytes", "mapped_bytes", "counted_bytes", "fell_bytes", "kept_bytes"];
+        let [step, whole, counted, fell, kept] = keys.map(|key| bytes(&mapped[key]));
+        return format!(
+            "in steps of {step}: {whole} mapped, of which the driver tells {counted}; {fell} less free on the card, {kept} \
+             still gone after"
+        );
     }
     match (answer["fitted"]["hole"].as_str(), answer["called"]["secs"].as_f64()) {
         (Some(hole), _) => format!("a block goes to the {hole} hole"),

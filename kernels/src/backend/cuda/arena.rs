@@ -1,10 +1,11 @@
 //! The segments of a run's memory, and the blocks that lie in them where the ledger's model has put them.
 //!
-//! Owns one block from the driver for each segment of the model, taken when the first block comes into it. So what the driver's
-//! pool holds is what the model says, however the driver places blocks, and a step whose segments are there makes no call to
-//! the driver's allocator. Always holds: no two living blocks overlap, and each lies inside its segment. A block may be used
-//! again at once, because everything that uses it is queued on the one stream of kernels or waits for it. Counts what lies in
-//! it by itself, and not by the ledger. Refuses a place that another block has, which is a bug.
+//! Owns the memory of each segment of the model, taken when the first block comes into it: a piece of a range of addresses, or
+//! one block of the driver's pool. So what is held of the card is what the model says, however the driver places blocks, and a
+//! step whose segments are there makes no call to the driver's allocator. Always holds: no two living blocks overlap, and each
+//! lies inside its segment. A block may be used again at once, because everything that uses it is queued on the one stream of
+//! kernels or waits for it. Counts what lies in it by itself, and not by the ledger. Refuses a place that another block has,
+//! which is a bug.
 
 use std::{cell::RefCell, collections::BTreeMap};
 
@@ -16,6 +17,31 @@ use crate::{
 /// An address on the device.
 pub(super) type Address = u64;
 
+/// The memory of a segment: where it begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Memory {
+    /// One block of the driver's pool.
+    Block(Address),
+    /// A piece of a range of addresses.
+    Mapped(Address),
+}
+
+impl Memory {
+    fn address(self) -> Address {
+        match self {
+            Self::Block(address) | Self::Mapped(address) => address,
+        }
+    }
+
+    /// What counts as a block of the driver's pool, of `bytes` here.
+    fn of_pool(self, bytes: u64) -> u64 {
+        match self {
+            Self::Block(_) => bytes,
+            Self::Mapped(_) => 0,
+        }
+    }
+}
+
 /// The memory of a run, segment by segment.
 #[derive(Debug, Default)]
 pub(super) struct Arena(RefCell<Segments>);
@@ -24,15 +50,15 @@ pub(super) struct Arena(RefCell<Segments>);
 struct Segments {
     by_number: BTreeMap<u32, Segment>,
     /// What was taken before its segment had a number.
-    spare: Option<(Address, u64)>,
+    spare: Option<(Memory, u64)>,
     used: Count,
     held: Count,
 }
 
-/// One block from the driver.
+/// What the driver gave at once.
 #[derive(Debug)]
 struct Segment {
-    address: Address,
+    memory: Memory,
     bytes: u64,
     /// Where blocks begin and end.
     blocks: BTreeMap<u64, u64>,
@@ -58,7 +84,7 @@ impl Count {
 
 impl Arena {
     /// The address of a block at `place`. `take` gives the memory of a segment that is not there yet.
-    pub(super) fn put(&self, place: Place, take: impl FnOnce(u64) -> Result<Address>) -> Result<Address> {
+    pub(super) fn put(&self, place: Place, take: impl FnOnce(u64) -> Result<Memory>) -> Result<Address> {
         if !self.0.borrow().by_number.contains_key(&place.segment) {
             self.open(place, take)?;
         }
@@ -73,20 +99,20 @@ impl Arena {
         };
         segment.blocks.insert(place.start, end);
         arena.used.add(place.bytes);
-        Ok(segment.address + place.start)
+        Ok(segment.memory.address() + place.start)
     }
 
     /// Takes the segment of a place.
-    fn open(&self, place: Place, take: impl FnOnce(u64) -> Result<Address>) -> Result<()> {
+    fn open(&self, place: Place, take: impl FnOnce(u64) -> Result<Memory>) -> Result<()> {
         let bytes = place.segment_bytes;
         let spare = self.0.borrow_mut().spare.take_if(|(_, spare)| *spare == bytes);
         // The driver that refuses asks what is held, so nothing is borrowed meanwhile.
-        let address = spare.map_or_else(|| take(bytes), |(address, _)| Ok(address))?;
+        let memory = spare.map_or_else(|| take(bytes), |(memory, _)| Ok(memory))?;
         let arena = &mut *self.0.borrow_mut();
         if spare.is_none() {
-            arena.held.add(bytes);
+            arena.held.add(memory.of_pool(bytes));
         }
-        arena.by_number.insert(place.segment, Segment { address, bytes, blocks: BTreeMap::new() });
+        arena.by_number.insert(place.segment, Segment { memory, bytes, blocks: BTreeMap::new() });
         Ok(())
     }
 
@@ -101,34 +127,27 @@ impl Arena {
     }
 
     /// Keeps memory for the next segment of as many bytes.
-    pub(super) fn spare(&self, address: Address, bytes: u64) {
+    pub(super) fn spare(&self, memory: Memory, bytes: u64) {
         let arena = &mut *self.0.borrow_mut();
-        arena.spare = Some((address, bytes));
-        arena.held.add(bytes);
+        arena.spare = Some((memory, bytes));
+        arena.held.add(memory.of_pool(bytes));
     }
 
-    /// Lets go of the segments that no block lies in; their addresses.
-    pub(super) fn take_empty(&self) -> Vec<Address> {
+    /// Lets go of the segments that no block lies in; their memory.
+    pub(super) fn take_empty(&self) -> Vec<Memory> {
         let arena = &mut *self.0.borrow_mut();
-        let (by_number, held) = (&mut arena.by_number, &mut arena.held);
-        let mut empty: Vec<Address> = arena
-            .spare
-            .take()
+        let spare = arena.spare.take();
+        let is_empty = |_: &u32, segment: &mut Segment| segment.blocks.is_empty();
+        let empty = arena.by_number.extract_if(.., is_empty).map(|(_, segment)| (segment.memory, segment.bytes));
+        let held = &mut arena.held;
+        spare
             .into_iter()
-            .map(|(address, bytes)| {
-                held.take(bytes);
-                address
+            .chain(empty)
+            .map(|(memory, bytes)| {
+                held.take(memory.of_pool(bytes));
+                memory
             })
-            .collect();
-        by_number.retain(|_, segment| {
-            let is_empty = segment.blocks.is_empty();
-            if is_empty {
-                held.take(segment.bytes);
-                empty.push(segment.address);
-            }
-            !is_empty
-        });
-        empty
+            .collect()
     }
 
     /// Bytes of blocks.
@@ -136,7 +155,7 @@ impl Arena {
         self.0.borrow().used
     }
 
-    /// Bytes of segments.
+    /// Bytes of segments that are blocks of the driver's pool.
     pub(super) fn held(&self) -> Count {
         self.0.borrow().held
     }
@@ -158,10 +177,10 @@ mod tests {
     }
 
     /// Memory of a driver that gives each segment a round number.
-    fn driver(calls: &mut u64) -> impl FnMut(u64) -> Result<Address> {
+    fn driver(calls: &mut u64) -> impl FnMut(u64) -> Result<Memory> {
         move |_| {
             *calls += 1;
-            Ok(*calls << 20)
+            Ok(Memory::Block(*calls << 20))
         }
     }
 
@@ -197,14 +216,26 @@ mod tests {
     fn what_is_empty_goes_and_what_was_kept_is_a_segment_of_its_size() {
         let (arena, mut calls) = (Arena::default(), 0);
         let mut take = driver(&mut calls);
-        arena.spare(77, 4096);
+        arena.spare(Memory::Block(77), 4096);
         assert_eq!(arena.put(place(0, 0, 512), &mut take), Ok(77));
         assert_eq!(arena.put(place(1, 0, 512), &mut take), Ok(1 << 20));
         arena.remove(place(0, 0, 512));
-        assert_eq!(arena.take_empty(), [77]);
+        assert_eq!(arena.take_empty(), [Memory::Block(77)]);
         assert_eq!((arena.held(), arena.used()), (Count { now: 4096, high: 8192 }, Count { now: 512, high: 1024 }));
         arena.reset_high();
         assert_eq!(arena.held().high, 4096);
         assert!(arena.take_empty().is_empty());
+    }
+
+    #[test]
+    fn only_blocks_of_the_pool_count_as_held_of_it() {
+        let arena = Arena::default();
+        assert_eq!(arena.put(place(0, 512, 512), |_| Ok(Memory::Mapped(1 << 20))), Ok((1 << 20) + 512));
+        assert_eq!(arena.put(place(1, 0, 512), |_| Ok(Memory::Block(2 << 20))), Ok(2 << 20));
+        assert_eq!((arena.held().now, arena.used().now), (4096, 1024));
+        arena.remove(place(0, 512, 512));
+        arena.remove(place(1, 0, 512));
+        assert_eq!(arena.take_empty(), [Memory::Mapped(1 << 20), Memory::Block(2 << 20)]);
+        assert_eq!((arena.held().now, arena.used().now), (0, 0));
     }
 }

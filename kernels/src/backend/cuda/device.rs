@@ -25,6 +25,7 @@ use super::{
     module::Modules,
     opened::Opened,
     stream::Queue,
+    virtual_memory::{Addresses, granularity, is_supported},
     work::Work,
 };
 use crate::{
@@ -99,6 +100,7 @@ fn describe_one(index: usize) -> Result<Description, DriverError> {
         clock_hz: khz(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?,
         memory_bytes_per_sec: 2.0 * bus_bytes * khz(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?,
         driver: format!("{}.{}", version / 1000, version % 1000 / 10),
+        maps_memory: is_supported(handle)? && cfg!(not(feature = "candle-cuda")),
     })
 }
 
@@ -171,9 +173,14 @@ impl Device {
         self.left.borrow_mut().pools.push(pool);
     }
 
+    /// Keeps addresses that the driver did not take back. They are freed with the device.
+    pub(super) fn leave_addresses(&self, addresses: Addresses) {
+        self.left.borrow_mut().addresses.push(addresses);
+    }
+
     /// Starts the libraries, so that they hold their own memory from now on. Returns how a pool of this device
     /// hands out memory: what it says is used for a byte, what it took from the device for that, and what more it takes for
-    /// a larger block.
+    /// a larger block. The last two are rounded up to what can be mapped.
     ///
     /// # Errors
     /// Fails when a library or the driver does.
@@ -189,7 +196,11 @@ impl Device {
         drop((byte, more));
         // A driver may count bytes that it hands out in larger pieces.
         let granule = granule.max(GRANULE);
-        Ok(PoolProfile { granule, segment, page: if page.0 == 0 { segment } else { page } })
+        let page = if page.0 == 0 { segment } else { page };
+        // A segment is to be mapped: it is a multiple of the granularity, as those of a pool are.
+        let step = granularity(self).ok().flatten().unwrap_or(1);
+        let [segment, page] = [segment, page].map(|bytes| Bytes(bytes.0.next_multiple_of(step)));
+        Ok(PoolProfile { granule, segment, page })
     }
 
     /// The driver's handle.

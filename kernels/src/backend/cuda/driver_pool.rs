@@ -1,9 +1,11 @@
 //! A memory pool of the driver's.
 //!
 //! Owns the pool, and makes every call about it. Always holds: what is free stays in the pool until it is asked back; a pool
-//! that the driver does not take back is kept for when the device is closed. Refuses what the driver refuses.
+//! that the driver does not take back is kept for when the device is closed. The driver has no call that changes the most that
+//! a pool may hold, so another pool takes its place for that, as long as it never held anything. Refuses what the driver
+//! refuses.
 
-use std::{ffi::c_void, rc::Rc};
+use std::{cell::Cell, ffi::c_void, rc::Rc};
 
 use cudarc::driver::{
     DriverError,
@@ -16,7 +18,7 @@ use super::{arena::Address, device::Device};
 /// A pool of a device's memory.
 pub(super) struct DriverPool {
     device: Rc<Device>,
-    handle: sys::CUmemoryPool,
+    handle: Cell<sys::CUmemoryPool>,
 }
 
 impl DriverPool {
@@ -39,7 +41,7 @@ impl DriverPool {
         };
         // SAFETY: the structure is alive and complete.
         let handle = unsafe { mem_pool::create(&properties) }?;
-        let pool = Self { device: Rc::clone(device), handle };
+        let pool = Self { device: Rc::clone(device), handle: Cell::new(handle) };
         pool.set(Attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, u64::MAX)?;
         Ok(pool)
     }
@@ -55,7 +57,22 @@ impl DriverPool {
     /// Fails when the driver does.
     pub(super) fn is_device_s(&self) -> Result<(), DriverError> {
         // SAFETY: device and pool are alive.
-        unsafe { result::device::set_mem_pool(self.device.handle(), self.handle) }
+        unsafe { result::device::set_mem_pool(self.device.handle(), self.handle.get()) }
+    }
+
+    /// Lets it hold `most` bytes from here on, if it never held anything. It is the device's afterwards.
+    ///
+    /// # Errors
+    /// Fails when the driver does; the pool then is as it was.
+    pub(super) fn bound(&self, most: u64) -> Result<(), DriverError> {
+        if self.get(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)? > 0 {
+            return Ok(());
+        }
+        let other = Self::new(&self.device, most)?;
+        other.is_device_s()?;
+        // The one that was here goes.
+        self.handle.swap(&other.handle);
+        Ok(())
     }
 
     /// Takes a block, which what is queued from now on may use.
@@ -64,7 +81,7 @@ impl DriverPool {
     /// The pool's limit, or a card without room.
     pub(super) fn take(&self, bytes: u64) -> Result<Address, DriverError> {
         // SAFETY: pool and stream are alive.
-        unsafe { mem_pool::alloc_async(self.handle, size(bytes), self.device.stream().raw()) }
+        unsafe { mem_pool::alloc_async(self.handle.get(), size(bytes), self.device.stream().raw()) }
     }
 
     /// Gives a block of this pool back, once what was queued is done. It is not used after.
@@ -91,7 +108,7 @@ impl DriverPool {
     /// Fails when the driver does.
     pub(super) fn trim(&self) -> Result<(), DriverError> {
         // SAFETY: the pool is alive.
-        unsafe { mem_pool::trim_to(self.handle, 0) }
+        unsafe { mem_pool::trim_to(self.handle.get(), 0) }
     }
 
     /// What the driver counts.
@@ -120,15 +137,15 @@ impl DriverPool {
         value: &mut u64,
     ) -> Result<(), DriverError> {
         // SAFETY: the two calls ask for a pool that is alive, and for a place as wide as the attribute: 64 bits at the most.
-        unsafe { call(self.handle, attribute, std::ptr::from_mut(value).cast()) }
+        unsafe { call(self.handle.get(), attribute, std::ptr::from_mut(value).cast()) }
     }
 }
 
 impl Drop for DriverPool {
     fn drop(&mut self) {
         // SAFETY: nothing else has the pool.
-        if unsafe { mem_pool::destroy(self.handle) }.is_err() {
-            self.device.leave_pool(self.handle);
+        if unsafe { mem_pool::destroy(self.handle.get()) }.is_err() {
+            self.device.leave_pool(self.handle.get());
         }
     }
 }

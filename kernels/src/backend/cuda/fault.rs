@@ -11,7 +11,7 @@ use cudarc::driver::{
     sys::{self, CUresult},
 };
 
-use super::opened::Context;
+use super::{opened::Context, virtual_memory::Addresses};
 use crate::{
     bytes::Bytes,
     error::{DeviceFull, DeviceLost, Error},
@@ -20,14 +20,20 @@ use crate::{
 /// Bytes that a library may need for itself or for kernels that it loads.
 const ROOM: usize = 96 << 20;
 
-/// Memory that a failed GPU did not take back. Pools are the GPU's and not its context's: they outlive it.
+/// Memory that a failed GPU did not take back. Pools and ranges of addresses are the GPU's and not its context's: they outlive
+/// it.
 #[derive(Default)]
 pub(super) struct Left {
     pub(super) blocks: Vec<sys::CUdeviceptr>,
     pub(super) pools: Vec<sys::CUmemoryPool>,
+    pub(super) addresses: Vec<Addresses>,
 }
 
 impl Left {
+    fn is_empty(&self) -> bool {
+        self.blocks.is_empty() && self.pools.is_empty() && self.addresses.is_empty()
+    }
+
     /// Gives it back. A context of the GPU is current.
     fn clear(self) {
         // SAFETY: all of it belongs to the driver, and nothing else has it; what is not taken now is lost.
@@ -38,6 +44,9 @@ impl Left {
             for pool in self.pools {
                 let _ = result::mem_pool::destroy(pool);
             }
+        }
+        for mut addresses in self.addresses {
+            addresses.give_back();
         }
     }
 }
@@ -103,11 +112,11 @@ fn is_lost(error: CUresult) -> bool {
 }
 
 /// Ends a context that is lost, so that the next one is another. The libraries retain it too and never release it, so that a
-/// release alone does not end it. What it left in pools is returned by a context made for that.
+/// release alone does not end it. What it left in pools and ranges is returned by a context made for that.
 pub(super) fn renew(handle: sys::CUdevice, left: Left) {
     // SAFETY: nothing of this process uses the context any more.
     let _ = unsafe { sys::cuDevicePrimaryCtxReset_v2(handle) };
-    if left.blocks.is_empty() && left.pools.is_empty() {
+    if left.is_empty() {
         return;
     }
     if let Ok(context) = Context::enter(handle) {

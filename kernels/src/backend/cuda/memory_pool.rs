@@ -1,10 +1,13 @@
-//! The memory of a run: a memory pool of the driver that cannot grow past a limit, and the arena that a run has in it.
+//! The memory of a run: an arena in a range of addresses as long as the run's limit, and a memory pool of the driver that
+//! cannot grow past what is left of the limit.
 //!
-//! Always holds: every tensor and the scratch of every kernel are in the pool; the driver refuses what crosses the limit. A
-//! block with a place lies there, in the arena's segments; a block without one comes from the driver. The driver's count of
-//! what the pool holds is measured as reserved; the blocks that the arena counts, and the driver's blocks that are not
-//! segments, are measured as used. Refuses: an allocation past the limit, or one that the card has no room for because others
-//! hold it; the two are told apart.
+//! Always holds: every tensor and the scratch of every kernel are in the arena or in the pool. A block with a place lies
+//! there, in the arena's segments; a block without one comes from the pool. A segment is memory that is mapped into the
+//! range. It is a block of the pool where the driver maps none, and on candle's device, whose own blocks come from the
+//! device's pool: one limit for both is kept by the driver only where both are in the pool. What the driver counts as
+//! mapped and what it counts in the pool are measured as reserved; the blocks that the arena counts, and blocks of the pool
+//! that are not segments, are measured as used. Refuses: an allocation past the limit, or one that the card has no room for
+//! because others hold it; the two are told apart.
 
 use std::{cell::Cell, rc::Rc};
 
@@ -14,11 +17,12 @@ use cudarc::driver::{
 };
 
 use super::{
-    arena::{Address, Arena},
+    arena::{Address, Arena, Count, Memory},
     device::Device,
     driver_pool::DriverPool,
     fault::failed,
     guard::{Extent, Guard},
+    space::Space,
     stream::Event,
     transfer::Staging,
 };
@@ -47,6 +51,8 @@ pub struct Pool {
     driver: DriverPool,
     limit: Option<Limit>,
     arena: Arena,
+    /// Where segments are mapped, if they are.
+    space: Option<Space>,
     guard: Option<Guard>,
 }
 
@@ -59,9 +65,10 @@ impl Pool {
     /// # Errors
     /// Fails when the driver does.
     pub(super) fn new(device: &Rc<Device>, limit: Option<Limit>) -> Result<Self> {
-        let pool = Self::with(device, limit)?;
-        if limit.is_some() {
+        let mut pool = Self::with(device, limit)?;
+        if let Some(limit) = limit {
             pool.is_device_s()?;
+            pool.space = cfg!(not(feature = "candle-cuda")).then(|| Space::new(device, limit.bytes));
         }
         Ok(pool)
     }
@@ -80,7 +87,7 @@ impl Pool {
     fn with(device: &Rc<Device>, limit: Option<Limit>) -> Result<Self> {
         let driver = DriverPool::new(device, limit.map_or(0, |limit| limit.bytes))
             .map_err(|error| failed("making the memory pool", error))?;
-        Ok(Self { driver, limit, arena: Arena::default(), guard: None })
+        Ok(Self { driver, limit, arena: Arena::default(), space: None, guard: None })
     }
 
     /// Makes it the device's: what a library takes for itself is within the limit as well.
@@ -111,20 +118,20 @@ impl Pool {
                 (address, Home::Guarded(extent))
             }
             (None, Some(place)) => {
-                (self.arena.put(place, |segment| self.take_address(segment, bytes))?, Home::Place(place))
+                (self.arena.put(place, |segment| self.take_segment(segment, bytes))?, Home::Place(place))
             }
             (None, None) => (self.take_address(bytes, bytes)?, Home::Driver),
         };
         Ok(Block { pool: Rc::clone(self), address, home, ready: Cell::default() })
     }
 
-    /// Grows the pool to its limit at once, for a segment of that size.
+    /// Takes a segment as large as the limit at once.
     ///
     /// # Errors
     /// Fails when the card has no room for it.
     pub fn reserve_all(&self) -> Result<()> {
         if let Some(limit) = self.limit {
-            self.arena.spare(self.take_address(limit.bytes, limit.bytes)?, limit.bytes);
+            self.arena.spare(self.take_segment(limit.bytes, limit.bytes)?, limit.bytes);
         }
         Ok(())
     }
@@ -135,6 +142,37 @@ impl Pool {
     /// Says that a kernel has written to one.
     pub(super) fn look(&self) -> Result<()> {
         self.guard.as_ref().map_or(Ok(()), Guard::look_at_all)
+    }
+
+    /// Takes the memory of a segment, for a block of `asked` bytes: mapped, or a block of the pool.
+    fn take_segment(&self, bytes: u64, asked: u64) -> Result<Memory> {
+        let mapped = match &self.space {
+            Some(space) => {
+                let in_pool = self.get(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)?;
+                space.take(bytes, in_pool.0).map_err(|error| self.refusal(bytes, asked, error))?
+            }
+            None => None,
+        };
+        match mapped {
+            Some(address) => {
+                self.bound_pool();
+                Ok(Memory::Mapped(address))
+            }
+            None => self.take_address(bytes, asked).map(Memory::Block),
+        }
+    }
+
+    /// Leaves the pool what is not mapped of the limit. If it held something before, it keeps the limit that it had.
+    fn bound_pool(&self) {
+        // To the driver, a limit of zero is none.
+        let left = self.limit.map(|limit| limit.bytes.saturating_sub(self.mapped().now).max(1));
+        // Without another pool, the one that is there serves, within a limit that is higher.
+        let _ = left.map(|left| self.driver.bound(left));
+    }
+
+    /// Why segments are blocks of the pool, where the driver refused to map memory.
+    pub fn why_not_mapped(&self) -> Option<String> {
+        self.space.as_ref().and_then(Space::why_not)
     }
 
     /// Takes a block from the driver, for one of `asked` bytes.
@@ -202,14 +240,19 @@ impl Pool {
         Ok(driver.saturating_sub(Bytes(self.arena.held().high)) + Bytes(self.arena.used().high))
     }
 
-    /// Bytes that the pool holds from the device.
+    /// Bytes that the driver counts in the pool and as mapped.
     pub(super) fn reserved(&self) -> Result<Bytes> {
-        self.get(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
+        Ok(self.get(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)? + Bytes(self.mapped().now))
     }
 
     /// The most since the mark was last set back.
     pub(super) fn reserved_high(&self) -> Result<Bytes> {
-        self.get(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)
+        Ok(self.get(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)? + Bytes(self.mapped().high))
+    }
+
+    /// Bytes that the driver counts as mapped.
+    fn mapped(&self) -> Count {
+        self.space.as_ref().map(Space::counted).unwrap_or_default()
     }
 
     /// Sets the mark of used bytes back to what is used now.
@@ -221,6 +264,7 @@ impl Pool {
 
     /// Sets the mark of reserved bytes back to what is reserved now.
     pub(super) fn reset_reserved_high(&self) -> Result<()> {
+        self.space.iter().for_each(Space::reset_high);
         self.set(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, 0)
     }
 
@@ -229,7 +273,19 @@ impl Pool {
     /// # Errors
     /// Fails when the driver does.
     pub(crate) fn trim(&self) -> Result<()> {
-        self.arena.take_empty().into_iter().for_each(|segment| self.give(segment));
+        let mut mapped = Vec::new();
+        for segment in self.arena.take_empty() {
+            match segment {
+                Memory::Block(address) => self.give(address),
+                Memory::Mapped(address) => mapped.push(address),
+            }
+        }
+        if !mapped.is_empty() {
+            // The driver does not wait for what uses them.
+            self.device().finish()?;
+            self.space.iter().for_each(|space| space.give(&mapped));
+            self.bound_pool();
+        }
         self.release()
     }
 

@@ -1,4 +1,4 @@
-//! The backend of NVIDIA GPUs: memory from a pool with a limit, products by cuBLAS and cuDNN, everything else by the
+//! The backend of NVIDIA GPUs: memory with a limit, products by cuBLAS and cuDNN, everything else by the
 //! engine's own kernels.
 //!
 //! Built on the driver's own interface (through cudarc) and opened at run time, so that the program needs nothing of
@@ -47,6 +47,7 @@ mod pool;
 pub mod pool_manners;
 mod prune;
 mod rotary;
+mod space;
 mod stream;
 mod threads;
 mod transfer;

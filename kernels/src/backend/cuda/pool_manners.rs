@@ -87,6 +87,8 @@ pub enum Did {
         granularity_bytes: Option<u64>,
         /// What was mapped.
         mapped_bytes: u64,
+        /// How much of that the driver counts where it is asked what is mapped: it is measured in this way.
+        counted_bytes: u64,
         /// How far the card's free memory fell.
         fell_bytes: i64,
         /// What is still gone after the range is.
@@ -242,6 +244,7 @@ fn mapped(device: &Rc<Device>) -> Asked {
         return Ok(Did::Mapped {
             granularity_bytes: None,
             mapped_bytes: 0,
+            counted_bytes: 0,
             fell_bytes: 0,
             kept_bytes: 0,
             same_address: false,
@@ -249,17 +252,26 @@ fn mapped(device: &Rc<Device>) -> Asked {
     };
     let free = || result::mem_get_info().map(|(free, _)| free as i64);
     let before = free()?;
-    let mut range = Range::new(device, 256 * MIB, granularity)?;
-    range.grow(32 * MIB)?;
-    range.grow(33 * MIB + 1)?;
+    let [all, first, second] = [256, 32, 34].map(|mib| (mib * MIB).next_multiple_of(granularity));
+    let mut range = Range::new(device, all, granularity)?;
+    range.map(first)?;
+    range.map(second)?;
     // One piece of work goes over the seam.
-    range.fill(1)?;
+    range.fill(first + second, 1)?;
     device.stream().finish()?;
-    let (mapped_bytes, fell_bytes, first) = (range.mapped(), before - free()?, range.address());
+    let (mapped_bytes, counted_bytes, fell_bytes) = (range.mapped(), range.counted(), before - free()?);
+    let address = range.address();
     drop(range);
     let kept_bytes = before - free()?;
-    let same_address = Range::new(device, 256 * MIB, granularity)?.address() == first;
-    Ok(Did::Mapped { granularity_bytes: Some(granularity), mapped_bytes, fell_bytes, kept_bytes, same_address })
+    let same_address = Range::new(device, all, granularity)?.address() == address;
+    Ok(Did::Mapped {
+        granularity_bytes: Some(granularity),
+        mapped_bytes,
+        counted_bytes,
+        fell_bytes,
+        kept_bytes,
+        same_address,
+    })
 }
 
 fn called(device: &Rc<Device>) -> Asked {

@@ -1,31 +1,53 @@
-//! A range of device addresses into which memory is mapped, end to end.
+//! A range of device addresses into which memory is mapped.
 //!
-//! Owns the addresses, from the start, and the memory behind them, as it grows. Always holds: what is mapped begins where
-//! the range does, has no gap, and may be read and written; a growth that is refused leaves the range as it was; nothing is
-//! left when the range goes, unless the driver does not take it back. Refuses: more than the addresses it has, and what the
-//! driver refuses.
+//! Owns the addresses, from the start, and the memory behind them, piece by piece. Always holds: pieces do not overlap, each
+//! may be read and written, and one lies in the first gap that holds it, so they lie end to end while none goes; a piece that
+//! is refused leaves the range as it was. What the driver does not take back is kept for when the device is closed. Counts
+//! what is mapped by asking the driver address by address, and not by its own list. Refuses: more than the addresses it has,
+//! and what the driver refuses.
 //!
 //! The calls and their rules are those of "Virtual Memory Management" in NVIDIA's CUDA Driver API. Sizes are multiples of
 //! the granularity. A handle may be released while its memory is mapped: the last mapping then frees the memory
-//! (`cuMemRelease`). Whole mappings are unmapped, before the addresses are freed (`cuMemUnmap`, `cuMemAddressFree`).
+//! (`cuMemRelease`). Whole mappings are unmapped, before the addresses are freed (`cuMemUnmap`, `cuMemAddressFree`). The
+//! mapping that an address belongs to is an attribute of a pointer (`CU_POINTER_ATTRIBUTE_MAPPING_SIZE`). An address of a range
+//! is seen to have attributes before anything is mapped there (NVIDIA/DALI, pull request 3064), so whether it is mapped
+//! (`CU_POINTER_ATTRIBUTE_MAPPED`) is asked first.
 
-use std::rc::Rc;
+use std::{collections::BTreeMap, rc::Rc};
 
 use cudarc::driver::{
     DriverError, result,
-    sys::{self, CUdevice_attribute, CUresult},
+    sys::{self, CUdevice_attribute, CUpointer_attribute as Attribute, CUresult},
 };
 
 use super::{arena::Address, device::Device};
 
-/// A range of addresses, and the memory at its beginning.
+/// A range of addresses, and the memory in it.
 pub(super) struct Range {
     device: Rc<Device>,
-    address: Address,
-    bytes: u64,
     granularity: u64,
-    /// Bytes of each mapping, from the beginning of the range on.
-    mappings: Vec<u64>,
+    addresses: Addresses,
+    /// Nothing was ever mapped from here on.
+    top: Address,
+}
+
+/// Addresses that the driver has set aside, and what is mapped there.
+#[derive(Debug, Default)]
+pub(super) struct Addresses {
+    start: Address,
+    bytes: u64,
+    /// Where each mapping begins, and its bytes.
+    mappings: BTreeMap<Address, u64>,
+}
+
+/// Whether a device has such memory. It need not be open.
+///
+/// # Errors
+/// Fails when the driver does.
+pub(super) fn is_supported(device: sys::CUdevice) -> Result<bool, DriverError> {
+    let supported = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED;
+    // SAFETY: the handle is the driver's own.
+    Ok(unsafe { result::device::get_attribute(device, supported) }? != 0)
 }
 
 /// What mapped memory is a multiple of, in bytes; `None` where the device has no such memory.
@@ -33,9 +55,7 @@ pub(super) struct Range {
 /// # Errors
 /// Fails when the driver does.
 pub(super) fn granularity(device: &Device) -> Result<Option<u64>, DriverError> {
-    let supported = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED;
-    // SAFETY: the handle is the driver's own.
-    if unsafe { result::device::get_attribute(device.handle(), supported) }? == 0 {
+    if !is_supported(device.handle())? {
         return Ok(None);
     }
     let (mut bytes, properties) = (0, properties(device));
@@ -46,54 +66,78 @@ pub(super) fn granularity(device: &Device) -> Result<Option<u64>, DriverError> {
 }
 
 impl Range {
-    /// Addresses for `bytes`, rounded up to the `granularity`, without memory.
+    /// Addresses for `bytes`, a multiple of the `granularity`, without memory.
     ///
     /// # Errors
     /// Fails when the driver does.
     pub(super) fn new(device: &Rc<Device>, bytes: u64, granularity: u64) -> Result<Self, DriverError> {
-        let bytes = bytes.next_multiple_of(granularity);
-        let mut address = 0;
+        let mut start = 0;
         // SAFETY: the place of the address is alive. The driver chooses the alignment and the address.
-        unsafe { sys::cuMemAddressReserve(&raw mut address, size(bytes), 0, 0, 0) }.result()?;
-        Ok(Self { device: Rc::clone(device), address, bytes, granularity, mappings: Vec::new() })
+        unsafe { sys::cuMemAddressReserve(&raw mut start, size(bytes), 0, 0, 0) }.result()?;
+        let addresses = Addresses { start, bytes, mappings: BTreeMap::new() };
+        Ok(Self { device: Rc::clone(device), granularity, addresses, top: start })
     }
 
     /// Where the range begins.
     pub(super) fn address(&self) -> Address {
-        self.address
+        self.addresses.start
     }
 
-    /// Bytes of memory behind the addresses.
+    /// Bytes of memory that it has mapped.
     pub(super) fn mapped(&self) -> u64 {
-        self.mappings.iter().sum()
+        self.addresses.mappings.values().sum()
     }
 
-    /// Maps `bytes` more, rounded up to the granularity, behind what is mapped.
+    /// Whether there are addresses for a piece of `bytes`.
+    pub(super) fn has_gap(&self, bytes: u64) -> bool {
+        self.addresses.gap(bytes).is_some()
+    }
+
+    /// Maps a piece of `bytes`, a multiple of the granularity, into the first gap that holds it; where it begins.
     ///
     /// # Errors
-    /// `CUDA_ERROR_OUT_OF_MEMORY` past the end of the range, or where the card has no room; others when the driver fails.
-    pub(super) fn grow(&mut self, bytes: u64) -> Result<(), DriverError> {
-        let (bytes, mapped) = (bytes.next_multiple_of(self.granularity), self.mapped());
-        if bytes > self.bytes - mapped {
-            return Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY));
-        }
+    /// `CUDA_ERROR_OUT_OF_MEMORY` where no gap is as large, or the card has no room; others when the driver fails.
+    pub(super) fn map(&mut self, bytes: u64) -> Result<Address, DriverError> {
+        let at = self.addresses.gap(bytes).ok_or(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY))?;
         let (mut handle, properties) = (0, properties(&self.device));
         // SAFETY: both structures are alive and complete.
         unsafe { sys::cuMemCreate(&raw mut handle, size(bytes), &raw const properties, 0) }.result()?;
-        let at = self.address + mapped;
         // SAFETY: the addresses are this range's, nothing is mapped there, and the memory is as large.
         let is_mapped = unsafe { sys::cuMemMap(at, size(bytes), 0, handle, 0) }.result();
         // SAFETY: the handle is not used again. Its memory stays as long as it is mapped.
         let is_released = unsafe { sys::cuMemRelease(handle) }.result();
         is_mapped?;
-        self.mappings.push(bytes);
+        self.addresses.mappings.insert(at, bytes);
+        self.top = self.top.max(at + bytes);
         let is_ready = is_released.and_then(|()| self.open(at, bytes));
         if is_ready.is_err() {
-            self.mappings.pop();
-            // SAFETY: this is the whole mapping, and nothing uses it yet.
-            let _ = unsafe { sys::cuMemUnmap(at, size(bytes)) };
+            // What the driver does not unmap now, it is asked to unmap when the range goes.
+            let _ = self.unmap(at);
         }
-        is_ready
+        is_ready.map(|()| at)
+    }
+
+    /// Unmaps the piece that begins at an address. Nothing that is queued uses it.
+    ///
+    /// # Errors
+    /// Fails when the driver does; the piece then stays.
+    pub(super) fn unmap(&mut self, at: Address) -> Result<(), DriverError> {
+        let Some(bytes) = self.addresses.mappings.get(&at) else { return Ok(()) };
+        // SAFETY: this is a whole mapping, and nothing uses it.
+        unsafe { sys::cuMemUnmap(at, size(*bytes)) }.result()?;
+        self.addresses.mappings.remove(&at);
+        Ok(())
+    }
+
+    /// Bytes of memory behind the addresses by the driver's account: what it says of one mapping after the other.
+    pub(super) fn counted(&self) -> u64 {
+        let (mut at, mut counted) = (self.addresses.start, 0);
+        while at < self.top {
+            let end = end_of_mapping(at).unwrap_or(at);
+            counted += end - at;
+            at = end.max(at + self.granularity);
+        }
+        counted
     }
 
     /// Lets the device read and write a mapping.
@@ -106,29 +150,63 @@ impl Range {
         unsafe { sys::cuMemSetAccess(at, size(bytes), &raw const access, 1) }.result()
     }
 
-    /// Fills everything that is mapped.
+    /// Fills the first `bytes`, all of which are mapped.
     ///
     /// # Errors
     /// Fails when the driver does.
-    pub(super) fn fill(&self, with: u8) -> Result<(), DriverError> {
+    pub(super) fn fill(&self, bytes: u64, with: u8) -> Result<(), DriverError> {
         // SAFETY: as many bytes are mapped, and the range waits for the stream before it unmaps them.
-        unsafe { result::memset_d8_async(self.address, with, size(self.mapped()), self.device.stream().raw()) }
+        unsafe { result::memset_d8_async(self.address(), with, size(bytes), self.device.stream().raw()) }
     }
 }
 
 impl Drop for Range {
     fn drop(&mut self) {
-        // The driver does not wait for work that uses the memory. A device that has failed takes back what it can.
+        // The driver does not wait for work that uses the memory.
         let _ = self.device.finish();
-        let mut at = self.address;
-        for bytes in self.mappings.drain(..) {
-            // SAFETY: this is a whole mapping, and what used it is done.
-            let _ = unsafe { sys::cuMemUnmap(at, size(bytes)) };
-            at += bytes;
+        let mut addresses = std::mem::take(&mut self.addresses);
+        if !addresses.give_back() {
+            self.device.leave_addresses(addresses);
         }
-        // SAFETY: this is the whole range, and nothing is mapped there.
-        let _ = unsafe { sys::cuMemAddressFree(self.address, size(self.bytes)) };
     }
+}
+
+impl Addresses {
+    /// The first gap that holds `bytes`.
+    fn gap(&self, bytes: u64) -> Option<Address> {
+        let mut at = self.start;
+        for (start, mapped) in &self.mappings {
+            if start - at >= bytes {
+                return Some(at);
+            }
+            at = start + mapped;
+        }
+        (self.start + self.bytes - at >= bytes).then_some(at)
+    }
+
+    /// Gives memory and addresses back, and says whether the driver took all of it. Nothing that is queued uses them.
+    pub(super) fn give_back(&mut self) -> bool {
+        self.mappings.retain(|at, bytes| {
+            // SAFETY: this is a whole mapping, and nothing uses it.
+            unsafe { sys::cuMemUnmap(*at, size(*bytes)) }.result().is_err()
+        });
+        // SAFETY: this is the whole range, and nothing is mapped there.
+        self.mappings.is_empty() && unsafe { sys::cuMemAddressFree(self.start, size(self.bytes)) }.result().is_ok()
+    }
+}
+
+/// Where the mapping ends that an address belongs to, by the driver; `None` where there is none.
+fn end_of_mapping(at: Address) -> Option<Address> {
+    let ask = |attribute| {
+        let mut value = 0u64;
+        // SAFETY: the place is alive, and as wide as the widest of the attributes: an address, and a number of bytes.
+        let said = unsafe { sys::cuPointerGetAttribute((&raw mut value).cast(), attribute, at) };
+        said.result().ok().map(|()| value)
+    };
+    ask(Attribute::CU_POINTER_ATTRIBUTE_MAPPED).filter(|is_mapped| *is_mapped != 0)?;
+    let start = ask(Attribute::CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR)?;
+    let end = start.checked_add(ask(Attribute::CU_POINTER_ATTRIBUTE_MAPPING_SIZE)?)?;
+    (start <= at && at < end).then_some(end)
 }
 
 /// Memory on the device, not shared with other processes.
@@ -154,4 +232,21 @@ fn location(device: &Device) -> sys::CUmemLocation {
 /// Bytes as the driver counts them, cut at the largest number that it takes.
 fn size(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_goes_into_the_first_gap_that_holds_it() {
+        let gap = |mappings: &[(u64, u64)], bytes| {
+            Addresses { start: 100, bytes: 50, mappings: mappings.iter().copied().collect() }.gap(bytes)
+        };
+        assert_eq!((gap(&[], 50), gap(&[], 51)), (Some(100), None));
+        assert_eq!((gap(&[(100, 20)], 30), gap(&[(100, 20)], 31)), (Some(120), None));
+        let two = [(110, 10), (140, 5)];
+        assert_eq!([10, 20, 21].map(|bytes| gap(&two, bytes)), [Some(100), Some(120), None]);
+        assert_eq!(gap(&[(100, 45)], 5), Some(145));
+    }
 }

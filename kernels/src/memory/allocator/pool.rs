@@ -1,6 +1,7 @@
 //! The memory pool of a run on a GPU: segments that the device gives, and blocks in them.
 //!
-//! Owns the places of blocks, which the run on the GPU puts there: a segment is one block in the driver's pool. A block is
+//! Owns the places of blocks, which the run on the GPU puts there: a segment is one piece of mapped memory, or one block in the
+//! driver's pool. A block is
 //! rounded up to the granule and put into the smallest hole that holds it (of holes as large, the one at the lowest place);
 //! if there is none, the pool grows by a segment for it: the profile's least one, or the block rounded up to whole pages
 //! if that is more. Adjacent holes become one; segments never do. A pool that is a [range](Pool::range) has one segment,
@@ -14,7 +15,7 @@
 //! the driver may map free memory together to avoid growing ("Using the NVIDIA CUDA Stream-Ordered Memory Allocator",
 //! part 1). How often it does is not documented, and programs have seen pools with tens of percent of holes (RMM issue
 //! 1245, PyTorch issue 110194). So nothing but segments is left to the driver, in sizes that its own pool takes: those of the
-//! profile, where a measurement replaces the estimate.
+//! profile, where a measurement replaces the estimate. Mapped memory comes in the same sizes, so the model is one for both.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
