@@ -202,8 +202,8 @@ impl<B: Backend> Backward<'_, B> {
         Ok(())
     }
 
-    /// The gradient that has reached a second output of the node whose rule runs.
-    fn take(&mut self, id: ValueId) -> Option<Tensor<B>> {
+    /// The gradient that has reached a value so far: of a second output of the node whose rule runs, or of its input.
+    pub(crate) fn take(&mut self, id: ValueId) -> Option<Tensor<B>> {
         self.gradients[id.0].take()
     }
 }

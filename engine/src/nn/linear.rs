@@ -4,7 +4,10 @@ use std::{cell::Cell, rc::Rc};
 
 use crate::{
     autograd::{Tape, Value},
-    backend::{Backend, Executor, Shape, Tensor},
+    backend::{
+        Backend, Executor, Shape, Tensor,
+        ops::{ActivationFunction, Function},
+    },
     error::Result,
     experiment::Projection,
     memory::timeline::LayerId,
@@ -12,8 +15,9 @@ use crate::{
         ChannelGroup, ChannelMap, CodedParam, Init, IntegerLayer, Layer, Param, ParamRole, ParamUse, Start,
         TensorChannels,
         adapter::{Adapter, Key},
-        fused::{Tail, bias_then},
+        fused::{Tail, bias_then, of_biased},
         int8::rounded_gradients,
+        param::accumulate_all,
     },
 };
 
@@ -179,14 +183,30 @@ impl<B: Backend> Linear<B> {
                 return Ok(y);
             }
         }
-        let y = self.weight.output(executor, x, self.rounded())?; // [rows, out]
-        if let Some(bias) = &self.bias {
-            executor.add_bias(&y, bias.weight())?;
-        }
+        let y = match self.joined(executor) {
+            Some((weight, bias)) => executor.linear_biased(x, weight.weight(), bias.weight())?, // [rows, out]
+            None => {
+                let y = self.weight.output(executor, x, self.rounded())?; // [rows, out]
+                if let Some(bias) = &self.bias {
+                    executor.add_bias(&y, bias.weight())?;
+                }
+                y
+            }
+        };
         if let Some(adapter) = &self.adapter {
             adapter.add(executor, x, &y, key)?;
         }
         Ok(y)
+    }
+
+    /// The weight and the bias, if one kernel multiplies by the one and adds the other.
+    fn joined(&self, executor: &Executor<B>) -> Option<(&Param<B>, &Param<B>)> {
+        match (&self.weight, &self.bias) {
+            (Weight::Plain(weight), Some(bias)) if executor.joins_ops() && self.rounded().is_none() => {
+                Some((weight, bias))
+            }
+            _ => None,
+        }
     }
 
     /// Adds the gradients of the parameters, for inputs `x [rows, in]` and output gradients `dy [rows, out]`.
@@ -206,11 +226,21 @@ impl<B: Backend> Linear<B> {
         key: Key,
         bias: Option<&Param<B>>,
     ) -> Result<()> {
-        if let Some(bias) = bias {
-            bias.accumulate(executor, |into| executor.bias_grad(dy, into))?;
-        }
-        if let Weight::Plain(weight) = &self.weight {
-            weight.accumulate(executor, |into| executor.linear_weight_grad(x, dy, into))?;
+        match (&self.weight, bias) {
+            (Weight::Plain(weight), Some(bias)) if executor.joins_ops() && weight.is_trained() && bias.is_trained() => {
+                accumulate_all(&[bias, weight], executor, |into| match into {
+                    [bias, weight] => executor.linear_grads(x, dy, *weight, *bias),
+                    _ => Ok(()),
+                })?;
+            }
+            (weight, bias) => {
+                if let Some(bias) = bias {
+                    bias.accumulate(executor, |into| executor.bias_grad(dy, into))?;
+                }
+                if let Weight::Plain(weight) = weight {
+                    weight.accumulate(executor, |into| executor.linear_weight_grad(x, dy, into))?;
+                }
+            }
         }
         self.adapter.as_ref().map_or(Ok(()), |adapter| adapter.accumulate(executor, x, dy, key))
     }
@@ -283,6 +313,14 @@ impl<B: Backend> Layer<B> for Linear<B> {
         // An adapter adds to the output with its bias, and integers have a kernel of their own.
         if self.adapter.is_none() && self.integers.is_none() {
             if let (Some(bias), Some(function)) = (&self.bias, tail.function_alone()) {
+                // Recomputed by a kernel of ours, an output of the library's would have other bits.
+                if let (layer, Function::Smooth(gelu @ ActivationFunction::GeluTanh)) = function
+                    && let Some((weight, _)) = self.joined(tape.executor()).filter(|_| !tape.recomputes())
+                {
+                    let [sum, y] = tape.executor().linear_gelu(&x.tensor, weight.weight(), bias.weight())?; // [rows, out]
+                    let sum = self.record(tape, x, sum, None, None);
+                    return Ok(of_biased(tape, (layer, gelu), sum, y, bias));
+                }
                 let y = self.weight.output(tape.executor(), &x.tensor, None)?; // [rows, out]
                 let product = self.record(tape, x, y, None, None);
                 return bias_then(tape, function, product, bias);

@@ -76,7 +76,7 @@ fn of_one<B: Backend>(bench: &Bench<B>, draw: &mut Draw, cases: Vec<Case>) -> Re
 fn rooms(target: &Target, kernel: &Kernel) -> Vec<Bytes> {
     let uses_one = matches!(
         kernel,
-        Kernel::Linear(Linear::MatMul(_))
+        Kernel::Linear(Linear::MatMul(_) | Linear::Biased(_) | Linear::BiasedGelu(_) | Linear::WeightGrads(_))
             | Kernel::Coded(Coded::Product(_))
             | Kernel::Convolution(Convolution::Forward(_))
             | Kernel::Convolution(Convolution::InputGrad(_))
@@ -128,9 +128,7 @@ fn try_one<B: Backend>(executor: &Executor<B>, case: &Case, worst: &mut Worst) -
 fn is_of_rows(kernel: &Kernel) -> bool {
     matches!(
         kernel,
-        Kernel::Linear(Linear::MatMul(_))
-            | Kernel::Linear(Linear::AddBias)
-            | Kernel::Linear(Linear::BiasGrad { .. })
+        Kernel::Linear(_)
             | Kernel::Loss(Loss::CrossEntropy)
             | Kernel::Loss(Loss::CrossEntropyGrad { .. })
             | Kernel::Loss(Loss::Distil(_))

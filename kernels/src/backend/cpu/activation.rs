@@ -55,7 +55,7 @@ fn relu6_gradient<T: Float>(y: &[T], dy: &mut [T]) {
 }
 
 /// Runs [`Activation::Apply`](crate::backend::ops::Activation::Apply).
-fn forward<T: Float>(function: ActivationFunction, x: &[T], y: &mut [T]) {
+pub(super) fn forward<T: Float>(function: ActivationFunction, x: &[T], y: &mut [T]) {
     parallel::ranges(y.len(), WEIGHT, parallel::rows(y, 1), |range, y| {
         forward_part(function, &x[range], y);
     });
