@@ -1,4 +1,4 @@
-// cuBLASLt: matrix products with an epilogue (a bias, GELU that keeps what it is applied to, the gradient of a bias), queued on
+// cuBLASLt: matrix products with an epilogue (a bias, GELU that keeps what it is applied to, the gradients of both), queued on
 // the stream that a call names. Refuses operands and workspaces that are not in live device memory, types that cuBLASLt does
 // not combine, a workspace below the algorithm's or at an address that is no multiple of 256, an algorithm of another product,
 // and operands that are less aligned than the algorithm was told. As documented, what GELU keeps has rows of a multiple of 8.
@@ -17,7 +17,7 @@ namespace sim {
 namespace {
 
 enum { FINE = 0, UNINITIALIZED = 1, INVALID = 7, EXECUTION_FAILED = 13, UNSUPPORTED = 15 };
-enum { DEFAULT = 1, BIAS = 4, GELU_AUX_BIAS = 164, BGRADB = 512 }; // cublasLtEpilogue_t
+enum { DEFAULT = 1, BIAS = 4, GELU_AUX_BIAS = 164, DGELU = 192, BGRADB = 512 }; // cublasLtEpilogue_t
 static constexpr size_t HANDLE_COSTS = MIB, WORKSPACE = 4096;
 
 struct LtHandle { int device = 0; unsigned age = 0; };
@@ -68,7 +68,7 @@ static bool is_served(const Description &of, const Layout &A, const Layout &B, c
     if (A.type != B.type || (of.compute != 70 && !f32)) return false;
     if (of.compute == 70 ? A.type != F64 || D.type != F64 || of.scale != F64 : A.type == F64 || of.scale != F32) return false;
     if (D.type != A.type && !(D.type == F32 && (A.type == F16 || A.type == BF16))) return false;
-    if (of.epilogue == GELU_AUX_BIAS) return of.aux_ld >= int64_t(D.rows) && of.aux_ld % 8 == 0;
+    if (of.epilogue == GELU_AUX_BIAS || of.epilogue == DGELU) return of.aux_ld >= int64_t(D.rows) && of.aux_ld % 8 == 0;
     return of.epilogue == BIAS || of.epilogue == BGRADB || of.epilogue == DEFAULT;
 }
 
@@ -79,6 +79,11 @@ static double gelu(double x, bool wide) {
     if (wide) return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
     float f = float(x);
     return 0.5f * f * (1 + tanhf(0.79788456f * (f + 0.044715f * f * f * f)));
+}
+
+static double gelu_slope(double x, bool wide) {
+    double inner = 0.7978845608028654 * (x + 0.044715 * x * x * x), t = wide ? tanh(inner) : tanhf(float(inner));
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * 0.7978845608028654 * (1 + 3 * 0.044715 * x * x);
 }
 
 // The sums first, unrounded, then each element with its epilogue.
@@ -98,6 +103,7 @@ static void compute(const Shape &s, const Description &of, bool tf32) {
                 store(const_cast<void *>(of.aux), ptrdiff_t(j) * of.aux_ld + ptrdiff_t(i), s.d.type, v);
                 v = gelu(v, s.wide);
             }
+            if (of.epilogue == DGELU) v *= gelu_slope(load(of.aux, ptrdiff_t(j) * of.aux_ld + ptrdiff_t(i), s.d.type), s.wide);
             store(s.d.data, ptrdiff_t(j) * s.d.columns + ptrdiff_t(i), s.d.type, v);
         }
     if (of.epilogue != BGRADB) return;
@@ -196,7 +202,8 @@ API int cublasLtMatmulAlgoGetHeuristic(void *handle, void *description, void *a,
     if (!of<LtHandle>(handle) || !about || !A || !B || !C || !D || !wish || asked < 1) return INVALID;
     Shape s;
     if (!shape_of(*about, nullptr, *A, nullptr, *B, nullptr, *D, s)) return INVALID;
-    bool told = refuses("heuristic") || (refuses("gelu") && about->epilogue == GELU_AUX_BIAS);
+    bool has_gelu = about->epilogue == GELU_AUX_BIAS || about->epilogue == DGELU;
+    bool told = refuses("heuristic") || (refuses("gelu") && has_gelu);
     if (told || !is_served(*about, *A, *B, *D)) return UNSUPPORTED;
     uint64_t workspace = wish->workspace >= WORKSPACE ? WORKSPACE : 0;
     const uint32_t *to = wish->alignment;
@@ -231,10 +238,10 @@ API int cublasLtMatmul(void *handle, void *description, const void *alpha, const
     if (check(*card, a, bytes_of(*A), "cuBLASLt, A") || check(*card, b, bytes_of(*B), "cuBLASLt, B")) return EXECUTION_FAILED;
     if (check(*card, d, bytes_of(*D), "cuBLASLt, D")) return EXECUTION_FAILED;
     size_t element = bytes_of(Type(D->type));
-    size_t biases = about->epilogue == DEFAULT ? 0 : about->epilogue == BGRADB ? s.n : s.m;
+    size_t biases = about->epilogue == DEFAULT || about->epilogue == DGELU ? 0 : about->epilogue == BGRADB ? s.n : s.m;
     if (biases && !about->bias) return INVALID;
     if (biases && check(*card, about->bias, biases * element, "cuBLASLt, bias")) return EXECUTION_FAILED;
-    if (about->epilogue == GELU_AUX_BIAS) {
+    if (about->epilogue == GELU_AUX_BIAS || about->epilogue == DGELU) {
         size_t kept = (size_t(about->aux_ld) * (s.n - 1) + s.m) * element;
         if (!is_aligned(about->aux, 16)) return INVALID;
         if (check(*card, about->aux, kept, "cuBLASLt, what GELU is applied to")) return EXECUTION_FAILED;

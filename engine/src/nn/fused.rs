@@ -2,10 +2,11 @@
 //!
 //! Owns the rules of what a layer may take over from those after it, and the gradient rules that differ then. Always holds:
 //! the layers that are taken over are on the tape as if each had run, under their own paths, and no number differs from
-//! theirs by a bit, except where cuBLASLt adds a bias on a GPU ([`Executor::joins_ops`]). Refuses nothing: if a layer cannot take over the next ones, they run one by one.
+//! theirs by a bit, except where cuBLASLt adds a bias on a GPU ([`Executor::joins_ops`]). Refuses nothing: if a layer cannot
+//! take over the next ones, they run one by one.
 
 use crate::{
-    autograd::{Saved, Tape, Value},
+    autograd::{Saved, Slope, Tape, Value},
     backend::{
         Backend, Executor, Tensor,
         ops::{ActivationFunction, Function, Summands},
@@ -130,23 +131,16 @@ pub(super) fn bias_then<'m, B: Backend>(
     Ok(y.with_source(source))
 }
 
-/// Records `y`, a smooth function of `sum`, to which a bias was added in the kernel of a product. The gradient of the bias is
-/// taken in the pass of the function's.
-pub(super) fn of_biased<'m, B: Backend>(
-    tape: &mut Tape<'m, B>,
-    (layer, function): (LayerId, ActivationFunction),
-    sum: Value<B>,
-    y: Tensor<B>,
-    bias: &'m Param<B>,
-) -> Value<B> {
+/// Records `y`, GELU of `sum`, which the kernel of a product made of it. The layer after it may pass its gradient on to `sum`.
+pub(super) fn gelu_of<'m, B: Backend>(tape: &mut Tape<'m, B>, layer: LayerId, sum: Value<B>, y: Tensor<B>) -> Value<B> {
+    let slope = Slope { sum: sum.tensor.clone(), id: sum.id() };
     let (sum_id, saved) = (sum.id(), sum.save());
     drop(sum);
-    tape.record(layer, sum_id.is_some(), y, move |back, dy| {
+    let y = tape.record(layer, sum_id.is_some(), y, move |back, dy| {
         let executor = back.executor();
-        let of = saved.tensor(executor)?;
-        let dx = accumulate_all(&[bias], executor, |into| executor.of_biased_grad(function, &of, dy, into.first()))?;
-        drop(of);
+        let dx = executor.activation_grad(ActivationFunction::GeluTanh, &saved.tensor(executor)?, dy)?;
         back.release(saved.into_kept());
         back.accumulate_grad(sum_id, dx)
-    })
+    });
+    if sum_id.is_some() && tape.is_recording() { y.with_slope(slope) } else { y }
 }

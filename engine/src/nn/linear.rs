@@ -3,7 +3,7 @@
 use std::{cell::Cell, rc::Rc};
 
 use crate::{
-    autograd::{Tape, Value},
+    autograd::{Slope, Tape, Value},
     backend::{
         Backend, Executor, Shape, Tensor,
         ops::{ActivationFunction, Function},
@@ -15,7 +15,7 @@ use crate::{
         ChannelGroup, ChannelMap, CodedParam, Init, IntegerLayer, Layer, Param, ParamRole, ParamUse, Start,
         TensorChannels,
         adapter::{Adapter, Key},
-        fused::{Tail, bias_then, of_biased},
+        fused::{Tail, bias_then, gelu_of},
         int8::rounded_gradients,
         param::accumulate_all,
     },
@@ -201,11 +201,16 @@ impl<B: Backend> Linear<B> {
 
     /// The weight and the bias, if one kernel multiplies by the one and adds the other.
     fn joined(&self, executor: &Executor<B>) -> Option<(&Param<B>, &Param<B>)> {
-        match (&self.weight, &self.bias) {
-            (Weight::Plain(weight), Some(bias)) if executor.joins_ops() && self.rounded().is_none() => {
-                Some((weight, bias))
-            }
-            _ => None,
+        let Weight::Plain(weight) = &self.weight else { return None };
+        let bias = self.bias.as_ref().filter(|_| executor.joins_ops() && self.rounded().is_none())?;
+        Some((weight, bias))
+    }
+
+    /// The weight, if the layer is a product by it and a bias, and nothing more.
+    fn plain(&self) -> Option<&Param<B>> {
+        match &self.weight {
+            Weight::Plain(weight) if self.adapter.is_none() && self.integers.is_none() => Some(weight),
+            Weight::Plain(_) | Weight::Coded(_) => None,
         }
     }
 
@@ -267,12 +272,13 @@ impl<B: Backend> Linear<B> {
     fn record<'m>(
         &'m self,
         tape: &mut Tape<'m, B>,
-        x: Value<B>,
+        mut x: Value<B>,
         y: Tensor<B>,
         key: Key,
         bias: Option<&'m Param<B>>,
     ) -> Value<B> {
         let x_id = x.id();
+        let slope = x.take_slope().zip(self.plain());
         let needs_input = self.needs_input() || (self.rounded().is_some() && x_id.is_some());
         let saved = needs_input.then(|| x.save());
         drop(x);
@@ -284,7 +290,12 @@ impl<B: Backend> Linear<B> {
                 let of = (saved, x_id, self.needs_input());
                 return rounded_gradients(back, range, of, by_weight, || self.input_gradient(&executor, &dy, key));
             }
-            back.linear_gradients(saved, by_weight, x_id, || self.input_gradient(&executor, &dy, key))
+            let Some((Slope { sum, id }, weight)) = slope else {
+                return back.linear_gradients(saved, by_weight, x_id, || self.input_gradient(&executor, &dy, key));
+            };
+            back.linear_gradients(saved, by_weight, id, || executor.linear_gelu_grad(&dy, weight.weight(), &sum))?;
+            back.release([sum]);
+            Ok(())
         })
     }
 
@@ -314,12 +325,12 @@ impl<B: Backend> Layer<B> for Linear<B> {
         if self.adapter.is_none() && self.integers.is_none() {
             if let (Some(bias), Some(function)) = (&self.bias, tail.function_alone()) {
                 // Recomputed by a kernel of ours, an output of the library's would have other bits.
-                if let (layer, Function::Smooth(gelu @ ActivationFunction::GeluTanh)) = function
+                if let (layer, Function::Smooth(ActivationFunction::GeluTanh)) = function
                     && let Some((weight, _)) = self.joined(tape.executor()).filter(|_| !tape.recomputes())
                 {
                     let [sum, y] = tape.executor().linear_gelu(&x.tensor, weight.weight(), bias.weight())?; // [rows, out]
-                    let sum = self.record(tape, x, sum, None, None);
-                    return Ok(of_biased(tape, (layer, gelu), sum, y, bias));
+                    let sum = self.record(tape, x, sum, None, Some(bias));
+                    return Ok(gelu_of(tape, layer, sum, y));
                 }
                 let y = self.weight.output(tape.executor(), &x.tensor, None)?; // [rows, out]
                 let product = self.record(tape, x, y, None, None);

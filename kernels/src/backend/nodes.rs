@@ -15,7 +15,7 @@ use crate::{
 pub(super) fn nodes_of(kernel: &Kernel) -> u64 {
     match kernel {
         // Where cuBLASLt does not serve it: a product by cuBLAS, and the bias and its function, or the bias's gradient.
-        Kernel::Linear(Linear::Biased(_) | Linear::BiasedGelu(_)) => LIBRARY_NODES + 1,
+        Kernel::Linear(Linear::Biased(_) | Linear::BiasedGelu(_) | Linear::GeluGrad(_)) => LIBRARY_NODES + 1,
         Kernel::Linear(Linear::WeightGrads(_)) => LIBRARY_NODES + 2,
         Kernel::Linear(Linear::MatMul(_) | Linear::AddBias | Linear::BiasGrad { .. }) => LIBRARY_NODES,
         // The patches of a convolution without cuDNN, or the parts of a weight that is held in codes: as far as one part goes.

@@ -123,14 +123,13 @@ fn of_gpt2(name: &str, what: &str) -> Option<impl Fn(&str) -> usize> {
 fn a_fused_step_of_gpt2_launches_no_kernel_for_the_bias_of_a_product() {
     let name = "epilogues::a_fused_step_of_gpt2_launches_no_kernel_for_the_bias_of_a_product";
     let Some(of) = of_gpt2(name, "none") else { return };
-    // Of a block: three gradients by weights with those by biases; queries, keys and values; and the layer with GELU.
-    assert_eq!(of("matrix product with an epilogue"), 12 * (3 + 1 + 1));
-    // Gradients by inputs, that by GELU's weights, whose bias has its gradient with GELU, and the outputs of sums; of a block.
-    // Two gradients and the logits of the classes.
-    assert_eq!(of("matrix product"), 12 * (4 + 1 + 2) + 3);
+    // Of a block: four gradients by weights with those by biases; queries, keys and values; GELU and its gradient.
+    assert_eq!(of("matrix product with an epilogue"), 12 * (4 + 1 + 2));
+    // Of a block: three gradients by inputs, and the outputs of sums. Two gradients and the logits of the classes.
+    assert_eq!(of("matrix product"), 12 * (3 + 2) + 3);
     // Positions are added as a bias of a long row is.
     assert_eq!(["add", "add_bias", "bias_gradient", "bias_gelu_tanh"].map(&of), [0, 1, 1, 0]);
-    assert_eq!(of("bias_gelu_tanh_gradient"), 12);
+    assert_eq!(["gelu_tanh_gradient", "bias_gelu_tanh_gradient"].map(&of), [0; 2]);
 }
 
 #[test]
@@ -139,5 +138,6 @@ fn a_fused_step_of_gpt2_launches_the_kernels_for_biases_that_the_library_does_no
     let Some(of) = of_gpt2(name, "heuristic") else { return };
     assert_eq!(of("matrix product with an epilogue"), 0);
     assert_eq!(of("matrix product"), 12 * (5 + 7) + 3);
-    assert_eq!(["add", "add_bias", "bias_gradient", "bias_gelu_tanh"].map(&of), [0, 1 + 12, 1 + 36, 12]);
+    assert_eq!(["add", "add_bias", "bias_gradient", "bias_gelu_tanh"].map(&of), [0, 1 + 12, 1 + 48, 12]);
+    assert_eq!(["gelu_tanh_gradient", "bias_gelu_tanh_gradient"].map(&of), [12, 0]);
 }

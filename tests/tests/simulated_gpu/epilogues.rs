@@ -129,6 +129,13 @@ fn a_bias_gelu_and_a_gradient_of_a_bias_agree_with_loops() {
                 close(&gpu.download::<f32>(kept, M * N, stream), biased());
             }
         }
+        // What GELU was applied to is read.
+        let of = Product::new(Epilogue::CUBLASLT_EPILOGUE_DGELU);
+        of.set(Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, kept);
+        of.set(Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, M as i64);
+        of.run(&of.found().expect("served").algo, [pa, pb, pd], stream).expect("queued");
+        let slope = |x: f64| (gelu(x + 1e-5) - gelu(x - 1e-5)) / 2e-5;
+        close(&gpu.download::<f32>(pd, M * N, stream), biased().zip(&sums).map(|(x, sum)| sum * slope(x)));
         let of = Product::new(Epilogue::CUBLASLT_EPILOGUE_BGRADB);
         let sum = gpu.upload(&vec![9.0f32; N], stream);
         of.set(Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, sum);

@@ -61,8 +61,6 @@ pub fn biases(draw: &mut Draw, dtype: DType, Rows { rows, columns }: Rows) -> Ve
         cases.push(Case::new(gradient(false), inputs.clone(), vec![dy.clone()], 64));
         for (sum, accumulate) in sum_types(dtype).iter().flat_map(|sum| [(sum, false), (sum, true)]) {
             let outputs = vec![dy.clone(), (bias.0.clone(), *sum)];
-            // The bias may be in the input already.
-            cases.push(Case::new(gradient(accumulate), inputs[..1].to_vec(), outputs.clone(), 64 * rows));
             cases.push(Case::new(gradient(accumulate), inputs.clone(), outputs, 64 * rows));
         }
     }

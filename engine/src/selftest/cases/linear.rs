@@ -16,6 +16,7 @@ kernel_names! {
     Linear::BiasGrad { .. } => "bias-gradient",
     Linear::Biased(_) => "matmul-bias",
     Linear::BiasedGelu(_) => "matmul-bias-gelu",
+    Linear::GeluGrad(_) => "matmul-gelu-gradient",
     Linear::WeightGrads(_) => "matmul-bias-gradient",
 }
 
@@ -27,7 +28,7 @@ pub fn matmul(draw: &mut Draw, dtype: DType, product: MatMul, sum: DType) -> Cas
 }
 
 /// The products of a dense layer with `rows` rows, `[m, k]` by `[n, k]`, that a library may do more with: with a bias, with GELU
-/// after it, and the gradient by the weight, of type `sum`, with that by the bias.
+/// after it, the gradient by GELU before it, and the gradient by the weight, of type `sum`, with that by the bias.
 pub fn joined(draw: &mut Draw, dtype: DType, [m, n, k]: [usize; 3], sum: DType) -> Vec<Case> {
     let matrix = |draw: &mut Draw, rows: usize, columns: usize| -> Operand { (draw.numbers(rows * columns), dtype) };
     let (x, w, bias) = (matrix(draw, m, k), matrix(draw, n, k), matrix(draw, 1, n));
@@ -37,6 +38,9 @@ pub fn joined(draw: &mut Draw, dtype: DType, [m, n, k]: [usize; 3], sum: DType) 
     let (dw, db) = ((w.0.clone(), sum), (bias.0.clone(), sum));
     let mut cases = vec![Case::new(Linear::WeightGrads(backward), vec![y.clone(), x.clone()], vec![dw, db], m)];
     if sum == dtype {
+        let passed = MatMul { m, n: k, k: n, transpose_a: false, transpose_b: false, accumulate: false };
+        let inputs = vec![y.clone(), w.clone(), x.clone()];
+        cases.push(Case::new(Linear::GeluGrad(passed), inputs, vec![(draw.numbers(m * k), dtype)], 4 * (n + 1)));
         let inputs = vec![x, w, bias];
         cases.push(Case::new(Linear::Biased(forward), inputs.clone(), vec![y.clone()], k + 1));
         cases.push(Case::new(Linear::BiasedGelu(forward), inputs, vec![y, other], 16 * (k + 1)));

@@ -134,6 +134,10 @@ fn linear(kernel: &Linear, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
                 activation::run(&gelu, std::slice::from_ref(c), std::slice::from_mut(y));
             }
         }
+        Linear::GeluGrad(p) => {
+            linear(&Linear::MatMul(*p), ins, outs);
+            activation::run(&Activation::ApplyGrad(ActivationFunction::GeluTanh), &ins[2..], outs);
+        }
         Linear::WeightGrads(p) => {
             linear(&Linear::MatMul(*p), ins, outs);
             linear(&Linear::BiasGrad { accumulate: false }, ins, &mut outs[1..]);

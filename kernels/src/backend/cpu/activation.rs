@@ -72,7 +72,7 @@ pub(super) fn forward_part<T: Float>(function: ActivationFunction, x: &[T], y: &
 }
 
 /// Runs [`Activation::ApplyGrad`](crate::backend::ops::Activation::ApplyGrad).
-fn gradient<T: Float>(function: ActivationFunction, x: &[T], dy: &mut [T]) {
+pub(super) fn gradient<T: Float>(function: ActivationFunction, x: &[T], dy: &mut [T]) {
     parallel::ranges(dy.len(), WEIGHT, parallel::rows(dy, 1), |range, dy| {
         gradient_part(function, &x[range], dy);
     });

@@ -80,11 +80,11 @@ fn typed<T: Float, W: Float<Acc = T::Acc>>(kernel: &Fused, o: &Operands<'_>) -> 
             bias::gradient(accumulate, columns, &mut o.output(0)?, &mut db, mask);
         }
         Fused::BiasGrad { function: Function::Smooth(function), accumulate } => {
-            let (x, mut db) = (o.input::<T>(0)?, given::<W>(o, 1)?);
-            let added = (o.inputs() > 1).then(|| o.input::<T>(1)).transpose()?;
-            let (x, added, db) = (&*x, added.as_deref(), db.as_deref_mut().unwrap_or_default());
+            let (x, added, mut db) = (o.input::<T>(0)?, o.input::<T>(1)?, given::<W>(o, 1)?);
+            let (x, added) = (&*x, &*added);
             let slope = |strip: bias::Strip<'_, T>| bias::slope(function, x, added, strip);
-            bias::gradient(accumulate, added.map_or(db.len(), <[T]>::len), &mut o.output(0)?, db, slope);
+            let db = db.as_deref_mut().unwrap_or_default();
+            bias::gradient(accumulate, added.len(), &mut o.output(0)?, db, slope);
         }
         Fused::Sum { extents, biased, dropout, norm } => sum::launch::<T, W>(o, extents, biased, dropout, norm)?,
         Fused::BatchNorm { extents, epsilon, momentum, end, .. } => {

@@ -1,4 +1,4 @@
-//! Matrix products with an epilogue, by cuBLASLt: a bias, GELU after it, or the gradient of a bias, in the kernel of the product.
+//! Matrix products with an epilogue, by cuBLASLt: a bias, GELU after it, or a gradient of one, in the kernel of the product.
 //!
 //! The library takes column-major matrices and computes the transposed product, as cuBLAS does (`gemm.rs`): the columns of our
 //! result are the rows of its own. Sums are in f32 (f64 for f64). A bias is added, and GELU applied, before the sum is rounded.
@@ -32,6 +32,8 @@ pub(super) enum Epilogue {
     Bias,
     /// Adds the bias that is input 2; output 1 is GELU of the sum, output 0 the sum.
     BiasGelu,
+    /// Multiplies by the derivative of GELU at input 2.
+    GeluGradient,
     /// Sums the rows of input 0 into output 1.
     BiasGradient,
 }
@@ -41,6 +43,7 @@ impl Epilogue {
         match self {
             Self::Bias => Which::CUBLASLT_EPILOGUE_BIAS,
             Self::BiasGelu => Which::CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
+            Self::GeluGradient => Which::CUBLASLT_EPILOGUE_DGELU,
             // The library's B is our first operand, the gradient of the output.
             Self::BiasGradient => Which::CUBLASLT_EPILOGUE_BGRADB,
         }
@@ -140,6 +143,7 @@ impl Question {
         let (last, bias, product, second) = match epilogue {
             Epilogue::Bias => (o.input_type(2), o.input(2), o.output(0), Pointer::default()),
             Epilogue::BiasGelu => (o.input_type(2), o.input(2), o.output(1), o.output(0)),
+            Epilogue::GeluGradient => (o.input_type(2), Pointer::default(), o.output(0), o.input(2)),
             Epilogue::BiasGradient => (o.output_type(1), o.output(1), o.output(0), Pointer::default()),
         };
         let is_served = o.input_type(1) == from && last == to && (to == from || to == DType::F32 && from != DType::F64);
@@ -169,6 +173,7 @@ impl Question {
         let does = match epilogue {
             Epilogue::Bias => "its bias",
             Epilogue::BiasGelu => "its bias and GELU",
+            Epilogue::GeluGradient => "the gradient of GELU",
             Epilogue::BiasGradient => "the gradient of its bias",
         };
         let types = format!("{} to {}", from.name(), to.name());

@@ -1,7 +1,7 @@
 //! Dense layers: products of matrices by cuBLAS, and the bias; both in one kernel where cuBLASLt serves it.
 
 use super::{
-    Operands, Source, Types, args,
+    Operands, Source, Types, activation, args,
     epilogue::{self, Epilogue},
     fused::bias::of_product,
     gemm,
@@ -46,6 +46,13 @@ pub(super) fn launch(kernel: &Linear, o: &Operands<'_>) -> Result<()> {
             }
             gemm::launch(&product, o)?;
             of_product(o, ActivationFunction::GeluTanh)
+        }
+        Linear::GeluGrad(product) => {
+            if epilogue::run(&product, Epilogue::GeluGradient, o)? {
+                return Ok(());
+            }
+            gemm::launch(&product, o)?;
+            activation::gradient(o, ActivationFunction::GeluTanh, 2)
         }
         Linear::WeightGrads(product) => {
             if epilogue::run(&product, Epilogue::BiasGradient, o)? {

@@ -60,7 +60,7 @@ pub enum Fused {
     /// Of a smooth function: in: `x [rows, columns]`, `bias [columns]`; out: `y`, the function of `x + bias`.
     Bias(Function),
     /// Of a rectifier: in: `y`, the output of [`Fused::Bias`]; of a smooth function: in: `x`, `bias`, as of
-    /// [`Fused::Bias`], or `x` alone, with the bias added already, if `db` is given. out: `dy [rows, columns]`, updated: becomes the gradient of what the bias is added to; when given,
+    /// [`Fused::Bias`]. out: `dy [rows, columns]`, updated: becomes the gradient of what the bias is added to; when given,
     /// `db [columns]` (type of `dy` or f32), the sum of that over rows, added to `db` when `accumulate`.
     BiasGrad {
         /// The function.
@@ -197,7 +197,6 @@ impl Contract for Fused {
             },
             Self::BiasGrad { function: Function::Smooth(_), .. } => match (inputs, outputs) {
                 ([x, b], [dy, db @ ..]) => x == dy && repeats(*b, *dy) && db.len() <= 1 && all(db, *b),
-                ([x], [dy, db]) => x == dy && repeats(*db, *dy),
                 _ => false,
             },
             Self::Sum { extents, biased, norm, dropout } => {

@@ -48,6 +48,8 @@ pub enum Linear {
     Biased(MatMul),
     /// in: as of [`Linear::Biased`]; out: `c`, as of it, and `y`, GELU of that in its tanh form.
     BiasedGelu(MatMul),
+    /// in: `dy`, `w`, `sum`; out: `dx`, the product times the derivative at `sum` of GELU in its tanh form. All are of one type.
+    GeluGrad(MatMul),
     /// in: `dy`, `x`; out: `dw`, their product, `db [m]` (type of `dw`), the sum of `dy` over rows. Both are overwritten.
     WeightGrads(MatMul),
 }
@@ -56,7 +58,9 @@ impl Linear {
     /// The product, of kernels that have one.
     fn product(&self) -> Option<&MatMul> {
         match self {
-            Self::MatMul(p) | Self::Biased(p) | Self::BiasedGelu(p) | Self::WeightGrads(p) => Some(p),
+            Self::MatMul(p) | Self::Biased(p) | Self::BiasedGelu(p) | Self::GeluGrad(p) | Self::WeightGrads(p) => {
+                Some(p)
+            }
             Self::AddBias | Self::BiasGrad { .. } => None,
         }
     }
@@ -77,6 +81,7 @@ impl Contract for Linear {
             Self::BiasGrad { .. } => "bias gradient",
             Self::Biased(_) => "matmul, bias",
             Self::BiasedGelu(_) => "matmul, bias, gelu",
+            Self::GeluGrad(_) => "matmul, gelu gradient",
             Self::WeightGrads(_) => "matmul, bias gradient",
         }
     }
@@ -93,6 +98,10 @@ impl Contract for Linear {
             },
             Self::BiasedGelu(p) => match (inputs, outputs) {
                 ([a, b, bias], [c, y]) => [*a, *b, *c] == p.elements() && *bias == p.n && y == c && !p.accumulate,
+                _ => false,
+            },
+            Self::GeluGrad(p) => match (inputs, outputs) {
+                ([dy, w, sum], [dx]) => [*dy, *w, *dx] == p.elements() && sum == dx && !p.accumulate,
                 _ => false,
             },
             Self::WeightGrads(p) => match (inputs, outputs) {
@@ -120,7 +129,7 @@ impl Contract for Linear {
     fn cuda_scratch_bytes(&self, _dtype: DType) -> usize {
         match self {
             // cuBLAS and cuBLASLt work in the run's workspace.
-            Self::MatMul(_) | Self::Biased(_) | Self::BiasedGelu(_) => 0,
+            Self::MatMul(_) | Self::Biased(_) | Self::BiasedGelu(_) | Self::GeluGrad(_) => 0,
             Self::AddBias => 0,
             // One part writes its result at once; a row that is longer than these sums is always one part. So it is where the
             // library sums in its own kernel as well: whether it does is known only then.
@@ -232,6 +241,20 @@ impl<B: Backend> Executor<B> {
         let [sum, y] = [make()?, make()?];
         self.launch(Linear::BiasedGelu(product), &[x, w, bias], &[&sum, &y])?;
         Ok([sum, y])
+    }
+
+    /// [`Executor::linear_input_grad`], and the gradient of GELU, in its tanh form, of `sum [rows, in]`, by one kernel.
+    ///
+    /// # Errors
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
+    pub fn linear_gelu_grad(&self, dy: &Tensor<B>, w: &Tensor<B>, sum: &Tensor<B>) -> Result<Tensor<B>> {
+        let ([out, inner], rows) = (self.matrix("matmul", w)?, dy.shape().rows());
+        let holds = dy.shape().last() == out && sum.elements() == rows * inner;
+        self.expect("matmul", holds, || format!("{dy:?} by {w:?} at {sum:?}"))?;
+        let product = MatMul { m: rows, n: inner, k: out, transpose_a: false, transpose_b: false, accumulate: false };
+        let dx = self.output([rows, inner], dy.dtype(), "matmul, gelu gradient")?;
+        self.launch(Linear::GeluGrad(product), &[dy, w, sum], &[&dx])?;
+        Ok(dx)
     }
 
     fn biased(&self, x: &Tensor<B>, w: &Tensor<B>, bias: &Tensor<B>) -> Result<MatMul> {

@@ -16,8 +16,7 @@ pub(super) fn run(kernel: &Fused, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
             match function {
                 Function::Rectifier(rectifier) => mask(rectifier, &ins[0], &mut outs[0]),
                 Function::Smooth(curve) => {
-                    let at = ins.get(1).map_or_else(|| ins[0].clone(), |bias| added(&ins[0], bias));
-                    activation::run(&Activation::ApplyGrad(curve), &[at], &mut outs[..1]);
+                    activation::run(&Activation::ApplyGrad(curve), &[added(&ins[0], &ins[1])], &mut outs[..1]);
                 }
             }
             if let [dy, db] = outs {

@@ -92,10 +92,10 @@ pub(super) fn mask<T: Float>(rectifier: Rectifier, y: &[T], strip: Strip<'_, T>)
     }
 }
 
-/// Multiplies by the derivative at `x`, plus the bias if there is one.
-pub(super) fn slope<T: Float>(function: ActivationFunction, x: &[T], bias: Option<&[T]>, strip: Strip<'_, T>) {
+/// Multiplies by the derivative at `x + bias`.
+pub(super) fn slope<T: Float>(function: ActivationFunction, x: &[T], bias: &[T], strip: Strip<'_, T>) {
     let Strip { start, columns, block, dy, sums } = strip;
-    let (x, bias) = (&x[start..start + dy.len()], bias.map(|bias| &bias[block.clone()]));
+    let (x, bias) = (&x[start..start + dy.len()], &bias[block.clone()]);
     // As many rows as there is room for.
     let rows = ROOM / block.len() * columns;
     for (x, dy) in x.chunks(rows).zip(dy.chunks_mut(rows)) {
@@ -103,11 +103,9 @@ pub(super) fn slope<T: Float>(function: ActivationFunction, x: &[T], bias: Optio
         let count = x.len() / columns * block.len();
         gather(x, columns, block.clone(), &mut at);
         gather(dy, columns, block.clone(), &mut gradients);
-        if let Some(bias) = bias {
-            let before = at;
-            add_rows(&before[..count], bias, &mut at);
-        }
-        gradient_part(function, &at[..count], &mut gradients[..count]);
+        let mut added = [T::ZERO; ROOM];
+        add_rows(&at[..count], bias, &mut added);
+        gradient_part(function, &added[..count], &mut gradients[..count]);
         scatter(&gradients[..count], columns, block.clone(), dy, sums);
     }
 }

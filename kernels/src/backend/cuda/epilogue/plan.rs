@@ -169,7 +169,7 @@ impl Plan {
         set(&description, Attribute::CUBLASLT_MATMUL_DESC_TRANSA, i32::from(transpose_b))?;
         set(&description, Attribute::CUBLASLT_MATMUL_DESC_TRANSB, i32::from(transpose_a))?;
         set(&description, Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE, question.epilogue.which())?;
-        if question.epilogue == Epilogue::BiasGelu {
+        if matches!(question.epilogue, Epilogue::BiasGelu | Epilogue::GeluGradient) {
             set(&description, Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, n as i64)?;
         }
         let lying = |transposed, extents: [u64; 2]| if transposed { [extents[1], extents[0]] } else { extents };
@@ -253,7 +253,9 @@ impl Run {
 
     pub(super) fn launch(&self, lt: &Lt, device: &Device) -> Result<(), CublasError> {
         let (Places { factors, product, bias, second, work }, plan) = (self.places, &*self.plan);
-        set(&plan.description, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias.0)?;
+        if bias != Pointer::default() {
+            set(&plan.description, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias.0)?;
+        }
         if second != Pointer::default() {
             set(&plan.description, Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, second.0)?;
         }

@@ -48,7 +48,7 @@ __device__ void gradient_tile(const T *saved, const T *bias, T *dy, i64 rows, i6
     i64 part = blockIdx.y, parts = gridDim.y;
     A added[V];
     clear(added);
-    if (Rule::adds && bias && tile.is_inside) load(bias + tile.column, added);
+    if (Rule::adds && tile.is_inside) load(bias + tile.column, added);
     f64 totals[1][V];
     sum_rows(tile, part * rows / parts, (part + 1) * rows / parts, totals, [&](i64 row, A(&sums)[1][V]) {
         i64 at = row * columns + tile.column;

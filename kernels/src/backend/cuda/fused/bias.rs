@@ -75,8 +75,8 @@ pub(super) fn gradient(o: &Operands<'_>, function: Function, accumulate: bool) -
     }
     let (saved, dy, db) = (o.input(0), o.output(0), o.output(1));
     let (bias, columns) = match function {
-        Function::Smooth(_) if o.inputs() > 1 => (o.input(1), o.input_elements(1)),
-        Function::Rectifier(_) | Function::Smooth(_) => (Pointer::default(), o.output_elements(1)),
+        Function::Rectifier(_) => (Pointer::default(), o.output_elements(1)),
+        Function::Smooth(_) => (o.input(1), o.input_elements(1)),
     };
     let rows = o.output_elements(0) / columns;
     let parts = bias_splits(&Rows { rows, columns });

@@ -4,7 +4,7 @@ use super::{Function, Fused, Over, Rectifier, RowNorm};
 use crate::{
     backend::{
         Backend, Executor, Tensor,
-        ops::{ActivationFunction, Affine, Dropout, GradInto, Rows, Running, Statistics},
+        ops::{Affine, Dropout, GradInto, Rows, Running, Statistics},
     },
     error::Result,
     memory::Category,
@@ -95,24 +95,6 @@ impl<B: Backend> Executor<B> {
         let kernel = Fused::BiasGrad { function, accumulate: parts.is_some_and(|(_, accumulate)| accumulate) };
         let outputs: Vec<&Tensor<B>> = [&dx].into_iter().chain(parts.map(|(db, _)| db)).collect();
         self.launch(kernel, inputs, &outputs)?;
-        Ok(dx)
-    }
-
-    /// Gradient of a smooth function, in place when nothing else holds `dy`, of `sum`, to which a bias is added already, and of
-    /// the bias where `into` has its buffer.
-    ///
-    /// # Errors
-    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
-    pub fn of_biased_grad(
-        &self,
-        function: ActivationFunction,
-        sum: &Tensor<B>,
-        dy: Tensor<B>,
-        into: Option<&GradInto<'_, B>>,
-    ) -> Result<Tensor<B>> {
-        let Some((db, accumulate)) = into.map(GradInto::parts) else { return self.activation_grad(function, sum, dy) };
-        let dx = self.own(dy, "bias gradient")?;
-        self.launch(Fused::BiasGrad { function: Function::Smooth(function), accumulate }, &[sum], &[&dx, db])?;
         Ok(dx)
     }
 
