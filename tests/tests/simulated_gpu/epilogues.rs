@@ -137,7 +137,7 @@ fn a_bias_gelu_and_a_gradient_of_a_bias_agree_with_loops() {
         let slope = |x: f64| (gelu(x + 1e-5) - gelu(x - 1e-5)) / 2e-5;
         close(&gpu.download::<f32>(pd, M * N, stream), biased().zip(&sums).map(|(x, sum)| sum * slope(x)));
         let of = Product::new(Epilogue::CUBLASLT_EPILOGUE_BGRADB);
-        let sum = gpu.upload(&vec![9.0f32; N], stream);
+        let sum = gpu.upload(&[9.0f32; N], stream);
         of.set(Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, sum);
         of.run(&of.found().expect("served").algo, [pa, pb, pd], stream).expect("queued");
         close(&gpu.download::<f32>(pd, M * N, stream), sums.iter().copied());
