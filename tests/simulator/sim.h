@@ -1,12 +1,12 @@
 // The simulated GPU: what its files share. One library stands in for the driver (libcuda), the run-time compiler
-// (libnvrtc), cuBLAS, cuDNN and NVML, so that a program's kernels, host code and memory limits run for real on a machine
-// without a card. Its state is in this process only.
+// (libnvrtc), cuBLAS, cuBLASLt, cuDNN and NVML, so that a program's kernels, host code and memory limits run for real on a
+// machine without a card. Its state is in this process only.
 //
 // Device memory is host memory. Work is DEFERRED: a stream is a queue, and it runs only where something forces it (see
 // stream.cpp). Every rule of the driver that is only modelled says so where it is written.
 //
 // Build it by hand from the repository's root; a program started with LD_LIBRARY_PATH=target/sim sees the card:
-//   d=target/sim; mkdir -p $d && g++ -std=c++17 -O2 -w -shared -fPIC -fvisibility=hidden -pthread -Itests/simulator tests/simulator/*.cpp -o $d/libsimulator.so -Wl,-z,nodelete -ldl && for n in cuda.so cuda.so.1 nvrtc.so nvrtc.so.13 cublas.so cublas.so.13 cudnn.so cudnn.so.9 cudnn_graph.so.9 cudnn_ops.so.9 cudnn_cnn.so.9 nvidia-ml.so nvidia-ml.so.1; do ln -sf libsimulator.so $d/lib$n; done
+//   d=target/sim; mkdir -p $d && g++ -std=c++17 -O2 -w -shared -fPIC -fvisibility=hidden -pthread -Itests/simulator tests/simulator/*.cpp -o $d/libsimulator.so -Wl,-z,nodelete -ldl && for n in cuda.so cuda.so.1 nvrtc.so nvrtc.so.13 cublas.so cublas.so.13 cublasLt.so cublasLt.so.13 cudnn.so cudnn.so.9 cudnn_graph.so.9 cudnn_ops.so.9 cudnn_cnn.so.9 nvidia-ml.so nvidia-ml.so.1; do ln -sf libsimulator.so $d/lib$n; done
 //
 // Environment:
 //   PLIMSOLL_SIM_DEVICES       how many cards (1)
@@ -29,6 +29,7 @@
 //   PLIMSOLL_SIM_POOL_LIMIT    a pool's limit: exact | up or down (rounded to the step) | fits (the last growth is smaller)
 //   PLIMSOLL_SIM_VIRTUAL       0: a device without virtual memory of the driver
 //   PLIMSOLL_SIM_VIRTUAL_REFUSES  what fails of it: reserve (no addresses) | create | map | access | tell (of mappings)
+//   PLIMSOLL_SIM_LT_REFUSES    what fails of cuBLASLt: create | heuristic | call | gelu (its heuristic)
 //   PLIMSOLL_SIM_DNN           the version that cuDNN says it is (92000)
 //   PLIMSOLL_SIM_DNN_MATH      1: cuDNN proposes the default math where only that of f32 was asked for
 //   PLIMSOLL_SIM_UNTOLD        1: NVML does not tell memory by process

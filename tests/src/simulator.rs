@@ -18,13 +18,15 @@ use std::{
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/simulator");
 const LIBRARY: &str = "libsimulator.so";
 /// What programs open.
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 15] = [
     "libcuda.so",
     "libcuda.so.1",
     "libnvrtc.so",
     "libnvrtc.so.13",
     "libcublas.so",
     "libcublas.so.13",
+    "libcublasLt.so",
+    "libcublasLt.so.13",
     "libcudnn.so",
     "libcudnn.so.9",
     "libcudnn_graph.so.9",

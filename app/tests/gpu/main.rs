@@ -188,8 +188,9 @@ fn losses(card: &Card, preset: &str, device: &str) -> Vec<f64> {
 }
 
 #[test]
-fn fused_execution_changes_no_loss_and_takes_what_was_predicted() {
-    let card = Card::new(&[]);
+fn fused_execution_changes_no_loss_but_for_roundings_and_takes_what_was_predicted() {
+    // cuBLASLt rounds a sum after its bias; kernels of our own, which run where it refuses, as the ops apart do.
+    let (card, plain) = (Card::new(&[]), Card::new(&[("PLIMSOLL_SIM_LT_REFUSES", "heuristic")]));
     // A bias and its function; a batch norm and what follows it; a sum with its norm.
     for preset in ["cnn-digits", "mobilenetv2-shapes", "brackets-gpt"] {
         let text = std::fs::read_to_string(format!("{PRESETS}/{preset}.toml")).expect("a preset");
@@ -206,14 +207,19 @@ fn fused_execution_changes_no_loss_and_takes_what_was_predicted() {
             std::fs::write(&file, format!("execution = \"{way}\"\n{}\n", few.join("\n"))).expect("a file");
             file.to_str().expect("text").to_owned()
         });
-        for row in verified(&card, &[&own, "--steps", "3"]) {
+        let rows = [&card, &plain].map(|card| verified(card, &[&own, "--steps", "3"]));
+        for row in rows.iter().flatten() {
             for figure in ["live_bytes", "reserved_bytes"] {
                 assert_eq!(row["predicted"][figure], row["measured"][figure], "{row}");
             }
         }
-        let [own, theirs] = [own, theirs].map(|preset| losses(&card, &preset, "cuda:0"));
+        assert_eq!(rows[0][0]["measured"]["live_bytes"], rows[1][0]["measured"]["live_bytes"], "{preset}");
+        let joined = losses(&card, &own, "cuda:0");
+        let [own, theirs] = [own, theirs].map(|preset| losses(&plain, &preset, "cuda:0"));
         assert_eq!(own.len(), 6);
         assert_eq!(own, theirs, "{preset}");
+        let is_close = |(joined, own): (&f64, &f64)| (joined - own).abs() <= 1e-3 * own.abs();
+        assert!(joined.iter().zip(&own).all(is_close), "{preset}: {joined:?}, {own:?}");
     }
 }
 

@@ -9,14 +9,15 @@
 mod cache;
 mod checkpoint;
 mod saved;
+mod value;
 
 pub use cache::{Cache, Cached};
 pub use saved::{RetainedTensors, Saved, Source};
-
-use std::fmt;
+pub(crate) use value::Slope;
+pub use value::Value;
 
 use crate::{
-    backend::{Backend, Executor, Tensor, ops::NormedRows},
+    backend::{Backend, Executor, Tensor},
     error::Result,
     experiment::Recompute,
     memory::timeline::LayerId,
@@ -25,70 +26,6 @@ use crate::{
 /// Names a value on one tape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValueId(usize);
-
-/// A tensor on its way through the forward pass.
-pub struct Value<B: Backend> {
-    /// The tensor.
-    pub tensor: Tensor<B>,
-    /// The value's name on the tape; `None` when it requires no gradient.
-    id: Option<ValueId>,
-    /// How the backward pass gets the tensor.
-    source: Source<B>,
-    /// The output of the next layer's norm, if it was made in the same pass over memory.
-    normed: Option<(LayerId, NormedRows<B>)>,
-}
-
-impl<B: Backend> Value<B> {
-    /// A value that requires no gradient: the batch, or any value of a pass that is not recorded.
-    pub fn constant(tensor: Tensor<B>) -> Self {
-        Self { tensor, id: None, source: Source::Itself, normed: None }
-    }
-
-    /// Saves the value for a gradient rule: as the tensor, or as a recipe for it.
-    pub fn save(&self) -> Saved<B> {
-        Saved::new(&self.tensor, &self.source)
-    }
-
-    /// How the backward pass gets the tensor.
-    pub(crate) fn source(&self) -> &Source<B> {
-        &self.source
-    }
-
-    /// The same value, with another source.
-    #[must_use]
-    pub(crate) fn with_source(self, source: Source<B>) -> Self {
-        Self { source, ..self }
-    }
-
-    /// The same value, with the output of the norm `layer` for it.
-    #[must_use]
-    pub(crate) fn with_normed(self, layer: LayerId, normed: NormedRows<B>) -> Self {
-        Self { normed: Some((layer, normed)), ..self }
-    }
-
-    /// Takes the output of the norm `layer` for it, if that was made already.
-    pub(crate) fn take_normed(&mut self, layer: LayerId) -> Option<NormedRows<B>> {
-        self.normed.take_if(|(of, _)| *of == layer).map(|(_, normed)| normed)
-    }
-
-    /// The value's name on the tape.
-    pub fn id(&self) -> Option<ValueId> {
-        self.id
-    }
-}
-
-impl<B: Backend> fmt::Debug for Value<B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} {:?}", self.id, self.tensor)
-    }
-}
-
-impl<B: Backend> Clone for Value<B> {
-    /// A second handle of the same value, without the output of a norm; its gradient is the sum of both uses' gradients.
-    fn clone(&self) -> Self {
-        Self { tensor: self.tensor.clone(), id: self.id, source: self.source.clone(), normed: None }
-    }
-}
 
 /// The purpose of a forward pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,8 +139,8 @@ impl<B: Backend> Backward<'_, B> {
         Ok(())
     }
 
-    /// The gradient that has reached a second output of the node whose rule runs.
-    fn take(&mut self, id: ValueId) -> Option<Tensor<B>> {
+    /// The gradient that has reached a value so far: of a second output of the node whose rule runs, or of its input.
+    pub(crate) fn take(&mut self, id: ValueId) -> Option<Tensor<B>> {
         self.gradients[id.0].take()
     }
 }

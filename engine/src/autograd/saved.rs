@@ -11,15 +11,24 @@ use std::{
     rc::Rc,
 };
 
+use super::Tape;
 use crate::{
     backend::{Backend, Executor, Tensor},
     error::Result,
+    experiment::Recompute,
     memory::{Phase, timeline::LayerId},
 };
 
 /// Kernels that one recipe may run. A chain of residual blocks extends its recipe block by block; where the recipe would
 /// grow past this, the tensor is saved instead, and the next recipe starts from it.
 const MOST_STEPS: usize = 9;
+
+impl<B: Backend> Tape<'_, B> {
+    /// Whether rules recompute outputs that a few fast kernels compute from tensors that are saved anyway.
+    pub(crate) fn recomputes(&self) -> bool {
+        self.recompute != Recompute::None
+    }
+}
 
 /// How the backward pass gets a value's tensor.
 pub enum Source<B: Backend> {

@@ -2,13 +2,14 @@
 //!
 //! Owns the rules of what a layer may take over from those after it, and the gradient rules that differ then. Always holds:
 //! the layers that are taken over are on the tape as if each had run, under their own paths, and no number differs from
-//! theirs by a bit. Refuses nothing: if a layer cannot take over the next ones, they run one by one.
+//! theirs by a bit, except where cuBLASLt adds a bias on a GPU ([`Executor::joins_ops`]). Refuses nothing: if a layer cannot
+//! take over the next ones, they run one by one.
 
 use crate::{
-    autograd::{Saved, Tape, Value},
+    autograd::{Saved, Slope, Tape, Value},
     backend::{
         Backend, Executor, Tensor,
-        ops::{Function, Summands},
+        ops::{ActivationFunction, Function, Summands},
     },
     error::Result,
     memory::timeline::LayerId,
@@ -128,4 +129,18 @@ pub(super) fn bias_then<'m, B: Backend>(
         back.accumulate_grad(x_id, dx)
     });
     Ok(y.with_source(source))
+}
+
+/// Records `y`, GELU of `sum`, which the kernel of a product made of it. The layer after it may pass its gradient on to `sum`.
+pub(super) fn gelu_of<'m, B: Backend>(tape: &mut Tape<'m, B>, layer: LayerId, sum: Value<B>, y: Tensor<B>) -> Value<B> {
+    let slope = Slope { sum: sum.tensor.clone(), id: sum.id() };
+    let (sum_id, saved) = (sum.id(), sum.save());
+    drop(sum);
+    let y = tape.record(layer, sum_id.is_some(), y, move |back, dy| {
+        let executor = back.executor();
+        let dx = executor.activation_grad(ActivationFunction::GeluTanh, &saved.tensor(executor)?, dy)?;
+        back.release(saved.into_kept());
+        back.accumulate_grad(sum_id, dx)
+    });
+    if sum_id.is_some() && tape.is_recording() { y.with_slope(slope) } else { y }
 }

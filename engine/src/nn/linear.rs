@@ -3,8 +3,11 @@
 use std::{cell::Cell, rc::Rc};
 
 use crate::{
-    autograd::{Tape, Value},
-    backend::{Backend, Executor, Shape, Tensor},
+    autograd::{Slope, Tape, Value},
+    backend::{
+        Backend, Executor, Shape, Tensor,
+        ops::{ActivationFunction, Function},
+    },
     error::Result,
     experiment::Projection,
     memory::timeline::LayerId,
@@ -12,8 +15,9 @@ use crate::{
         ChannelGroup, ChannelMap, CodedParam, Init, IntegerLayer, Layer, Param, ParamRole, ParamUse, Start,
         TensorChannels,
         adapter::{Adapter, Key},
-        fused::{Tail, bias_then},
+        fused::{Tail, bias_then, gelu_of},
         int8::rounded_gradients,
+        param::accumulate_all,
     },
 };
 
@@ -179,14 +183,35 @@ impl<B: Backend> Linear<B> {
                 return Ok(y);
             }
         }
-        let y = self.weight.output(executor, x, self.rounded())?; // [rows, out]
-        if let Some(bias) = &self.bias {
-            executor.add_bias(&y, bias.weight())?;
-        }
+        let y = match self.joined(executor) {
+            Some((weight, bias)) => executor.linear_biased(x, weight.weight(), bias.weight())?, // [rows, out]
+            None => {
+                let y = self.weight.output(executor, x, self.rounded())?; // [rows, out]
+                if let Some(bias) = &self.bias {
+                    executor.add_bias(&y, bias.weight())?;
+                }
+                y
+            }
+        };
         if let Some(adapter) = &self.adapter {
             adapter.add(executor, x, &y, key)?;
         }
         Ok(y)
+    }
+
+    /// The weight and the bias, if one kernel multiplies by the one and adds the other.
+    fn joined(&self, executor: &Executor<B>) -> Option<(&Param<B>, &Param<B>)> {
+        let Weight::Plain(weight) = &self.weight else { return None };
+        let bias = self.bias.as_ref().filter(|_| executor.joins_ops() && self.rounded().is_none())?;
+        Some((weight, bias))
+    }
+
+    /// The weight, if the layer is a product by it and a bias, and nothing more.
+    fn plain(&self) -> Option<&Param<B>> {
+        match &self.weight {
+            Weight::Plain(weight) if self.adapter.is_none() && self.integers.is_none() => Some(weight),
+            Weight::Plain(_) | Weight::Coded(_) => None,
+        }
     }
 
     /// Adds the gradients of the parameters, for inputs `x [rows, in]` and output gradients `dy [rows, out]`.
@@ -206,11 +231,21 @@ impl<B: Backend> Linear<B> {
         key: Key,
         bias: Option<&Param<B>>,
     ) -> Result<()> {
-        if let Some(bias) = bias {
-            bias.accumulate(executor, |into| executor.bias_grad(dy, into))?;
-        }
-        if let Weight::Plain(weight) = &self.weight {
-            weight.accumulate(executor, |into| executor.linear_weight_grad(x, dy, into))?;
+        match (&self.weight, bias) {
+            (Weight::Plain(weight), Some(bias)) if executor.joins_ops() && weight.is_trained() && bias.is_trained() => {
+                accumulate_all(&[bias, weight], executor, |into| match into {
+                    [bias, weight] => executor.linear_grads(x, dy, *weight, *bias),
+                    _ => Ok(()),
+                })?;
+            }
+            (weight, bias) => {
+                if let Some(bias) = bias {
+                    bias.accumulate(executor, |into| executor.bias_grad(dy, into))?;
+                }
+                if let Weight::Plain(weight) = weight {
+                    weight.accumulate(executor, |into| executor.linear_weight_grad(x, dy, into))?;
+                }
+            }
         }
         self.adapter.as_ref().map_or(Ok(()), |adapter| adapter.accumulate(executor, x, dy, key))
     }
@@ -237,12 +272,13 @@ impl<B: Backend> Linear<B> {
     fn record<'m>(
         &'m self,
         tape: &mut Tape<'m, B>,
-        x: Value<B>,
+        mut x: Value<B>,
         y: Tensor<B>,
         key: Key,
         bias: Option<&'m Param<B>>,
     ) -> Value<B> {
         let x_id = x.id();
+        let slope = x.take_slope().zip(self.plain());
         let needs_input = self.needs_input() || (self.rounded().is_some() && x_id.is_some());
         let saved = needs_input.then(|| x.save());
         drop(x);
@@ -254,7 +290,12 @@ impl<B: Backend> Linear<B> {
                 let of = (saved, x_id, self.needs_input());
                 return rounded_gradients(back, range, of, by_weight, || self.input_gradient(&executor, &dy, key));
             }
-            back.linear_gradients(saved, by_weight, x_id, || self.input_gradient(&executor, &dy, key))
+            let Some((Slope { sum, id }, weight)) = slope else {
+                return back.linear_gradients(saved, by_weight, x_id, || self.input_gradient(&executor, &dy, key));
+            };
+            back.linear_gradients(saved, by_weight, id, || executor.linear_gelu_grad(&dy, weight.weight(), &sum))?;
+            back.release([sum]);
+            Ok(())
         })
     }
 
@@ -283,6 +324,14 @@ impl<B: Backend> Layer<B> for Linear<B> {
         // An adapter adds to the output with its bias, and integers have a kernel of their own.
         if self.adapter.is_none() && self.integers.is_none() {
             if let (Some(bias), Some(function)) = (&self.bias, tail.function_alone()) {
+                // Recomputed by a kernel of ours, an output of the library's would have other bits.
+                if let (layer, Function::Smooth(ActivationFunction::GeluTanh)) = function
+                    && let Some((weight, _)) = self.joined(tape.executor()).filter(|_| !tape.recomputes())
+                {
+                    let [sum, y] = tape.executor().linear_gelu(&x.tensor, weight.weight(), bias.weight())?; // [rows, out]
+                    let sum = self.record(tape, x, sum, None, Some(bias));
+                    return Ok(gelu_of(tape, layer, sum, y));
+                }
                 let y = self.weight.output(tape.executor(), &x.tensor, None)?; // [rows, out]
                 let product = self.record(tape, x, y, None, None);
                 return bias_then(tape, function, product, bias);

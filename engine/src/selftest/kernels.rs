@@ -76,8 +76,13 @@ fn of_one<B: Backend>(bench: &Bench<B>, draw: &mut Draw, cases: Vec<Case>) -> Re
 fn rooms(target: &Target, kernel: &Kernel) -> Vec<Bytes> {
     let uses_one = matches!(
         kernel,
-        Kernel::Linear(Linear::MatMul(_))
-            | Kernel::Coded(Coded::Product(_))
+        Kernel::Linear(
+            Linear::MatMul(_)
+                | Linear::Biased(_)
+                | Linear::BiasedGelu(_)
+                | Linear::GeluGrad(_)
+                | Linear::WeightGrads(_)
+        ) | Kernel::Coded(Coded::Product(_))
             | Kernel::Convolution(Convolution::Forward(_))
             | Kernel::Convolution(Convolution::InputGrad(_))
             | Kernel::Convolution(Convolution::WeightGrad { .. })
@@ -128,9 +133,7 @@ fn try_one<B: Backend>(executor: &Executor<B>, case: &Case, worst: &mut Worst) -
 fn is_of_rows(kernel: &Kernel) -> bool {
     matches!(
         kernel,
-        Kernel::Linear(Linear::MatMul(_))
-            | Kernel::Linear(Linear::AddBias)
-            | Kernel::Linear(Linear::BiasGrad { .. })
+        Kernel::Linear(_)
             | Kernel::Loss(Loss::CrossEntropy)
             | Kernel::Loss(Loss::CrossEntropyGrad { .. })
             | Kernel::Loss(Loss::Distil(_))

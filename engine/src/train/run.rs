@@ -140,6 +140,11 @@ pub(super) fn on_gpu(
             "tensors lay in blocks of the driver's pool, in place of mapped memory: {why}"
         )));
     }
+    if result.is_ok()
+        && let Some(why) = device.why_no_epilogue()
+    {
+        spec.events.send(Event::Warning(format!("kernels of our own ran for some biases and their gradients: {why}")));
+    }
     summary.left_over = pool.now().live;
     summary.is_process_sampled = true;
     let held = gpu.held_beside(&*pool);

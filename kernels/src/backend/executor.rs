@@ -79,6 +79,12 @@ impl<B: Backend> Executor<B> {
         self.0.execution.get() == Execution::Fused
     }
 
+    /// Whether a kernel also does what the ops around it would do: a product adds a bias, applies GELU or sums a bias's gradient,
+    /// and a norm's gradient adds the gradient that it joins. So it is in fused execution on a GPU, where a launch takes long.
+    pub fn joins_ops(&self) -> bool {
+        self.is_fused() && self.backend().target().is_gpu()
+    }
+
     /// Chooses how ops run that follow.
     pub fn set_execution(&self, execution: Execution) {
         self.0.execution.set(execution);

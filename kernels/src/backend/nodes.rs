@@ -6,7 +6,7 @@
 use crate::{
     backend::{
         Kernel,
-        ops::{Optimizer, UpdateRule},
+        ops::{Linear, Optimizer, UpdateRule},
     },
     device::graphs::LIBRARY_NODES,
 };
@@ -14,7 +14,10 @@ use crate::{
 /// The most nodes that one launch of the executor is expected to be on a GPU.
 pub(super) fn nodes_of(kernel: &Kernel) -> u64 {
     match kernel {
-        Kernel::Linear(_) => LIBRARY_NODES,
+        // Where cuBLASLt does not serve it: a product by cuBLAS, and the bias and its function, or the bias's gradient.
+        Kernel::Linear(Linear::Biased(_) | Linear::BiasedGelu(_) | Linear::GeluGrad(_)) => LIBRARY_NODES + 1,
+        Kernel::Linear(Linear::WeightGrads(_)) => LIBRARY_NODES + 2,
+        Kernel::Linear(Linear::MatMul(_) | Linear::AddBias | Linear::BiasGrad { .. }) => LIBRARY_NODES,
         // The patches of a convolution without cuDNN, or the parts of a weight that is held in codes: as far as one part goes.
         Kernel::Convolution(_) | Kernel::Coded(_) => LIBRARY_NODES + 2,
         // The gradient of a table sorts its rows.

@@ -18,8 +18,13 @@ const MARK: &str = "a run begins";
 
 /// What a step launches: kernels by their names, from a run of three steps and one of four. A run before them meets the card
 /// first, which is then checked.
-fn launched_by_a_step(name: &str, changes: &[&str]) -> Option<BTreeMap<String, usize>> {
-    let heard = heard_on_card(name, &[("PLIMSOLL_SIM_TRACE", "1")], |card| {
+pub(crate) fn launched_by_a_step(
+    name: &str,
+    settings: &[(&str, &str)],
+    changes: &[&str],
+) -> Option<BTreeMap<String, usize>> {
+    let settings = [settings, &[("PLIMSOLL_SIM_TRACE", "1")]].concat();
+    let heard = heard_on_card(name, &settings, |card| {
         for steps in ["run.steps=1", "run.steps=3", "run.steps=4"] {
             eprintln!("{MARK}");
             card.calm(&gpt2(&[changes, &[steps]].concat()));
@@ -45,7 +50,7 @@ fn launched(heard: &str) -> BTreeMap<String, usize> {
 #[test]
 fn a_step_of_gpt2_updates_many_parameters_by_one_launch() {
     let name = "launches::a_step_of_gpt2_updates_many_parameters_by_one_launch";
-    let Some(launches) = launched_by_a_step(name, &[]) else { return };
+    let Some(launches) = launched_by_a_step(name, &[], &[]) else { return };
     let of = |name: &str| launches.get(name).copied().unwrap_or_default();
     // 148 parameters, 64 by a launch; their squares by one, and the sums of these by another.
     assert_eq!(
@@ -59,7 +64,7 @@ fn a_step_of_gpt2_updates_many_parameters_by_one_launch() {
 fn a_step_that_updates_layer_by_layer_launches_one_for_each_parameter() {
     let name = "launches::a_step_that_updates_layer_by_layer_launches_one_for_each_parameter";
     let changes = ["optimizer.update=in-backward", "optimizer.clip_norm=0"];
-    let Some(launches) = launched_by_a_step(name, &changes) else { return };
+    let Some(launches) = launched_by_a_step(name, &[], &changes) else { return };
     let of = |name: &str| launches.get(name).copied().unwrap_or_default();
     assert_eq!([of("adam"), of("sum_squares"), of("sum_all_squares")], [148, 148, 0], "{launches:?}");
     // As many as above, with 296 in place of 5, and without the factor, for which the norm is known too late.

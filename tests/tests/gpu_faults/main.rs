@@ -6,6 +6,7 @@
 mod card;
 mod commands;
 mod compiling;
+mod epilogues;
 mod full;
 mod graphs;
 mod guard;

@@ -94,8 +94,8 @@ impl<B: Backend> BatchNorm<B> {
             let [weight, bias] = &own;
             executor.batch_norm_then_again(x, &kept, &Affine { weight, bias }, (None, Some(end)))
         });
-        let params = [&self.weight, &self.bias];
-        let y = record(tape, self.layer, x, y, params, statistics, move |executor, x, statistics, dy, into| {
+        let (of, params) = ((x, false), [&self.weight, &self.bias]);
+        let y = record(tape, self.layer, of, y, params, statistics, move |executor, x, statistics, (dy, _), into| {
             executor.batch_norm_then_grad(x, statistics, &self.affine(), dy, (Some(end), into))
         });
         Ok(y.with_source(source))
@@ -118,10 +118,11 @@ impl<B: Backend> BatchNorm<B> {
             let [weight, bias] = &own;
             executor.batch_norm_then_again(x, &kept, &Affine { weight, bias }, (Some(other), ends))
         });
-        let params = [&self.weight, &self.bias];
-        let main = record(tape, self.layer, x, y.clone(), params, statistics, |executor, x, statistics, dy, into| {
-            executor.batch_norm_then_grad(x, statistics, &self.affine(), dy, (None, into))
-        });
+        let (of, params) = ((x, false), [&self.weight, &self.bias]);
+        let main =
+            record(tape, self.layer, of, y.clone(), params, statistics, |executor, x, statistics, (dy, _), into| {
+                executor.batch_norm_then_grad(x, statistics, &self.affine(), dy, (None, into))
+            });
         let sum = residual.record(tape, [main.id(), shortcut.id()], main.tensor);
         Ok(match end {
             Some((layer, rectifier)) => rectified(layer, rectifier, tape, (sum.id(), source), y),
@@ -150,8 +151,8 @@ impl<B: Backend> Layer<B> for BatchNorm<B> {
         };
         let (y, statistics) = executor.batch_norm(&x.tensor, &affine, EPSILON, MOMENTUM, running)?; // [..., channels]
         let source = self.source(tape, &x, &statistics);
-        let params = [&self.weight, &self.bias];
-        let y = record(tape, self.layer, x, y, params, statistics, |executor, x, statistics, dy, into| {
+        let (of, params) = ((x, false), [&self.weight, &self.bias]);
+        let y = record(tape, self.layer, of, y, params, statistics, |executor, x, statistics, (dy, _), into| {
             executor.batch_norm_grad(x, statistics, self.weight.weight(), dy, into)
         });
         Ok(y.with_source(source))

@@ -58,7 +58,7 @@ impl<B: Backend> Layer<B> for QueryKeyNorm<B> {
             for (weight, columns, before, inverse) in saved {
                 let part = executor.take_columns(&dx, columns.clone())?.reshape(before.shape());
                 let part = accumulate_all(&[weight], executor, |into| {
-                    executor.rms_norm_grad(&before, &inverse, weight.weight(), part, into)
+                    executor.rms_norm_grad(&before, &inverse, weight.weight(), (part, None), into)
                 })?;
                 dx = executor.put_columns(&part.reshape([rows, columns.len()]), dx, columns.start)?;
                 back.release([before, inverse]);

@@ -65,8 +65,9 @@ impl<B: Backend> Layer<B> for LayerNorm<B> {
             Ok(y)
         });
         let params = [&self.weight, &self.bias];
-        let y = record(tape, self.layer, x, y, params, statistics, |executor, x, statistics, dy, into| {
-            executor.layer_norm_grad(x, statistics, self.weight.weight(), dy, into)
+        let of = (x, true);
+        let y = record(tape, self.layer, of, y, params, statistics, |executor, x, statistics, (dy, other), into| {
+            executor.layer_norm_grad(x, statistics, self.weight.weight(), (dy, other.as_ref()), into)
         });
         Ok(y.with_source(source))
     }
@@ -100,8 +101,9 @@ impl<B: Backend> Layer<B> for RmsNorm<B> {
             let (y, _) = executor.rms_norm(&x, &weight, epsilon)?;
             Ok(y)
         });
-        let y = record(tape, self.layer, x, y, [&self.weight], [inverse], |executor, x, [inverse], dy, into| {
-            executor.rms_norm_grad(x, inverse, self.weight.weight(), dy, into)
+        let (of, params) = ((x, true), [&self.weight]);
+        let y = record(tape, self.layer, of, y, params, [inverse], |executor, x, [inverse], (dy, other), into| {
+            executor.rms_norm_grad(x, inverse, self.weight.weight(), (dy, other.as_ref()), into)
         });
         Ok(y.with_source(source))
     }

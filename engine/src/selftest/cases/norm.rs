@@ -89,7 +89,13 @@ pub fn rows(draw: &mut Draw, dtype: DType, extents: Rows, parameters: DType, acc
     let saved_of_rms = vec![x.clone(), inverse.clone(), weight.clone()];
     let (few, many) = (extents.columns * 16, (extents.rows + extents.columns) * 64);
     let outputs = vec![dy.clone(), mean, inverse.clone()];
+    // With another gradient, which is added.
+    let other = (draw.numbers(extents.rows * extents.columns), dy.1);
+    let [beside, beside_of_rms] =
+        [&saved, &saved_of_rms].map(|saved| [&saved[..], std::slice::from_ref(&other)].concat());
     vec![
+        Case::new(layer_gradient, beside, vec![dy.clone(), weight.clone(), bias.clone()], many),
+        Case::new(rms_gradient, beside_of_rms, vec![dy.clone(), weight.clone()], many),
         Case::new(layer, vec![x.clone(), weight.clone(), bias.clone()], outputs, few),
         Case::new(layer_gradient, saved.clone(), vec![dy.clone(), weight.clone(), bias], many),
         Case::new(layer_gradient, saved, vec![dy.clone()], many),

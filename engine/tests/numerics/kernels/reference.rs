@@ -13,7 +13,10 @@ mod window;
 use plimsoll_engine::{
     backend::{
         Kernel,
-        ops::{CopyColumns, Dropout, Elementwise, Embedding, Gather, Layout, Linear, MatMul},
+        ops::{
+            Activation, ActivationFunction, CopyColumns, Dropout, Elementwise, Embedding, Gather, Layout, Linear,
+            MatMul,
+        },
     },
     rng::Rng,
 };
@@ -122,6 +125,22 @@ fn linear(kernel: &Linear, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
         Linear::BiasGrad { accumulate } => {
             let columns = start(&mut outs[0], *accumulate).len();
             (0..).zip(&ins[0]).for_each(|(i, dy): (usize, _)| outs[0][i % columns] += dy);
+        }
+        Linear::Biased(p) | Linear::BiasedGelu(p) => {
+            linear(&Linear::MatMul(*p), ins, outs);
+            linear(&Linear::AddBias, &ins[2..], &mut outs[..1]);
+            if let [c, y] = outs {
+                let gelu = Activation::Apply(ActivationFunction::GeluTanh);
+                activation::run(&gelu, std::slice::from_ref(c), std::slice::from_mut(y));
+            }
+        }
+        Linear::GeluGrad(p) => {
+            linear(&Linear::MatMul(*p), ins, outs);
+            activation::run(&Activation::ApplyGrad(ActivationFunction::GeluTanh), &ins[2..], outs);
+        }
+        Linear::WeightGrads(p) => {
+            linear(&Linear::MatMul(*p), ins, outs);
+            linear(&Linear::BiasGrad { accumulate: false }, ins, &mut outs[1..]);
         }
     }
 }

@@ -28,6 +28,8 @@ pub(crate) fn trials(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Case>
 fn slides(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Case> {
     let (product, sum) = (draw.matmul(largest * 16), draw.pick(sum_types(dtype)));
     let mut trials = vec![linear::matmul(draw, dtype, product, sum)];
+    let extents = [8, 4, 4].map(|most| draw.between(1, largest * most));
+    trials.extend(linear::joined(draw, dtype, extents, sum));
     let [rows, out, inner] = [4, 8, 8].map(|most| draw.between(1, largest * most));
     trials.extend(coded::products(draw, dtype, [rows, out, inner]));
     let elements = draw.between(1, largest * largest * 16);

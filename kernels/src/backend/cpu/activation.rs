@@ -55,7 +55,7 @@ fn relu6_gradient<T: Float>(y: &[T], dy: &mut [T]) {
 }
 
 /// Runs [`Activation::Apply`](crate::backend::ops::Activation::Apply).
-fn forward<T: Float>(function: ActivationFunction, x: &[T], y: &mut [T]) {
+pub(super) fn forward<T: Float>(function: ActivationFunction, x: &[T], y: &mut [T]) {
     parallel::ranges(y.len(), WEIGHT, parallel::rows(y, 1), |range, y| {
         forward_part(function, &x[range], y);
     });
@@ -72,7 +72,7 @@ pub(super) fn forward_part<T: Float>(function: ActivationFunction, x: &[T], y: &
 }
 
 /// Runs [`Activation::ApplyGrad`](crate::backend::ops::Activation::ApplyGrad).
-fn gradient<T: Float>(function: ActivationFunction, x: &[T], dy: &mut [T]) {
+pub(super) fn gradient<T: Float>(function: ActivationFunction, x: &[T], dy: &mut [T]) {
     parallel::ranges(dy.len(), WEIGHT, parallel::rows(dy, 1), |range, dy| {
         gradient_part(function, &x[range], dy);
     });

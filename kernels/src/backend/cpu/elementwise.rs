@@ -54,7 +54,7 @@ fn normal<T: Float>(std: f64, key: u64, y: &mut [T]) {
 }
 
 /// Runs [`Elementwise::Add`](crate::backend::ops::Elementwise::Add).
-fn add<T: Float>(x: &[T], y: &mut [T]) {
+pub(super) fn add<T: Float>(x: &[T], y: &mut [T]) {
     parallel::each(y, |start, y| add_part(&x[start..start + y.len()], y));
 }
 

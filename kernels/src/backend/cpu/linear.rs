@@ -1,6 +1,7 @@
 //! Dense layers: products of matrices, and the bias.
 
 use super::{
+    activation,
     by_type::{by_float, by_sum},
     float::Float,
     gemm,
@@ -8,7 +9,10 @@ use super::{
     parallel,
     simd::simd,
 };
-use crate::{backend::ops::Linear, error::Result};
+use crate::{
+    backend::ops::{ActivationFunction, Linear},
+    error::Result,
+};
 
 /// Runs a kernel of this family.
 pub(super) fn launch(kernel: &Linear, o: &Operands<'_>) -> Result<()> {
@@ -23,6 +27,24 @@ pub(super) fn launch(kernel: &Linear, o: &Operands<'_>) -> Result<()> {
         }, else o.unsupported()),
         Linear::BiasGrad { accumulate } => by_sum!(o.input_type(0), o.output_type(0), T, W => {
             bias_gradient::<T, W>(*accumulate, &o.input(0)?, &mut o.output(0)?);
+            Ok(())
+        }, else o.unsupported()),
+        Linear::Biased(product) | Linear::BiasedGelu(product) => by_float!(o.output_type(0), T => {
+            gemm::matmul::<T, T>(product, &o.input::<T>(0)?, &o.input::<T>(1)?, &mut o.output(0)?);
+            add_bias::<T>(&o.input::<T>(2)?, &mut o.output::<T>(0)?);
+            if o.outputs() > 1 {
+                activation::forward::<T>(ActivationFunction::GeluTanh, &o.output::<T>(0)?, &mut o.output::<T>(1)?);
+            }
+            Ok(())
+        }, else o.unsupported()),
+        Linear::GeluGrad(product) => by_float!(o.output_type(0), T => {
+            gemm::matmul::<T, T>(product, &o.input::<T>(0)?, &o.input::<T>(1)?, &mut o.output(0)?);
+            activation::gradient::<T>(ActivationFunction::GeluTanh, &o.input::<T>(2)?, &mut o.output::<T>(0)?);
+            Ok(())
+        }, else o.unsupported()),
+        Linear::WeightGrads(product) => by_sum!(o.input_type(0), o.output_type(0), T, W => {
+            bias_gradient::<T, W>(false, &o.input(0)?, &mut o.output(1)?);
+            gemm::matmul::<T, W>(product, &o.input::<T>(0)?, &o.input::<T>(1)?, &mut o.output(0)?);
             Ok(())
         }, else o.unsupported()),
     }

@@ -5,7 +5,7 @@ pub(super) mod row;
 
 use std::cell::RefMut;
 
-use super::{by_type::by_sum, float::Float, operands::Operands};
+use super::{by_type::by_sum, elementwise, float::Float, operands::Operands};
 use crate::{backend::ops::Norm, error::Result};
 
 /// Runs a kernel of this family.
@@ -23,6 +23,14 @@ pub(super) fn launch(kernel: &Norm, o: &Operands<'_>) -> Result<()> {
 /// The buffer of a parameter's gradient; none if the parameter is frozen.
 fn gradient<'a, W: Float>(o: &Operands<'a>, i: usize) -> Result<Option<RefMut<'a, [W]>>> {
     (i < o.outputs()).then(|| o.output::<W>(i)).transpose()
+}
+
+/// Adds an input that may be missing.
+fn add_given<T: Float>(o: &Operands<'_>, i: usize, y: &mut [T]) -> Result<()> {
+    if i < o.inputs() {
+        elementwise::add(&o.input::<T>(i)?, y);
+    }
+    Ok(())
 }
 
 fn typed<T: Float, W: Float<Acc = T::Acc>>(kernel: &Norm, o: &Operands<'_>) -> Result<()> {
@@ -58,6 +66,7 @@ fn typed<T: Float, W: Float<Acc = T::Acc>>(kernel: &Norm, o: &Operands<'_>) -> R
                 batch::gradient::<T, W>(&extents, accumulate, &x, statistics, &weight, &mut dy, gradients);
             } else {
                 row::gradient::<T, W>(&extents, accumulate, &x, statistics, &weight, &mut dy, gradients);
+                add_given::<T>(o, 4, &mut dy)?;
             }
         }
         Norm::Layer { epsilon, .. } => {
@@ -75,6 +84,7 @@ fn typed<T: Float, W: Float<Acc = T::Acc>>(kernel: &Norm, o: &Operands<'_>) -> R
             let gradients: [&mut [W]; 2] = [dweight.as_deref_mut().unwrap_or_default(), &mut []];
             let (x, weight, mut dy) = (o.input::<T>(0)?, o.input::<W>(2)?, o.output::<T>(0)?);
             row::gradient::<T, W>(&extents, accumulate, &x, [&[], &inverse], &weight, &mut dy, gradients);
+            add_given::<T>(o, 3, &mut dy)?;
         }
     }
     Ok(())

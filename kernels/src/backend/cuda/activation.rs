@@ -64,6 +64,16 @@ pub(super) fn names(function: ActivationFunction) -> Names {
     }
 }
 
+/// Multiplies output 0 by the derivative of a smooth function at the input of that number.
+pub(super) fn gradient(o: &Operands<'_>, function: ActivationFunction, input: usize) -> Result<()> {
+    let (x, y, n, dtype) = (o.input(input), o.output(0), o.output_elements(0), o.output_type(0));
+    if o.input_type(input) != dtype {
+        return o.unsupported();
+    }
+    let wide = is_wide(&[(x, dtype), (y, dtype)], &[]);
+    o.launch_for(&SOURCE, dtype, names(function).gradient, runs(n, wide), args![x, y, n, wide])
+}
+
 /// Launches a kernel of this family.
 pub(super) fn launch(kernel: &Activation, o: &Operands<'_>) -> Result<()> {
     let name = match kernel {

@@ -17,6 +17,7 @@ use cudarc::driver::{
 
 use super::{
     convolution::Dnn,
+    epilogue::Epilogues,
     fault::{Left, failed, reason, refused, renew},
     gemm::Blas,
     kept::Kept,
@@ -46,6 +47,7 @@ pub struct Device {
     /// Its graphs go before the libraries, of which they keep descriptors.
     kept: Kept,
     blas: OnceCell<Blas>,
+    epilogues: Epilogues,
     dnn: OnceCell<Option<Dnn>>,
     /// `None` once it is being closed.
     opened: Option<Opened>,
@@ -151,6 +153,7 @@ impl Device {
             modules: Modules::new(),
             kept: Kept::default(),
             blas: OnceCell::new(),
+            epilogues: Epilogues::default(),
             dnn: OnceCell::new(),
             opened,
             handle,
@@ -186,6 +189,7 @@ impl Device {
     /// Fails when a library or the driver does.
     pub fn warm_up(self: &Rc<Self>) -> Result<PoolProfile> {
         self.blas()?;
+        self.epilogues.start();
         self.dnn()?;
         let pool = Rc::new(Pool::new(self, None)?);
         let byte = pool.allocate(1, None)?;
@@ -262,6 +266,17 @@ impl Device {
             let _ = self.blas.set(Blas::new(self)?);
         }
         self.blas.get().ok_or_else(|| Error::Device("cuBLAS did not start".to_owned()))
+    }
+
+    /// cuBLASLt, started when it is first needed.
+    pub(super) fn epilogues(&self) -> &Epilogues {
+        &self.epilogues
+    }
+
+    /// Why products of the last run, or some of them, had their bias from kernels of our own, if they were to have it from
+    /// cuBLASLt.
+    pub fn why_no_epilogue(&self) -> Option<String> {
+        self.epilogues.why_not()
     }
 
     /// cuDNN, where it is here and starts; it is started when it is first needed.
@@ -360,7 +375,7 @@ impl Drop for Device {
         // What lives in the context is dropped before it. A failure here loses nothing more.
         self.kept.end();
         self.modules.unload();
-        drop((self.blas.take(), self.dnn.take()));
+        drop((self.blas.take(), std::mem::take(&mut self.epilogues), self.dnn.take()));
         drop(self.opened.take());
         let is_last = OPEN.fetch_sub(1, Ordering::Relaxed) == 1;
         if is_lost && is_last {

@@ -163,7 +163,7 @@ impl<'a> Filling<'a> {
     fn of(work: &'a Work, device: &Device) -> Result<Self> {
         match work {
             Work::Launch(launch) => Ok(Self::Kernel(launch)),
-            Work::Product(_) | Work::Convolution(_) => captured(work, device).map(Self::Child),
+            Work::Product(_) | Work::Epilogue(_) | Work::Convolution(_) => captured(work, device).map(Self::Child),
         }
     }
 

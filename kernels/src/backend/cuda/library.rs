@@ -13,19 +13,23 @@ use std::{
 use crate::sync::Mutex;
 
 use cudarc::{
-    cublas, cudnn,
+    cublas, cublaslt, cudnn,
     driver::{self, DriverError, sys::CUresult},
     nvrtc,
 };
 #[cfg(not(feature = "candle-cuda"))]
 use cudarc::{
-    cublas::sys::is_culib_present as has_cublas, cudnn::sys::is_culib_present as has_cudnn,
-    driver::sys::is_culib_present as has_driver, nvrtc::sys::is_culib_present as has_nvrtc,
+    cublas::sys::is_culib_present as has_cublas, cublaslt::sys::is_culib_present as has_epilogues,
+    cudnn::sys::is_culib_present as has_cudnn, driver::sys::is_culib_present as has_driver,
+    nvrtc::sys::is_culib_present as has_nvrtc,
 };
 use libloading::Library;
 
 #[cfg(feature = "candle-cuda")]
-use self::{is_linked as has_cublas, is_linked as has_cudnn, is_linked as has_driver, is_linked as has_nvrtc};
+use self::{
+    is_linked as has_cublas, is_linked as has_epilogues, is_linked as has_cudnn, is_linked as has_driver,
+    is_linked as has_nvrtc,
+};
 
 /// The earliest CUDA version of the driver: memory pools have a maximum size from 12.2 on.
 const DRIVER: i32 = 12_020;
@@ -57,6 +61,20 @@ pub(super) fn dnn_does_not_start(why: &str) {
 fn unfit_dnn() -> MutexGuard<'static, Option<String>> {
     static WHY: Mutex<Option<String>> = Mutex::new(None);
     WHY.lock()
+}
+
+/// Whether cuBLASLt is here; without it, kernels of our own add the bias of a product. It lies next to cuBLAS.
+///
+/// # Errors
+/// Says why it is not used.
+pub(super) fn epilogues() -> Result<(), String> {
+    look()?;
+    if !bring("cublasLt", has_epilogues) {
+        return Err("it was not found".to_owned());
+    }
+    // SAFETY: the call needs no GPU.
+    let built_for = i32::try_from(unsafe { cublaslt::sys::cublasLtGetCudartVersion() }).unwrap_or(0);
+    fits(driver_version().map_err(|error| does_not_start(error.0))?, "cuBLASLt", built_for)
 }
 
 /// The parts of cuDNN that a convolution needs. It ends the process where one of them is missing, so it is not asked before
@@ -206,6 +224,7 @@ fn bring(name: &str, is_culib_present: unsafe fn() -> bool) -> bool {
     let parts: &[&str] = match name {
         "nvrtc" => &["nvrtc-builtins"],
         "cublas" => &["cublasLt"],
+        "cublasLt" => &[],
         _ => &[
             "cudnn_graph",
             "cudnn_ops",

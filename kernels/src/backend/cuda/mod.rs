@@ -1,4 +1,4 @@
-//! The backend of NVIDIA GPUs: memory with a limit, products by cuBLAS and cuDNN, everything else by the
+//! The backend of NVIDIA GPUs: memory with a limit, products by cuBLAS, cuBLASLt and cuDNN, everything else by the
 //! engine's own kernels.
 //!
 //! Built on the driver's own interface (through cudarc) and opened at run time, so that the program needs nothing of
@@ -23,6 +23,7 @@ mod driver_pool;
 mod dropout;
 mod elementwise;
 mod embedding;
+mod epilogue;
 mod fault;
 mod fused;
 mod gather;
@@ -154,6 +155,7 @@ impl Cuda {
     pub fn new(device: &Rc<Device>, profile: Arc<Profile>, limit: Option<Bytes>, options: Options) -> Result<Self> {
         let limit = limit.map(|limit| memory_pool::Limit { bytes: limit.0, growth: profile.pool });
         let pool = Rc::new(if options.guarded { Pool::guarded(device) } else { Pool::new(device, limit) }?);
+        device.epilogues().begin();
         // Until memory is lent, the libraries work without it.
         device.blas()?.take_back()?;
         let (staging, target) = (Staging::new(device), Target::Gpu(profile));

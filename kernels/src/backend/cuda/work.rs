@@ -14,6 +14,7 @@ use cudarc::driver::{result, sys::CUfunction};
 use super::{
     convolution::Run,
     device::Device,
+    epilogue,
     fault::refused,
     gemm::Product,
     launch::{Grid, Packed},
@@ -29,6 +30,8 @@ pub(super) enum Work {
     Launch(Launch),
     /// A product by cuBLAS.
     Product(Product),
+    /// A product with an epilogue by cuBLASLt.
+    Epilogue(epilogue::Run),
     /// A convolution by cuDNN.
     Convolution(Run),
 }
@@ -48,8 +51,9 @@ impl Work {
         match (self, other) {
             (Self::Launch(own), Self::Launch(other)) => own.function == other.function,
             (Self::Product(own), Self::Product(other)) => own.is_like(other),
+            (Self::Epilogue(own), Self::Epilogue(other)) => own.is_like(other),
             (Self::Convolution(own), Self::Convolution(other)) => own.is_like(other),
-            (Self::Launch(_) | Self::Product(_) | Self::Convolution(_), _) => false,
+            (Self::Launch(_) | Self::Product(_) | Self::Epilogue(_) | Self::Convolution(_), _) => false,
         }
     }
 
@@ -58,8 +62,9 @@ impl Work {
         match (self, other) {
             (Self::Launch(own), Self::Launch(other)) => own == other,
             (Self::Product(own), Self::Product(other)) => own == other,
+            (Self::Epilogue(own), Self::Epilogue(other)) => own.is_same(other),
             (Self::Convolution(own), Self::Convolution(other)) => own.is_same(other),
-            (Self::Launch(_) | Self::Product(_) | Self::Convolution(_), _) => false,
+            (Self::Launch(_) | Self::Product(_) | Self::Epilogue(_) | Self::Convolution(_), _) => false,
         }
     }
 
@@ -69,6 +74,7 @@ impl Work {
             Self::Launch(launch) => (0, launch.function.addr()).hash(to),
             Self::Product(product) => (1, product.extents()).hash(to),
             Self::Convolution(run) => (2, run.number()).hash(to),
+            Self::Epilogue(run) => (3, run.number()).hash(to),
         }
     }
 
@@ -76,7 +82,7 @@ impl Work {
     pub(super) fn nodes(&self) -> u64 {
         match self {
             Self::Launch(_) => 1,
-            Self::Product(_) | Self::Convolution(_) => LIBRARY_NODES,
+            Self::Product(_) | Self::Epilogue(_) | Self::Convolution(_) => LIBRARY_NODES,
         }
     }
 
@@ -87,7 +93,7 @@ impl Work {
     pub(super) fn prepare(&self, device: &Device) -> Result<()> {
         match self {
             Self::Product(product) => product.prepare(device.blas()?),
-            Self::Launch(_) | Self::Convolution(_) => Ok(()),
+            Self::Launch(_) | Self::Epilogue(_) | Self::Convolution(_) => Ok(()),
         }
     }
 
@@ -100,6 +106,7 @@ impl Work {
         match self {
             Self::Launch(launch) => launch.queue(device),
             Self::Product(product) => product.queue(device.blas()?),
+            Self::Epilogue(run) => run.queue(device),
             Self::Convolution(run) => match device.dnn()?.map(|dnn| run.queue(dnn)).transpose()? {
                 Some(true) => Ok(()),
                 _ => Err(Error::Device("cuDNN refuses a convolution that it has run before".to_owned())),

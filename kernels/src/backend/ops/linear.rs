@@ -1,4 +1,8 @@
 //! Dense layers: products of matrices, and the bias.
+//!
+//! On a GPU, cuBLASLt runs a product with its bias as one kernel where it serves it. A bias is then added, and GELU applied,
+//! before the sum is rounded to the type of the elements, and a bias's gradient is summed in f32 (f64 for f64), in an order of
+//! the library's. Otherwise the kernels are those of the parts one after the other, and round as they do.
 
 use super::{Contract, GradInto, OperandBytes, products};
 use crate::{
@@ -40,6 +44,33 @@ pub enum Linear {
         /// Add to `db` rather than overwrite it.
         accumulate: bool,
     },
+    /// in: `a`, `b`, `bias [n]`, all of one type; out: `c` of that type, the product plus the bias.
+    Biased(MatMul),
+    /// in: as of [`Linear::Biased`]; out: `c`, as of it, and `y`, GELU of that in its tanh form.
+    BiasedGelu(MatMul),
+    /// in: `dy`, `w`, `sum`; out: `dx`, the product times the derivative at `sum` of GELU in its tanh form. All are of one type.
+    GeluGrad(MatMul),
+    /// in: `dy`, `x`; out: `dw`, their product, `db [m]` (type of `dw`), the sum of `dy` over rows. Both are overwritten.
+    WeightGrads(MatMul),
+}
+
+impl Linear {
+    /// The product, of kernels that have one.
+    fn product(&self) -> Option<&MatMul> {
+        match self {
+            Self::MatMul(p) | Self::Biased(p) | Self::BiasedGelu(p) | Self::GeluGrad(p) | Self::WeightGrads(p) => {
+                Some(p)
+            }
+            Self::AddBias | Self::BiasGrad { .. } => None,
+        }
+    }
+}
+
+impl MatMul {
+    /// Elements of `a`, `b` and `c`.
+    fn elements(&self) -> [usize; 3] {
+        [self.m * self.k, self.k * self.n, self.m * self.n]
+    }
 }
 
 impl Contract for Linear {
@@ -48,6 +79,10 @@ impl Contract for Linear {
             Self::MatMul(_) => "matmul",
             Self::AddBias => "add bias",
             Self::BiasGrad { .. } => "bias gradient",
+            Self::Biased(_) => "matmul, bias",
+            Self::BiasedGelu(_) => "matmul, bias, gelu",
+            Self::GeluGrad(_) => "matmul, gelu gradient",
+            Self::WeightGrads(_) => "matmul, bias gradient",
         }
     }
 
@@ -55,18 +90,31 @@ impl Contract for Linear {
         let repeats = |part: usize, all: usize| part > 0 && all.is_multiple_of(part);
         match self {
             Self::MatMul(p) => {
-                matches!((inputs, outputs), ([a, b], [c]) if [*a, *b, *c] == [p.m * p.k, p.k * p.n, p.m * p.n])
+                matches!((inputs, outputs), ([a, b], [c]) if [*a, *b, *c] == p.elements())
             }
+            Self::Biased(p) => match (inputs, outputs) {
+                ([a, b, bias], [c]) => [*a, *b, *c] == p.elements() && *bias == p.n && !p.accumulate,
+                _ => false,
+            },
+            Self::BiasedGelu(p) => match (inputs, outputs) {
+                ([a, b, bias], [c, y]) => [*a, *b, *c] == p.elements() && *bias == p.n && y == c && !p.accumulate,
+                _ => false,
+            },
+            Self::GeluGrad(p) => match (inputs, outputs) {
+                ([dy, w, sum], [dx]) => [*dy, *w, *dx] == p.elements() && sum == dx && !p.accumulate,
+                _ => false,
+            },
+            Self::WeightGrads(p) => match (inputs, outputs) {
+                ([dy, x], [dw, db]) => [*dy, *x, *dw] == p.elements() && *db == p.m && p.transpose_a && !p.accumulate,
+                _ => false,
+            },
             Self::AddBias => matches!((inputs, outputs), ([part], [all]) if repeats(*part, *all)),
             Self::BiasGrad { .. } => matches!((inputs, outputs), ([all], [part]) if repeats(*part, *all)),
         }
     }
 
     fn flops(&self) -> u64 {
-        match self {
-            Self::MatMul(p) => products(p.m, p.n, p.k),
-            Self::AddBias | Self::BiasGrad { .. } => 0,
-        }
+        self.product().map_or(0, |p| products(p.m, p.n, p.k))
     }
 
     fn traffic_bytes(&self, operands: &OperandBytes) -> u64 {
@@ -74,20 +122,18 @@ impl Contract for Linear {
     }
 
     fn cpu_scratch_bytes(&self, dtype: DType, processor: Processor) -> usize {
-        match self {
-            Self::MatMul(p) => gemm::matmul(p, dtype, processor),
-            // Sums are in registers and on the stack.
-            Self::AddBias | Self::BiasGrad { .. } => 0,
-        }
+        // Sums are in registers and on the stack.
+        self.product().map_or(0, |p| gemm::matmul(p, dtype, processor))
     }
 
     fn cuda_scratch_bytes(&self, _dtype: DType) -> usize {
         match self {
-            // cuBLAS works in the run's workspace.
-            Self::MatMul(_) => 0,
+            // cuBLAS and cuBLASLt work in the run's workspace.
+            Self::MatMul(_) | Self::Biased(_) | Self::BiasedGelu(_) | Self::GeluGrad(_) => 0,
             Self::AddBias => 0,
-            // One part writes its result at once; a row that is longer than these sums is always one part.
-            Self::BiasGrad { .. } => split_reduction::BIAS_SUMS * size_of::<f64>(),
+            // One part writes its result at once; a row that is longer than these sums is always one part. So it is where the
+            // library sums in its own kernel as well: whether it does is known only then.
+            Self::BiasGrad { .. } | Self::WeightGrads(_) => split_reduction::BIAS_SUMS * size_of::<f64>(),
         }
     }
 }
@@ -163,12 +209,81 @@ impl<B: Backend> Executor<B> {
     /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn linear_weight_grad(&self, x: &Tensor<B>, dy: &Tensor<B>, into: GradInto<'_, B>) -> Result<()> {
         let (dw, accumulate) = into.parts();
+        self.launch(Linear::MatMul(self.weight_product(x, dy, dw, accumulate)?), &[dy, x], &[dw])
+    }
+
+    fn weight_product(&self, x: &Tensor<B>, dy: &Tensor<B>, dw: &Tensor<B>, accumulate: bool) -> Result<MatMul> {
         let [out, inner] = self.matrix("matmul", dw)?;
         let rows = x.shape().rows();
         let holds = dy.shape().rows() == rows && dy.shape().last() == out && x.shape().last() == inner;
         self.expect("matmul", holds, || format!("{dy:?} by {x:?}"))?;
-        let product = MatMul { m: out, n: inner, k: rows, transpose_a: true, transpose_b: false, accumulate };
-        self.launch(Linear::MatMul(product), &[dy, x], &[dw])
+        Ok(MatMul { m: out, n: inner, k: rows, transpose_a: true, transpose_b: false, accumulate })
+    }
+
+    /// [`Executor::linear`] plus `bias [out]`, by one kernel.
+    ///
+    /// # Errors
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
+    pub fn linear_biased(&self, x: &Tensor<B>, w: &Tensor<B>, bias: &Tensor<B>) -> Result<Tensor<B>> {
+        let product = self.biased(x, w, bias)?;
+        let y = self.output([product.m, product.n], x.dtype(), "matmul, bias")?;
+        self.launch(Linear::Biased(product), &[x, w, bias], &[&y])?;
+        Ok(y)
+    }
+
+    /// [`Executor::linear_biased`], and GELU of it in its tanh form, by one kernel.
+    ///
+    /// # Errors
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
+    pub fn linear_gelu(&self, x: &Tensor<B>, w: &Tensor<B>, bias: &Tensor<B>) -> Result<[Tensor<B>; 2]> {
+        let product = self.biased(x, w, bias)?;
+        let make = || self.output([product.m, product.n], x.dtype(), "matmul, bias, gelu");
+        let [sum, y] = [make()?, make()?];
+        self.launch(Linear::BiasedGelu(product), &[x, w, bias], &[&sum, &y])?;
+        Ok([sum, y])
+    }
+
+    /// [`Executor::linear_input_grad`], and the gradient of GELU, in its tanh form, of `sum [rows, in]`, by one kernel.
+    ///
+    /// # Errors
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
+    pub fn linear_gelu_grad(&self, dy: &Tensor<B>, w: &Tensor<B>, sum: &Tensor<B>) -> Result<Tensor<B>> {
+        let ([out, inner], rows) = (self.matrix("matmul", w)?, dy.shape().rows());
+        let holds = dy.shape().last() == out && sum.elements() == rows * inner;
+        self.expect("matmul", holds, || format!("{dy:?} by {w:?} at {sum:?}"))?;
+        let product = MatMul { m: rows, n: inner, k: out, transpose_a: false, transpose_b: false, accumulate: false };
+        let dx = self.output([rows, inner], dy.dtype(), "matmul, gelu gradient")?;
+        self.launch(Linear::GeluGrad(product), &[dy, w, sum], &[&dx])?;
+        Ok(dx)
+    }
+
+    fn biased(&self, x: &Tensor<B>, w: &Tensor<B>, bias: &Tensor<B>) -> Result<MatMul> {
+        let ([out, inner], rows) = (self.matrix("matmul", w)?, x.shape().rows());
+        let holds = x.shape().last() == inner && bias.elements() == out;
+        self.expect("matmul", holds, || format!("{x:?} by {w:?} plus {bias:?}"))?;
+        Ok(MatMul { m: rows, n: out, k: inner, transpose_a: false, transpose_b: true, accumulate: false })
+    }
+
+    /// [`Executor::linear_weight_grad`] and [`Executor::bias_grad`]: by one kernel where ops are joined and neither is added to
+    /// what its buffer holds, because the library overwrites a bias's gradient.
+    ///
+    /// # Errors
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
+    pub fn linear_grads(
+        &self,
+        x: &Tensor<B>,
+        dy: &Tensor<B>,
+        weight: GradInto<'_, B>,
+        bias: GradInto<'_, B>,
+    ) -> Result<()> {
+        let ([dw, db], [adds, adds_bias]) = ([weight.parts().0, bias.parts().0], [weight.parts().1, bias.parts().1]);
+        if adds || adds_bias || !self.joins_ops() {
+            self.bias_grad(dy, bias)?;
+            return self.linear_weight_grad(x, dy, weight);
+        }
+        let product = self.weight_product(x, dy, dw, false)?;
+        self.expect("matmul", db.elements() == product.m, || format!("{dy:?} into {db:?}"))?;
+        self.launch(Linear::WeightGrads(product), &[dy, x], &[dw, db])
     }
 
     /// `y += bias`, over the last dimension, in place.

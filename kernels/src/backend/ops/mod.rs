@@ -75,6 +75,14 @@ pub enum GradInto<'a, B: Backend> {
     Accumulate(&'a Tensor<B>),
 }
 
+impl<B: Backend> Clone for GradInto<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B: Backend> Copy for GradInto<'_, B> {}
+
 impl<B: Backend> GradInto<'_, B> {
     fn parts(&self) -> (&Tensor<B>, bool) {
         match self {

@@ -58,8 +58,9 @@ pub enum Norm {
         /// Added to the variance.
         epsilon: f64,
     },
-    /// in: `x`, `mean`, `inverse`, `weight`, as of [`Norm::Layer`]; out: `dy`, updated: becomes `dx`; when given, `dweight`,
-    /// `dbias` (type of `weight`), added to when `accumulate`.
+    /// in: `x`, `mean`, `inverse`, `weight`, as of [`Norm::Layer`], and, when given, `other [rows, columns]`; out: `dy`,
+    /// updated: becomes `dx`, rounded, plus `other`; when given, `dweight`, `dbias` (type of `weight`), added to when
+    /// `accumulate`.
     LayerGrad {
         /// Rows and columns.
         extents: Rows,
@@ -74,8 +75,8 @@ pub enum Norm {
         /// Added to the mean of squares.
         epsilon: f64,
     },
-    /// in: `x`, `inverse`, `weight`, as of [`Norm::Rms`]; out: `dy`, updated: becomes `dx`; when given, `dweight`
-    /// (type of `weight`), added to when `accumulate`.
+    /// in: `x`, `inverse`, `weight`, as of [`Norm::Rms`], and, when given, `other [rows, columns]`; out: `dy`, updated:
+    /// becomes `dx`, rounded, plus `other`; when given, `dweight` (type of `weight`), added to when `accumulate`.
     RmsGrad {
         /// Rows and columns.
         extents: Rows,
@@ -132,20 +133,22 @@ impl Contract for Norm {
                 counts == [3, 3] && is_matrix(e) && all(&inputs[1..], e.columns) && all(&outputs[1..], e.rows)
             }
             Self::LayerGrad { extents: e, .. } => {
-                matches!(counts, [4, 1 | 3])
+                matches!(counts, [4 | 5, 1 | 3])
                     && is_matrix(e)
                     && all(&inputs[1..3], e.rows)
                     && inputs[3] == e.columns
+                    && all(&inputs[4..], e.elements())
                     && all(&outputs[1..], e.columns)
             }
             Self::Rms { extents: e, .. } => {
                 counts == [2, 2] && is_matrix(e) && inputs[1] == e.columns && outputs[1] == e.rows
             }
             Self::RmsGrad { extents: e, .. } => {
-                matches!(counts, [3, 1 | 2])
+                matches!(counts, [3 | 4, 1 | 2])
                     && is_matrix(e)
                     && inputs[1] == e.rows
                     && inputs[2] == e.columns
+                    && all(&inputs[3..], e.elements())
                     && all(&outputs[1..], e.columns)
             }
         }
@@ -295,7 +298,7 @@ impl<B: Backend> Executor<B> {
     }
 
     /// Gradient of [`Executor::layer_norm`] by its input, in place when nothing else holds `dy`, and by weight
-    /// and bias where `into` has their buffers.
+    /// and bias where `into` has their buffers. If another gradient of the input is given next to `dy`, the two are added.
     ///
     /// # Errors
     /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
@@ -304,11 +307,12 @@ impl<B: Backend> Executor<B> {
         x: &Tensor<B>,
         statistics: &Statistics<B>,
         weight: &Tensor<B>,
-        dy: Tensor<B>,
+        (dy, other): (Tensor<B>, Option<&Tensor<B>>),
         into: &[GradInto<'_, B>],
     ) -> Result<Tensor<B>> {
         let kernel = Norm::LayerGrad { extents: Rows::of(x.shape()), accumulate: accumulates(into) };
-        self.norm_grad(kernel, &[x, &statistics.mean, &statistics.inverse, weight], dy, into)
+        let inputs = [x, &statistics.mean, &statistics.inverse, weight].into_iter().chain(other);
+        self.norm_grad(kernel, &inputs.collect::<Vec<_>>(), dy, into)
     }
 
     /// Divides the rows of `x [..., columns]` by their root mean square. Also returns its inverse.
@@ -325,7 +329,7 @@ impl<B: Backend> Executor<B> {
     }
 
     /// Gradient of [`Executor::rms_norm`] by its input, in place when nothing else holds `dy`, and by its weight where
-    /// `into` has its buffer.
+    /// `into` has its buffer. If another gradient of the input is given next to `dy`, the two are added.
     ///
     /// # Errors
     /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
@@ -334,11 +338,12 @@ impl<B: Backend> Executor<B> {
         x: &Tensor<B>,
         inverse: &Tensor<B>,
         weight: &Tensor<B>,
-        dy: Tensor<B>,
+        (dy, other): (Tensor<B>, Option<&Tensor<B>>),
         into: &[GradInto<'_, B>],
     ) -> Result<Tensor<B>> {
         let kernel = Norm::RmsGrad { extents: Rows::of(x.shape()), accumulate: accumulates(into) };
-        self.norm_grad(kernel, &[x, inverse, weight], dy, into)
+        let inputs = [x, inverse, weight].into_iter().chain(other);
+        self.norm_grad(kernel, &inputs.collect::<Vec<_>>(), dy, into)
     }
 
     /// Normalises by running estimates, in place when nothing else holds `x`.

@@ -25,8 +25,8 @@ pub(super) fn run(kernel: &Norm, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
         }
         Norm::Layer { extents, epsilon } => row_norm(extents.columns, *epsilon, true, ins, outs),
         Norm::Rms { extents, epsilon } => row_norm(extents.columns, *epsilon, false, ins, outs),
-        Norm::LayerGrad { extents, accumulate } => row_norm_gradient(extents.columns, *accumulate, ins, outs),
-        Norm::RmsGrad { extents, accumulate } => row_norm_gradient(extents.columns, *accumulate, ins, outs),
+        Norm::LayerGrad { extents, accumulate } => row_norm_gradient(extents.columns, *accumulate, true, ins, outs),
+        Norm::RmsGrad { extents, accumulate } => row_norm_gradient(extents.columns, *accumulate, false, ins, outs),
     }
 }
 
@@ -81,8 +81,9 @@ fn row_norm(columns: usize, epsilon: f64, centered: bool, ins: &[Vec<f64>], outs
     }
 }
 
-fn row_norm_gradient(columns: usize, accumulate: bool, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
-    let (inverse, weight, centered) = (&ins[ins.len() - 2], &ins[ins.len() - 1], ins.len() == 4);
+fn row_norm_gradient(columns: usize, accumulate: bool, centered: bool, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
+    let last = if centered { 3 } else { 2 };
+    let (inverse, weight, other) = (&ins[last - 1], &ins[last], ins.get(last + 1));
     outs[1..].iter_mut().for_each(|gradient| {
         start(gradient, accumulate);
     });
@@ -98,7 +99,8 @@ fn row_norm_gradient(columns: usize, accumulate: bool, ins: &[Vec<f64>], outs: &
                 gradient[j] += of;
             }
             let off = if centered { plain } else { 0.0 };
-            outs[0][place.start + j] = inverse[i] * (dy[j] * weight[j] - off - normal[j] * product);
+            let beside = other.map_or(0.0, |other| other[place.start + j]);
+            outs[0][place.start + j] = inverse[i] * (dy[j] * weight[j] - off - normal[j] * product) + beside;
         }
     }
 }

@@ -1,26 +1,32 @@
 // A bias and the function after it, and the gradient of both: tiles of columns.
 
+// The sum with the bias is stored as well, where there is a place for it: x may be that.
 template <class Function, int V>
-__device__ void value_tile(const T *x, const T *bias, T *y, i64 rows, i64 columns, i64 width) {
+__device__ void value_tile(const T *x, const T *bias, T *y, T *sum, i64 rows, i64 columns, i64 width) {
     Tile tile = tile_of<V>(columns, width);
     if (!tile.is_inside) return;
     A added[V];
     load(bias + tile.column, added);
     each_row(tile, rows, [&](i64 row) {
         A values[V];
-        load(x + row * columns + tile.column, values);
+        i64 at = row * columns + tile.column;
+        load(x + at, values);
 #pragma unroll
-        for (int v = 0; v < V; ++v) values[v] = Function::value(as_stored(values[v] + added[v]));
-        store(y + row * columns + tile.column, values);
+        for (int v = 0; v < V; ++v) values[v] = as_stored(values[v] + added[v]);
+        if (sum) store(sum + at, values);
+#pragma unroll
+        for (int v = 0; v < V; ++v) values[v] = Function::value(values[v]);
+        store(y + at, values);
     });
 }
 // y may be x.
 template <class Function>
-__device__ __forceinline__ void values(const T *x, const T *bias, T *y, i64 rows, i64 columns, i64 width, int wide) {
+__device__ __forceinline__ void values(const T *x, const T *bias, T *y, T *sum, i64 rows, i64 columns, i64 width,
+                                       int wide) {
     if (wide) {
-        value_tile<Function, 4>(x, bias, y, rows, columns, width);
+        value_tile<Function, 4>(x, bias, y, sum, rows, columns, width);
     } else {
-        value_tile<Function, 1>(x, bias, y, rows, columns, width);
+        value_tile<Function, 1>(x, bias, y, sum, rows, columns, width);
     }
 }
 
@@ -83,10 +89,10 @@ extern "C" __global__ void bias_function_gradient_total(const f64 *partials, i64
     if (total(partials, parts, columns, column, sums)) put(db + column, (A)sums[0], accumulate);
 }
 
-#define VALUES const T *x, const T *bias, T *y, i64 rows, i64 columns, i64 width, int wide
+#define VALUES const T *x, const T *bias, T *y, T *sum, i64 rows, i64 columns, i64 width, int wide
 #define GRADIENTS const T *saved, const T *bias, T *dy, i64 rows, i64 columns, f64 *partials, W *db, i64 width, int accumulate, int wide
 #define KERNELS(name, Function, Rule) \
-    extern "C" __global__ void bias_##name(VALUES) { values<Function>(x, bias, y, rows, columns, width, wide); } \
+    extern "C" __global__ void bias_##name(VALUES) { values<Function>(x, bias, y, sum, rows, columns, width, wide); } \
     extern "C" __global__ void bias_##name##_gradient(GRADIENTS) { \
         gradients<Rule<Function>>(saved, bias, dy, rows, columns, partials, db, width, accumulate, wide); \
     }

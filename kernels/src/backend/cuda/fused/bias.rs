@@ -9,7 +9,7 @@ use crate::{
             launch::Pointer,
             threads::{Tiles, is_wide, totals},
         },
-        ops::{Function, Rectifier, Rows},
+        ops::{ActivationFunction, Function, Rectifier, Rows},
         scratch::split_reduction::bias_splits,
     },
     error::Result,
@@ -50,8 +50,20 @@ pub(super) fn forward(o: &Operands<'_>, function: Function) -> Result<()> {
     let (x, bias, columns) = (if last > 0 { o.input(0) } else { y }, o.input(last), o.input_elements(last));
     let rows = o.output_elements(0) / columns;
     let tiles = Tiles::new(columns, is_wide(&[(x, dtype), (y, dtype), (bias, dtype)], &[columns]));
-    let args = args![x, bias, y, rows, columns, tiles.width, tiles.wide];
+    let args = args![x, bias, y, Pointer::default(), rows, columns, tiles.width, tiles.wide];
     o.launch_for(&SOURCE, dtype, names(function)[0], tiles.rows(rows), args)
+}
+
+/// Of a product that is output 0: adds the bias that is input 2, in place, and makes the function of the sum output 1.
+pub(in crate::backend::cuda) fn of_product(o: &Operands<'_>, function: ActivationFunction) -> Result<()> {
+    let (dtype, sum, bias, y, columns) = (o.output_type(0), o.output(0), o.input(2), o.output(1), o.input_elements(2));
+    if o.input_type(2) != dtype || o.output_type(1) != dtype {
+        return o.unsupported();
+    }
+    let rows = o.output_elements(0) / columns;
+    let tiles = Tiles::new(columns, is_wide(&[(sum, dtype), (y, dtype), (bias, dtype)], &[columns]));
+    let args = args![sum, bias, y, sum, rows, columns, tiles.width, tiles.wide];
+    o.launch_for(&SOURCE, dtype, activation::names(function).biased, tiles.rows(rows), args)
 }
 
 /// Launches the gradient.

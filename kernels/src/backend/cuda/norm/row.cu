@@ -24,8 +24,9 @@ extern "C" __global__ void row_norm(const T *x, const W *weight, const W *bias, 
     }
 }
 
+// The gradient of each row in place of dy, plus the row of another gradient where one is given.
 template <int G, int V>
-__device__ void gradient_rows(const T *x, T *dy, const A *mean, const A *inverse, const W *weight, i64 rows,
+__device__ void gradient_rows(const T *x, T *dy, const A *mean, const A *inverse, const W *weight, const T *other, i64 rows,
                               i64 columns) {
     A share = (A)(1.0 / (f64)columns);
     i64 step = (i64)gridDim.x * (BLOCK / G);
@@ -33,7 +34,8 @@ __device__ void gradient_rows(const T *x, T *dy, const A *mean, const A *inverse
         const T *from = x + row * columns;
         T *to = dy + row * columns;
         A center = mean ? mean[row] : (A)0, scale = inverse[row], off = 0, slope = 0;
-        A values[V], gradients[V], weights[V];
+        A values[V], gradients[V], weights[V], others[V];
+        clear(others);
         each_of_row<G, V>(columns, [&](i64 i) {
             load(from + i, values);
             load(to + i, gradients);
@@ -51,24 +53,26 @@ __device__ void gradient_rows(const T *x, T *dy, const A *mean, const A *inverse
             load(from + i, values);
             load(to + i, gradients);
             load(weight + i, weights);
+            if (other) load(other + row * columns + i, others);
 #pragma unroll
             for (int v = 0; v < V; ++v) {
-                gradients[v] = scale * (gradients[v] * weights[v] - off - (values[v] - center) * scale * slope);
+                A inner = gradients[v] * weights[v] - off - (values[v] - center) * scale * slope;
+                gradients[v] = other ? as_stored(rounded_product(scale, inner)) + others[v] : scale * inner;
             }
             store(to + i, gradients);
         });
     }
 }
-extern "C" __global__ void row_norm_gradient(const T *x, T *dy, const A *mean, const A *inverse, const W *weight,
-                                             i64 rows, i64 columns, int by_block, int wide) {
+#define GRADIENT const T *x, T *dy, const A *mean, const A *inverse, const W *weight, const T *other, i64 rows, i64 columns
+extern "C" __global__ void row_norm_gradient(GRADIENT, int by_block, int wide) {
     if (by_block && wide) {
-        gradient_rows<BLOCK, 4>(x, dy, mean, inverse, weight, rows, columns);
+        gradient_rows<BLOCK, 4>(x, dy, mean, inverse, weight, other, rows, columns);
     } else if (by_block) {
-        gradient_rows<BLOCK, 1>(x, dy, mean, inverse, weight, rows, columns);
+        gradient_rows<BLOCK, 1>(x, dy, mean, inverse, weight, other, rows, columns);
     } else if (wide) {
-        gradient_rows<32, 4>(x, dy, mean, inverse, weight, rows, columns);
+        gradient_rows<32, 4>(x, dy, mean, inverse, weight, other, rows, columns);
     } else {
-        gradient_rows<32, 1>(x, dy, mean, inverse, weight, rows, columns);
+        gradient_rows<32, 1>(x, dy, mean, inverse, weight, other, rows, columns);
     }
 }
 

@@ -64,6 +64,11 @@ pub(super) fn gradient(o: &Operands<'_>, extents: Rows, accumulate: bool, has_me
     if !statistics || !gradients || o.output_type(0) != t {
         return o.unsupported();
     }
+    // Null where nothing is added to the gradient.
+    let other = o.input(last + 1);
+    if o.inputs() > last + 1 && o.input_type(last + 1) != t {
+        return o.unsupported();
+    }
     let (x, dy, weight, inverse) = (o.input(0), o.output(0), o.input(last), o.input(last - 1));
     let mean = if has_mean { o.input(1) } else { Pointer::default() };
     // Gradients of parameters first: they need the output gradient, which the input gradient overwrites.
@@ -75,8 +80,8 @@ pub(super) fn gradient(o: &Operands<'_>, extents: Rows, accumulate: bool, has_me
         let args = args![sums, parts, columns, o.output(1), o.output(2), accumulate];
         o.launch(&SOURCE, types, c"row_norm_gradient_total", totals(columns), args)?;
     }
-    let wide = is_wide(&[(x, t), (dy, t), (weight, w)], &[columns]);
+    let wide = is_wide(&[(x, t), (dy, t), (weight, w), (other, t)], &[columns]);
     let (grid, by_block) = grid(&extents);
-    let args = args![x, dy, mean, inverse, weight, rows, columns, by_block, wide];
+    let args = args![x, dy, mean, inverse, weight, other, rows, columns, by_block, wide];
     o.launch(&SOURCE, types, c"row_norm_gradient", grid, args)
 }
