@@ -1,7 +1,9 @@
 //! The panes and where they are. The user may drag them anywhere; [`Layout::default`] is where they begin. In a window
 //! without room for them side by side one pane at a time is shown, chosen from a list.
 
+mod paging;
 mod sound;
+mod turning;
 
 use eframe::egui::{self, Button, ComboBox, Id, Key, Rect, Response, Ui, UiBuilder, WidgetText};
 use egui_tiles::{Container, Linear, LinearDir, SimplificationOptions, Tabs, Tile, TileId, Tiles, Tree, UiResponse};
@@ -18,6 +20,9 @@ pub(crate) type Draw = fn(&mut Ui, Pane, &mut PanelContext<'_>);
 
 /// In less room one pane at a time is shown.
 const ROOM: egui::Vec2 = egui::vec2(720.0, 300.0);
+
+/// Height of the tabs above a pane.
+const TAB_BAR: f32 = 26.0;
 
 /// Where the panes are.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -91,6 +96,7 @@ impl Layout {
             regions::region(ui, "pane", |ui| self.one_at_a_time(ui, context, draw));
         } else {
             let has_pointer = has_pointer(ui);
+            self.turn(ui.ctx());
             self.tree.ui(&mut Behavior { context, draw, has_pointer, wanted: None, take: None }, ui);
             self.follow(ui);
         }
@@ -237,12 +243,16 @@ impl Behavior<'_, '_> {
 impl egui_tiles::Behavior<Pane> for Behavior<'_, '_> {
     fn pane_ui(&mut self, ui: &mut Ui, _: TileId, pane: &mut Pane) -> UiResponse {
         self.take(ui, *pane);
+        let rect = ui.max_rect();
+        let with_tabs = rect.with_min_y(rect.top() - TAB_BAR);
+        paging::begin(ui, *pane);
         let frame = egui::Frame::new().fill(theme::palette(ui).pane).inner_margin(theme::PANE_MARGIN);
         frame.show(ui, |ui| {
             // The pane fills its tile, with any contents.
             ui.set_min_size(ui.available_size());
             ui.push_id(*pane, |ui| (self.draw)(ui, *pane, self.context));
         });
+        paging::end(ui.ctx(), *pane, with_tabs);
         UiResponse::None
     }
 
@@ -270,7 +280,7 @@ impl egui_tiles::Behavior<Pane> for Behavior<'_, '_> {
     /// Runs before the tabs are drawn: notes their region, and takes the room at their end.
     fn top_bar_right_ui(&mut self, tiles: &Tiles<Pane>, ui: &mut Ui, id: TileId, tabs: &Tabs, _: &mut f32) {
         let rect = tiles.rect(id).unwrap_or(Rect::NOTHING);
-        if regions::enter(ui.ctx(), Id::unique(("region", id)), rect) {
+        if regions::enter(ui.ctx(), turning::region_of(id), rect) {
             self.wanted = tabs.active;
         }
         if let Some(Tile::Pane(pane)) = tabs.active.and_then(|id| tiles.get(id))
@@ -288,7 +298,7 @@ impl egui_tiles::Behavior<Pane> for Behavior<'_, '_> {
     }
 
     fn tab_bar_height(&self, _: &egui::Style) -> f32 {
-        26.0
+        TAB_BAR
     }
 
     fn gap_width(&self, _: &egui::Style) -> f32 {

@@ -47,6 +47,11 @@ pub(crate) fn go(ctx: &Context, forward: bool) {
     });
 }
 
+/// Asks for the focus to go to a region that is drawn in this frame.
+pub(crate) fn want(ctx: &Context, region: Id) {
+    with(ctx, |regions| regions.wanted = Some(region));
+}
+
 /// Begins a frame.
 pub(crate) fn begin(ctx: &Context) {
     with(ctx, |regions| regions.drawn.clear());

@@ -104,7 +104,7 @@ pub(crate) enum Notice {
     /// How the last run ended, where that needs the eye.
     Run(Outcome),
     /// A file that could not be saved, and why.
-    File(String),
+    Unsaved(String),
     /// A file that could not be opened, and why.
     Unopened(String),
 }
@@ -194,6 +194,8 @@ pub(crate) struct State {
     pub(crate) taken: Option<(Content, Take)>,
     /// The message that needs the eye.
     pub(crate) notice: Option<Notice>,
+    /// The path that was typed last, and its purpose: where it could not be used, it is there again to be mended.
+    pub(crate) typed: Option<(Purpose, PathBuf)>,
     /// The plan held for comparison.
     pub(crate) pin: Option<Arc<Plan>>,
     /// The experiment whose plan is to be held, until it is there.
@@ -247,6 +249,7 @@ impl State {
             shown: None,
             taken: None,
             notice: None,
+            typed: None,
             pin: None,
             pin_asked: None,
             log: Log::new(),

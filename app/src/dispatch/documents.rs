@@ -23,12 +23,16 @@ impl Dispatcher<'_> {
     /// Asks for a typed path.
     pub(super) fn ask_for_path(&mut self, purpose: Purpose, suggestion: &Path) {
         self.state.paths_asked += 1;
+        let is_refused = matches!(self.state.notice, Some(Notice::Unsaved(_) | Notice::Unopened(_)));
+        let typed = self.state.typed.as_ref().filter(|(of, _)| is_refused && *of == purpose);
+        let suggestion = typed.map_or(suggestion, |(_, path)| path);
         let (suggestion, number) = (suggestion.to_string_lossy().into_owned(), self.state.paths_asked);
         self.state.dialog = Some(Dialog::Path { purpose, suggestion, number });
     }
 
     /// A path was typed. Unlike a desktop's dialog, a field does not ask before a file is replaced.
     pub(super) fn path_typed(&mut self, purpose: Purpose, path: PathBuf) {
+        self.state.typed = Some((purpose, path.clone()));
         if purpose == Purpose::Save && path.exists() && self.state.document.path.as_ref() != Some(&path) {
             self.state.dialog = Some(Dialog::Replace(path));
         } else if matches!(purpose, Purpose::Take(_)) && path.exists() {
@@ -242,7 +246,7 @@ impl Dispatcher<'_> {
 
     /// Drops the message about a file, which is out of date.
     fn file_trouble_is_over(&mut self) {
-        self.state.notice.take_if(|notice| matches!(notice, Notice::File(_) | Notice::Unopened(_)));
+        self.state.notice.take_if(|notice| matches!(notice, Notice::Unsaved(_) | Notice::Unopened(_)));
     }
 
     fn load(&mut self, document: Document) {
@@ -328,7 +332,7 @@ impl Dispatcher<'_> {
                     self.then(then);
                 }
             }
-            Err(error) => self.file_trouble(Notice::File, error.to_string()),
+            Err(error) => self.file_trouble(Notice::Unsaved, error.to_string()),
         }
     }
 }

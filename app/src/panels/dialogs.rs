@@ -52,13 +52,17 @@ fn heading(ui: &mut Ui, text: &str) {
     ui.add_space(theme::GAP);
 }
 
-/// The primary button of a dialog, which Enter presses too while nothing else has the focus.
+/// The primary button of a dialog. It has the focus where nothing else has, so Enter presses it.
 fn primary(ui: &mut Ui, text: &str, enabled: bool) -> bool {
     let palette = theme::palette(ui);
     let button = egui::Button::new(RichText::new(text).color(palette.on_accent)).fill(palette.accent);
     let is_free = ui.memory(|memory| memory.focused().is_none());
     let entered = enabled && is_free && ui.input(|input| input.key_pressed(Key::Enter));
-    ui.add_enabled(enabled, button).clicked() || entered
+    let button = ui.add_enabled(enabled, button);
+    if enabled && is_free {
+        button.request_focus();
+    }
+    button.clicked() || entered
 }
 
 fn replace(ui: &mut Ui, context: &PanelContext<'_>, what: &str, by: &str) {

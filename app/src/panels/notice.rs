@@ -84,7 +84,7 @@ fn contents(ui: &mut Ui, context: &PanelContext<'_>) {
         }
         Notice::Run(Outcome::Failed(error)) => ("The run failed.", error.to_string()),
         Notice::Run(Outcome::Finished | Outcome::Stopped) => return,
-        Notice::File(text) => ("Nothing was lost.", text.clone()),
+        Notice::Unsaved(text) => ("It was not saved.", text.clone()),
         Notice::Unopened(text) => ("It cannot be opened.", text.clone()),
     };
     let text = format::in_groups(&text);

@@ -217,7 +217,7 @@ fn draw(ui: &mut Ui, picture: Picture<'_>, signs: Option<Signs>) {
     let whole = scale.broken_at.unwrap_or(f64::INFINITY);
     let plot = axes::plot(ui, pass_name(pass), Round::Whole, Round::Binary)
         .height(height)
-        .y_grid_spacer(axes::rows_up_to(whole))
+        .y_grid_spacer(axes::at_least_two_up_to(Round::Binary, whole))
         .set_margin_fraction(egui::vec2(0.0, 0.0))
         .include_y(0.0)
         .include_y(scale.top)

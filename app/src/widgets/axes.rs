@@ -49,14 +49,6 @@ fn columns(round: Round, input: &GridInput) -> Vec<GridMark> {
     marks.into_iter().filter(|mark| mark.value <= end).collect()
 }
 
-/// Lines at the round values of memory, none above `highest`: a vertical axis may be broken there.
-pub(crate) fn rows_up_to(highest: f64) -> impl Fn(GridInput) -> Vec<GridMark> {
-    move |input| {
-        let marks = marks(Round::Binary, input.base_step_size, &input);
-        marks.into_iter().filter(|mark| mark.value <= highest).collect()
-    }
-}
-
 /// Lines at round values, none above `highest`; closer to each other where there would be no second one.
 pub(crate) fn at_least_two_up_to(round: Round, highest: f64) -> impl Fn(GridInput) -> Vec<GridMark> {
     move |input| {

@@ -81,7 +81,8 @@ impl Places {
     /// Whether a line from the point at `own` meets no other point, no name and no other such line. Lines of the picture are
     /// level or upright, and are crossed.
     fn is_clear(&self, own: Pos2, leader: [Pos2; 2]) -> bool {
-        let points = self.points.iter().filter(|point| !point.contains(own));
+        // A line to a point at the very place of another means either.
+        let points = self.points.iter().filter(|point| point.center().distance(own) >= 1.0);
         let names = self.taken.iter().filter(|taken| taken.width().min(taken.height()) > 2.0 * BESIDE_LINE);
         points.chain(names).all(|rect| !crosses(*rect, leader))
             && !self.leaders.iter().any(|other| meet(*other, leader))
@@ -181,7 +182,7 @@ mod tests {
             let (rect, leader) = near.place(index, vec2(12.0, 12.0)).expect("there is room");
             let own = near.points[index].center();
             if let Some(leader) = leader {
-                let others = near.points.iter().filter(|point| !point.contains(own));
+                let others = near.points.iter().filter(|point| point.center() != own);
                 assert!(others.chain(&near.taken).all(|other| !crosses(*other, leader)), "{index}: {leader:?}");
             }
             assert!(near.leaders.iter().all(|leader| !crosses(rect, *leader)), "{index}: {rect:?}");
@@ -189,6 +190,21 @@ mod tests {
         }
         assert!(crosses(Rect::from_min_size(pos2(0.0, 0.0), vec2(10.0, 10.0)), [pos2(-5.0, 5.0), pos2(15.0, 6.0)]));
         assert!(!crosses(Rect::from_min_size(pos2(0.0, 0.0), vec2(10.0, 10.0)), [pos2(-5.0, 5.0), pos2(-1.0, 6.0)]));
+    }
+
+    #[test]
+    fn lines_to_points_that_half_cover_each_other_lead_away_from_the_other() {
+        for apart in [2.0, 4.0, 7.0] {
+            let (left, right) = (100.0, 100.0 + apart);
+            let mut near = places(&[(right, 100.0), (left, 100.0)]);
+            let mut end = |index| {
+                let (rect, leader) = near.place(index, vec2(8.0, 12.0)).expect("there is room");
+                near.take(rect, leader);
+                rect.center().x
+            };
+            let (of_right, of_left) = (end(0), end(1));
+            assert!(of_left < left && right < of_right, "{apart}: {of_left} and {of_right}");
+        }
     }
 
     #[test]

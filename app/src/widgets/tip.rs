@@ -74,6 +74,10 @@ pub(crate) fn of(response: &Response) -> Tooltip<'_> {
     let is_open = response.enabled() && is_open(response);
     let mut tooltip = Tooltip::for_widget(response);
     tooltip.popup = tooltip.popup.open(is_open);
+    if response.layer_id.order == Order::Foreground {
+        // In a menu the next entries are below.
+        tooltip.popup = at_side(tooltip.popup);
+    }
     tooltip
 }
 

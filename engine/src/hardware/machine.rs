@@ -5,6 +5,8 @@
 //! makes another one of a higher version, so plans compare only where they were made for the same version. Refuses a
 //! device's name that means nothing here, and names the valid ones.
 
+mod measured;
+
 #[cfg(feature = "cuda")]
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,8 +23,8 @@ use crate::{
     },
     error::{Problem, Result},
     experiment::Experiment,
-    hardware::{Figure, Touched, known_gpu::KnownGpu},
-    memory::{host::FreeMemory, probe},
+    hardware::{Figure, known_gpu::KnownGpu},
+    memory::host::FreeMemory,
 };
 
 /// This machine as far as it is known. Cheap to clone.
@@ -212,49 +214,6 @@ impl Machine {
         self.changed(|known| known.processor.instructions = instructions)
     }
 
-    /// The same machine with measured rates of the processor.
-    #[must_use]
-    pub fn with_rates(&self, rates: Rates) -> Self {
-        self.changed(|known| known.rates = rates)
-    }
-
-    /// The same machine with another size of the process before a run.
-    #[must_use]
-    pub fn with_process_base(&self, bytes: Bytes) -> Self {
-        self.changed(|known| known.process_base = bytes)
-    }
-
-    /// The same machine with the size that this process has now, which must be before its first run.
-    #[must_use]
-    pub fn with_process_measured(&self) -> Self {
-        self.with_process(resident(), Touched::Little)
-    }
-
-    /// The same machine with the size that this process has now without `held` bytes of data. No run may be going on.
-    #[must_use]
-    pub(crate) fn with_process_beside(&self, held: Bytes, touched: Touched) -> Self {
-        self.with_process(resident().saturating_sub(held), touched)
-    }
-
-    fn with_process(&self, base: Bytes, touched: Touched) -> Self {
-        let untouched = touched.to_come(probe::code());
-        self.changed(|known| (known.process_base, known.untouched) = (base, untouched))
-    }
-
-    /// The same machine with another amount of memory that the system can give; a change of a few percent does not count.
-    #[must_use]
-    pub fn with_free_memory(&self, free: Option<FreeMemory>) -> Self {
-        let is_near = self.0.free_memory.zip(free).is_some_and(|(known, free)| known.is_near(&free));
-        self.changed(|known| known.free_memory = if is_near { known.free_memory } else { free })
-    }
-
-    /// The same machine with the memory that the system can give now, plus `held` bytes of data, which are freed before other
-    /// data come. It must be between runs.
-    #[must_use]
-    pub fn with_free_memory_measured(&self, held: Bytes) -> Self {
-        self.with_free_memory(FreeMemory::now().map(|free| FreeMemory { bytes: free.bytes + held, ..free }))
-    }
-
     /// The same machine with these GPUs in place of those that are here.
     #[must_use]
     pub fn with_gpus(&self, gpus: Vec<Description>) -> Self {
@@ -348,11 +307,6 @@ impl Machine {
         known.version += 1;
         Self(Arc::new(known))
     }
-}
-
-/// Resident bytes of this process.
-fn resident() -> Bytes {
-    probe::process().map(|process| process.resident).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -61,6 +61,75 @@ fn keys_change_what_is_seen() {
 }
 
 #[test]
+fn ctrl_and_tab_turn_the_tabs_of_the_pane_that_has_the_focus() {
+    let mut window = window(digits());
+    settle(&mut window);
+    let is_shown = |window: &Window, text: &str| window.query_all_by_label_contains(text).next().is_some();
+    window.get_by_label("Layers").focus();
+    window.run_steps(3);
+    let mut turn = |modifiers, tab: &str| {
+        press(&mut window, modifiers, Key::Tab);
+        assert!(window.get_by_label(tab).is_focused(), "{tab}");
+    };
+    turn(Modifiers::CTRL, "Runs");
+    turn(Modifiers::CTRL, "Alive at the peak");
+    turn(Modifiers::CTRL | SHIFT, "Runs");
+    turn(Modifiers::CTRL | SHIFT, "Layers");
+    // From within the pane as well, whose pane is then another.
+    press(&mut window, Modifiers::NONE, Key::Tab);
+    press(&mut window, Modifiers::NONE, Key::Tab);
+    press(&mut window, Modifiers::CTRL | SHIFT, Key::Tab);
+    assert!(window.get_by_label("Log").is_focused());
+    assert!(!is_shown(&window, "of the peak"), "the table of layers is gone");
+}
+
+#[test]
+fn a_pane_is_scrolled_by_the_keys_of_pages() {
+    let mut window = window(digits());
+    settle(&mut window);
+    window.get_by_label("Alive at the peak").click();
+    window.run_steps(3);
+    window.get_by_label("Alive at the peak").focus();
+    window.run_steps(3);
+    let plan = app(&window).state.plan().cloned().expect("a plan");
+    let (count, last) = (plan.alive_at_peak.len(), plan.alive_at_peak.iter().min_by_key(|block| block.bytes));
+    let last = Bytes(last.expect("a block").bytes).to_string();
+    let pane = |window: &Window| {
+        let rects = app(window).layout.rects();
+        rects.into_iter().find(|(pane, _)| *pane == Pane::Alive).and_then(|(_, rect)| rect).expect("drawn")
+    };
+    let is_seen = |window: &Window, text: &str| {
+        window.query_all_by_label(text).any(|cell| pane(window).contains(cell.rect().center()))
+    };
+    assert!(count > 12 && !is_seen(&window, &last), "{count} blocks");
+    press(&mut window, Modifiers::NONE, Key::End);
+    assert!(is_seen(&window, &last), "{last}");
+    press(&mut window, Modifiers::NONE, Key::Home);
+    assert!(!is_seen(&window, &last));
+    press(&mut window, Modifiers::NONE, Key::PageDown);
+    press(&mut window, Modifiers::NONE, Key::PageDown);
+    press(&mut window, Modifiers::NONE, Key::PageDown);
+    assert!(is_seen(&window, &last));
+}
+
+#[test]
+fn tab_goes_on_from_the_control_that_a_key_took_the_focus_from() {
+    let mut window = window(digits());
+    settle(&mut window);
+    let focused = |window: &Window| window.ctx.memory(|memory| memory.focused());
+    let mut after = |leave: Key| {
+        window.get_by_role_and_label(Role::TextInput, "Budget").focus();
+        window.run_steps(2);
+        press(&mut window, Modifiers::NONE, leave);
+        assert_eq!(focused(&window), None, "{leave:?}");
+        press(&mut window, Modifiers::NONE, Key::Tab);
+        assert!(window.get_by_label("Common budgets").is_focused(), "{leave:?}");
+    };
+    after(Key::Escape);
+    after(Key::Enter);
+}
+
+#[test]
 fn no_key_acts_on_what_an_open_dialog_hides() {
     let mut window = window(digits());
     window.get_by_role_and_label(Role::Slider, "Micro-batch").increment_accesskit();

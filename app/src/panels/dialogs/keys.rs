@@ -88,6 +88,7 @@ fn rows(ctx: &Context) -> Vec<Row> {
         ("Table of runs: open, star, delete", "Enter, S, Delete"),
         ("Table of runs: menu of the picked runs", &menu),
         ("Move a plot, zoom, show all again", "drag, Ctrl+wheel, double-click"),
+        ("Pane: scroll it", "Page Up, Page Down, Home, End"),
         ("Plot: go along it, zoom, show all again", "arrows, + and -, 0"),
         ("Zoom the window in, out, back", &zoom),
     ];

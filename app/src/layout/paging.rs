@@ -1,0 +1,43 @@
+//! Panes scrolled by keys: Page Up, Page Down, Home and End move the pane that has the focus, or whose tab has it, where the
+//! widget with the focus has no use for them.
+//!
+//! Owns how far a pane is to be moved with the next frame.
+
+use eframe::egui::{Context, Id, Key, Modifiers, Rect, Ui, style::ScrollAnimation, vec2};
+
+use crate::panels::pane::Pane;
+
+/// The part of a pane that a page leaves in sight.
+const KEPT: f32 = 0.1;
+/// Farther than any pane is high.
+const END: f32 = 1e6;
+
+/// Moves the contents of a pane that were asked to move in the last frame. To be called before they are drawn.
+pub(super) fn begin(ui: &Ui, pane: Pane) {
+    if let Some(down) = ui.data_mut(|data| data.remove_temp::<f32>(id(pane))) {
+        ui.scroll_with_delta_animation(vec2(0.0, -down), ScrollAnimation::none());
+    }
+}
+
+/// Looks for keys that nothing in the pane had a use for; `rect` is the pane with its tabs. To be called after it is drawn.
+pub(super) fn end(ctx: &Context, pane: Pane, rect: Rect) {
+    // The settings follow the focus from control to control.
+    if pane == Pane::Experiment || ctx.text_edit_focused() {
+        return;
+    }
+    let focused = ctx.memory(|memory| memory.focused()).and_then(|id| ctx.read_response(id));
+    if !focused.is_some_and(|response| rect.contains(response.rect.center())) {
+        return;
+    }
+    let page = rect.height() * (1.0 - KEPT);
+    let keys = [(Key::PageDown, page), (Key::PageUp, -page), (Key::End, END), (Key::Home, -END)];
+    let pressed = |(key, by)| ctx.input_mut(|input| input.consume_key(Modifiers::NONE, key)).then_some(by);
+    if let Some(down) = keys.into_iter().find_map(pressed) {
+        ctx.data_mut(|data| data.insert_temp::<f32>(id(pane), down));
+        ctx.request_repaint();
+    }
+}
+
+fn id(pane: Pane) -> Id {
+    Id::unique(("scrolled by keys", pane))
+}

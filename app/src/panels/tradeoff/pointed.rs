@@ -1,0 +1,78 @@
+//! The point, the smaller model or the mean that the pointer or the keys are at.
+
+use eframe::egui::{Pos2, Response, Ui};
+use egui_plot::{PlotPoint, PlotTransform};
+
+use super::{Dot, PanelContext, REACH, about, at_point, seeds, smaller};
+use crate::{
+    command::Action,
+    session::RunKey,
+    widgets::tip::{self, Speaks},
+};
+
+/// Where the point of the run that is shown lies: the keys lead from point to point.
+fn shown_at(dots: &[Dot<'_>], shown: Option<RunKey>, transform: &PlotTransform) -> Option<Pos2> {
+    let dot = dots.iter().find(|dot| Some(dot.run.key) == shown)?;
+    Some(transform.position_from_point(&PlotPoint::new(dot.at[0], dot.at[1])))
+}
+
+/// The point under the pointer, or the one that the keys are at: its words, and the effect of a click on it.
+pub(super) fn ui(
+    ui: &Ui,
+    context: &PanelContext<'_>,
+    response: &Response,
+    (dots, smaller, shown): (&[Dot<'_>], &[smaller::Smaller<'_>], Option<RunKey>),
+    transform: &PlotTransform,
+) {
+    let at_focus = tip::is_at_focus(response).then(|| shown_at(dots, shown, transform));
+    let speaks = |at| if at_focus.is_some() { Speaks::Beside } else { Speaks::At(at) };
+    let Some(at) = at_focus.unwrap_or(response.hover_pos()) else { return };
+    let tip = (!at_point::is_open(ui.ctx())).then(|| about::tip(response, speaks(at)));
+    if let Some(dot) = nearest(dots, transform, at) {
+        if let Some(tip) = tip {
+            tip.show(|ui| about::run(ui, dot.run));
+        }
+        if response.clicked() {
+            context.send.send(Action::ShowRun(dot.run.key));
+        }
+        if response.secondary_clicked() {
+            context.send.send(Action::ShowRun(dot.run.key));
+            at_point::open(ui.ctx(), dot.run.key);
+        }
+    } else if let Some(smaller) = smaller_near(smaller, transform, at)
+        && let Some(tip) = tip
+    {
+        tip.show(|ui| smaller.about(ui));
+    } else if let Some(seeds) = mean_near(dots, transform, at)
+        && let Some(tip) = tip
+    {
+        tip.show(|ui| {
+            ui.strong(seeds.words());
+            ui.label(seeds::MEANING);
+        });
+    }
+}
+
+/// The smaller model that the pointer means, if it is near one.
+fn smaller_near<'a>(
+    smaller: &'a [smaller::Smaller<'a>],
+    transform: &PlotTransform,
+    at: Pos2,
+) -> Option<&'a smaller::Smaller<'a>> {
+    let distance = |[x, y]: [f64; 2]| transform.position_from_point(&PlotPoint::new(x, y)).distance(at);
+    let near = smaller.iter().min_by(|a, b| distance(a.at).total_cmp(&distance(b.at)))?;
+    (distance(near.at) <= REACH).then_some(near)
+}
+
+/// The mean of seeds that the pointer means, if it is near one.
+fn mean_near(dots: &[Dot<'_>], transform: &PlotTransform, at: Pos2) -> Option<seeds::Seeds> {
+    let distance = |[x, y]: [f64; 2]| transform.position_from_point(&PlotPoint::new(x, y)).distance(at);
+    seeds::groups(dots).into_iter().find(|seeds| distance(seeds.mean) <= REACH)
+}
+
+/// The point that the pointer means, if it is near one.
+fn nearest<'a>(dots: &'a [Dot<'a>], transform: &PlotTransform, at: Pos2) -> Option<&'a Dot<'a>> {
+    let distance = |dot: &Dot<'_>| transform.position_from_point(&PlotPoint::new(dot.at[0], dot.at[1])).distance(at);
+    let near = dots.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
+    (distance(near) <= REACH).then_some(near)
+}
