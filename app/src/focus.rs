@@ -2,10 +2,12 @@
 //! opened a menu, a list or a dialog when that is closed; and on from the control that had it last, where Escape or Enter took
 //! it away.
 //!
-//! Owns the control that had the focus before it was opened, and the one that had it last. Always holds: a focus that is already in the window again, or
-//! that the pointer took away, is left as it is.
+//! Owns the control that had the focus before it was opened, and the one that had it last. Always holds: a focus that is already
+//! in the window again, or that the pointer took away, is left as it is.
 
-use eframe::egui::{Context, Id, Key, Order, Popup, Ui};
+use eframe::egui::{Context, Id, Key, Order, Popup, Rect, Ui};
+
+use crate::regions;
 
 /// The control that had the focus before something was opened over the window.
 #[derive(Debug, Default)]
@@ -13,17 +15,23 @@ pub(crate) struct Opener {
     /// The control that had the focus in the last frame in which nothing was open.
     last: Option<Id>,
     is_over: bool,
-    /// The control that had the focus last, if the pointer was not pressed since.
-    left: Option<Id>,
+    /// The control that had the focus last and where it was, if the pointer was not pressed since.
+    left: Option<(Id, Rect)>,
 }
 
 impl Opener {
-    /// Before a frame: Tab goes on from where the focus was, if nothing has it.
+    /// Before a frame: Tab goes on from where the focus was, if nothing has it. Where that control is gone or has nothing to do
+    /// any more, such as a button that began a run, the focus goes to the first control of its bar or pane.
     pub(crate) fn resume(&self, ctx: &Context) {
-        let Some(left) = self.left.filter(|id| is_in_window(ctx, *id)) else { return };
+        let Some((left, rect)) = self.left else { return };
         let is_asked = ctx.input(|input| input.key_pressed(Key::Tab));
-        if is_asked && !self.is_over && ctx.memory(|memory| memory.focused().is_none()) {
+        if !is_asked || self.is_over || ctx.memory(|memory| memory.focused().is_some()) {
+            return;
+        }
+        if is_in_window(ctx, left) && ctx.read_response(left).is_some_and(|response| response.enabled()) {
             ctx.memory_mut(|memory| memory.request_focus(left));
+        } else {
+            regions::want_at(ctx, rect.center());
         }
     }
 
@@ -35,7 +43,8 @@ impl Opener {
         if ctx.input(|input| input.pointer.any_pressed()) {
             self.left = None;
         }
-        self.left = focused.or(self.left);
+        let now = focused.and_then(|id| Some((id, ctx.read_response(id)?.rect)));
+        self.left = now.filter(|(id, _)| is_in_window(ctx, *id)).or(self.left);
         if was_over && !is_over {
             let is_pointers = ctx.input(|input| input.pointer.any_pressed() || input.pointer.any_released());
             if let Some(opener) = self.last.filter(|_| !is_pointers && !focused.is_some_and(|id| is_in_window(ctx, id)))

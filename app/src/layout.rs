@@ -93,7 +93,11 @@ impl Layout {
     /// Draws the panes, each by `draw`.
     pub(crate) fn ui(&mut self, ui: &mut Ui, context: &mut PanelContext<'_>, draw: Draw) {
         if ui.available_width() < ROOM.x || ui.available_height() < ROOM.y {
+            self.turn_front(ui.ctx());
+            let room = ui.available_rect_before_wrap();
+            paging::begin(ui, self.front);
             regions::region(ui, "pane", |ui| self.one_at_a_time(ui, context, draw));
+            paging::end(ui.ctx(), self.front, room);
         } else {
             let has_pointer = has_pointer(ui);
             self.turn(ui.ctx());

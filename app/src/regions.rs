@@ -3,7 +3,7 @@
 //! Owns the list of the drawn regions, and the one that gets the keyboard's focus. Always holds: they are visited in the
 //! order in which they are drawn, which is the reading order; a region that is gone is never waited for.
 
-use eframe::egui::{Context, FocusDirection, Id, Order, Popup, Rect, Ui};
+use eframe::egui::{Context, FocusDirection, Id, Order, Popup, Pos2, Rect, Ui};
 
 /// The regions that were drawn in a frame, in order, and the control that is to have the focus in the next.
 #[derive(Debug, Clone, Default)]
@@ -50,6 +50,15 @@ pub(crate) fn go(ctx: &Context, forward: bool) {
 /// Asks for the focus to go to a region that is drawn in this frame.
 pub(crate) fn want(ctx: &Context, region: Id) {
     with(ctx, |regions| regions.wanted = Some(region));
+}
+
+/// Asks for the focus to go to the region that was drawn at a place.
+pub(crate) fn want_at(ctx: &Context, place: Pos2) {
+    with(ctx, |regions| {
+        // If one region lies in another, the inner one is drawn later.
+        let found = regions.drawn.iter().rfind(|(_, rect)| rect.contains(place));
+        regions.wanted = found.map(|(id, _)| *id);
+    });
 }
 
 /// Begins a frame.

@@ -272,6 +272,13 @@ fn drawing(plot: &mut PlotUi<'_>, picture: Picture<'_>, scale: Scale, palette: &
         let line = step_line("outline", &columns, |column| other.points[column.highest].live.as_mib());
         plot.line(line.color(palette.outline).width(1.6).style(LineStyle::Dashed { length: 4.0 }));
     }
+    // Past a break of the axis no other height is true.
+    let other = outline.map(|plan| Limit::of(plan).room(plan).as_mib()).filter(|budget| *budget != scale.budget);
+    if let Some(budget) = other.filter(|budget| *budget < scale.broken_at.unwrap_or(scale.top)) {
+        let style = LineStyle::Dashed { length: 4.0 };
+        let line = HLine::new("budget of the outline", budget).color(palette.outline).width(1.2).style(style);
+        plot.hline(line.allow_hover(false));
+    }
     if !measured.is_empty() {
         let line = step_line("measured", &shown, |column| measured[column.highest]);
         plot.line(line.color(palette.measured).width(1.4));

@@ -1,6 +1,6 @@
 //! A plot of growing curves over steps or seconds. Draws at the cost of its pixels; see [`series`](super::series).
 
-use eframe::egui::{self, Align2, Color32, FontId, Id, Stroke, Ui, Vec2b};
+use eframe::egui::{self, Align2, Color32, FontId, Id, Stroke, TextWrapMode, Ui, Vec2b};
 use egui_plot::{HLine, HoverPosition, Line, LineStyle, PlotPoints, PlotUi, Points};
 
 use crate::{
@@ -97,9 +97,10 @@ pub(crate) fn plot(ui: &mut Ui, name: &str, group: Id, axes: &Axes, curves: &[Cu
         });
     let plot = axes.include.iter().filter_map(|y| axes.up(*y)).fold(plot, |plot, y| plot.include_y(y));
     let longest = curves.iter().filter(|curve| !curve.faint).max_by_key(|curve| curve.xs.len());
+    let last = curves.iter().filter_map(|curve| curve.xs.last().copied()).fold(f64::NEG_INFINITY, f64::max);
     let mut by_keys = None;
     let response = plot.show(ui, |plot| {
-        by_keys = longest.and_then(|along| place(plot, along.xs));
+        by_keys = longest.and_then(|along| place(plot, along.xs, last));
         for curve in curves {
             draw(plot, curve, axes);
         }
@@ -129,16 +130,22 @@ pub(crate) fn plot(ui: &mut Ui, name: &str, group: Id, axes: &Axes, curves: &[Cu
         let middle = response.transform.position_from_point_x(x);
         let stroke = Stroke::new(1.0, theme::palette(ui).measured.gamma_multiply(0.5));
         ui.painter_at(*frame).vline(middle, frame.y_range(), stroke);
-        tip::speaking(&response.response, Speaks::Beside).show(|ui| words.iter().for_each(|line| drop(ui.label(line))));
+        tip::speaking(&response.response, Speaks::Beside).show(|ui| {
+            // Each in its line, however wide the words before were.
+            ui.style_mut().wrap_mode = Some(TextWrapMode::Extend);
+            words.iter().for_each(|line| drop(ui.label(line)));
+        });
     }
     response.response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Figure, true, &about));
 }
 
-/// Where the keys are along the values at `xs`; they begin at the last one.
-fn place(plot: &mut PlotUi<'_>, xs: &[f64]) -> Option<f64> {
-    let whole = *xs.first()?..=*xs.last()?;
-    let places = Places { count: xs.len(), first: xs.len() - 1, x: &|index| xs[index], whole };
-    plot_keys::at(plot, &places).map(|index| xs[index])
+/// Where the keys are along the values at `xs`. They begin at the end, which is the `last` value of any curve: a test may come
+/// after the last step.
+fn place(plot: &mut PlotUi<'_>, xs: &[f64], last: f64) -> Option<f64> {
+    let end = xs.len().checked_sub(1)?;
+    let x = |index| if index == end { last } else { xs[index] };
+    let places = Places { count: xs.len(), first: end, x: &x, whole: x(0)..=last };
+    plot_keys::at(plot, &places).map(x)
 }
 
 /// The step or the second, and the value of each curve there: the last one up to it.

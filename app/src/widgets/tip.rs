@@ -107,6 +107,12 @@ pub(crate) fn speaking(picture: &Response, speaks: Speaks) -> Tooltip<'_> {
     tooltip
 }
 
+/// Whether the focus rests on a list whose rows keys lead through: the row that they are at speaks.
+pub(crate) fn rests_on(ctx: &Context, list: Id) -> bool {
+    let keys = Keys::of(ctx);
+    keys.are_last && keys.focused == Some(list) && has_rested(ctx, keys)
+}
+
 /// Whether the focus came to a widget with this frame, by any key: the toolkit tells it of Tab alone.
 pub(crate) fn has_come(response: &Response) -> bool {
     let keys = Keys::of(&response.ctx);
@@ -118,6 +124,9 @@ fn at_side(popup: Popup<'_>) -> Popup<'_> {
         RectAlign::RIGHT_END,
         RectAlign::LEFT_START,
         RectAlign::LEFT_END,
+        // A narrow window has room at neither side: what the words are about stays in sight.
+        RectAlign::BOTTOM_START,
+        RectAlign::TOP_START,
     ])
 }
 
@@ -140,12 +149,10 @@ fn is_open_by_keys(response: &Response, keys: Keys) -> bool {
     if keys.is_typing || is_below || !is_seen {
         return false;
     }
-    let (now, frame) = (ctx.input(|input| input.time), ctx.cumulative_frame_nr());
-    let left = keys.since + PAUSE - now;
-    if left > 0.0 {
-        ctx.request_repaint_after_secs(left as f32);
+    if !has_rested(ctx, keys) {
         return false;
     }
+    let frame = ctx.cumulative_frame_nr();
     // The part is drawn before the whole, and knows more.
     if keys.shown.is_some_and(|(last, by)| last == frame && by != response.id) {
         return false;
@@ -154,6 +161,15 @@ fn is_open_by_keys(response: &Response, keys: Keys) -> bool {
         data.insert_temp(Keys::id(), Keys { shown: Some((frame, response.id)), focused: Some(focused), ..keys })
     });
     true
+}
+
+/// Whether no key was pressed for a while; a frame is asked for when that is so.
+fn has_rested(ctx: &Context, keys: Keys) -> bool {
+    let left = keys.since + PAUSE - ctx.input(|input| input.time);
+    if left > 0.0 {
+        ctx.request_repaint_after_secs(left as f32);
+    }
+    left <= 0.0
 }
 
 /// Whether a widget has the focus, or a part of it has.

@@ -22,9 +22,9 @@ const MIB: u64 = 1 << 20;
 
 /// A run of three steps with a test after the second; its losses, what the card holds for it then, its summary, and its
 /// warnings about mapped memory.
-fn run(card: &Card, policy: &str) -> (Vec<f64>, u64, Summary, Vec<String>) {
+fn run(card: &Card, preset: &str, policy: &str) -> (Vec<f64>, u64, Summary, Vec<String>) {
     let pool = format!("gpu.pool={policy}");
-    let experiment = experiment("cnn-digits", &["run.steps=3", "batch.micro=16", &pool]);
+    let experiment = experiment(preset, &["run.steps=3", "batch.micro=16", &pool]);
     let calm = card.calm(&experiment);
     let idle = card.held();
     card.begin(&experiment, true);
@@ -50,11 +50,11 @@ fn run(card: &Card, policy: &str) -> (Vec<f64>, u64, Summary, Vec<String>) {
 
 /// Every policy takes what was predicted, by the counters and by the card's own account, and comes to the same losses; the
 /// warnings of each run.
-fn every_policy(card: &Card) -> Vec<Vec<String>> {
+fn every_policy(card: &Card, preset: &str) -> Vec<Vec<String>> {
     let mut first = None;
     let mut said = Vec::new();
     for policy in ["planned", "grow", "give-back", "reserve"] {
-        let (losses, held, summary, warnings) = run(card, policy);
+        let (losses, held, summary, warnings) = run(card, preset, policy);
         let (predicted, measured) = (&summary.predicted, &summary.measured);
         assert_eq!((predicted.live, predicted.reserved), (measured.live, measured.reserved), "{policy}");
         let is_all_there = policy != "give-back";
@@ -69,7 +69,7 @@ fn every_policy(card: &Card) -> Vec<Vec<String>> {
 #[test]
 fn every_policy_takes_what_was_predicted_of_mapped_memory() {
     on_card("ranges::every_policy_takes_what_was_predicted_of_mapped_memory", &[], |card| {
-        assert_eq!(every_policy(card), vec![Vec::<String>::new(); 4]);
+        assert_eq!(every_policy(card, "cnn-digits"), vec![Vec::<String>::new(); 4]);
     });
 }
 
@@ -77,7 +77,7 @@ fn every_policy_takes_what_was_predicted_of_mapped_memory() {
 fn every_policy_takes_what_was_predicted_of_the_pool() {
     let settings = [("PLIMSOLL_SIM_VIRTUAL", "0")];
     on_card("ranges::every_policy_takes_what_was_predicted_of_the_pool", &settings, |card| {
-        assert_eq!(every_policy(card), vec![Vec::<String>::new(); 4]);
+        assert_eq!(every_policy(card, "cnn-digits"), vec![Vec::<String>::new(); 4]);
     });
 }
 
@@ -89,7 +89,7 @@ mod refusals {
     /// A driver that refuses a call costs a run nothing but a warning, which tells why.
     fn refused(name: &str, call: &str, why: &str) {
         on_card(name, &[("PLIMSOLL_SIM_VIRTUAL_REFUSES", call)], |card| {
-            for warnings in every_policy(card) {
+            for warnings in every_policy(card, "mlp-digits") {
                 let [warning] = &warnings[..] else { panic!("{warnings:?}") };
                 assert!(warning.contains("blocks of the driver's pool") && warning.contains(why), "{warning}");
             }

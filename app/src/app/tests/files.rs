@@ -155,7 +155,7 @@ fn what_cannot_be_saved_is_said_until_it_is_read_and_nothing_is_lost() {
         }
         let Some(Notice::Unsaved(text)) = &app(&window).state.notice else { panic!("nothing was said of {path:?}") };
         assert!(text.contains(&path.display().to_string()), "{text}");
-        assert!(window.query_by_label("Nothing was lost.").is_some());
+        assert!(window.query_by_label("It was not saved.").is_some());
         assert!(app(&window).state.document.is_changed() && app(&window).state.document.path.is_none());
         window.get_by_role_and_label(Role::Button, "Dismiss").click();
         window.run_steps(3);

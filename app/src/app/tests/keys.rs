@@ -76,10 +76,11 @@ fn ctrl_and_tab_turn_the_tabs_of_the_pane_that_has_the_focus() {
     turn(Modifiers::CTRL | SHIFT, "Runs");
     turn(Modifiers::CTRL | SHIFT, "Layers");
     // From within the pane as well, whose pane is then another.
-    press(&mut window, Modifiers::NONE, Key::Tab);
-    press(&mut window, Modifiers::NONE, Key::Tab);
+    window.get_by_label("Sort by parameters").focus();
+    window.run_steps(2);
     press(&mut window, Modifiers::CTRL | SHIFT, Key::Tab);
-    assert!(window.get_by_label("Log").is_focused());
+    let focused = window.ctx.memory(|memory| memory.focused()).and_then(|id| window.ctx.read_response(id));
+    assert!(window.get_by_label("Log").is_focused(), "{focused:?}");
     assert!(!is_shown(&window, "of the peak"), "the table of layers is gone");
 }
 
@@ -114,19 +115,29 @@ fn a_pane_is_scrolled_by_the_keys_of_pages() {
 
 #[test]
 fn tab_goes_on_from_the_control_that_a_key_took_the_focus_from() {
-    let mut window = window(digits());
+    let mut long = digits();
+    long.run.steps = Some(1_000_000);
+    let mut window = window(long);
     settle(&mut window);
     let focused = |window: &Window| window.ctx.memory(|memory| memory.focused());
-    let mut after = |leave: Key| {
+    let after = |window: &mut Window, leave: Key| {
         window.get_by_role_and_label(Role::TextInput, "Budget").focus();
         window.run_steps(2);
-        press(&mut window, Modifiers::NONE, leave);
-        assert_eq!(focused(&window), None, "{leave:?}");
-        press(&mut window, Modifiers::NONE, Key::Tab);
+        press(window, Modifiers::NONE, leave);
+        assert_eq!(focused(window), None, "{leave:?}");
+        press(window, Modifiers::NONE, Key::Tab);
         assert!(window.get_by_label("Common budgets").is_focused(), "{leave:?}");
     };
-    after(Key::Escape);
-    after(Key::Enter);
+    after(&mut window, Key::Escape);
+    after(&mut window, Key::Enter);
+    // A button that has nothing to do any more: the first of its bar that has.
+    window.get_by_role_and_label(Role::Button, "Train").focus();
+    window.run_steps(2);
+    press(&mut window, Modifiers::NONE, Key::Space);
+    until(&mut window, |app| app.state.session.active().is_some());
+    window.run_steps(2);
+    press(&mut window, Modifiers::NONE, Key::Tab);
+    assert!(window.get_by_role_and_label(Role::Button, "Pause").is_focused());
 }
 
 #[test]
@@ -332,4 +343,19 @@ fn the_window_is_zoomed_by_its_menu_as_far_as_it_has_room() {
     window.run_steps(3);
     let entry = window.get(By::new().role(Role::Button).label_contains("Zoom in"));
     assert!(entry.accesskit_node().is_disabled(), "no room for more than {zoom}");
+}
+
+#[test]
+fn a_narrow_window_turns_its_one_pane_by_the_same_keys() {
+    let mut window = window(digits());
+    window.set_size(vec2(600.0, 400.0));
+    window.run_steps(5);
+    let shown = |window: &Window| window.get_by_role_and_label(Role::ComboBox, "Pane").value().unwrap_or_default();
+    assert_eq!(shown(&window), "Experiment");
+    for (modifiers, pane) in
+        [(Modifiers::CTRL, "One step"), (Modifiers::CTRL, "Live"), (Modifiers::CTRL | SHIFT, "One step")]
+    {
+        press(&mut window, modifiers, Key::Tab);
+        assert_eq!(shown(&window), pane);
+    }
 }

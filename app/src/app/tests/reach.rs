@@ -55,7 +55,13 @@ fn scrolled(window: &mut Window) {
 /// Goes through the window by the Tab key until it comes round. What it reaches has a name, is in sight, and comes in the
 /// order of the eye; the names come back.
 fn tab_through(window: &mut Window) -> Vec<String> {
+    // Where nothing has the focus and the pointer is pressed, Tab begins anew and goes on from nothing.
     window.ctx.memory_mut(|memory| memory.focused().into_iter().for_each(|id| memory.surrender_focus(id)));
+    window.drag_at(egui::pos2(2.0, 2.0));
+    window.step();
+    window.drop_at(egui::pos2(2.0, 2.0));
+    window.remove_cursor();
+    window.step();
     let mut seen: Vec<(Id, String)> = Vec::new();
     loop {
         window.key_press(Key::Tab);

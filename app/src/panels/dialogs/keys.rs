@@ -89,7 +89,7 @@ fn rows(ctx: &Context) -> Vec<Row> {
         ("Table of runs: menu of the picked runs", &menu),
         ("Move a plot, zoom, show all again", "drag, Ctrl+wheel, double-click"),
         ("Pane: scroll it", "Page Up, Page Down, Home, End"),
-        ("Plot: go along it, zoom, show all again", "arrows, + and -, 0"),
+        ("Plot: go along it, zoom, show all again", "arrows, Page Up, Home, +, -, 0"),
         ("Zoom the window in, out, back", &zoom),
     ];
     let other = |(name, keys): (&str, &str)| Row { name: name.to_owned(), keys: keys.to_owned(), about: None };

@@ -20,7 +20,7 @@ use crate::{
     view::{self, RunColumn},
     widgets::{
         table, text,
-        tip::{self, Tip as _},
+        tip::{self, Speaks, Tip as _},
     },
 };
 
@@ -87,10 +87,15 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
             cells(&mut row, context, (order, index), &columns);
             let response = row.response();
             clicks(&response, context, order, index);
-            if runs.front().is_some_and(|front| front.run.key == shown.run.key) {
+            let is_front = runs.front().is_some_and(|front| front.run.key == shown.run.key);
+            if is_front {
                 keys::front_is_at(&response.ctx, response.rect);
             }
-            tip::beside(&response).show(|ui| about(ui, shown));
+            if is_front && tip::rests_on(&response.ctx, keys::id()) {
+                tip::speaking(&response, Speaks::Beside).show(|ui| about(ui, shown));
+            } else {
+                tip::beside(&response).show(|ui| about(ui, shown));
+            }
         });
     });
     menu::ui(ui, keys::menu(), |ui, (key, picked): &(RunKey, Vec<RunKey>)| match runs.get(key) {

@@ -40,6 +40,7 @@ fn words(ui: &mut Ui, picture: Picture<'_>, index: usize) {
     let Picture { plan, pass, measured, ways, .. } = picture;
     let timeline = plan.timeline(pass);
     let point = &timeline.points[index];
+    ui.style_mut().wrap_mode = Some(egui::TextWrapMode::Extend);
     ui.strong(title(timeline, index));
     ui.label(RichText::new(place(timeline, index)).weak());
     ui.label(format!("predicted {}", point.live));
