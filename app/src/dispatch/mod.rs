@@ -246,8 +246,14 @@ impl Dispatcher<'_> {
         }
         self.tell_of_taken();
         self.follow_the_tried();
-        let dropped = self.ctx.input(|input| input.raw.dropped_files.iter().map(|f| f.path().to_owned()).next_back());
-        if let Some(path) = dropped {
+        let (count, last) = self.ctx.input(|input| {
+            let files = &input.raw.dropped_files;
+            (files.len(), files.last().map(|file| file.path().to_owned()))
+        });
+        if count > 1 {
+            self.toasts.info(format!("{count} files were dropped, and the last one is used."));
+        }
+        if let Some(path) = last {
             self.dropped(path);
         }
     }

@@ -37,9 +37,8 @@ use crate::{
     },
 };
 
-/// A lower pane has its list and its legend in one line, of which the list has this share.
-const LOW: f32 = 160.0;
-const LIST_SHARE: f32 = 0.3;
+/// The share of the list in its line with the legend.
+const LIST_SHARE: f32 = 0.38;
 /// A click this near to a point means it.
 const REACH: f32 = 14.0;
 /// How much is left of the colours of a task that is not in focus.
@@ -103,31 +102,25 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     let dots = tasks.iter().enumerate().flat_map(|(i, task)| task.dots(i == focus, !is_meant));
     let dots = in_axes(dots.collect());
     ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
-        let has_list = tasks.len() > 1 || !is_meant;
-        let is_low = ui.available_height() < LOW;
-        if has_list && !is_low {
-            tasks_list(ui, context, &tasks, focus);
-        }
         key::left_out(ui, &context.state.runs);
         let budget = near_budget(context, &dots);
-        let in_list = has_list && is_low;
-        let row = if in_list { ui.spacing().interact_size.y } else { theme::SMALL_ROW };
+        let row = ui.spacing().interact_size.y;
         let below = ui.available_height() - row - ui.spacing().item_spacing.y;
         let height = plot_height(below, chosen::height(ui));
         let is_of_values = tasks[focus].is_of_values();
         let axis = measure(ui, height, is_of_values).is_empty().then(|| measures(is_of_values)[1]);
-        if in_list {
-            // The legend stands next to the list: a line of its own would take the picture's room.
-            ui.horizontal(|ui| {
+        // The legend stands next to the list: a line of its own would take the picture's room, and move the picture when the
+        // list comes.
+        ui.horizontal(|ui| {
+            ui.set_min_height(row);
+            if tasks.len() > 1 || !is_meant {
                 ui.scope(|ui| {
                     ui.set_max_width(ui.available_width() * LIST_SHARE);
                     tasks_list(ui, context, &tasks, focus);
                 });
-                key::ui(ui, &dots, budget, axis);
-            });
-        } else {
-            ui.scope(|ui| key::ui(ui, &dots, budget, axis));
-        }
+            }
+            key::ui(ui, &dots, budget, axis);
+        });
         plot(ui, context, (&tasks, focus), &dots, shown.map(|run| run.key), height);
         chosen::ui(ui, context, shown);
     });

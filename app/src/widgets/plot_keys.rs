@@ -40,8 +40,8 @@ pub(crate) fn at(plot: &mut PlotUi<'_>, places: &Places<'_>) -> Option<usize> {
     let view = if plot.auto_bounds().x { places.whole.clone() } else { plot.plot_bounds().range_x() };
     let known = response.ctx.data(|data| data.get_temp::<usize>(place_id(response.id)));
     let at = known.unwrap_or(places.first).min(places.count - 1);
-    let in_view = (0..places.count).filter(|place| view.contains(&(places.x)(*place))).count();
-    let to = response.ctx.input_mut(|input| moved(input, at, places.count, (in_view / PAGES).max(1)));
+    let in_view = || (0..places.count).filter(|place| view.contains(&(places.x)(*place))).count();
+    let to = response.ctx.input_mut(|input| moved(input, at, places.count, || (in_view() / PAGES).max(1)));
     response.ctx.data_mut(|data| data.insert_temp(place_id(response.id), to));
     match response.ctx.input_mut(zoomed) {
         Some(Zoom::All) => plot.set_auto_bounds(true),
@@ -66,12 +66,13 @@ fn keep_arrows(response: &Response) {
     response.ctx.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
 }
 
-/// The place after the keys that were pressed.
-fn moved(input: &mut InputState, at: usize, count: usize, page: usize) -> usize {
+/// The place after the keys that were pressed; `page` is asked for where one of them goes a page.
+fn moved(input: &mut InputState, at: usize, count: usize, page: impl FnOnce() -> usize) -> usize {
     let last = count - 1;
-    let mut pressed = |key| input.count_and_consume_key(Modifiers::NONE, key);
-    let by = (pressed(Key::ArrowRight) + page * pressed(Key::PageDown)) as isize
-        - (pressed(Key::ArrowLeft) + page * pressed(Key::PageUp)) as isize;
+    let mut pressed = |key| input.count_and_consume_key(Modifiers::NONE, key) as isize;
+    let places = pressed(Key::ArrowRight) - pressed(Key::ArrowLeft);
+    let pages = pressed(Key::PageDown) - pressed(Key::PageUp);
+    let by = places + if pages == 0 { 0 } else { pages * page() as isize };
     match (pressed(Key::Home) > 0, pressed(Key::End) > 0) {
         (true, _) => 0,
         (_, true) => last,

@@ -41,3 +41,20 @@ fn show(window: &mut Window, pane: Pane) {
     window.state_mut().as_mut().expect("drawn").layout.set_shown(pane, true);
     window.run_steps(3);
 }
+
+#[test]
+fn a_picture_without_a_line_for_signs_names_its_measured_line_within() {
+    let mut window = window(digits());
+    show(&mut window, Pane::Step);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
+    until(&mut window, |app| app.state.session.latest().is_some_and(|run| run.summary.is_some()));
+    // As at 150% in 1280 x 800.
+    for size in [vec2(1280.0, 800.0), vec2(853.0, 533.0)] {
+        window.set_size(size);
+        window.run_steps(5);
+        let plot = window.get_by_label_contains("Predicted memory of one step").rect();
+        let signs = window.get_all_by_label("measured").map(|sign| sign.rect());
+        let within = signs.filter(|sign| plot.contains_rect(*sign)).count();
+        assert_eq!(within, usize::from(size.x < 1000.0), "{size:?}: {plot:?}");
+    }
+}

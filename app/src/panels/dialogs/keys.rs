@@ -89,6 +89,7 @@ fn rows(ctx: &Context) -> Vec<Row> {
         ("Table of runs: menu of the picked runs", &menu),
         ("Move a plot, zoom, show all again", "drag, Ctrl+wheel, double-click"),
         ("Pane: scroll it", "Page Up, Page Down, Home, End"),
+        ("Memory against accuracy: point, its settings, menu", &format!("arrows, Enter, {menu}")),
         ("Plot: go along it, zoom, show all again", "arrows, Page Up, Home, +, -, 0"),
         ("Zoom the window in, out, back", &zoom),
     ];
