@@ -5,7 +5,7 @@
 //! Owns the control that had the focus before it was opened, and the one that had it last. Always holds: a focus that is already
 //! in the window again, or that the pointer took away, is left as it is.
 
-use eframe::egui::{Context, Id, Key, Order, Popup, Rect, Ui};
+use eframe::egui::{Context, Id, Key, Order, Popup, Pos2, Ui};
 
 use crate::regions;
 
@@ -15,23 +15,25 @@ pub(crate) struct Opener {
     /// The control that had the focus in the last frame in which nothing was open.
     last: Option<Id>,
     is_over: bool,
-    /// The control that had the focus last and where it was, if the pointer was not pressed since.
-    left: Option<(Id, Rect)>,
+    /// Where the focus was last, or the pointer was pressed after that; and the control that had the focus there.
+    left: Option<(Pos2, Option<Id>)>,
 }
 
 impl Opener {
     /// Before a frame: Tab goes on from where the focus was, if nothing has it. Where that control is gone or has nothing to do
-    /// any more, such as a button that began a run, the focus goes to the first control of its bar or pane.
+    /// any more, such as a button that began a run, the focus goes to the first control of its bar or pane; and so it does where
+    /// the pointer was pressed.
     pub(crate) fn resume(&self, ctx: &Context) {
-        let Some((left, rect)) = self.left else { return };
+        let Some((place, control)) = self.left else { return };
         let is_asked = ctx.input(|input| input.key_pressed(Key::Tab));
         if !is_asked || self.is_over || ctx.memory(|memory| memory.focused().is_some()) {
             return;
         }
-        if is_in_window(ctx, left) && ctx.read_response(left).is_some_and(|response| response.enabled()) {
-            ctx.memory_mut(|memory| memory.request_focus(left));
-        } else {
-            regions::want_at(ctx, rect.center());
+        let serves =
+            |id: &Id| is_in_window(ctx, *id) && ctx.read_response(*id).is_some_and(|response| response.enabled());
+        match control.filter(serves) {
+            Some(control) => ctx.memory_mut(|memory| memory.request_focus(control)),
+            None => regions::want_at(ctx, place),
         }
     }
 
@@ -40,11 +42,10 @@ impl Opener {
         let is_over = is_dialog || Popup::is_any_open(ctx);
         let was_over = std::mem::replace(&mut self.is_over, is_over);
         let focused = ctx.memory(|memory| memory.focused());
-        if ctx.input(|input| input.pointer.any_pressed()) {
-            self.left = None;
-        }
-        let now = focused.and_then(|id| Some((id, ctx.read_response(id)?.rect)));
-        self.left = now.filter(|(id, _)| is_in_window(ctx, *id)).or(self.left);
+        let pressed = ctx.input(|input| input.pointer.any_pressed().then(|| input.pointer.interact_pos()).flatten());
+        let in_window = focused.filter(|id| is_in_window(ctx, *id)).and_then(|id| ctx.read_response(id));
+        let now = in_window.map(|response| (response.rect.center(), Some(response.id)));
+        self.left = now.or(pressed.map(|place| (place, None))).or(self.left);
         if was_over && !is_over {
             let is_pointers = ctx.input(|input| input.pointer.any_pressed() || input.pointer.any_released());
             if let Some(opener) = self.last.filter(|_| !is_pointers && !focused.is_some_and(|id| is_in_window(ctx, id)))

@@ -130,6 +130,12 @@ fn tab_goes_on_from_the_control_that_a_key_took_the_focus_from() {
     };
     after(&mut window, Key::Escape);
     after(&mut window, Key::Enter);
+    // Where the pointer was pressed, if nothing has the focus: the pane of the tab.
+    press(&mut window, Modifiers::NONE, Key::Escape);
+    window.get_by_label("Devices").click();
+    window.run_steps(3);
+    press(&mut window, Modifiers::NONE, Key::Tab);
+    assert!(window.get_by_label("Devices").is_focused());
     // A button that has nothing to do any more: the first of its bar that has.
     window.get_by_role_and_label(Role::Button, "Train").focus();
     window.run_steps(2);
