@@ -1,7 +1,7 @@
-//! A picture over ops, steps or seconds by keys. It is one stop of the Tab key: the arrows lead from place to place along it,
-//! Page Up and Page Down a tenth of what is in view, Home and End to its ends; plus and minus zoom, and 0 shows all of it.
+//! Keyboard control of a plot over ops, steps or seconds. A plot is one stop of the Tab key. The arrows move from place to
+//! place, Page Up and Page Down by a tenth of the view, Home and End to the ends. Plus and minus zoom, and 0 shows everything.
 //!
-//! Owns the place that the keys are at in each picture. Always holds: the place is in view.
+//! Owns the current place in each plot. Always holds: the place is in view.
 
 use std::ops::RangeInclusive;
 
@@ -38,6 +38,8 @@ pub(crate) fn at(plot: &mut PlotUi<'_>, places: &Places<'_>) -> Option<usize> {
         response.scroll_to_me(None);
     }
     let view = if plot.auto_bounds().x { places.whole.clone() } else { plot.plot_bounds().range_x() };
+    #[cfg(test)]
+    response.ctx.data_mut(|data| data.insert_temp::<f64>(width_id(response.id), view.end() - view.start()));
     let known = response.ctx.data(|data| data.get_temp::<usize>(place_id(response.id)));
     let at = known.unwrap_or(places.first).min(places.count - 1);
     let in_view = || (0..places.count).filter(|place| view.contains(&(places.x)(*place))).count();
@@ -50,6 +52,12 @@ pub(crate) fn at(plot: &mut PlotUi<'_>, places: &Places<'_>) -> Option<usize> {
         None => {}
     }
     Some(to)
+}
+
+/// Where a test finds how much of its axis a plot showed last.
+#[cfg(test)]
+pub(crate) fn width_id(plot: Id) -> Id {
+    plot.with("width of the view")
 }
 
 fn place_id(plot: Id) -> Id {

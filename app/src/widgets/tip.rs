@@ -1,8 +1,8 @@
-//! What a widget says of itself: a tooltip while the pointer rests on it, the same one while the keyboard's focus rests on
-//! it, and a description for a screen reader.
+//! Tooltips: shown while the pointer or the keyboard's focus rests on a widget. A screen reader gets the same text as the
+//! description of the widget.
 //!
-//! Owns whether the pointer or the keyboard was used last. Always holds: only what was used last shows a tooltip, so a pointer
-//! that was left lying covers nothing that the keys lead to. Who types is not spoken to.
+//! Owns whether the pointer or the keyboard was used last. Always holds: only the one that was used last shows a tooltip, so a
+//! resting pointer covers nothing that the keys lead to. No tooltip appears while text is typed.
 
 use eframe::egui::{
     Context, Event, Id, Label, Order, Popup, Pos2, RectAlign, Response, Tooltip, Ui, WidgetText, accesskit,
@@ -10,10 +10,10 @@ use eframe::egui::{
 
 use crate::theme;
 
-/// How long the focus rests before the tooltip comes: the same keys lead on, and nothing flickers on the way.
+/// Seconds that the focus rests before the tooltip appears, so that nothing flickers while Tab moves on.
 const PAUSE: f64 = 0.7;
 
-/// What the keyboard did last.
+/// The state of the keyboard that decides about tooltips.
 #[derive(Debug, Clone, Copy, Default)]
 struct Keys {
     /// The keyboard was used after the pointer.
@@ -180,15 +180,15 @@ fn holds(response: &Response, focused: Id) -> bool {
         })
 }
 
-/// The words of a widget.
+/// Tooltips of a widget.
 pub(crate) trait Tip: Sized {
-    /// Says `words` where the widget can be used.
+    /// Shows `words` if the widget is enabled.
     fn tip(self, words: impl Into<WidgetText>) -> Self;
 
-    /// Says `words` where the widget cannot be used: why not.
+    /// Shows `words` if the widget is disabled: the reason.
     fn tip_disabled(self, words: impl Into<WidgetText>) -> Self;
 
-    /// Shows more than words where the widget can be used.
+    /// Shows the contents that `add` draws if the widget is enabled.
     fn tip_ui(self, add: impl FnOnce(&mut Ui)) -> Self;
 }
 

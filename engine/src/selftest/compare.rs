@@ -26,6 +26,23 @@ pub fn rounding(dtype: DType) -> f64 {
     }
 }
 
+/// Whether a kernel multiplies matrices: tensor cores may do so, in a workspace that is lent.
+pub(super) fn is_product(kernel: &Kernel) -> bool {
+    matches!(
+        kernel,
+        Kernel::Linear(
+            Linear::MatMul(_)
+                | Linear::Biased(_)
+                | Linear::BiasedGelu(_)
+                | Linear::GeluGrad(_)
+                | Linear::WeightGrads(_)
+        ) | Kernel::Coded(Coded::Product(_))
+            | Kernel::Convolution(Convolution::Forward(_))
+            | Kernel::Convolution(Convolution::InputGrad(_))
+            | Kernel::Convolution(Convolution::WeightGrad { .. })
+    )
+}
+
 /// How far output `output` of a launch may be from `wanted`.
 pub fn allowed(case: &Case, output: usize, wanted: f64) -> f64 {
     let dtype = case.outputs[output].1;
@@ -52,21 +69,8 @@ pub fn allowed(case: &Case, output: usize, wanted: f64) -> f64 {
         _ => 0.0,
     };
     let once = 2.0 * rounding(dtype).max(if dtype == DType::F64 { 0.0 } else { rounding(DType::F32) });
-    let is_product = matches!(
-        case.kernel,
-        Kernel::Linear(
-            Linear::MatMul(_)
-                | Linear::Biased(_)
-                | Linear::BiasedGelu(_)
-                | Linear::GeluGrad(_)
-                | Linear::WeightGrads(_)
-        ) | Kernel::Coded(Coded::Product(_))
-            | Kernel::Convolution(Convolution::Forward(_))
-            | Kernel::Convolution(Convolution::InputGrad(_))
-            | Kernel::Convolution(Convolution::WeightGrad { .. })
-    );
     let is_narrow = matches!(operand, Some(DType::Bf16 | DType::F16));
-    let cut = if is_product && is_narrow { cut_off(case.terms as f64) } else { 0.0 };
+    let cut = if is_product(&case.kernel) && is_narrow { cut_off(case.terms as f64) } else { 0.0 };
     // The values of codes are rounded to the type of the other operand before they are multiplied.
     let is_decoded = matches!(case.kernel, Kernel::Coded(Coded::Product(_)));
     let decoded = if is_decoded && is_narrow { 4.0 * rounding(dtype) * (1.0 + case.terms as f64).sqrt() } else { 0.0 };

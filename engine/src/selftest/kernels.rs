@@ -3,17 +3,19 @@
 //!
 //! The operands of both sides are rounded to the device's type first, so that both read the same numbers.
 
-use crate::backend::ops::{Coded, Convolution, Gather, Int8, Linear, Loss, Optimizer};
 use std::any::TypeId;
 
 use super::{
     Bench, Choice, Fault, Found, Runner,
     cases::{self, Case, FLOATS, Operand, optimizer},
-    compare::{Worst, allowed, compared, meant},
+    compare::{Worst, allowed, compared, is_product, meant},
     draw::Draw,
 };
 use crate::{
-    backend::{Backend, Cpu, DType, Executor, HostSlice, Kernel, Tensor, ops::StateValues},
+    backend::{
+        Backend, Cpu, DType, Executor, HostSlice, Kernel, Tensor,
+        ops::{Coded, Gather, Int8, Loss, Optimizer, StateValues},
+    },
     bytes::Bytes,
     device::{Target, cpu_threads},
     error::Result,
@@ -74,21 +76,8 @@ fn of_one<B: Backend>(bench: &Bench<B>, draw: &mut Draw, cases: Vec<Case>) -> Re
 /// The workspaces that a kernel is launched with. A kernel that uses one takes other ways without one, with a small one, and
 /// with as much as a run lends by default.
 fn rooms(target: &Target, kernel: &Kernel) -> Vec<Bytes> {
-    let uses_one = matches!(
-        kernel,
-        Kernel::Linear(
-            Linear::MatMul(_)
-                | Linear::Biased(_)
-                | Linear::BiasedGelu(_)
-                | Linear::GeluGrad(_)
-                | Linear::WeightGrads(_)
-        ) | Kernel::Coded(Coded::Product(_))
-            | Kernel::Convolution(Convolution::Forward(_))
-            | Kernel::Convolution(Convolution::InputGrad(_))
-            | Kernel::Convolution(Convolution::WeightGrad { .. })
-    );
     let rooms = [Bytes::ZERO, Bytes::kib(40), Bytes::mib(32)];
-    rooms[..if uses_one && target.is_gpu() { 3 } else { 1 }].to_vec()
+    rooms[..if is_product(kernel) && target.is_gpu() { 3 } else { 1 }].to_vec()
 }
 
 /// Whether the device is the reference for others.

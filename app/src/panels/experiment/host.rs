@@ -48,10 +48,10 @@ pub(super) fn ui(ui: &mut Ui, plan: &Plan, run: Option<&RunRecord>) {
     of_run(ui, &run.map_or_else(|| NONE.to_owned(), |run| told(&run.label(), measured, run.fed)));
 }
 
-/// Lines for what a run tells: they are there before it tells anything, so that nothing below moves when it begins.
+/// Lines that are reserved for the words about a run, so that nothing below moves when one begins.
 const LINES: usize = 3;
 /// What stands there before a run.
-const NONE: &str = "A run tells here what it took, and how long it waited for its data.";
+const NONE: &str = "Once a run starts, its host memory and the time it waited for data stand here.";
 
 /// Draws the words of a run in the lines for them; the whole of them is shown on hover.
 fn of_run(ui: &mut Ui, words: &str) {
@@ -81,7 +81,11 @@ fn told(name: &str, measured: Option<HostUse>, fed: Option<(f64, Feeding)>) -> S
         format!("{} measured{disk}", seen.measured)
     });
     let facts: Vec<String> = took.into_iter().chain(fed.into_iter().flat_map(kept_up)).collect();
-    if facts.is_empty() { format!("{name} has told nothing of it.") } else { format!("{name}: {}.", facts.join("; ")) }
+    if facts.is_empty() {
+        format!("{name}: nothing is measured yet.")
+    } else {
+        format!("{name}: {}.", facts.join("; "))
+    }
 }
 
 /// The share of its time that a run waited for data, how many batches were ready, and what was read.
@@ -175,6 +179,6 @@ mod tests {
     fn what_was_measured_is_told_with_its_run() {
         let seen = HostUse { measured: Bytes::mib(3), measured_disk: Bytes::mib(1), ..HostUse::default() };
         assert_eq!(told("Run 4", Some(seen), None), "Run 4: 3.00 MiB measured, 1.00 MiB on disk.");
-        assert_eq!(told("Run 4", None, None), "Run 4 has told nothing of it.");
+        assert_eq!(told("Run 4", None, None), "Run 4: nothing is measured yet.");
     }
 }

@@ -164,7 +164,7 @@ pub(in crate::panels::experiment) const EXECUTION: (Spec, Choice<Execution>) = (
                 needs are kept. Fused: in place, and a bias with its activation, a batch norm with the sum and the \
                 rectifier after it, and a sum with the norm after it are one pass over memory. Eager: every op has an \
                 output of its own, and the same tensors are kept as in an eager framework. This takes more memory if \
-                activations are the peak, and time for copies. The losses are the same; fused on a GPU, but for roundings.",
+                activations are the peak, and time for copies. The losses are the same, except for roundings of fused on a GPU.",
     },
     Choice {
         options: &[(Execution::InPlace, "in place"), (Execution::Fused, "fused"), (Execution::Eager, "eager")],
