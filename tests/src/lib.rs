@@ -4,9 +4,13 @@ pub mod card_reports;
 #[cfg(target_os = "linux")]
 mod manners;
 #[cfg(target_os = "linux")]
+mod rates;
+#[cfg(target_os = "linux")]
 mod simulator;
 
 #[cfg(target_os = "linux")]
 pub use manners::{MANNERS, Manner, with_every_manner};
+#[cfg(target_os = "linux")]
+pub use rates::share_rates;
 #[cfg(target_os = "linux")]
 pub use simulator::{heard_on_simulated_gpu, on_simulated_gpu, simulated_gpu};

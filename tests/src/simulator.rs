@@ -113,7 +113,7 @@ fn built() -> io::Result<PathBuf> {
 }
 
 /// Cargo's folder for products, `tmp` in it: a test's program lies at `<products>/<profile>/deps/<program>`.
-fn target_folder() -> io::Result<PathBuf> {
+pub(crate) fn target_folder() -> io::Result<PathBuf> {
     let program = env::current_exe()?;
     let products = program.ancestors().nth(3).map_or_else(env::temp_dir, Path::to_path_buf);
     Ok(products.join("tmp"))

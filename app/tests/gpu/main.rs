@@ -5,7 +5,7 @@ mod reports;
 
 use std::process::{Command, Output};
 
-use plimsoll_tests::{simulated_gpu, with_every_manner};
+use plimsoll_tests::{share_rates, simulated_gpu, with_every_manner};
 use tempfile::TempDir;
 
 /// The presets that ship.
@@ -20,7 +20,9 @@ struct Card {
 impl Card {
     fn new(settings: &[(&'static str, &str)]) -> Self {
         let settings = settings.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        Self { cache: tempfile::tempdir().expect("a folder"), settings }
+        let cache = tempfile::tempdir().expect("a folder");
+        share_rates(cache.path());
+        Self { cache, settings }
     }
 
     /// A file with a shipped preset whose pool grows as blocks come.

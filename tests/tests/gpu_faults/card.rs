@@ -12,7 +12,7 @@ use plimsoll_engine::{
     experiment::{preset, shipped},
     train::{Command, Event, Outcome, Start, Summary, Trainer},
 };
-use plimsoll_tests::heard_on_simulated_gpu;
+use plimsoll_tests::{heard_on_simulated_gpu, share_rates};
 
 /// No run here takes as long, unless it waits for what never comes.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -39,6 +39,7 @@ pub(crate) fn on_card(name: &str, settings: &[(&str, &str)], body: impl FnOnce(&
 /// [`on_card`], and what the card and the body wrote to the standard error; `None` in their process.
 pub(crate) fn heard_on_card(name: &str, settings: &[(&str, &str)], body: impl FnOnce(&Card)) -> Option<String> {
     let folder = tempfile::tempdir().expect("a folder");
+    share_rates(&folder.path().join("cache"));
     let place = |name: &str| folder.path().join(name).display().to_string();
     let own = [(CACHE, place("cache")), (OTHERS, place("others")), (FAULT, place("fault")), (DEAF, place("deaf"))];
     let own = own.iter().map(|(name, value)| (*name, value.as_str()));

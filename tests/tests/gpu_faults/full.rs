@@ -9,10 +9,18 @@ use plimsoll_tests::with_every_manner;
 
 use crate::card::{Card, Run, experiment, on_card};
 
-/// Parameters nearly fill a segment of the pool, so that the gradients of every step need another. A test of the model takes
-/// few samples, for each of their batches reads all of the parameters.
-const LARGE: [&str; 5] =
-    ["model.width=2600", "model.depth=2", "batch.micro=8", "optimizer.kind=sgd", "data.test_fraction=0.02"];
+/// Parameters nearly fill a segment of the pool, so that the gradients of every step need another. They are few and wide, for
+/// a simulated card takes its time by their number, and a test of the model takes few samples, for each of their batches
+/// reads all of the parameters.
+const LARGE: [&str; 7] = [
+    "model.width=1830",
+    "model.depth=2",
+    "batch.micro=8",
+    "precision=f64",
+    "optimizer.kind=sgd",
+    "run.steps=3",
+    "data.test_fraction=0.02",
+];
 
 fn large(policy: &str) -> Experiment {
     experiment("mlp-digits", &[&LARGE[..], &[&format!("gpu.pool={policy}")]].concat())

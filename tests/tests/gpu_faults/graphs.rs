@@ -156,7 +156,7 @@ fn calls_of_a_step(name: &str, refuses: &str) -> Option<u64> {
         line.expect("calls are told").parse::<u64>().ok()
     };
     let six = of("6")?;
-    Some((of("16")? - six) / 10)
+    Some((of("10")? - six) / 4)
 }
 
 #[test]
