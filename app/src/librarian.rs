@@ -7,14 +7,14 @@
 mod desk;
 mod points;
 
-use std::{cell::Cell, path::PathBuf};
+use std::{cell::Cell, path::PathBuf, sync::Arc};
 
 use crossbeam_channel::{Receiver, Sender};
 use plimsoll_engine::{Experiment, hardware::Machine, report::Comparison, store::RunKey};
 
 use self::desk::Desk;
 pub(crate) use self::points::Points;
-use crate::{runs::Row, session::RunRecord, state::Wanted, widgets::series::Series};
+use crate::{naming::Names, runs::Row, session::RunRecord, state::Wanted, widgets::series::Series};
 
 /// A change of the store.
 #[derive(Debug, Clone)]
@@ -75,6 +75,8 @@ pub(crate) struct Compared {
 pub(crate) struct Read {
     /// Every run.
     pub(crate) rows: Vec<Row>,
+    /// What they are called by their settings.
+    pub(crate) names: Arc<Names>,
     /// The points of those that were tested.
     pub(crate) points: Points,
     /// A part of the store that cannot be read, in words.

@@ -4,6 +4,7 @@
 //! settings of the preset format, so that no setting can differ without a word. Titles and descriptions are not settings.
 
 pub(crate) mod checkpointing;
+mod first_told;
 mod order;
 mod run;
 mod short;
@@ -19,6 +20,7 @@ use plimsoll_engine::{
 };
 
 pub(crate) use self::{
+    first_told::Names,
     run::{NAMED, in_words, of_run, place, told},
     short::{fitting, fitting_settings},
 };
@@ -58,7 +60,9 @@ impl Differing {
     pub(crate) fn words(&self) -> String {
         let value = self.value.as_str();
         match (self.key.as_str(), value) {
-            ("precision" | "optimizer.kind" | "model.kind" | "data.kind", _) => value.to_owned(),
+            ("model.kind", _) => panels::family_of(value).unwrap_or(value).to_owned(),
+            ("optimizer.kind", _) => panels::optimizer_of(value).unwrap_or(value).to_owned(),
+            ("precision" | "data.kind", _) => value.to_owned(),
             ("checkpointing", _) => value.parse().map_or_else(|_| value.to_owned(), checkpointing::words),
             ("batch.micro", _) => format!("micro-batch {value}"),
             ("batch.accumulation", "1") => "no accumulation".to_owned(),
@@ -126,12 +130,6 @@ pub(crate) fn differing(from: &Experiment, to: &Experiment) -> Vec<Differing> {
     found
 }
 
-/// Adds what is not there yet, in order.
-pub(crate) fn merge(known: &mut Vec<Differing>, new: Vec<Differing>) {
-    known.extend(new.into_iter().filter(|new| !known.contains(new)).collect::<Vec<_>>());
-    order::sort(known);
-}
-
 /// What distinguishes each of some runs from the others: for each, the settings that are not the same in all, out of the
 /// settings that are not at their defaults (`key=value`). What few have comes first, as [`named`] wants it.
 pub(crate) fn apart(runs: &[&[String]]) -> Vec<Vec<Differing>> {
@@ -175,7 +173,7 @@ pub(crate) fn first(differing: &[Differing], most: usize) -> Vec<String> {
 }
 
 /// Puts what most of some runs share behind what distinguishes each of them: of too many, [`named`] leaves the last out.
-pub(crate) fn rare_first(runs: &mut [&mut Vec<Differing>]) {
+fn rare_first(runs: &mut [&mut Vec<Differing>]) {
     let mut counts: HashMap<Differing, usize> = HashMap::new();
     for differing in runs.iter().flat_map(|differing| differing.iter()) {
         *counts.entry(differing.clone()).or_default() += 1;

@@ -6,7 +6,7 @@
 mod fitting;
 mod moment;
 
-use std::{cmp::Ordering, collections::HashMap, path::PathBuf};
+use std::{cmp::Ordering, collections::HashMap, path::PathBuf, sync::Arc};
 
 use plimsoll_engine::{
     Bytes, Experiment,
@@ -17,7 +17,9 @@ use plimsoll_engine::{
 use self::moment::at_the_second;
 pub(crate) use self::moment::{when, when_exactly};
 use crate::{
-    format, naming, presets, session,
+    format,
+    naming::{self, Names},
+    session,
     view::{RunColumn, Sort},
 };
 
@@ -26,8 +28,8 @@ use crate::{
 pub(crate) struct Row {
     /// The run as the store has it.
     pub(crate) run: StoredRun,
-    /// The settings that distinguish it from the other runs of its title, or from its preset, and its beginning if another
-    /// run has the same settings.
+    /// The settings that distinguish it from its preset, or from the first run of its title, and its beginning if another run
+    /// has the same settings.
     pub(crate) differs: String,
     /// When it began, as exactly as needed to distinguish it from runs that have everything else in common.
     pub(crate) when: String,
@@ -159,23 +161,19 @@ fn known(value: Option<f64>) -> f64 {
     value.unwrap_or(f64::NEG_INFINITY)
 }
 
-/// The rows of some runs: each is distinguished from the other runs of its title, or from its preset if it is the only one.
-pub(crate) fn rows(runs: Vec<StoredRun>, saved: impl Fn(&StoredRun) -> Option<PathBuf>) -> Vec<Row> {
-    let mut titles: HashMap<&str, Vec<usize>> = HashMap::new();
-    for (i, run) in runs.iter().enumerate() {
-        titles.entry(&run.title).or_default().push(i);
-    }
+/// The rows of some runs: each is distinguished from its preset, or from the first run of its title. `names` are those of
+/// earlier readings, which stay.
+pub(crate) fn rows(runs: Vec<StoredRun>, saved: impl Fn(&StoredRun) -> Option<PathBuf>, names: &mut Names) -> Vec<Row> {
     let called = |key: &str| runs.iter().find(|run| run.key.as_str() == key).map(called);
     let mut differs = vec![String::new(); runs.len()];
     let mut parts = vec![(Vec::new(), false); runs.len()];
-    for (title, group) in titles {
-        let preset = presets::titled(title).filter(|_| group.len() == 1).map(settings);
-        let settings = group.iter().map(|i| runs[*i].settings.as_slice()).chain(preset.as_deref());
-        for (i, differing) in group.iter().zip(naming::apart(&settings.collect::<Vec<_>>())) {
-            let differing: Vec<_> = differing.into_iter().map(|differing| differing.with_runs(called)).collect();
-            differs[*i] = naming::named(&differing, naming::NAMED);
-            parts[*i] = (naming::first(&differing, naming::NAMED), differing.len() > naming::NAMED);
-        }
+    let mut as_begun: Vec<usize> = (0..runs.len()).collect();
+    as_begun.sort_by_key(|i| (runs[*i].number, runs[*i].started));
+    for i in as_begun {
+        let differing = names.of(runs[i].key.as_str(), &runs[i].title, &runs[i].settings);
+        let differing: Vec<_> = differing.into_iter().map(|differing| differing.with_runs(called)).collect();
+        differs[i] = naming::named(&differing, naming::NAMED);
+        parts[i] = (naming::first(&differing, naming::NAMED), differing.len() > naming::NAMED);
     }
     let moments = moments(&runs, &differs);
     let row = |((run, (by_settings, one_by_one)), moment): ((StoredRun, (String, _)), Option<String>)| {
@@ -279,6 +277,8 @@ pub(crate) struct Runs {
     pub(crate) is_read: bool,
     /// Why it cannot be read or written.
     pub(crate) trouble: Option<String>,
+    /// The names of the runs by their settings.
+    pub(crate) names: Arc<Names>,
     /// The part of the store that cannot be read, and what to do about it.
     pub(crate) missing: Option<String>,
     picked: Vec<RunKey>,

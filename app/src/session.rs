@@ -16,7 +16,11 @@ use plimsoll_engine::{
 };
 
 pub(crate) use self::record::{HELD_BACK, RunRecord, Status, numbered, tested_on};
-use crate::{librarian::Points, naming, presets, runs::Runs};
+use crate::{
+    librarian::Points,
+    naming::Names,
+    runs::{self, Runs},
+};
 
 /// Numbers the runs of this session.
 pub(crate) type RunKey = u64;
@@ -41,6 +45,8 @@ pub(crate) struct Session {
     numbers: HashMap<Kept, RunKey>,
     /// The highest number that any run is known to have had.
     highest: u64,
+    /// What the runs are called by their settings, as far as they are known.
+    names: Arc<Names>,
 }
 
 impl Session {
@@ -160,10 +166,11 @@ impl Session {
         }
     }
 
-    /// Takes over the numbers of kept runs: the next run has the next number.
+    /// Takes over the numbers of kept runs, and what they are called: the next run has the next number, and a name of its own.
     pub(crate) fn count_with(&mut self, kept: &Runs) {
         let highest = kept.rows().iter().map(|row| row.run.number).max().unwrap_or_default();
         self.highest = self.highest.max(highest);
+        self.names = Arc::clone(&kept.names);
         for run in self.every_mut() {
             let Some(row) = run.kept.as_ref().and_then(|key| kept.get(key)) else { continue };
             run.shown_as = row.run.number;
@@ -196,7 +203,7 @@ impl Session {
         }
     }
 
-    /// Adds a run, and notes the settings that distinguish it from those before and them from it.
+    /// Adds a run, and notes the settings that distinguish it from those before.
     fn begin(&mut self, mut new: RunRecord) {
         let experiment = new.experiment().clone();
         if let Some(mut earlier) = self.earlier.take() {
@@ -213,18 +220,18 @@ impl Session {
             self.highest += 1;
             new.shown_as = self.highest;
         }
-        if let Some(preset) = presets::titled(&experiment.title) {
-            naming::merge(&mut new.differing, naming::differing(preset, &experiment));
-        }
-        for old in self.runs.iter_mut().filter(|old| old.experiment().title == experiment.title) {
-            naming::merge(&mut new.differing, naming::differing(old.experiment(), &experiment));
-            let others = naming::differing(&experiment, old.experiment());
-            naming::merge(&mut old.differing, others);
-        }
+        // As the store will have it, before it has.
+        let key = new.kept.as_ref().map_or_else(|| new.label(), ToString::to_string);
+        let told = Arc::make_mut(&mut self.names).of(&key, &experiment.title, &runs::settings(&experiment));
+        new.differing = told.into_iter().map(|differing| differing.with_runs(|key| self.called(key))).collect();
         self.runs.push(new);
-        let alike = self.runs.iter_mut().filter(|run| run.experiment().title == experiment.title);
-        naming::rare_first(&mut alike.map(|run| &mut run.differing).collect::<Vec<_>>());
         self.part();
+    }
+
+    /// The name of the run that is kept under this key for the words about another one.
+    fn called(&self, key: &str) -> Option<String> {
+        let run = self.every().find(|run| run.kept.as_ref().is_some_and(|kept| kept.as_str() == key))?;
+        Some(run.own_name.clone().unwrap_or_else(|| run.label()))
     }
 
     /// Takes one event in.

@@ -2,7 +2,7 @@
 
 mod change;
 
-use std::{borrow::Cow, process::ExitCode};
+use std::{borrow::Cow, collections::HashMap, process::ExitCode};
 
 use clap::Args;
 use jiff::Timestamp;
@@ -24,7 +24,9 @@ use crate::{
         out, strays,
         table::Table,
     },
-    format, runs,
+    format,
+    naming::Names,
+    runs,
 };
 
 /// Letters of a name or a tag in a table.
@@ -118,13 +120,14 @@ impl Runs {
         let store = self.store.existing()?;
         let mut runs = store.as_ref().map(InStore::list).transpose()?.unwrap_or_default();
         let has_any = !runs.is_empty();
+        let all = runs.clone();
         runs.retain(|run| self.filter.lets(run));
         runs.truncate(self.filter.limit.unwrap_or(usize::MAX));
         if self.json {
             return runs.iter().try_for_each(|run| out::json(&Row::of(run)));
         }
         match (runs.is_empty(), has_any) {
-            (false, _) => out::text(&describe(&runs.iter().collect::<Vec<_>>())),
+            (false, _) => out::text(&describe(&runs.iter().collect::<Vec<_>>(), all)),
             (true, true) => out::line("No kept run matches."),
             (true, false) => out::line(format!("No runs are kept in {}.", self.store.folder()?.display())),
         }
@@ -217,8 +220,8 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The runs as a table.
-fn describe(runs: &[&StoredRun]) -> String {
+/// The runs as a table; `all` are those that they are told from.
+fn describe(runs: &[&StoredRun], all: Vec<StoredRun>) -> String {
     let now = Timestamp::now();
     let mut table = Table::new([
         "run",
@@ -234,14 +237,15 @@ fn describe(runs: &[&StoredRun]) -> String {
         "on disk",
     ])
     .words(6);
-    let apart = runs::rows(runs.iter().copied().cloned().collect(), |_| None);
-    for (run, row) in runs.iter().zip(&apart) {
+    let rows = runs::rows(all, |_| None, &mut Names::default());
+    let differs: HashMap<&RunKey, &str> = rows.iter().map(|row| (&row.run.key, row.differs.as_str())).collect();
+    for run in runs {
         let star = if run.is_starred { "* " } else { "" };
         let tags = run.tags.iter().map(|tag| format!(" #{}", short(tag))).collect::<String>();
         table.row([
             run.key.to_string(),
             format!("{star}{}{tags}", short(run.label())),
-            row.differs.clone(),
+            differs.get(&run.key).map_or_else(String::new, |differs| (*differs).to_owned()),
             ago(run.started, now),
             run.status().to_owned(),
             run.device.clone(),
@@ -303,7 +307,7 @@ fn nothing(json: bool) -> anyhow::Result<()> {
 fn delete(mut store: Store, runs: &[&StoredRun], of_none: &[Stray], yes: bool, json: bool) -> anyhow::Result<()> {
     if !json {
         if !runs.is_empty() {
-            out::text(&describe(runs))?;
+            out::text(&describe(runs, InStore::list(&store)?))?;
         }
         out::text(&strays::describe(of_none))?;
     }

@@ -268,12 +268,13 @@ impl Dispatcher<'_> {
 
     /// Takes in the content of the store.
     fn read(&mut self, read: Read) {
-        let Read { rows, points, missing, changes } = read;
+        let Read { rows, names, points, missing, changes } = read;
         if let Some(missing) = missing.as_ref().filter(|text| self.state.runs.missing.as_ref() != Some(text)) {
             self.state.log.add(Level::Warning, missing.clone());
         }
         let State { runs, session, .. } = &mut *self.state;
         runs.read(rows);
+        runs.names = names;
         (runs.missing, runs.without_point) = (missing, points.left_out);
         session.has_points(points);
         session.count_with(runs);

@@ -25,7 +25,7 @@ use super::{
     Change, Compare, Compared, Read, Reply, Wish,
     points::{light, points},
 };
-use crate::{runs, session::RunRecord, state::Wanted, widgets::series::Series};
+use crate::{naming::Names, runs, session::RunRecord, state::Wanted, widgets::series::Series};
 
 /// How often it looks whether another program has written.
 const LOOK: Duration = Duration::from_secs(1);
@@ -48,12 +48,23 @@ pub(super) struct Desk {
     changes: u64,
     /// The runs that are points, as they were last sent.
     sent: HashMap<RunKey, StoredRun>,
+    /// What the runs are called: no name changes because another run is deleted.
+    names: Arc<Names>,
 }
 
 impl Desk {
     /// A desk that takes wishes from `inbox` and calls `wake` after each of its `replies`.
     pub(super) fn new(inbox: Receiver<Wish>, replies: Sender<Reply>, wake: Box<dyn Fn() + Send>) -> Self {
-        Self { inbox, replies, wake, machine: Machine::nominal(), next: Vec::new(), changes: 0, sent: HashMap::new() }
+        Self {
+            inbox,
+            replies,
+            wake,
+            machine: Machine::nominal(),
+            next: Vec::new(),
+            changes: 0,
+            sent: HashMap::new(),
+            names: Arc::default(),
+        }
     }
 
     /// Works on the store in `folder`, or says why there is none, until the window closes.
@@ -101,7 +112,7 @@ impl Desk {
 
     /// Reads all rows, if someone has written since.
     fn read(&mut self, store: &Store, version: &mut Option<u64>) {
-        let (sent, changes) = (&mut self.sent, self.changes);
+        let (sent, names, changes) = (&mut self.sent, &mut self.names, self.changes);
         let mut read = || -> plimsoll_engine::Result<Option<Read>> {
             let now = store.version()?;
             if version.replace(now) == Some(now) {
@@ -114,7 +125,8 @@ impl Desk {
             let listed = store.listed()?;
             let points = points(&listed.runs, sent);
             let missing = listed.damage.or_else(|| store.caution());
-            Ok(Some(Read { rows: runs::rows(listed.runs, saved), points, missing, changes }))
+            let rows = runs::rows(listed.runs, saved, Arc::make_mut(names));
+            Ok(Some(Read { rows, names: Arc::clone(names), points, missing, changes }))
         };
         match read() {
             Ok(Some(read)) => self.reply(Reply::Read(Box::new(read))),

@@ -114,11 +114,11 @@ pub(crate) struct RunRecord {
     pub(super) shown_as: u64,
     /// When it began, of a run of another session.
     pub(crate) when: Option<String>,
-    /// The settings that distinguish it from all kept runs: its name where it is kept, as long as it has no name of its own.
+    /// The settings that distinguish it from the runs before it: its name where it is kept, as long as it has no name of its own.
     pub(crate) told: Option<String>,
     /// The name that its user gave it.
     pub(crate) own_name: Option<String>,
-    /// Its settings that differ in another run of the same title.
+    /// Its settings that differ from its shipped preset, or from the first run of its title.
     pub(super) differing: Vec<Differing>,
     /// Its configuration.
     experiment: Arc<Experiment>,
@@ -279,8 +279,8 @@ impl RunRecord {
         naming::fitting(&name, others.map(Self::name), fits)
     }
 
-    /// The name without the number: the one that it was given, else the settings that distinguish it from the other runs of
-    /// its title and from its shipped preset, else the title.
+    /// The name without the number: the one that it was given, else the settings that distinguish it from its shipped
+    /// preset or the first run of its title, else the title.
     pub(crate) fn short_name(&self) -> String {
         if let Some(name) = self.own_name.as_ref().or(self.told.as_ref()) {
             return name.clone();

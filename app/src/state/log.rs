@@ -36,8 +36,7 @@ pub(crate) struct LogEntry {
 }
 
 impl LogEntry {
-    /// The event in words, with the present name of its run: a name is of settings that set it apart, so it changes with
-    /// the runs that join it.
+    /// The event in words, with the present name of its run, which its user may have changed since.
     pub(crate) fn told(&self, session: &Session) -> Cow<'_, str> {
         let now = self.run.as_ref().and_then(|(key, then)| {
             let run = session.runs().iter().find(|run| run.key == *key)?;

@@ -204,7 +204,7 @@ fn a_click_on_a_run_looks_at_it_and_a_button_loads_its_configuration() {
         window.hover_at(at);
         window.step();
         // Its point has a longer name for a screen reader.
-        let is_named = window.query_all_by_label("Run 1: width 32").next().is_some();
+        let is_named = window.query_all_by_label("Run 1: Tiny").next().is_some();
         (is_named && window.query_by_label_contains("Click to look").is_some()).then_some(at)
     });
     let at = found.expect("the point of the first run");
@@ -216,7 +216,7 @@ fn a_click_on_a_run_looks_at_it_and_a_button_loads_its_configuration() {
     assert_eq!(app(&window).state.shown, Some(1));
     window.hover_at(pos2(1.0, 1.0));
     window.run_steps(3);
-    assert!(window.query_by_label("Run 1: width 32").is_some(), "the bottom bar speaks of the run that is looked at");
+    assert!(window.query_by_label("Run 1: Tiny").is_some(), "the bottom bar speaks of the run that is looked at");
     assert!(window.query_by_label("Against the present: width 48 → 32").is_some());
     window.get_by_label("Load its settings").click();
     window.run_steps(3);

@@ -64,7 +64,7 @@ fn a_run_has_one_name_in_every_pane() {
     let compared = &state.compared.as_ref().expect("there").comparison.subjects;
     let mut compared: Vec<String> = compared.iter().map(|subject| subject.name.clone()).collect();
     [&mut rows, &mut looked, &mut compared].into_iter().for_each(|names| names.sort());
-    assert_eq!(rows, ["Run 1: micro-batch 64", "Run 2: micro-batch 96"]);
+    assert_eq!(rows, ["Run 1: Tiny", "Run 2: micro-batch 96"]);
     assert_eq!((&looked, &compared), (&rows, &rows));
 }
 
@@ -87,7 +87,7 @@ fn the_log_calls_a_run_as_the_table_does_when_others_have_joined_it() {
     window.run_steps(3);
     let state = &app(&window).state;
     let entries = || state.log.entries.iter().filter(|entry| entry.run.is_some());
-    assert!(entries().any(|entry| entry.text != entry.told(&state.session)), "a name has changed");
+    assert!(entries().all(|entry| entry.text == entry.told(&state.session)), "no name has changed");
     let told: Vec<String> = entries().map(|entry| entry.told(&state.session).into_owned()).collect();
     for run in [3, 4] {
         let row = state.runs.rows().iter().find(|row| row.run.number == run).expect("kept");
@@ -137,8 +137,7 @@ fn the_heads_of_what_is_compared_take_a_second_line_only_for_a_long_name() {
         window.get_by_label("micro-batch").rect().top()
     };
     let short = compare(&mut window, "micro-batch 96");
-    let head =
-        window.get_all_by_label("Run 1: micro-batch 64").map(|node| node.rect()).find(|rect| rect.bottom() <= short);
+    let head = window.get_all_by_label("Run 1: Tiny").map(|node| node.rect()).find(|rect| rect.bottom() <= short);
     let line = head.expect("over its column").height();
     let long = "everything as before and a learning rate that falls more slowly towards the end";
     ask(&mut window, RunsAction::Name(all[0].clone(), long.to_owned()));
@@ -166,12 +165,51 @@ fn settings_are_named_in_the_order_of_the_experiments_pane_whatever_sets_a_run_a
         window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
         until(&mut window, |app| app.state.session.active().is_none() && app.state.runs.rows().len() == count);
     }
-    let named = ["Run 1: micro-batch 64, seed 1", "Run 2: micro-batch 96, seed 1", "Run 3: micro-batch 96, seed 7"];
+    let named = ["Run 1: Tiny", "Run 2: micro-batch 96", "Run 3: micro-batch 96, seed 7"];
     let state = &app(&window).state;
     let mut rows: Vec<String> = state.runs.rows().iter().map(crate::runs::Row::name).collect();
     rows.sort();
     let own: Vec<String> = state.session.all().map(crate::session::RunRecord::name).collect();
     assert_eq!((rows.as_slice(), own.as_slice()), (named.map(str::to_owned).as_slice(), rows.as_slice()));
+}
+
+#[test]
+fn a_run_has_its_name_from_its_beginning_and_keeps_it_whatever_runs_come_and_go() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    let names = |window: &Window| {
+        let mut rows: Vec<String> = app(window).state.runs.rows().iter().map(crate::runs::Row::name).collect();
+        rows.sort();
+        rows
+    };
+    let mut known = names(&window);
+    assert_eq!(known, ["Run 1: Tiny", "Run 2: micro-batch 96"]);
+    // What differs now was the same in all runs so far, and a family has the name that it has elsewhere.
+    for (count, change, name) in [
+        (3, "run.seed=7", "Run 3: seed 7"),
+        (4, "budget=32MiB", "Run 4: seed 7, budget 32 MiB"),
+        (5, "optimizer.kind=adamw-8bit", "Run 5: 8-bit AdamW, seed 7, budget 32 MiB"),
+    ] {
+        let mut next = app(&window).state.document.experiment.clone();
+        plimsoll_engine::experiment::preset::set(&mut next, change).expect("a setting");
+        send(&mut window, Action::Adopt(Box::new(next.clone())));
+        until(&mut window, |app| app.state.plan().is_some_and(|plan| *plan.experiment == next));
+        window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
+        let begun = std::cell::RefCell::new(Vec::new());
+        until(&mut window, |app| {
+            let own =
+                app.state.session.latest().filter(|run| run.label() == format!("Run {count}")).map(|run| run.name());
+            begun.borrow_mut().extend(own);
+            app.state.session.active().is_none() && app.state.runs.rows().len() == count as usize
+        });
+        assert!(begun.borrow().iter().all(|own| own == name), "{:?}", begun.borrow());
+        known.push(name.to_owned());
+        assert_eq!(names(&window), known, "a name has changed");
+    }
+    let first = app(&window).state.runs.rows().iter().find(|row| row.run.number == 1).expect("kept").run.key.clone();
+    ask(&mut window, RunsAction::Delete(vec![first]));
+    until(&mut window, |app| app.state.runs.rows().len() == 4);
+    assert_eq!(names(&window), known[1..]);
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn a_double_click_opens_a_run_as_it_was() {
     let (store, losses) = two_runs();
     let mut window = on(&store, Experiment::default());
     show(&mut window, Pane::Runs);
-    double_click(&mut window, "Run 1: micro-batch 64, Tiny");
+    double_click(&mut window, "Run 1: Tiny");
     until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.experiment.title == "Tiny"));
     until(&mut window, |app| app.state.shown_run().is_some_and(|run| run.last.is_some()));
     let shown = app(&window);

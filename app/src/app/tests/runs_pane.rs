@@ -8,7 +8,7 @@ use super::{
     runs::{ask, folder, keys, on, show, train, two_runs},
     *,
 };
-use crate::command::RunsAction;
+use crate::{command::RunsAction, naming::Names};
 
 /// Whether what has the focus is in sight.
 fn is_in_sight(window: &Window) -> bool {
@@ -79,11 +79,11 @@ fn with_several_picked_the_lines_below_say_whose_they_are() {
     show(&mut window, Pane::Runs);
     let both = keys(&window);
     ask(&mut window, RunsAction::Pick(both.clone()));
-    assert!(window.query_by_label("The last of 2 picked: Run 1: micro-batch 64, Tiny").is_some());
+    assert!(window.query_by_label("The last of 2 picked: Run 1: Tiny").is_some());
     ask(&mut window, RunsAction::Name(both[1].clone(), "small".to_owned()));
     until(&mut window, |app| app.state.runs.front().is_some_and(|row| row.run.name.is_some()));
     window.run_steps(2);
-    assert!(window.query_by_label("The last of 2 picked: Run 1: small, Tiny, micro-batch 64").is_some());
+    assert!(window.query_by_label("The last of 2 picked: Run 1: small, Tiny").is_some());
 }
 
 /// Sixty rows, which differ by their seed.
@@ -93,7 +93,10 @@ fn sixty(window: &Window) -> Vec<crate::runs::Row> {
         let started = known.started - jiff::SignedDuration::from_secs(i as i64);
         StoredRun { key: RunKey::new(started), started, settings: vec![format!("run.seed={i}")], ..known.clone() }
     };
-    crate::runs::rows((0..60).map(one).collect(), |_| None)
+    // All of them are told from a first run without a seed.
+    let mut names = Names::default();
+    names.of("the first", &known.title, &[]);
+    crate::runs::rows((0..60).map(one).collect(), |_| None, &mut names)
 }
 
 #[test]
@@ -177,7 +180,7 @@ fn the_title_of_a_run_is_read_next_to_a_long_name() {
     {
         set_size(&mut window, size, scale);
         // Each time anew: the store is read in between.
-        let rows = crate::runs::rows(runs.clone(), |_| None);
+        let rows = crate::runs::rows(runs.clone(), |_| None, &mut Names::default());
         assert!(rows[3].short_name().len() > 50, "{}", rows[3].short_name());
         window.state_mut().as_mut().expect("drawn").state.runs.read(rows);
         window.run_steps(5);
@@ -222,15 +225,20 @@ fn names_that_differ_at_their_end_are_read_apart_where_they_have_no_room() {
         StoredRun { title: "Convolutions on hand-written digits".to_owned(), ..run }
     };
     let mut runs: Vec<StoredRun> = budgets.iter().enumerate().map(one).collect();
-    // What most have and one has not is named by all.
+    // One has the micro-batch of the first, and is told by its budget alone.
     runs[3].settings.remove(0);
+    let mut told = Names::default();
+    told.of("the first", &runs[0].title, &[]);
     for (size, scale) in [([1280.0, 800.0], 1.0), ([960.0, 600.0], 1.0), ([1280.0, 800.0], 1.5)] {
         set_size(&mut window, size, scale);
-        window.state_mut().as_mut().expect("drawn").state.runs.read(crate::runs::rows(runs.clone(), |_| None));
+        window.state_mut().as_mut().expect("drawn").state.runs.read(crate::runs::rows(
+            runs.clone(),
+            |_| None,
+            &mut Names::clone(&told),
+        ));
         window.run_steps(5);
         for (i, budget) in ["8 MiB", "4 MiB", "2 MiB", "1 MiB"].into_iter().enumerate() {
-            let micro = if i == 3 { 64 } else { 96 };
-            let whole = format!("micro-batch {micro}, budget {budget}");
+            let whole = if i == 3 { format!("budget {budget}") } else { format!("micro-batch 96, budget {budget}") };
             let cell = window.query_all_by_role(Role::Label).find(|node| {
                 node.accesskit_node().value().is_some_and(|text| text == whole) && node.rect().height() < 30.0
             });
@@ -306,7 +314,7 @@ fn a_click_on_a_row_that_is_seen_in_part_moves_nothing() {
 }
 
 /// The row of a run of `two_runs` with other settings, by its number.
-fn with_settings(window: &Window, number: u64, settings: &[&str]) -> StoredRun {
+pub(super) fn with_settings(window: &Window, number: u64, settings: &[&str]) -> StoredRun {
     let known = app(window).state.runs.rows()[0].run.clone();
     let key = RunKey::new(known.started + jiff::SignedDuration::from_secs(number as i64));
     StoredRun { key, number, settings: settings.iter().map(|one| (*one).to_owned()).collect(), ..known }
@@ -337,7 +345,11 @@ fn a_run_that_met_its_budget_has_one_word_in_the_window_and_on_the_command_line(
     assert_eq!(words, ["over budget", "failed"], "what `plimsoll runs` prints");
     let record = crate::session::RunRecord::kept(&runs[0], digits());
     assert_eq!(record.status.name(), "over budget");
-    window.state_mut().as_mut().expect("drawn").state.runs.read(crate::runs::rows(runs, |_| None));
+    window.state_mut().as_mut().expect("drawn").state.runs.read(crate::runs::rows(
+        runs,
+        |_| None,
+        &mut Names::default(),
+    ));
     window.run_steps(4);
     for (number, word) in [(7, "over budget"), (8, "failed")] {
         let is_it =
@@ -357,7 +369,7 @@ fn a_teacher_that_is_a_run_is_called_as_the_run_is() {
     let gone = RunKey::new(teacher.started - jiff::SignedDuration::from_secs(60));
     let runs =
         vec![taught(3, teacher.key.as_str()), taught(4, named.key.as_str()), taught(5, gone.as_str()), teacher, named];
-    let rows = crate::runs::rows(runs, |_| None);
+    let rows = crate::runs::rows(runs, |_| None, &mut Names::default());
     let has = |row: usize, words: &str| assert!(rows[row].differs.contains(words), "{words}: {}", rows[row].differs);
     has(0, "taught by Run 1");
     has(1, "taught by wide / deep");
@@ -370,7 +382,7 @@ fn only_runs_that_answer_what_is_asked_may_teach() {
     let window = on(&store, digits());
     let asks = |settings: &[&str]| settings.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>();
     let may = |own: &[&str], student: &[&str]| {
-        let rows = crate::runs::rows(vec![with_settings(&window, 1, own)], |_| None);
+        let rows = crate::runs::rows(vec![with_settings(&window, 1, own)], |_| None, &mut Names::default());
         rows[0].can_teach(&asks(student))
     };
     let shapes = "data.kind=\"shapes\"";

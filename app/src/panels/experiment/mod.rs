@@ -22,7 +22,7 @@ use plimsoll_engine::experiment::{BlockSet, Checkpointing, check, preset};
 
 pub(super) use self::controls::{model_words, source_words};
 pub(crate) use self::{
-    controls::optimizer_words,
+    controls::{family, family_of, optimizer_of, optimizer_words},
     order::{names_of_settings, settings_in_order},
 };
 use self::{path::PathRow, rows::Row};

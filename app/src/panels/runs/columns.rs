@@ -24,7 +24,7 @@ const COLUMNS: [Named; 10] = [
     (
         RunColumn::Name,
         "run",
-        "Its number with the name that you gave it, or with what sets it apart from the other runs of its title.",
+        "Its number with the name that you gave it, or with what sets it apart from its preset or the first run of its title.",
     ),
     (
         RunColumn::Details,

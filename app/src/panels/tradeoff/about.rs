@@ -3,7 +3,7 @@
 use eframe::egui::{RectAlign, Response, RichText, Tooltip, Ui};
 use plimsoll_engine::experiment::Model;
 
-use super::super::experiment::model_words;
+use super::super::{experiment::model_words, family};
 use crate::{
     format,
     session::RunRecord,
@@ -53,8 +53,8 @@ pub(super) fn run(ui: &mut Ui, run: &RunRecord) {
     );
 }
 
-/// The sizes that distinguish two models of a family, such as `vit, patch 4, width 64, depth 2, 4 heads`.
+/// The sizes that distinguish two models of a family, such as `ViT, patch 4, width 64, depth 2, 4 heads`.
 fn model_of(model: &Model) -> String {
     let sizes = model.kind.traits().settings.iter().filter_map(|setting| model_words(*setting, model));
-    std::iter::once(model.kind.key().to_owned()).chain(sizes).collect::<Vec<_>>().join(", ")
+    std::iter::once(family(model.kind).to_owned()).chain(sizes).collect::<Vec<_>>().join(", ")
 }

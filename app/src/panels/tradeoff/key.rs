@@ -74,7 +74,7 @@ pub(super) fn ui(ui: &mut Ui, dots: &[Dot<'_>], budget: Option<f64>, axis: Optio
     kinds.dedup();
     for kind in kinds.iter().filter(|_| kinds.len() > 1) {
         let (_, sign) = MARKERS[place(*kind) % MARKERS.len()];
-        entries.push(entry(None, format!("{sign} {}", kind.key()), "The family of the model."));
+        entries.push(entry(None, format!("{sign} {}", super::super::family(*kind)), "The family of the model."));
     }
     legend::ui(ui, &entries, 1);
 }

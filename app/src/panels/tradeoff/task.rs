@@ -134,9 +134,9 @@ mod tests {
         let names = |session: &Session| session.runs().iter().map(|run| run.name()).collect::<Vec<_>>();
         assert_eq!(names(&session), ["Run 1: Digits"]);
         run(&mut session, 2, |e| (e.title, e.batch.micro) = ("Digits".to_owned(), 32));
-        assert_eq!(names(&session), ["Run 1: micro-batch 64", "Run 2: micro-batch 32"]);
+        assert_eq!(names(&session), ["Run 1: Digits", "Run 2: micro-batch 32"]);
         run(&mut session, 3, |e| (e.title, e.run.seed) = ("Other".to_owned(), 2));
-        assert_eq!(names(&session), ["Run 1: micro-batch 64", "Run 2: micro-batch 32", "Run 3: Other"]);
+        assert_eq!(names(&session), ["Run 1: Digits", "Run 2: micro-batch 32", "Run 3: Other"]);
         session.rename(2, " small ");
         assert_eq!(names(&session)[1], "Run 2: small");
         session.rename(2, "");

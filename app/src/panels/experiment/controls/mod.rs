@@ -17,11 +17,14 @@ mod task;
 mod training;
 mod transformer;
 
-pub(crate) use self::optimizer::optimizer_words;
 pub(in crate::panels) use self::{data::source_words, model::model_words};
 pub(super) use self::{
     data::*, distil::*, gpu::*, low_rank::*, memory::*, model::*, optimizer::*, prune::*, quantise::*, run::*,
     sequences::*, sizes::*, training::*, transformer::*,
+};
+pub(crate) use self::{
+    model::{family, family_of},
+    optimizer::{optimizer_of, optimizer_words},
 };
 use super::{
     PICKED, adapters, data as source, distil as teacher, hint, length, low_rank as ranks, picked, rows::Row,

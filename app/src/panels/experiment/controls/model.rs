@@ -197,6 +197,21 @@ pub(in crate::panels::experiment) fn model_row(setting: ModelSetting) -> Row {
     }
 }
 
+/// The family of a model in a word or two, where its control's words have no room: that in brackets, or after `as`.
+pub(crate) fn family(kind: ModelKind) -> &'static str {
+    let (_, words) = MODEL.1.options.iter().find(|(known, _)| *known == kind).copied().unwrap_or((kind, kind.key()));
+    match (words.split_once(" ("), words.split_once(", as ")) {
+        (Some((_, short)), _) => short.trim_end_matches(')'),
+        (None, Some((_, model))) => model,
+        (None, None) => words,
+    }
+}
+
+/// The family by its word in a preset; `None` of an unknown one.
+pub(crate) fn family_of(key: &str) -> Option<&'static str> {
+    ModelKind::ALL.into_iter().find(|kind| kind.key() == key).map(family)
+}
+
 /// The words of a setting that distinguish a model from others of its family; `None` for a setting that does not.
 pub(in crate::panels) fn model_words(setting: ModelSetting, model: &Model) -> Option<String> {
     match setting {
@@ -223,5 +238,22 @@ pub(in crate::panels) fn model_words(setting: ModelSetting, model: &Model) -> Op
         | ModelSetting::Window
         | ModelSetting::NormEpsilon
         | ModelSetting::RotaryBase => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_family_has_a_short_name_of_its_own() {
+        let names: Vec<&str> = ModelKind::ALL.into_iter().map(family).collect();
+        let mut different = names.clone();
+        different.sort_unstable();
+        different.dedup();
+        assert_eq!(different.len(), names.len(), "{names:?}");
+        // A comma stands between the settings of a name.
+        assert!(names.iter().all(|name| !name.contains([',', '('])), "{names:?}");
+        assert_eq!([family_of("mlp"), family_of("gpt2"), family_of("abc")], [Some("MLP"), Some("GPT-2"), None]);
     }
 }

@@ -24,6 +24,11 @@ pub(crate) const fn optimizer_words(kind: OptimizerKind) -> &'static str {
     }
 }
 
+/// The same of an optimizer by its word in a preset; `None` of an unknown one.
+pub(crate) fn optimizer_of(key: &str) -> Option<&'static str> {
+    OptimizerKind::ALL.into_iter().find(|kind| kind.key() == key).map(optimizer_words)
+}
+
 const fn named(kind: OptimizerKind) -> (OptimizerKind, &'static str) {
     (kind, optimizer_words(kind))
 }
