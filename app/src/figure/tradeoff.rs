@@ -11,7 +11,10 @@ use crate::{
     format,
     session::frontier,
     theme::print,
-    widgets::{axes::Round, places::Places},
+    widgets::{
+        axes::Round,
+        places::{Placed, Places},
+    },
 };
 
 /// A run that is drawn.
@@ -106,11 +109,9 @@ fn names(figure: &mut Figure, dots: &[Dot], best: &[usize], panel: &Panel, lines
     for i in best.iter().copied().chain(beaten) {
         let texts = [dots[i].label(), fitted(&dots[i].label(), NAME, words), dots[i].number.clone()];
         let size = |text: &str| vec2(width_of(text, words), words.size);
-        let found = texts.iter().filter(|text| !text.is_empty()).find_map(|text| {
-            let (rect, leader) = places.place(i, size(text))?;
-            Some((text, rect, leader))
-        });
-        let Some((text, rect, leader)) = found else { continue };
+        let found =
+            texts.iter().filter(|text| !text.is_empty()).find_map(|text| Some((text, places.place(i, size(text))?)));
+        let Some((text, Placed { rect, leader, .. })) = found else { continue };
         if let Some([start, end]) = leader {
             figure.line([start.x, start.y], [end.x, end.y], Pen::solid(palette().weak(), print::HAIR));
         }

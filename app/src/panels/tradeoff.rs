@@ -177,10 +177,23 @@ fn plot(
     });
     dimmed(ui, tasks, dots, &response.transform);
     let lines = drawn_lines(dots, &smaller, budget, &response.transform);
-    labels::draw(ui, (dots, &smaller), shown, &response.transform, &lines);
+    let named = labels::draw(ui, (dots, &smaller), shown, &response.transform, &lines);
     keys::ui(ui, context, &response.response, dots, shown, &response.transform);
     at_point::ui(ui, context);
-    pointed::ui(ui, context, &response.response, (dots, &smaller, shown), &response.transform);
+    pointed::ui(ui, context, &response.response, (dots, &named), (&smaller, shown), &response.transform);
+}
+
+/// Whether other runs have points than in the frame before: a view that was chosen before may not show the new one.
+fn has_other_points(ui: &Ui, dots: &[Dot<'_>]) -> bool {
+    let mut now: Vec<RunKey> = dots.iter().filter(|dot| dot.in_focus).map(|dot| dot.run.key).collect();
+    now.sort_unstable();
+    let id = ui.scope_id().with("points");
+    let known: Option<Vec<RunKey>> = ui.data(|data| data.get_temp(id));
+    let is_other = known.as_ref().is_some_and(|known| *known != now);
+    if known.is_none() || is_other {
+        ui.data_mut(|data| data.insert_temp(id, now));
+    }
+    is_other
 }
 
 /// The axes, wide and high enough for all `points`.

@@ -26,6 +26,19 @@ const SIDES: [(Align2, Vec2); 8] = [
 /// How many of them are next to the point, where a name needs no line.
 const BESIDE: usize = 4;
 
+/// The places at each distance from a point with a line to it: the sides, and those between them.
+const AROUND: usize = 2 * SIDES.len();
+
+/// A place for a name.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Placed {
+    pub(crate) rect: Rect,
+    /// The line to its point, where it takes one.
+    pub(crate) leader: Option<[Pos2; 2]>,
+    /// Which of the places of its point it is, the best first.
+    pub(crate) side: usize,
+}
+
 /// The points, the lines and the names that are already there.
 pub(crate) struct Places {
     frame: Rect,
@@ -52,23 +65,28 @@ impl Places {
         self.leaders.extend(leader);
     }
 
-    /// A place for a name of a size, and the line to its point where it takes one. The point is the one at `index`.
-    pub(crate) fn place(&self, index: usize, size: Vec2) -> Option<(Rect, Option<[Pos2; 2]>)> {
+    /// A place for a name of a size. The point is the one at `index`.
+    pub(crate) fn place(&self, index: usize, size: Vec2) -> Option<Placed> {
+        (0..BESIDE + FAR.len() * AROUND).find_map(|side| self.place_at(index, size, side))
+    }
+
+    /// The same at one side, if it has room there.
+    pub(crate) fn place_at(&self, index: usize, size: Vec2, side: usize) -> Option<Placed> {
         let own = self.points.get(index)?;
-        let at = |away: f32, (align, side): (Align2, Vec2)| {
-            align.anchor_size(own.center() + side * (own.width() / 2.0 + away), size)
+        let (away, (align, to)) = match side.checked_sub(BESIDE) {
+            None => (AWAY, SIDES[side]),
+            Some(far) => (*FAR.get(far / AROUND)?, SIDES.iter().copied().chain(between()).nth(far % AROUND)?),
         };
-        let beside = SIDES[..BESIDE].iter().map(|side| at(AWAY, *side));
-        if let Some(rect) = beside.into_iter().find(|rect| self.is_free(*rect) && self.is_own(index, *rect)) {
-            return Some((rect, None));
+        let rect = align.anchor_size(own.center() + to * (own.width() / 2.0 + away), size);
+        if !self.is_free(rect) {
+            return None;
         }
-        let far = FAR.iter().flat_map(|away| SIDES.iter().copied().chain(between()).map(|side| at(*away, side)));
-        let led = |rect: Rect| {
-            let (point, end) = (own.center(), rect.clamp(own.center()));
-            let leader = [point + (end - point).normalized() * own.width() / 2.0, end];
-            (self.is_free(rect) && self.is_clear(own.center(), leader)).then_some((rect, Some(leader)))
-        };
-        far.into_iter().find_map(led)
+        if side < BESIDE {
+            return self.is_own(index, rect).then_some(Placed { rect, leader: None, side });
+        }
+        let (point, end) = (own.center(), rect.clamp(own.center()));
+        let leader = [point + (end - point).normalized() * own.width() / 2.0, end];
+        self.is_clear(own.center(), leader).then_some(Placed { rect, leader: Some(leader), side })
     }
 
     fn is_free(&self, rect: Rect) -> bool {
@@ -148,12 +166,15 @@ mod tests {
     fn a_name_stands_beside_its_own_point_or_has_a_line_to_it() {
         let size = vec2(40.0, 12.0);
         let beside = Rect::from_min_size(pos2(109.0, 94.0), size);
-        assert_eq!(places(&[(100.0, 100.0)]).place(0, size), Some((beside, None)));
+        let placed = places(&[(100.0, 100.0)]).place(0, size).expect("there is room");
+        assert_eq!((placed.rect, placed.leader), (beside, None));
         // At the right it would end at the second point and be read as that one's.
-        let (rect, has_line) = places(&[(100.0, 100.0), (160.0, 100.0)]).place(0, size).expect("there is room");
+        let Placed { rect, leader: has_line, .. } =
+            places(&[(100.0, 100.0), (160.0, 100.0)]).place(0, size).expect("there is room");
         assert!(rect.right() < 100.0 && has_line.is_none(), "{rect:?}");
         // Points that nearly cover each other cannot be told apart by a name next to them.
-        let (rect, has_line) = places(&[(100.0, 100.0), (102.0, 100.0)]).place(0, size).expect("there is room");
+        let Placed { rect, leader: has_line, .. } =
+            places(&[(100.0, 100.0), (102.0, 100.0)]).place(0, size).expect("there is room");
         assert!(has_line.is_some() && !rect.contains(pos2(100.0, 100.0)), "{rect:?}");
     }
 
@@ -163,7 +184,7 @@ mod tests {
         let mut crowded = places(&[(20.0, 20.0), (40.0, 25.0), (60.0, 20.0), (50.0, 40.0), (280.0, 190.0)]);
         let mut named = 0;
         for index in 0..5 {
-            if let Some((rect, _)) = crowded.place(index, size) {
+            if let Some(Placed { rect, .. }) = crowded.place(index, size) {
                 assert!(crowded.is_free(rect) && crowded.frame.contains_rect(rect));
                 crowded.take(rect, None);
                 named += 1;
@@ -179,7 +200,7 @@ mod tests {
         // Two points side by side, and one almost on the first.
         let mut near = places(&[(100.0, 100.0), (102.0, 100.0), (124.0, 100.0)]);
         for index in 0..3 {
-            let (rect, leader) = near.place(index, vec2(12.0, 12.0)).expect("there is room");
+            let Placed { rect, leader, .. } = near.place(index, vec2(12.0, 12.0)).expect("there is room");
             let own = near.points[index].center();
             if let Some(leader) = leader {
                 let others = near.points.iter().filter(|point| point.center() != own);
@@ -198,7 +219,7 @@ mod tests {
             let (left, right) = (100.0, 100.0 + apart);
             let mut near = places(&[(right, 100.0), (left, 100.0)]);
             let mut end = |index| {
-                let (rect, leader) = near.place(index, vec2(8.0, 12.0)).expect("there is room");
+                let Placed { rect, leader, .. } = near.place(index, vec2(8.0, 12.0)).expect("there is room");
                 near.take(rect, leader);
                 rect.center().x
             };
@@ -212,7 +233,7 @@ mod tests {
         let mut struck = places(&[(100.0, 100.0)]);
         struck.line(pos2(100.0, 100.0), pos2(300.0, 100.0));
         struck.line(pos2(60.0, 0.0), pos2(60.0, 200.0));
-        let (rect, _) = struck.place(0, vec2(40.0, 12.0)).expect("there is room");
+        let Placed { rect, .. } = struck.place(0, vec2(40.0, 12.0)).expect("there is room");
         assert!(rect.bottom() < 100.0 && rect.left() > 60.0, "{rect:?}");
     }
 }

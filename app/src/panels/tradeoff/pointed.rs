@@ -1,6 +1,6 @@
 //! The point, the smaller model or the mean that the pointer or the keys are at.
 
-use eframe::egui::{Pos2, Response, Ui};
+use eframe::egui::{Pos2, Rect, Response, Ui};
 use egui_plot::{PlotPoint, PlotTransform};
 
 use super::{Dot, PanelContext, REACH, about, at_point, seeds, smaller};
@@ -16,19 +16,22 @@ fn shown_at(dots: &[Dot<'_>], shown: Option<RunKey>, transform: &PlotTransform) 
     Some(transform.position_from_point(&PlotPoint::new(dot.at[0], dot.at[1])))
 }
 
-/// The point under the pointer, or the one that the keys are at: its words, and the effect of a click on it.
+/// The point under the pointer, or whose name is, or the one that the keys are at: its words, and the effect of a click on it.
 pub(super) fn ui(
     ui: &Ui,
     context: &PanelContext<'_>,
     response: &Response,
-    (dots, smaller, shown): (&[Dot<'_>], &[smaller::Smaller<'_>], Option<RunKey>),
+    (dots, named): (&[Dot<'_>], &[(usize, Rect)]),
+    (smaller, shown): (&[smaller::Smaller<'_>], Option<RunKey>),
     transform: &PlotTransform,
 ) {
     let at_focus = tip::is_at_focus(response).then(|| shown_at(dots, shown, transform));
     let speaks = |at| if at_focus.is_some() { Speaks::Beside } else { Speaks::At(at) };
     let Some(at) = at_focus.unwrap_or(response.hover_pos()) else { return };
     let tip = (!at_point::is_open(ui.ctx())).then(|| about::tip(response, speaks(at)));
-    if let Some(dot) = nearest(dots, transform, at) {
+    // A name that is cut is whole there as well.
+    let by_name = || named.iter().find(|(_, name)| name.contains(at)).map(|(dot, _)| &dots[*dot]);
+    if let Some(dot) = nearest(dots, transform, at).or_else(by_name) {
         if let Some(tip) = tip {
             tip.show(|ui| about::run(ui, dot.run));
         }
