@@ -8,6 +8,7 @@ mod keys;
 mod messages;
 mod models;
 mod names;
+mod numbers;
 mod pictures;
 mod pictures_mixed;
 mod pictures_over;
@@ -237,21 +238,6 @@ fn a_line_is_filled_by_one_click() {
     until(&mut window, |app| app.state.prediction.options.fill.is_none());
     assert!(fill.experiment.batch.micro > before && app(&window).state.plan().is_some_and(|plan| plan.fits()));
     assert!(window.query_by_label("Fill the budget").is_none(), "it is full");
-}
-
-#[test]
-fn a_problem_is_shown_at_its_control_and_keeps_a_run_from_beginning() {
-    let mut experiment = digits();
-    experiment.data.kind = DataKind::Idx;
-    let mut window = window(experiment);
-    assert_eq!(app(&window).state.prediction.problems()[0].key, "data.path");
-    let told = "Path of the data: no file or folder is chosen; write the folder that holds the IDX files";
-    let (_, pane) = app(&window).layout.rects().into_iter().find(|(pane, _)| *pane == Pane::Experiment).expect("there");
-    let pane = pane.expect("drawn");
-    assert!(window.query_all_by_label(told).any(|message| pane.contains_rect(message.rect())), "it is not in the pane");
-    window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
-    window.run_steps(3);
-    assert!(app(&window).state.session.runs().is_empty() && !app(&window).state.is_starting);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! less and one more, from dry runs of the changed experiment.
 
 mod change;
+mod field;
 mod set;
 mod value;
 
@@ -12,11 +13,14 @@ use std::{
     sync::Arc,
 };
 
-use eframe::egui::{self, Align, DragValue, Layout, Rect, Response, RichText, Slider, SliderClamping, Ui};
+use eframe::egui::{self, Align, Layout, Rect, Response, RichText, Slider, SliderClamping, Ui};
 use plimsoll_engine::{Experiment, error::Problem};
 
 use self::set::Set;
-pub(crate) use self::value::{Choice, Number, Place, Spec};
+pub(crate) use self::{
+    field::refused,
+    value::{Choice, Number, Place, Spec},
+};
 use crate::{
     command::{Action, Sender},
     focus, naming,
@@ -112,7 +116,7 @@ impl<'a> Form<'a> {
             // From left to right, as the eye and the Tab key go.
             let width = field_width(ui, &number.text(value, is_whole));
             let slider = slider(ui, spec, number, value, width);
-            let field = field(ui, spec, number, is_whole, value, width);
+            let field = field::field(ui, (spec, number), is_whole, value, (width, self.state.document.generation));
             for (response, new) in slider.iter().chain([&field]) {
                 follow(response);
                 if response.changed() && *new != value {
@@ -172,7 +176,8 @@ impl<'a> Form<'a> {
         let width = name_width(ui);
         let hover = ui.horizontal(|ui| {
             let size = egui::vec2(width, ui.spacing().interact_size.y);
-            let color = if problem.is_some() { theme::palette(ui).bad } else { ui.visuals().text_color() };
+            let is_wrong = problem.is_some() || field::is_refused(ui.ctx(), spec.key, self.state.document.generation);
+            let color = if is_wrong { theme::palette(ui).bad } else { ui.visuals().text_color() };
             ui.allocate_ui_with_layout(size, Layout::left_to_right(Align::Center), |ui| {
                 ui.set_min_width(width);
                 ui.add(egui::Label::new(RichText::new(spec.name).color(color)).truncate());
@@ -283,22 +288,6 @@ fn neighbours_of(experiment: &Experiment, spec: Spec, number: Number) -> Vec<(St
     let both = less.map(|n| ("One step less", *n)).into_iter().chain(more.map(|n| ("One step more", *n)));
     let name = |which: &str, n: f64| format!("{which}, {}", number.text(n, is_whole));
     both.map(|(which, n)| (name(which, n), changed(experiment, |e| number.set(spec, e, n)))).collect()
-}
-
-fn field(ui: &mut Ui, spec: Spec, number: Number, is_whole: bool, value: f64, width: f32) -> (Response, f64) {
-    let mut new = value;
-    let mut field = DragValue::new(&mut new)
-        .custom_formatter(move |v, _| number.text(v, is_whole))
-        .custom_parser(move |text| number.parse(text))
-        .range(0.0..=1e15)
-        .update_while_editing(false)
-        .speed(if is_whole { 0.25 } else { value.abs().max(1e-6) * 0.01 });
-    if is_whole {
-        field = field.max_decimals(0);
-    }
-    let size = egui::vec2(width, ui.spacing().interact_size.y);
-    let response = ui.add_sized(size, field).accessible_name(format!("{} value", spec.name));
-    (response, if is_whole { new.round() } else { new })
 }
 
 /// A slider over the stops, in the room that the field leaves; none if that is too little to drag in: the field can be

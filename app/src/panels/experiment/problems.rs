@@ -2,10 +2,10 @@
 //!
 //! Always holds: no row moves when it comes or goes, because the rows end above it.
 
-use eframe::egui::{Frame, Id, Label, RichText, ScrollArea, Stroke, Ui, UiBuilder};
+use eframe::egui::{Context, Frame, Id, Label, RichText, ScrollArea, Stroke, Ui, UiBuilder};
 
 use super::PanelContext;
-use crate::{format, naming, passes, planner::Obstacle, theme};
+use crate::{format, naming, passes, planner::Obstacle, theme, widgets::control};
 
 /// Problems that are told at once; the others come when these are mended.
 const MOST: usize = 3;
@@ -14,7 +14,7 @@ const SHARE: f32 = 0.4;
 
 /// Draws the rows of the pane, and below them what is wrong.
 pub(super) fn below(ui: &mut Ui, context: &PanelContext<'_>, rows: impl FnOnce(&mut Ui)) {
-    let (whole, told) = (ui.available_rect_before_wrap(), told(context));
+    let (whole, told) = (ui.available_rect_before_wrap(), told(ui.ctx(), context));
     let id = Id::unique("height of what is wrong");
     let known = if told.is_empty() { 0.0 } else { ui.data(|data| data.get_temp(id)).unwrap_or_default() };
     ui.data_mut(|data| data.insert_temp(taken_id(), known));
@@ -45,9 +45,10 @@ fn taken_id() -> Id {
     Id::unique("room of what is wrong")
 }
 
-/// What is wrong, each with the name of its setting.
-fn told(context: &PanelContext<'_>) -> Vec<String> {
-    match &context.state.prediction.obstacle {
+/// What is wrong, each with the name of its setting, and what was typed last and is no number.
+fn told(ctx: &Context, context: &PanelContext<'_>) -> Vec<String> {
+    let refused = control::refused(ctx, context.state.document.generation);
+    let wrong = match &context.state.prediction.obstacle {
         Some(Obstacle::Failure(text)) => vec![format::in_groups(text)],
         Some(Obstacle::Problems(problems)) => {
             let left = problems.len().saturating_sub(MOST);
@@ -55,7 +56,8 @@ fn told(context: &PanelContext<'_>) -> Vec<String> {
             problems.iter().take(MOST).map(naming::problem).chain(more).collect()
         }
         None => Vec::new(),
-    }
+    };
+    refused.into_iter().chain(wrong).collect()
 }
 
 fn framed(ui: &mut Ui, told: &[String], most: f32) {

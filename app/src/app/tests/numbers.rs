@@ -1,0 +1,65 @@
+//! Values that a setting cannot have: what is typed into a field of a number and is none, and what stands in the way of a run.
+
+use super::*;
+
+/// Types a text in place of what the field holds, and presses Enter.
+fn enter(window: &mut Window, field: &str, text: &str) {
+    window.get_by_role_and_label(Role::SpinButton, field).focus();
+    window.run_steps(2);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::A);
+    window.run_steps(1);
+    window.event(egui::Event::Text(text.to_owned()));
+    window.run_steps(2);
+    window.key_press(Key::Enter);
+    window.run_steps(4);
+}
+
+/// The words of the pane about what was typed.
+fn said(window: &Window) -> Vec<String> {
+    let labels = window.query_all_by_role(Role::Label).filter_map(|label| label.value());
+    labels.filter(|text| text.contains("is not a ")).collect()
+}
+
+#[test]
+fn letters_in_a_field_of_a_number_are_said_and_the_value_stays() {
+    let mut window = window(digits());
+    settle(&mut window);
+    let row = window.get_by_role_and_label(Role::SpinButton, "Width value").rect();
+    for typed in ["abc", "12 units", "-8", "nan"] {
+        enter(&mut window, "Width value", typed);
+        let words =
+            format!("Width: “{typed}” is not a whole number of 0 or more; write a whole number. It is still 32.");
+        assert_eq!(said(&window), [words]);
+        assert_eq!(app(&window).state.document.experiment.model.width, 32);
+        assert!(app(&window).state.why_no_training().is_none(), "the settings are as good as before");
+    }
+    let now = window.get_by_role_and_label(Role::SpinButton, "Width value").rect();
+    assert_eq!(now, row, "nothing moves");
+    // Another field says it of itself, and a number ends it.
+    enter(&mut window, "Learning rate value", "fast");
+    assert_eq!(said(&window).len(), 1);
+    assert!(said(&window)[0].starts_with("Learning rate: “fast” is not a number"), "{:?}", said(&window));
+    enter(&mut window, "Width value", "48");
+    assert!(said(&window).is_empty());
+    assert_eq!(app(&window).state.document.experiment.model.width, 48);
+    // The value as it is, and none, are nothing to speak of.
+    for typed in ["abc", "48", "abc", ""] {
+        enter(&mut window, "Width value", typed);
+        assert_eq!(said(&window).len(), usize::from(typed == "abc"), "{typed}");
+    }
+}
+
+#[test]
+fn a_problem_is_shown_at_its_control_and_keeps_a_run_from_beginning() {
+    let mut experiment = digits();
+    experiment.data.kind = DataKind::Idx;
+    let mut window = window(experiment);
+    assert_eq!(app(&window).state.prediction.problems()[0].key, "data.path");
+    let told = "Path of the data: no file or folder is chosen; write the folder that holds the IDX files";
+    let (_, pane) = app(&window).layout.rects().into_iter().find(|(pane, _)| *pane == Pane::Experiment).expect("there");
+    let pane = pane.expect("drawn");
+    assert!(window.query_all_by_label(told).any(|message| pane.contains_rect(message.rect())), "it is not in the pane");
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
+    window.run_steps(3);
+    assert!(app(&window).state.session.runs().is_empty() && !app(&window).state.is_starting);
+}
