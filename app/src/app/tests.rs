@@ -12,6 +12,7 @@ mod numbers;
 mod pictures;
 mod pictures_mixed;
 mod pictures_over;
+mod plots;
 mod points;
 mod reach;
 mod reading;

@@ -82,7 +82,7 @@ fn norm(ui: &mut Ui, view: &View, run: &RunRecord) {
     }
     let rule = Rule { name: "clipped at", color: theme::palette(ui).budget, y: clip, is_far: false };
     let rules = if clip > 0.0 { vec![rule] } else { Vec::new() };
-    line_plot::plot(ui, "Gradient norm", group(view), &axes, &drawn, &rules);
+    line_plot::plot(ui, "Gradient norm", group(view, run.key), &axes, &drawn, &rules);
 }
 
 fn learning_rate(ui: &mut Ui, view: &View, run: &RunRecord) {
@@ -95,5 +95,5 @@ fn learning_rate(ui: &mut Ui, view: &View, run: &RunRecord) {
     let axes = axes(view, Round::Decimal, format::plain, format::three, Some(0.0));
     let xs = xs(view, &run.train.steps, &run.train.secs);
     let curve = Curve { name: "learning rate", color, xs, series, faint: false, marks: false };
-    line_plot::plot(ui, "Learning rate", group(view), &axes, &[curve], &[]);
+    line_plot::plot(ui, "Learning rate", group(view, run.key), &axes, &[curve], &[]);
 }

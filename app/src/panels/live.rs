@@ -168,9 +168,9 @@ pub(super) fn xs<'a>(view: &View, steps: &'a [f64], secs: &'a [f64]) -> &'a [f64
     if view.axis == Axis::Step { steps } else { secs }
 }
 
-/// The plots that move together.
-pub(super) fn group(view: &View) -> egui::Id {
-    egui::Id::unique(("live plots", view.axis == Axis::Step))
+/// The plots that move together: those of the same runs, over the same axis.
+pub(super) fn group(view: &View, runs: impl std::hash::Hash + std::fmt::Debug) -> egui::Id {
+    egui::Id::unique(("live plots", view.axis == Axis::Step, runs))
 }
 
 /// A plot's name and its present figures.
@@ -223,7 +223,7 @@ fn pair(
     }
     drawn.push(curve("train", palette.train, train_xs, train.smooth(), false, false));
     drawn.push(curve("test", palette.test, test_xs, test, false, true));
-    line_plot::plot(ui, name, group(view), axes, &drawn, &[]);
+    line_plot::plot(ui, name, group(view, run.key), axes, &drawn, &[]);
 }
 
 fn loss(ui: &mut Ui, view: &mut View, run: &RunRecord) {
@@ -322,7 +322,7 @@ fn memory(ui: &mut Ui, view: &mut View, run: &RunRecord) {
     if rules.iter().any(|rule| rule.is_far) {
         axes.include.push(highest * head(ui.available_height() - BELOW_PLOT));
     }
-    line_plot::plot(ui, "Memory", group(view), &axes, &drawn, &rules);
+    line_plot::plot(ui, "Memory", group(view, run.key), &axes, &drawn, &rules);
 }
 
 /// How many times as high as its curves a picture of this height is, so that the words at its top lie over none of them.
@@ -353,7 +353,7 @@ fn throughput(ui: &mut Ui, view: &mut View, run: &RunRecord) {
     line_plot::plot(
         ui,
         "Throughput",
-        group(view),
+        group(view, run.key),
         &axes(view, Round::Decimal, format::tick_count, samples, Some(0.0)),
         &drawn,
         &[],

@@ -163,7 +163,9 @@ fn plot(
     let smaller = smaller::of(dots);
     let mut points: Vec<[f64; 2]> = dots.iter().filter(|dot| dot.in_focus).map(|dot| dot.at).collect();
     points.extend(smaller.iter().map(|smaller| smaller.at));
-    let response = plane(ui, &points, tasks[focus].is_of_values(), height).show(ui, |plot| {
+    let plane = plane(ui, &points, tasks[focus].is_of_values(), height);
+    let plane = if has_other_points(ui, dots) { plane.reset() } else { plane };
+    let response = plane.show(ui, |plot| {
         let stairs = steps(&stairs_of(dots, |dot| dot.in_focus));
         let line = Line::new("frontier", PlotPoints::from(stairs)).color(palette.frontier.gamma_multiply(0.7));
         plot.line(line.width(1.4).allow_band(false));

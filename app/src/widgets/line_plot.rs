@@ -76,7 +76,15 @@ impl Axes {
     }
 }
 
-/// Draws curves and rules in the available space. Plots with the same `group` move together.
+/// Whether a plot shows another group than in the frame before: a view that was chosen for one run may show nothing of the next.
+fn is_of_another(ui: &Ui, name: &str, group: Id) -> bool {
+    let id = ui.scope_id().with((name, "group"));
+    let known: Option<Id> = ui.data(|data| data.get_temp(id));
+    ui.data_mut(|data| data.insert_temp(id, group));
+    known.is_some_and(|known| known != group)
+}
+
+/// Draws curves and rules in the available space. Plots with the same `group` move together; another group is seen whole.
 pub(crate) fn plot(ui: &mut Ui, name: &str, group: Id, axes: &Axes, curves: &[Curve<'_>], rules: &[Rule<'_>]) {
     let in_steps = axes.in_steps;
     let x = move |x: f64| if in_steps { format::tick_count(x) } else { format::tick_secs(x) };
@@ -95,6 +103,7 @@ pub(crate) fn plot(ui: &mut Ui, name: &str, group: Id, axes: &Axes, curves: &[Cu
             }
             HoverPosition::Elsewhere { .. } => None,
         });
+    let plot = if is_of_another(ui, name, group) { plot.reset() } else { plot };
     let plot = axes.include.iter().filter_map(|y| axes.up(*y)).fold(plot, |plot, y| plot.include_y(y));
     let longest = curves.iter().filter(|curve| !curve.faint).max_by_key(|curve| curve.xs.len());
     let last = curves.iter().filter_map(|curve| curve.xs.last().copied()).fold(f64::NEG_INFINITY, f64::max);

@@ -54,6 +54,11 @@ pub(super) fn curves(ui: &mut Ui, view: &View, compared: &Compared) {
     });
 }
 
+/// What is compared, by its names.
+fn compared<'a>(runs: &'a [One<'_>]) -> Vec<&'a str> {
+    runs.iter().map(|(_, name, _)| *name).collect()
+}
+
 fn loss(ui: &mut Ui, view: &View, runs: &[One<'_>]) {
     ui.label(RichText::new("Training loss").strong());
     let include = (!view.log_loss).then_some(0.0);
@@ -74,7 +79,7 @@ fn loss(ui: &mut Ui, view: &View, runs: &[One<'_>]) {
             marks: false,
         })
         .collect();
-    line_plot::plot(ui, "Compared loss", live::group(view), &axes, &curves, &[]);
+    line_plot::plot(ui, "Compared loss", live::group(view, compared(runs)), &axes, &curves, &[]);
 }
 
 fn accuracy(ui: &mut Ui, view: &View, runs: &[One<'_>]) {
@@ -93,7 +98,7 @@ fn accuracy(ui: &mut Ui, view: &View, runs: &[One<'_>]) {
             marks: true,
         })
         .collect();
-    line_plot::plot(ui, "Compared accuracy", live::group(view), &axes, &curves, &[]);
+    line_plot::plot(ui, "Compared accuracy", live::group(view, compared(runs)), &axes, &curves, &[]);
 }
 
 /// The key of the budgets, each once; those in sight of the steps, in MiB. One that is far away would leave no room for the
