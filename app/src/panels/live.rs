@@ -149,7 +149,7 @@ pub(super) fn which(ui: &mut Ui, state: &State, send: &Sender, run: &RunRecord) 
         }
     });
     let hover = format!("The run whose curves are shown. {}", name(run));
-    list.response.accessible_name("Run shown").tip(hover);
+    list.response.accessible_name("Run shown").tip_above(hover);
 }
 
 /// The axes of a plot over the shown horizontal axis.
@@ -287,7 +287,7 @@ fn memory(ui: &mut Ui, view: &mut View, run: &RunRecord) {
             let text = if *shown { text } else { text.weak().strikethrough() };
             let chip = chip::switch(ui, *color, *dashed, text);
             chip.widget_info(|| egui::WidgetInfo::selected(egui::Role::CheckBox, true, *shown, *name));
-            if chip.tip(format!("{value}. {about} Click to show or hide it.")).clicked() {
+            if chip.tip_above(format!("{value}. {about} Click to show or hide it.")).clicked() {
                 *shown = !*shown;
             }
         }

@@ -208,7 +208,7 @@ fn row(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan, parts: &[Part<'_>])
     here.iter().for_each(|part| draw(ui, context, plan, part));
     if !rest.is_empty() {
         let menu = ui.menu_button("More ⏷", |ui| rest.iter().for_each(|part| draw(ui, context, plan, part)));
-        menu.response.accessible_name("More that fits").tip("What else fits.");
+        menu.response.accessible_name("More that fits").tip_above("What else fits.");
     }
 }
 
@@ -262,7 +262,7 @@ fn way_button(ui: &mut Ui, context: &PanelContext<'_>, offer: &HostOffer, plan: 
     let button = Button::new((name.clone(), RichText::new(saves).color(color)));
     let disk = if offer.host.disk > Bytes::ZERO { format!(", {} of disk", offer.host.disk) } else { String::new() };
     let hover = format!("{} of host memory{disk}. Click to apply it; undo takes it back.", offer.host.total());
-    if is_taken(&ui.add(button).accessible_name(name).tip(hover)) {
+    if is_taken(&ui.add(button).accessible_name(name).tip_above(hover)) {
         context.send.send(Action::Adopt(Box::new(offer.experiment.clone())));
     }
 }
@@ -280,7 +280,7 @@ fn fill_button(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan, fill: &Advi
         advice::words(fill),
         format::time_ratio(fill.time_ratio)
     );
-    if is_taken(&ui.add(Button::new(text)).accessible_name("Fill the budget").tip(hover)) {
+    if is_taken(&ui.add(Button::new(text)).accessible_name("Fill the budget").tip_above(hover)) {
         context.send.send(Action::Adopt(Box::new(fill.experiment.clone())));
     }
 }
@@ -303,7 +303,7 @@ pub(crate) fn advice_button(ui: &mut Ui, context: &PanelContext<'_>, offer: &Adv
         offer.peak,
         format::secs(offer.step_secs)
     );
-    if is_taken(&ui.add(button).accessible_name(name).tip(hover)) {
+    if is_taken(&ui.add(button).accessible_name(name).tip_above(hover)) {
         context.send.send(Action::Adopt(Box::new(offer.experiment.clone())));
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn ui(ui: &mut Ui, entries: &[Entry], lines: usize) {
     ui.horizontal_wrapped(|ui| {
         ui.spacing_mut().item_spacing = vec2(theme::WIDE_GAP, 3.0);
         for entry in &entries[..shown] {
-            draw(ui, entry).tip(&entry.hover);
+            draw(ui, entry).tip_above(&entry.hover);
         }
         let left = &entries[shown..];
         if !left.is_empty() {

@@ -9,11 +9,11 @@ use crate::{
     widgets::tip::{self, Tip as _},
 };
 
-/// One line that is cut at its end if it has no room. `about` is shown on hover: the whole text, or more.
+/// One line that is cut at its end if it has no room. `about` is shown on hover, next to it: the whole text, or more.
 pub(crate) fn cut(ui: &mut Ui, text: RichText, about: &str) -> Response {
     // The label shows the whole text on hover by itself where it is cut; `about` has it too.
     let label = Label::new(text).truncate().show_tooltip_when_elided(false).sense(Sense::hover());
-    ui.add(label).tip(about)
+    ui.add(label).tip_beside(about)
 }
 
 /// A figure that no dry run gave: slanted, as all estimates are.

@@ -88,6 +88,24 @@ pub(crate) fn beside(response: &Response) -> Tooltip<'_> {
     tooltip
 }
 
+/// The tooltip of one of several widgets in a row, above it: at its side it would cover the next one, and below it what follows.
+fn above(response: &Response) -> Tooltip<'_> {
+    let mut tooltip = of(response);
+    if response.layer_id.order == Order::Foreground {
+        return tooltip;
+    }
+    tooltip.popup = tooltip.popup.align(RectAlign::TOP_START).align_alternatives(&[
+        RectAlign::TOP_END,
+        // At the top of the window.
+        RectAlign::RIGHT_START,
+        RectAlign::RIGHT_END,
+        RectAlign::LEFT_START,
+        RectAlign::LEFT_END,
+        RectAlign::BOTTOM_START,
+    ]);
+    tooltip
+}
+
 /// Where a picture speaks of one of its places.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Speaks {
@@ -185,6 +203,12 @@ pub(crate) trait Tip: Sized {
     /// Shows `words` if the widget is enabled.
     fn tip(self, words: impl Into<WidgetText>) -> Self;
 
+    /// The same at the widget's side, where it covers none of the rows that come next.
+    fn tip_beside(self, words: impl Into<WidgetText>) -> Self;
+
+    /// The same above the widget, one of several in a row.
+    fn tip_above(self, words: impl Into<WidgetText>) -> Self;
+
     /// Shows `words` if the widget is disabled: the reason.
     fn tip_disabled(self, words: impl Into<WidgetText>) -> Self;
 
@@ -199,6 +223,24 @@ impl Tip for Response {
             describe(&self, &words);
         }
         self.tip_ui(|ui| written(ui, words))
+    }
+
+    fn tip_beside(self, words: impl Into<WidgetText>) -> Self {
+        let words = words.into();
+        if self.enabled() {
+            describe(&self, &words);
+        }
+        beside(&self).show(|ui| written(ui, words));
+        self
+    }
+
+    fn tip_above(self, words: impl Into<WidgetText>) -> Self {
+        let words = words.into();
+        if self.enabled() {
+            describe(&self, &words);
+        }
+        above(&self).show(|ui| written(ui, words));
+        self
     }
 
     fn tip_disabled(self, words: impl Into<WidgetText>) -> Self {

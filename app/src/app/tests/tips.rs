@@ -154,3 +154,27 @@ fn arrows_lead_along_the_curves_of_a_run() {
     let tip = format!("step {}", steps[0]);
     assert_eq!(window.query_all_by_label(&tip).count(), 1);
 }
+
+#[test]
+fn a_tooltip_covers_nothing_that_follows() {
+    let mut window = window(digits());
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
+    until(&mut window, |app| app.state.session.latest().is_some_and(|run| run.summary.is_some()));
+    settle(&mut window);
+    let offer = {
+        let options = &app(&window).state.prediction.options;
+        crate::advice::words(options.best.first().or(options.nearest.first()).expect("something is offered"))
+    };
+    let cases = [(Role::Button, offer.as_str(), "Peak "), (Role::CheckBox, "reserved", "")];
+    for (role, name, begins) in cases {
+        let at = window.get_by_role_and_label(role, name).rect();
+        window.hover_at(at.center());
+        rest(&mut window);
+        let tips = window
+            .query_all_by_role(Role::Label)
+            .filter(|label| label.value().is_some_and(|text| text.starts_with(begins) && text.contains("Click to")));
+        let tips: Vec<egui::Rect> = tips.map(|tip| tip.rect()).collect();
+        assert_eq!(tips.len(), 1, "{name}: {tips:?}");
+        assert!(tips[0].bottom() <= at.top(), "{name} at {at:?}: {tips:?}");
+    }
+}

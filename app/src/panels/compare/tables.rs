@@ -169,7 +169,7 @@ fn head<'a>(ui: &mut Ui, name: &str, others: impl Iterator<Item = &'a String>, c
     let label = Label::new(in_two(&naming::fitting(name, others, fits))).wrap();
     let head = ui.add(label.show_tooltip_when_elided(false).sense(Sense::hover()));
     head.widget_info(|| WidgetInfo::labeled(Role::Label, true, name));
-    head.tip(name);
+    head.tip_above(name);
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ pub(in crate::panels) fn over(view: &View) -> String {
 pub(in crate::panels) fn smoothed(chip: egui::Response, view: &View, raw: &Series, words: fn(f64) -> String) {
     if view.smoothing > 0.0 {
         let (slowly, last) = (slowly(view), figure(raw.last(), words));
-        chip.tip(format!("Smoothed, as the curve is: {slowly}. Measured last: {last}."));
+        chip.tip_above(format!("Smoothed, as the curve is: {slowly}. Measured last: {last}."));
     }
 }
 
