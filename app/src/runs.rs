@@ -15,7 +15,7 @@ use plimsoll_engine::{
 };
 
 use self::moment::at_the_second;
-pub(crate) use self::moment::{when, when_exactly};
+pub(crate) use self::moment::{when, when_among, when_exactly};
 use crate::{
     format,
     naming::{self, Names},
@@ -33,6 +33,8 @@ pub(crate) struct Row {
     pub(crate) differs: String,
     /// When it began, as exactly as needed to distinguish it from runs that have everything else in common.
     pub(crate) when: String,
+    /// Whether another run began in the same minute.
+    pub(crate) shares_minute: bool,
     /// The settings alone that set it apart.
     by_settings: String,
     /// The same one by one, and whether there are more of them.
@@ -176,6 +178,9 @@ pub(crate) fn rows(runs: Vec<StoredRun>, saved: impl Fn(&StoredRun) -> Option<Pa
         parts[i] = (naming::first(&differing, naming::NAMED), differing.len() > naming::NAMED);
     }
     let moments = moments(&runs, &differs);
+    let minute = |run: &StoredRun| run.started.as_second().div_euclid(60);
+    let mut minutes: HashMap<i64, usize> = HashMap::new();
+    runs.iter().for_each(|run| *minutes.entry(minute(run)).or_default() += 1);
     let row = |((run, (by_settings, one_by_one)), moment): ((StoredRun, (String, _)), Option<String>)| {
         let when = moment.clone().unwrap_or_else(|| when(run.started));
         let began = moment.map(|moment| format!("began {moment}"));
@@ -191,7 +196,8 @@ pub(crate) fn rows(runs: Vec<StoredRun>, saved: impl Fn(&StoredRun) -> Option<Pa
         let parts =
             parts.into_iter().chain([run.status()]).chain(run.tags.iter().chain(&run.settings).map(String::as_str));
         let text = parts.chain([differs.as_str()]).collect::<Vec<_>>().join("\n").to_lowercase();
-        Row { saved: saved(&run), run, differs, when, by_settings, parts: one_by_one, details, text }
+        let shares_minute = minutes[&minute(&run)] > 1;
+        Row { saved: saved(&run), run, differs, when, shares_minute, by_settings, parts: one_by_one, details, text }
     };
     runs.into_iter().zip(differs.into_iter().zip(parts)).zip(moments).map(row).collect()
 }
@@ -271,14 +277,14 @@ pub(crate) fn order(rows: &[Row], search: &str, sort: Sort<RunColumn>) -> Vec<us
 pub(crate) struct Runs {
     rows: Vec<Row>,
     places: HashMap<RunKey, usize>,
+    /// The names of the runs by their settings.
+    pub(crate) names: Arc<Names>,
     /// Rises with every reading.
     pub(crate) version: u64,
     /// Whether the store was read once.
     pub(crate) is_read: bool,
     /// Why it cannot be read or written.
     pub(crate) trouble: Option<String>,
-    /// The names of the runs by their settings.
-    pub(crate) names: Arc<Names>,
     /// The part of the store that cannot be read, and what to do about it.
     pub(crate) missing: Option<String>,
     picked: Vec<RunKey>,

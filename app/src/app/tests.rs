@@ -20,6 +20,7 @@ mod run_menus;
 mod runs;
 mod runs_again;
 mod runs_pane;
+mod runs_times;
 mod starting;
 mod steps_back;
 mod stillness;

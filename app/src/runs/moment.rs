@@ -15,6 +15,12 @@ pub(crate) fn when(started: Timestamp) -> String {
     then.strftime(form).to_string()
 }
 
+/// The same among others: of today to the second, where another began in the same minute.
+pub(crate) fn when_among(started: Timestamp, shares_minute: bool) -> String {
+    let short = when(started);
+    if shares_minute && short.contains(':') { at_the_second(started) } else { short }
+}
+
 /// The time to the second: `14:12:05`, `22 Nov, 14:12:05`.
 pub(super) fn at_the_second(started: Timestamp) -> String {
     let (then, now) = (started.to_zoned(TimeZone::system()), jiff::Zoned::now());

@@ -134,8 +134,11 @@ impl Widths {
         let most = |widths: &mut dyn Iterator<Item = f32>| widths.fold(0.0, f32::max);
         let mut states: Vec<&str> = Vec::new();
         let mut devices: Vec<String> = Vec::new();
-        // What began longest ago is told with the most words.
-        let began = rows().map(|row| row.run.started).min().map(runs::when).unwrap_or_default();
+        // What began longest ago is told with the most words, or what began today in the same minute as another.
+        let oldest = rows().map(|row| row.run.started).min().map(runs::when).unwrap_or_default();
+        let sharing = rows().filter(|row| row.shares_minute).map(|row| row.run.started).max();
+        let sharing = sharing.map(|started| runs::when_among(started, true)).unwrap_or_default();
+        let began = width(&oldest).max(width(&sharing));
         for row in rows() {
             if !states.contains(&row.run.status()) {
                 states.push(row.run.status());
@@ -168,7 +171,7 @@ impl Widths {
             details: most(&mut longest(|row| &row.details).into_iter().map(|row| width(&row.details))),
             state: most(&mut states.into_iter().map(&width)),
             // Digits are of one width, and so are the names of months, nearly.
-            started: width(&began) + STEP / 2.0,
+            started: began + STEP / 2.0,
             device: most(&mut devices.iter().map(|device| width(device))).min(DEVICE),
         }
     }

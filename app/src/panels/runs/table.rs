@@ -240,7 +240,7 @@ fn cell(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, column: RunColumn, i
                 ui.add(label.show_tooltip_when_elided(false).sense(Sense::hover()));
             });
         }
-        RunColumn::Started => drop(table::text(ui, &runs::when(run.started))),
+        RunColumn::Started => drop(table::text(ui, &runs::when_among(run.started, row.shares_minute))),
         RunColumn::State => left(ui, colored(run.status(), color(ui, run.state))),
         RunColumn::Device => left(ui, RichText::new(row.device())),
         RunColumn::Measured => match row.measured() {
