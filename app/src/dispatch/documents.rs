@@ -33,7 +33,13 @@ impl Dispatcher<'_> {
     /// A path was typed. Unlike a desktop's dialog, a field does not ask before a file is replaced.
     pub(super) fn path_typed(&mut self, purpose: Purpose, path: PathBuf) {
         self.state.typed = Some((purpose, path.clone()));
-        if purpose == Purpose::Save && path.exists() && self.state.document.path.as_ref() != Some(&path) {
+        if matches!(purpose, Purpose::Save | Purpose::Take(_)) && path.is_dir() {
+            let file = path.join(self.suggested(purpose));
+            let text =
+                format!("{} is a folder. Add the name of a file to it, such as {}.", path.display(), file.display());
+            self.state.dialog = None;
+            self.file_trouble(Notice::Unsaved, text);
+        } else if purpose == Purpose::Save && path.exists() && self.state.document.path.as_ref() != Some(&path) {
             self.state.dialog = Some(Dialog::Replace(path));
         } else if matches!(purpose, Purpose::Take(_)) && path.exists() {
             self.state.dialog = Some(Dialog::ReplaceTaken(path));
@@ -313,6 +319,14 @@ impl Dispatcher<'_> {
         let document = &self.state.document;
         let suggestion = document.path.clone().unwrap_or_else(|| self.folder().join(file_name(&document.name())));
         self.services.files.ask(Purpose::Save, suggestion);
+    }
+
+    /// A name for the file of this purpose.
+    fn suggested(&self, purpose: Purpose) -> String {
+        match purpose {
+            Purpose::Take(take) => format!("plimsoll.{}", take.ending().unwrap_or("txt")),
+            _ => file_name(&self.state.document.name()),
+        }
     }
 
     fn save_to(&mut self, path: &Path) {

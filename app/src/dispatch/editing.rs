@@ -41,12 +41,12 @@ impl Dispatcher<'_> {
         let data = (control == "model.kind" && now.data.kind != before.data.kind).then_some("data");
         if let Some(other) = model.or(data) {
             let learned = now.model.kind.task().name();
-            self.toasts.info(format!("The {other} changed as well: now both are about {learned}."));
+            self.toasts.followed(format!("The {other} changed as well: now both are about {learned}."));
         }
         if control == "device" && now.budget != before.budget {
             let device = format::device(&now.device);
             let text = format!("The budget changed as well: {} for {device}", now.budget);
-            self.toasts.info(text.as_str());
+            self.toasts.followed(text.as_str());
             self.state.log.add(Level::Note, text);
         }
     }
@@ -79,6 +79,7 @@ impl Dispatcher<'_> {
             _ => document.history.redo(&mut document.experiment),
         };
         if moved {
+            self.toasts.changed_back();
             self.changed();
         } else {
             self.travel_between_documents(command == UiCommand::Undo);

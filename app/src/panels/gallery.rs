@@ -7,8 +7,8 @@ mod arrows;
 mod figures;
 
 use eframe::egui::{
-    self, Align2, CornerRadius, FontId, Id, Key, Mesh, Modal, Rect, Response, RichText, ScrollArea, Sense, Shape,
-    Stroke, TextStyle, Ui, UiBuilder, pos2, text::LayoutJob, vec2,
+    self, Align2, CornerRadius, FontId, Id, Key, Mesh, Modal, Modifiers, Rect, Response, RichText, ScrollArea, Sense,
+    Shape, Stroke, TextStyle, Ui, UiBuilder, pos2, text::LayoutJob, vec2,
 };
 
 use super::PanelContext;
@@ -93,7 +93,7 @@ fn search_field(ui: &mut Ui, context: &PanelContext<'_>, number: u64) -> (Respon
         field
     });
     let field = field.inner;
-    if known.is_none() {
+    if known.is_none() || ui.input_mut(|input| input.consume_key(Modifiers::COMMAND, Key::F)) {
         field.request_focus();
     }
     ui.data_mut(|data| data.insert_temp(id, search.clone()));

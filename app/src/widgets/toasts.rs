@@ -58,6 +58,8 @@ struct Toast {
     kind: Kind,
     text: String,
     until: Instant,
+    /// It tells what a change of the settings brought along.
+    is_of_change: bool,
 }
 
 /// The messages that are shown, the oldest highest.
@@ -80,6 +82,19 @@ impl Toasts {
         self.add(Kind::Note, text.into());
     }
 
+    /// Tells what a change of the settings brought along.
+    pub(crate) fn followed(&mut self, text: impl Into<String>) {
+        self.add(Kind::Note, text.into());
+        if let Some(toast) = self.shown.last_mut() {
+            toast.is_of_change = true;
+        }
+    }
+
+    /// A step back or forth among the settings: what the last change brought along is not so any more.
+    pub(crate) fn changed_back(&mut self) {
+        self.shown.retain(|toast| !toast.is_of_change);
+    }
+
     /// Tells that something is not as it was asked for.
     pub(crate) fn warning(&mut self, text: impl Into<String>) {
         self.add(Kind::Warning, text.into());
@@ -96,7 +111,7 @@ impl Toasts {
         self.shown.retain(|toast| toast.kind != kind && toast.text != text);
         self.count += 1;
         let until = Instant::now() + SHORTEST + A_LETTER * u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
-        self.shown.push(Toast { id: Id::unique(("toast", self.count)), kind, text, until });
+        self.shown.push(Toast { id: Id::unique(("toast", self.count)), kind, text, until, is_of_change: false });
     }
 
     /// Whether no message is shown.

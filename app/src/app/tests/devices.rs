@@ -112,7 +112,9 @@ fn a_card_has_a_budget_of_its_own_and_the_processor_gets_its_own_back() {
     let told = |app: &App| app.state.log.entries.iter().any(|entry| entry.text.contains("budget changed as well"));
     assert!(told(app(&window)));
     window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+    assert!(!app(&window).toasts.is_empty(), "it is told");
     until(&mut window, |app| planned_on(app, "cpu"));
+    assert!(app(&window).toasts.is_empty(), "and is not so any more");
     assert_eq!(budget(&window), Bytes::mib(4));
     choose(&mut window, CARD);
     let name = app(&window).state.devices.as_ref().and_then(|devices| devices.cpu.name.clone().ok());

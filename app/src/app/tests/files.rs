@@ -162,6 +162,16 @@ fn what_cannot_be_saved_is_said_until_it_is_read_and_nothing_is_lost() {
         assert!(app(&window).state.notice.is_none());
     }
     assert_eq!(preset::read(&locked).expect("as before"), Experiment::default());
+    // A folder is not asked about: it cannot be replaced.
+    ask(&mut window, Modifiers::COMMAND | Modifiers::SHIFT, Key::S);
+    enter(&mut window, folder.path());
+    assert!(window.query_by_role_and_label(Role::Button, "Replace").is_none());
+    let Some(Notice::Unsaved(text)) = &app(&window).state.notice else { panic!("nothing was said of the folder") };
+    let file = folder.path().join("tiny.toml");
+    assert!(text.contains("is a folder") && text.contains(&file.display().to_string()), "{text}");
+    ask(&mut window, Modifiers::COMMAND | Modifiers::SHIFT, Key::S);
+    enter(&mut window, &file);
+    assert!(file.is_file() && app(&window).state.notice.is_none());
 }
 
 #[test]

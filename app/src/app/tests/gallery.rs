@@ -108,6 +108,38 @@ fn the_gallery_is_searched_and_used_by_keys() {
 }
 
 #[test]
+fn home_and_end_go_to_the_first_card_and_the_last_and_ctrl_f_to_the_search() {
+    let mut window = fresh();
+    show(&mut window);
+    let focused = |window: &Window| {
+        let id = window.ctx.memory(|memory| memory.focused()).expect("something has it");
+        window.ctx.read_response(id).expect("it was drawn")
+    };
+    for key in [Key::ArrowDown, Key::Home] {
+        window.key_press(key);
+        window.run_steps(24);
+    }
+    let first = focused(&window);
+    window.key_press(Key::End);
+    window.run_steps(24);
+    let last = focused(&window);
+    assert!(
+        last.id != first.id && last.interact_rect.height() >= last.rect.height() * 0.9,
+        "{:?} is in sight",
+        last.rect
+    );
+    window.key_press(Key::ArrowRight);
+    window.run_steps(24);
+    assert_eq!(focused(&window).id, last.id, "there is none past it");
+    window.key_press(Key::Home);
+    window.run_steps(24);
+    assert_eq!(focused(&window).id, first.id);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::F);
+    window.run_steps(3);
+    assert!(window.get_by_role_and_label(Role::TextInput, "Search presets").is_focused());
+}
+
+#[test]
 fn the_arrows_go_to_the_card_beside_and_below_and_it_is_in_sight() {
     let mut window = fresh();
     show(&mut window);

@@ -1,4 +1,5 @@
-//! The cards by the arrow keys: to the neighbouring card, above or below, and from the end of a row to the next.
+//! The cards by keys: the arrows lead to the neighbouring card, above or below, and from the end of a row to the next; Home
+//! and End to the first card and the last.
 //!
 //! Always holds: the card that gets the focus is in sight.
 
@@ -14,13 +15,13 @@ pub(super) fn ui(ui: &mut Ui, rows: &[Vec<Response>], above: &Response) {
     let kept = Id::unique("column in the gallery");
     let began: Option<(Id, usize)> = ui.data(|data| data.get_temp(kept));
     let column_of_way = began.filter(|(card, _)| *card == focused).map_or(column, |(_, column)| column);
-    for key in [Key::ArrowLeft, Key::ArrowRight, Key::ArrowUp, Key::ArrowDown] {
+    for key in [Key::ArrowLeft, Key::ArrowRight, Key::ArrowUp, Key::ArrowDown, Key::Home, Key::End] {
         if !ui.input_mut(|input| input.consume_key(Modifiers::NONE, key)) {
             continue;
         }
         // The arrow is handled here, so egui must not move the focus by its own measure of distance.
         ui.memory_mut(|memory| memory.move_focus(FocusDirection::None));
-        let is_across = matches!(key, Key::ArrowLeft | Key::ArrowRight);
+        let is_across = !matches!(key, Key::ArrowUp | Key::ArrowDown);
         match next(&lengths, (row, if is_across { column } else { column_of_way }), key) {
             Some((row, column)) => {
                 let card = &rows[row][column];
@@ -36,7 +37,7 @@ pub(super) fn ui(ui: &mut Ui, rows: &[Vec<Response>], above: &Response) {
     }
 }
 
-/// The card that an arrow leads to, by its row and its place there.
+/// The card that a key leads to, by its row and its place there.
 fn next(lengths: &[usize], (row, column): (usize, usize), arrow: Key) -> Option<(usize, usize)> {
     let in_row = |row: usize, column: usize| {
         let last = lengths.get(row)?.checked_sub(1)?;
@@ -48,6 +49,8 @@ fn next(lengths: &[usize], (row, column): (usize, usize), arrow: Key) -> Option<
         Key::ArrowLeft if column > 0 => Some((row, column - 1)),
         Key::ArrowLeft => in_row(row.checked_sub(1)?, usize::MAX),
         Key::ArrowDown => in_row(row + 1, column),
+        Key::Home => in_row(lengths.iter().position(|length| *length > 0)?, 0),
+        Key::End => in_row(lengths.iter().rposition(|length| *length > 0)?, usize::MAX),
         _ => in_row(row.checked_sub(1)?, column),
     }
 }
@@ -69,5 +72,6 @@ mod tests {
         assert_eq!(to((2, 2), Key::ArrowUp), Some((1, 1)));
         assert_eq!(to((1, 3), Key::ArrowDown), Some((2, 2)), "the column of the way, which the row passed lacks");
         assert_eq!(to((0, 2), Key::ArrowUp), None, "above is the search");
+        assert_eq!([Key::Home, Key::End].map(|key| to((1, 1), key)), [Some((0, 0)), Some((2, 2))]);
     }
 }

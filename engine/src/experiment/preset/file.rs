@@ -93,7 +93,7 @@ pub(super) fn too_large(path: &Path) -> Error {
 /// The kind of a file of another program, and what to do with it.
 fn other_program(path: &Path, bytes: &[u8]) -> Option<(&'static str, &'static str)> {
     const WEIGHTS: &str = "open the config.json that lies in the same folder";
-    const DATA: &str = "choose data in the experiment, under data.kind and data.path";
+    const DATA: &str = "choose data in the experiment: Data, Source in the window; data.kind and data.path in a preset";
     let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
     // A header's length in eight bytes, then the header, in JSON.
     let has_header = |bytes: &[u8]| {
