@@ -1,7 +1,7 @@
 //! The panes and where they are. The user may drag them anywhere; [`Layout::default`] is where they begin. In a window
 //! without room for them side by side one pane at a time is shown, chosen from a list.
 
-mod paging;
+pub(crate) mod paging;
 mod sound;
 mod turning;
 
@@ -95,7 +95,7 @@ impl Layout {
         if ui.available_width() < ROOM.x || ui.available_height() < ROOM.y {
             self.turn_front(ui.ctx());
             let room = ui.available_rect_before_wrap();
-            paging::begin(ui, self.front);
+            page(ui, self.front);
             regions::region(ui, "pane", |ui| self.one_at_a_time(ui, context, draw));
             paging::end(ui.ctx(), self.front, room);
         } else {
@@ -244,12 +244,19 @@ impl Behavior<'_, '_> {
     }
 }
 
+/// Scrolls a pane by keys. The settings have areas inside them that scroll as well, and do it themselves.
+fn page(ui: &Ui, pane: Pane) {
+    if pane != Pane::Experiment {
+        paging::begin(ui, pane);
+    }
+}
+
 impl egui_tiles::Behavior<Pane> for Behavior<'_, '_> {
     fn pane_ui(&mut self, ui: &mut Ui, _: TileId, pane: &mut Pane) -> UiResponse {
         self.take(ui, *pane);
         let rect = ui.max_rect();
         let with_tabs = rect.with_min_y(rect.top() - TAB_BAR);
-        paging::begin(ui, *pane);
+        page(ui, *pane);
         let frame = egui::Frame::new().fill(theme::palette(ui).pane).inner_margin(theme::PANE_MARGIN);
         frame.show(ui, |ui| {
             // The pane fills its tile, with any contents.

@@ -12,8 +12,9 @@ const KEPT: f32 = 0.1;
 /// Farther than any pane is high.
 const END: f32 = 1e6;
 
-/// Moves the contents of a pane that were asked to move in the last frame. To be called before they are drawn.
-pub(super) fn begin(ui: &Ui, pane: Pane) {
+/// Moves the contents of a pane that were asked to move in the last frame. To be called before they are drawn; in a pane with
+/// areas inside that scroll as well, at the end of the contents of the outer one.
+pub(crate) fn begin(ui: &Ui, pane: Pane) {
     if let Some(down) = ui.data_mut(|data| data.remove_temp::<f32>(id(pane))) {
         ui.scroll_with_delta_animation(vec2(0.0, -down), ScrollAnimation::none());
     }
@@ -21,21 +22,30 @@ pub(super) fn begin(ui: &Ui, pane: Pane) {
 
 /// Looks for keys that nothing in the pane had a use for; `rect` is the pane with its tabs. To be called after it is drawn.
 pub(super) fn end(ctx: &Context, pane: Pane, rect: Rect) {
-    // The settings follow the focus from control to control.
-    if pane == Pane::Experiment || ctx.text_edit_focused() {
+    if ctx.text_edit_focused() {
         return;
     }
-    let focused = ctx.memory(|memory| memory.focused()).and_then(|id| ctx.read_response(id));
-    if !focused.is_some_and(|response| rect.contains(response.rect.center())) {
+    let Some(focused) = ctx.memory(|memory| memory.focused()) else { return };
+    // Scrolled out of sight, it still has the keys.
+    let is_scrolled = ctx.data(|data| data.get_temp::<Id>(scrolled(pane))) == Some(focused);
+    if !is_scrolled && !ctx.read_response(focused).is_some_and(|response| rect.contains(response.rect.center())) {
         return;
     }
     let page = rect.height() * (1.0 - KEPT);
     let keys = [(Key::PageDown, page), (Key::PageUp, -page), (Key::End, END), (Key::Home, -END)];
     let pressed = |(key, by)| ctx.input_mut(|input| input.consume_key(Modifiers::NONE, key)).then_some(by);
     if let Some(down) = keys.into_iter().find_map(pressed) {
-        ctx.data_mut(|data| data.insert_temp::<f32>(id(pane), down));
+        ctx.data_mut(|data| {
+            data.insert_temp::<f32>(id(pane), down);
+            data.insert_temp::<Id>(scrolled(pane), focused);
+        });
         ctx.request_repaint();
     }
+}
+
+/// Where the widget is kept that had the focus when a pane was last scrolled by keys.
+fn scrolled(pane: Pane) -> Id {
+    id(pane).with("focus")
 }
 
 fn id(pane: Pane) -> Id {

@@ -114,6 +114,23 @@ fn a_pane_is_scrolled_by_the_keys_of_pages() {
 }
 
 #[test]
+fn page_keys_scroll_the_settings_and_leave_the_focus_where_it_is() {
+    let mut window = window(digits());
+    settle(&mut window);
+    window.get_by_role_and_label(Role::Slider, "Micro-batch").focus();
+    window.run_steps(3);
+    let seed = |window: &Window| window.get_by_role_and_label(Role::SpinButton, "Seed value").rect();
+    let before = seed(&window);
+    press(&mut window, Modifiers::NONE, Key::PageDown);
+    let after = seed(&window);
+    assert!(after.top() < before.top() - 100.0, "{after:?} of {before:?}");
+    assert!(window.get_by_role_and_label(Role::Slider, "Micro-batch").is_focused());
+    press(&mut window, Modifiers::NONE, Key::PageUp);
+    assert_eq!(seed(&window), before);
+    assert_eq!(app(&window).state.document.experiment, digits());
+}
+
+#[test]
 fn tab_goes_on_from_the_control_that_a_key_took_the_focus_from() {
     let mut long = digits();
     long.run.steps = Some(1_000_000);

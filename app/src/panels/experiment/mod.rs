@@ -26,10 +26,11 @@ pub(crate) use self::{
     order::{names_of_settings, settings_in_order},
 };
 use self::{path::PathRow, rows::Row};
-use super::PanelContext;
+use super::{PanelContext, pane::Pane};
 use crate::{
     command::Action,
     format,
+    layout::paging,
     naming::listed,
     passes, runs, theme,
     widgets::{
@@ -84,6 +85,7 @@ fn settings(ui: &mut Ui, context: &PanelContext<'_>) {
         group(ui, "Run", |ui| rows::ui(ui, &form, context, controls::RUN));
         group(ui, "Title and description", |ui| description::edited(ui, &form));
         uncover(ui, covered, form.first_problem());
+        paging::begin(ui, Pane::Experiment);
         grown
     });
     let offset = area.state.clamped_offset().y;
