@@ -3,7 +3,7 @@
 //!
 //! Owns how far a pane is to be moved with the next frame.
 
-use eframe::egui::{Context, Id, Key, Modifiers, Rect, Ui, style::ScrollAnimation, vec2};
+use eframe::egui::{Context, Id, Key, Modifiers, Order, Rect, Response, Ui, style::ScrollAnimation, vec2};
 
 use crate::panels::pane::Pane;
 
@@ -28,7 +28,10 @@ pub(super) fn end(ctx: &Context, pane: Pane, rect: Rect) {
     let Some(focused) = ctx.memory(|memory| memory.focused()) else { return };
     // Scrolled out of sight, it still has the keys.
     let is_scrolled = ctx.data(|data| data.get_temp::<Id>(scrolled(pane))) == Some(focused);
-    if !is_scrolled && !ctx.read_response(focused).is_some_and(|response| rect.contains(response.rect.center())) {
+    // A dialog or a menu over the pane has keys of its own.
+    let is_here =
+        |response: Response| response.layer_id.order == Order::Background && rect.contains(response.rect.center());
+    if !is_scrolled && !ctx.read_response(focused).is_some_and(is_here) {
         return;
     }
     let page = rect.height() * (1.0 - KEPT);

@@ -188,7 +188,7 @@ fn a_run_has_its_name_from_its_beginning_and_keeps_it_whatever_runs_come_and_go(
     for (count, change, name) in [
         (3, "run.seed=7", "Run 3: seed 7"),
         (4, "budget=32MiB", "Run 4: seed 7, budget 32 MiB"),
-        (5, "optimizer.kind=adamw-8bit", "Run 5: 8-bit AdamW, seed 7, budget 32 MiB"),
+        (5, "optimizer.kind=adamw8bit", "Run 5: 8-bit AdamW, seed 7, budget 32 MiB"),
     ] {
         let mut next = app(&window).state.document.experiment.clone();
         plimsoll_engine::experiment::preset::set(&mut next, change).expect("a setting");
