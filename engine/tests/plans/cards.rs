@@ -175,6 +175,8 @@ fn a_run_is_refused_exactly_where_its_plan_does_not_fit() {
             assert_eq!(refusal.is_none(), fits);
             if let Some(error) = refusal {
                 assert!(error.live + error.asked > budget && error.budget == budget, "{error}");
+                // No more than what was predicted, which is a byte past the line here.
+                assert!(error.live + error.asked <= process, "{error}");
             }
         }
     }

@@ -53,6 +53,8 @@ struct Account {
     /// The memory of the process in addition to the pool, on a GPU.
     context: Bytes,
     allocator: RefCell<Allocator>,
+    /// On a GPU, what the process would take with the planned places, if the budget has no room for them.
+    planned: Cell<Option<Bytes>>,
     live: Cell<u64>,
     peak: Cell<u64>,
     phase: Cell<Phase>,
@@ -106,6 +108,7 @@ impl Ledger {
             limited_by: Cell::default(),
             context,
             allocator: RefCell::new(allocator),
+            planned: Cell::default(),
             live: Cell::new(0),
             peak: Cell::new(0),
             phase: Cell::default(),
@@ -148,6 +151,9 @@ impl Ledger {
         if let Some(budget) = account.budget {
             let would_be = self.would_be(&allocator, bytes);
             if would_be > budget {
+                // A pool that grows comes to the line in segments, and may so pass by what the places take, which is what the
+                // run is predicted to take.
+                let would_be = account.planned.get().map_or(would_be, |planned| would_be.min(planned));
                 return Err(BudgetError {
                     layer: self.layer_path(),
                     op: account.op.get(),

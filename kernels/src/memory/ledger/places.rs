@@ -10,19 +10,18 @@ use crate::memory::{
 
 impl Ledger {
     /// Lets an allocator put blocks at `places`, if there are any. Where the budget of a GPU has no room for all of them at
-    /// once, the pool grows as it must: so the refusal names the op that would cross the line. On the processor a budget
-    /// counts live bytes, wherever they lie.
+    /// once, the pool grows as it must: so the refusal names the op that would cross the line, and no more bytes than the
+    /// places would take. On the processor a budget counts live bytes, wherever they lie.
     pub fn follow(&self, places: Option<&Arc<Places>>) {
         let account = &*self.0;
         let mut allocator = account.allocator.borrow_mut();
         let is_range = matches!(*allocator, Allocator::Range(_));
-        let has_room = |places: &&Arc<Places>| {
-            is_range || account.budget.is_none_or(|budget| account.context + places.segment() <= budget)
-        };
-        if let Some(places) = places.filter(has_room)
-            && let Some(pool) = allocator.pool_mut()
-        {
+        let (Some(places), Some(pool)) = (places, allocator.pool_mut()) else { return };
+        let planned = account.context + places.segment();
+        if is_range || account.budget.is_none_or(|budget| planned <= budget) {
             pool.follow(places);
+        } else {
+            account.planned.set(Some(planned));
         }
     }
 

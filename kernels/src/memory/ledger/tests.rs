@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::device::Profile;
+use crate::{
+    device::{Profile, profile::PoolProfile},
+    memory::Part,
+};
 
 #[test]
 fn refuses_at_the_line_and_not_before() {
@@ -35,6 +38,36 @@ fn on_a_gpu_the_line_is_the_process_and_a_block_is_whole_granules() {
     assert!(ledger.take(31 << 20, Category::Scratch, "columns").is_ok());
     drop((small, large));
     assert_eq!((ledger.live(), ledger.reserved()), (Bytes(0), Bytes::mib(64)));
+}
+
+#[test]
+fn a_refusal_on_a_gpu_tells_no_more_than_the_planned_places_take() {
+    let Target::Gpu(card) = card() else { unreachable!("a card is a GPU") };
+    // As a driver does that grows by 32 MiB at least, and by 2 MiB beyond.
+    let pool = PoolProfile { page: Bytes::mib(2), ..card.pool };
+    let target = Target::Gpu(Arc::new(Profile { pool, ..(*card).clone() }));
+    let ask = |ledger: &Ledger| {
+        ledger.enter(Part::Start);
+        [(); 3].map(|()| ledger.take(17 << 20, Category::Parameters, "weight"))
+    };
+    let asking = Ledger::logging_of_gpu();
+    drop(ask(&asking));
+    let places = asking.places(&target).expect("places");
+    let line = Bytes::mib(400 + 52);
+    assert_eq!(card.context + places.segment(), line);
+    let under = |budget| {
+        let ledger = Ledger::for_target(&target, PoolPolicy::Planned, budget, true, false);
+        ledger.follow(Some(&places));
+        ask(&ledger).map(|taken| taken.map(drop))
+    };
+    assert!(under(line).iter().all(Result::is_ok));
+    // Growing would take another segment of 32 MiB.
+    let [first, second, _] = under(line - Bytes(1));
+    let refused = second.expect_err("a byte too few for the places");
+    assert_eq!((first, refused.asked, refused.live + refused.asked), (Ok(()), Bytes::mib(17), line));
+    // Farther below, the first segment tells less.
+    let [refused, ..] = under(Bytes::mib(400 + 31));
+    assert_eq!(refused.expect_err("past the line").live, Bytes::mib(400 + 32 - 17));
 }
 
 #[test]
