@@ -4,7 +4,8 @@
 // and operands that are less aligned than the algorithm was told. As documented, what GELU keeps has rows of a multiple of 8.
 // Modelled: a handle costs 1 MiB of the context; an algorithm takes 4 KiB of workspace where it is given so much. Sums are in
 // f32 (f64 for f64), that of a bias's gradient too; a bias is added, and GELU applied, before a sum is rounded. A workspace
-// that was given is overwritten. PLIMSOLL_SIM_LT_REFUSES: what fails (create | heuristic | call, or gelu: its heuristic).
+// that was given is overwritten. PLIMSOLL_SIM_LT_REFUSES: what fails (create | heuristic | call, or gelu: its heuristic; after:N:
+// each call behind the first N).
 #include "gemm.h"
 #include "sim.h"
 #include <algorithm>
@@ -45,6 +46,13 @@ template <class T> static int gone(void *raw) {
 static bool refuses(const char *what) {
     static const char *told = getenv("PLIMSOLL_SIM_LT_REFUSES");
     return told && !strcmp(told, what);
+}
+
+// Whether all calls are refused that come from now on.
+static bool is_over() {
+    static const char *told = getenv("PLIMSOLL_SIM_LT_REFUSES");
+    static long left = told && !strncmp(told, "after:", 6) ? atol(told + 6) : -1;
+    return left == 0 || (left > 0 && left-- == 0);
 }
 
 // The product that descriptors describe; false: they do not fit.
@@ -226,7 +234,7 @@ API int cublasLtMatmul(void *handle, void *description, const void *alpha, const
     if (!card || card->fault) return EXECUTION_FAILED;
     Shape s;
     if (!shape_of(*about, a, *A, b, *B, d, *D, s)) return INVALID;
-    if (refuses("call") || !is_served(*about, *A, *B, *D)) return UNSUPPORTED;
+    if (refuses("call") || is_over() || !is_served(*about, *A, *B, *D)) return UNSUPPORTED;
     auto &by = *algorithm;
     if (by.epilogue != about->epilogue || by.m != s.m || by.n != s.n || by.k != s.k) return INVALID;
     if (!is_aligned(a, by.alignment[0]) || !is_aligned(b, by.alignment[1]) || !is_aligned(d, by.alignment[2])) return INVALID;

@@ -29,7 +29,7 @@
 //   PLIMSOLL_SIM_POOL_LIMIT    a pool's limit: exact | up or down (rounded to the step) | fits (the last growth is smaller)
 //   PLIMSOLL_SIM_VIRTUAL       0: a device without virtual memory of the driver
 //   PLIMSOLL_SIM_VIRTUAL_REFUSES  what fails of it: reserve (no addresses) | create | map | access | tell (of mappings)
-//   PLIMSOLL_SIM_LT_REFUSES    what fails of cuBLASLt: create | heuristic | call | gelu (its heuristic)
+//   PLIMSOLL_SIM_LT_REFUSES    what fails of cuBLASLt: create | heuristic | call | gelu (its heuristic) | after:N (later calls)
 //   PLIMSOLL_SIM_DNN           the version that cuDNN says it is (92000)
 //   PLIMSOLL_SIM_DNN_MATH      1: cuDNN proposes the default math where only that of f32 was asked for
 //   PLIMSOLL_SIM_UNTOLD        1: NVML does not tell memory by process

@@ -47,9 +47,6 @@ fn drawn() -> Vec<Experiment> {
     ]
 }
 
-/// All experiments that are [`drawn`].
-const ALL: usize = usize::MAX;
-
 /// How far two numbers of a run in this precision may be apart, as a share of them.
 fn rounding(experiment: &Experiment) -> f64 {
     match experiment.precision.key() {
@@ -59,19 +56,31 @@ fn rounding(experiment: &Experiment) -> f64 {
     }
 }
 
-/// Runs the first `count` experiments fused and in place, where the library refuses `what`: how the numbers compare is up to
-/// `compare`. Where kernels of our own run, a fused run `tells` so, once.
-fn compared(name: &str, what: &str, count: usize, compare: impl Fn(&Experiment, &[f64], &[f64]), tells: bool) {
+/// Runs each experiment fused and in place, where the library refuses `what`: how the numbers compare is up to `compare`. Where
+/// kernels of our own run, a fused run `tells` so, once.
+fn compared(name: &str, what: &str, compare: impl Fn(&Experiment, &[f64], &[f64]), tells: bool) {
+    compared_of(&drawn(), name, what, compare, tells);
+}
+
+/// The same of these experiments.
+fn compared_of(
+    experiments: &[Experiment],
+    name: &str,
+    what: &str,
+    compare: impl Fn(&Experiment, &[f64], &[f64]),
+    tells: bool,
+) {
     heard_on_card(name, &[(REFUSES, what)], |card| {
-        for in_place in drawn().into_iter().take(count) {
+        for in_place in experiments {
             let mut fused = in_place.clone();
             preset::set(&mut fused, "execution=fused").expect("a setting");
             let (numbers, summary, warnings) = run(card, &fused);
-            let (wanted, _, none) = run(card, &in_place);
+            let (wanted, _, none) = run(card, in_place);
             assert_eq!(none, Vec::<String>::new(), "{in_place:?}");
             assert_eq!(warnings.len(), usize::from(tells), "{what}: {warnings:?}, {fused:?}");
             assert!(warnings.iter().all(|warning| warning.contains("cuBLASLt")), "{warnings:?}");
             assert_eq!(summary.measured.live, summary.predicted.live, "{what}: {fused:?}");
+            assert_eq!(summary.measured.reserved, summary.predicted.reserved, "{what}: {fused:?}");
             assert!(summary.measured.process <= summary.predicted.process, "{what}: {summary:?}");
             assert!(summary.graphs.is_some(), "{what}: {fused:?}");
             assert_eq!(numbers.len(), wanted.len());
@@ -96,22 +105,44 @@ fn equal(experiment: &Experiment, numbers: &[f64], wanted: &[f64]) {
 #[test]
 fn products_with_epilogues_come_to_the_same_losses_but_for_roundings() {
     let name = "epilogues::products_with_epilogues_come_to_the_same_losses_but_for_roundings";
-    compared(name, "none", ALL, close, false);
+    compared(name, "none", close, false);
 }
 
 #[test]
 fn a_run_that_the_library_refuses_is_as_it_is_in_place_and_takes_the_same_memory() {
     let name = "epilogues::a_run_that_the_library_refuses_is_as_it_is_in_place_and_takes_the_same_memory";
     // One refusal leads to the same kernels as another.
-    for (what, count) in [("create", 1), ("heuristic", ALL), ("call", 2)] {
-        compared(name, what, count, equal, true);
+    let drawn = drawn();
+    for (what, experiments) in [("create", &drawn[..1]), ("heuristic", &drawn), ("call", &drawn[..2])] {
+        compared_of(experiments, name, what, equal, true);
     }
 }
 
 #[test]
 fn a_library_that_serves_some_products_is_used_for_these() {
     let name = "epilogues::a_library_that_serves_some_products_is_used_for_these";
-    compared(name, "gelu", ALL, close, true);
+    compared(name, "gelu", close, true);
+}
+
+/// The first experiment, whose library refuses each call behind the first `served`.
+fn refused_after(name: &str, served: usize) {
+    compared_of(&drawn()[..1], name, &format!("after:{served}"), close, true);
+}
+
+// A step has 14 such products. The first queues each at once, the second one after the other, the third as a graph.
+#[test]
+fn a_product_that_is_refused_as_a_step_is_queued_costs_no_step() {
+    refused_after("epilogues::a_product_that_is_refused_as_a_step_is_queued_costs_no_step", 20);
+}
+
+#[test]
+fn a_product_that_is_refused_as_a_graph_is_made_costs_no_step_and_no_graph() {
+    refused_after("epilogues::a_product_that_is_refused_as_a_graph_is_made_costs_no_step_and_no_graph", 34);
+}
+
+#[test]
+fn a_product_that_is_refused_as_a_graph_changes_costs_no_step_and_no_graph() {
+    refused_after("epilogues::a_product_that_is_refused_as_a_graph_changes_costs_no_step_and_no_graph", 44);
 }
 
 /// What a fused step of GPT-2 small launches where the library refuses this.

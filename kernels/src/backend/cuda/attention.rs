@@ -159,7 +159,7 @@ impl Work<'_> {
         Grid::blocks(heads * self.tiles(), TENSOR_THREADS)
     }
 
-    fn run(&self, source: &Source, name: &'static CStr, grid: Grid, operands: &[Arg]) -> Result<()> {
+    fn run(&self, source: &'static Source, name: &'static CStr, grid: Grid, operands: &[Arg]) -> Result<()> {
         let s = self.s;
         // A window of 0 reaches as far as one of the whole length does.
         let reach = if s.window == 0 { s.length } else { s.window.min(s.length) };

@@ -20,6 +20,7 @@ use super::{
     epilogue::Epilogues,
     fault::{Left, failed, reason, refused, renew},
     gemm::Blas,
+    instead::Aside,
     kept::Kept,
     library,
     memory_pool::Pool,
@@ -48,6 +49,7 @@ pub struct Device {
     kept: Kept,
     blas: OnceCell<Blas>,
     epilogues: Epilogues,
+    aside: Aside,
     dnn: OnceCell<Option<Dnn>>,
     /// `None` once it is being closed.
     opened: Option<Opened>,
@@ -154,6 +156,7 @@ impl Device {
             kept: Kept::default(),
             blas: OnceCell::new(),
             epilogues: Epilogues::default(),
+            aside: Aside::default(),
             dnn: OnceCell::new(),
             opened,
             handle,
@@ -311,6 +314,11 @@ impl Device {
     /// The driver's or a library's, for this piece or for one before it.
     pub(super) fn submit(&self, work: Work) -> Result<()> {
         self.kept.keep(work)?.map_or(Ok(()), |work| work.queue(self))
+    }
+
+    /// Where the work is put that is only to run if a library refuses a call.
+    pub(super) fn aside(&self) -> &Aside {
+        &self.aside
     }
 
     /// Work that waits to be queued.

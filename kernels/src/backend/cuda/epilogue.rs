@@ -3,22 +3,22 @@
 //! The library takes column-major matrices and computes the transposed product, as cuBLAS does (`gemm.rs`): the columns of our
 //! result are the rows of its own. Sums are in f32 (f64 for f64). A bias is added, and GELU applied, before the sum is rounded.
 //! Always holds: the library is asked for an algorithm once for each product, and the algorithm is used from then on, so that a
-//! run repeats; it works in the workspace of the run and in no other memory. Refuses nothing: what the library does not serve
-//! is left to the caller, whose kernels overwrite all that a refused call may have written.
+//! run repeats; it works in the workspace of the run and in no other memory. Refuses nothing: kernels of our own run in place of
+//! what the library does not serve, and of what it refuses later, and overwrite all that a refused call may have written.
 
 mod plan;
 
-use std::{
-    cell::{OnceCell, RefCell},
-    rc::Rc,
-};
+use std::cell::{OnceCell, RefCell};
 
 use cudarc::cublaslt::{result::CublasError, sys::cublasLtEpilogue_t as Which};
 
 pub(super) use self::plan::Run;
 use self::plan::{Lt, Places};
 use super::{device::Device, launch::Pointer, library, operands::Operands, work::Work};
-use crate::backend::{DType, ops::MatMul};
+use crate::{
+    backend::{DType, ops::MatMul},
+    error::Result,
+};
 
 /// The alignment that the library asks of its workspace (`cublasLtMatmul`), and the most that it makes use of in operands.
 const ALIGNMENT: u64 = 256;
@@ -68,7 +68,7 @@ struct Question {
 /// cuBLASLt on one device, and what became of it in a run.
 #[derive(Default)]
 pub(super) struct Epilogues {
-    library: OnceCell<Result<Lt, String>>,
+    library: OnceCell<std::result::Result<Lt, String>>,
     why_not: RefCell<Option<String>>,
 }
 
@@ -79,7 +79,7 @@ impl Epilogues {
     }
 
     /// The library, or why it is not used.
-    fn library(&self) -> Result<&Lt, String> {
+    fn library(&self) -> std::result::Result<&Lt, String> {
         let start = || {
             library::epilogues().map_err(|why| format!("cuBLASLt is not used: {why}"))?;
             Lt::start().map_err(|error| format!("cuBLASLt does not start: {:?}", error.0))
@@ -97,43 +97,65 @@ impl Epilogues {
         self.why_not.borrow().clone()
     }
 
-    /// Runs a product with its epilogue, or says why it does not.
-    fn run(&self, question: Question, places: Places, device: &Device) -> crate::error::Result<Result<(), String>> {
+    /// Keeps the first reason why kernels of our own run.
+    fn say(&self, why: String) {
+        self.why_not.borrow_mut().get_or_insert(why);
+    }
+
+    /// Runs a product with its epilogue, or says no, and keeps why. Where it is to be queued later, what `instead` submits is
+    /// kept as well, for a library that refuses it then.
+    fn run(
+        &self,
+        (question, places): (Question, Places),
+        device: &Device,
+        instead: impl FnOnce() -> Result<()>,
+    ) -> Result<bool> {
         let (lt, plan) = match self.library().and_then(|lt| Ok((lt, lt.plan(question)?))) {
             Ok(found) => found,
-            Err(why) => return Ok(Err(why)),
+            Err(why) => {
+                self.say(why);
+                return Ok(false);
+            }
         };
-        let run = Run { plan: Rc::clone(&plan), places };
         if plan.has_run.get() && device.kept().is_keeping() {
-            device.submit(Work::Epilogue(run))?;
-            return Ok(Ok(()));
+            let instead = device.aside().collect(instead)?;
+            device.submit(Work::Epilogue(Run { plan, places, instead }))?;
+            return Ok(true);
         }
         // It may be refused, so this is found out at once.
         device.flush()?;
-        let done = run.launch(lt, device).map_err(|error| question.refused(error));
-        match &done {
-            Ok(()) => plan.has_run.set(true),
-            Err(why) => drop(lt.plans.borrow_mut().insert(question, Err(why.clone()))),
-        }
-        Ok(done)
+        let run = Run { plan, places, instead: Vec::new() };
+        Ok(self.has_queued(&run, lt, device))
+    }
+
+    /// Queues a product with its epilogue, unless the library refuses it: then it is not asked for it again.
+    fn has_queued(&self, run: &Run, lt: &Lt, device: &Device) -> bool {
+        let Err(error) = run.launch(lt, device) else {
+            run.plan.has_run.set(true);
+            return true;
+        };
+        run.plan.has_run.set(false);
+        let question = run.plan.question;
+        let why = question.refused(error);
+        lt.plans.borrow_mut().insert(question, Err(why.clone()));
+        self.say(why);
+        false
     }
 }
 
-/// Queues a product of a launch's first two inputs into its first output, with an epilogue. Says no where the library does not
-/// serve it: kernels of our own have to run then.
+/// Queues a product of a launch's first two inputs into its first output, with an epilogue; what `instead` submits where the
+/// library does not serve it.
 ///
 /// # Errors
-/// The driver's or a library's, for work before this.
-pub(super) fn run(p: &MatMul, epilogue: Epilogue, o: &Operands<'_>) -> crate::error::Result<bool> {
-    let Some((question, places)) = Question::of(p, epilogue, o) else { return Ok(false) };
+/// The driver's or a library's, for work before this; those of `instead`.
+pub(super) fn run(p: &MatMul, epilogue: Epilogue, o: &Operands<'_>, instead: impl Fn() -> Result<()>) -> Result<()> {
     let device = o.backend().device();
-    match device.epilogues().run(question, places, device)? {
-        Ok(()) => Ok(true),
-        Err(why) => {
-            device.epilogues().why_not.borrow_mut().get_or_insert(why);
-            Ok(false)
-        }
+    if let Some(found) = Question::of(p, epilogue, o)
+        && device.epilogues().run(found, device, &instead)?
+    {
+        return Ok(());
     }
+    instead()
 }
 
 impl Question {

@@ -274,5 +274,8 @@ pub(super) fn product_in(
     };
     let device = o.backend().device();
     let room = device.blas()?.lent.get();
-    device.submit(Work::Product(Product { form, operands: [a, b, c], room }))
+    match device.aside().keep(Product { form, operands: [a, b, c], room }) {
+        Some(product) => device.submit(Work::Product(product)),
+        None => Ok(()),
+    }
 }

@@ -209,7 +209,11 @@ fn captured(work: &Work, device: &Device) -> Result<Owned<sys::CUgraph>> {
     // SAFETY: the stream is alive.
     unsafe { result::stream::begin_capture(queue.raw(), OF_THIS_THREAD) }
         .map_err(|error| failed("capturing a library's call", error))?;
-    let called = work.queue(device);
+    let called = match work {
+        // Kernels of our own are nodes of the graph that follows, and not of this one.
+        Work::Epilogue(run) => run.call(device),
+        work => work.queue(device),
+    };
     // A capture has to end, whatever became of the call.
     let captured = Owned::<sys::CUgraph>::new(Some(queue));
     called?;

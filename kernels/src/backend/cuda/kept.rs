@@ -3,7 +3,8 @@
 //! Owns what was submitted in a step and not queued yet, and the graphs of the run. Always holds: everything else that is given
 //! to the stream of kernels comes behind the work that waits; work that makes no graph, or whose graph the driver refuses, is
 //! queued piece by piece, so that no step is lost; graphs take no more than the room that they have, at [`graphs::NODE`] a
-//! node. Refuses nothing: what the driver refuses of graphs is kept in words, and no graph is tried after.
+//! node. Refuses nothing: what the driver refuses of graphs is kept in words, and no graph is tried after, unless it was a
+//! product for which other kernels run.
 
 use std::{
     cell::{Cell, RefCell},
@@ -49,6 +50,8 @@ struct Graphs {
     told: Captured,
     /// Why no graph is tried, or not every graph was made.
     why_not: Option<String>,
+    /// Why the work that is about to be queued has no graph, if that was refused.
+    refusal: Option<Error>,
     has_stopped: bool,
 }
 
@@ -124,6 +127,7 @@ impl Kept {
         if let Err(error) = left.iter().try_for_each(|piece| piece.queue(device)) {
             self.failed.set(Some(error));
         }
+        self.graphs.borrow_mut().settle(&left);
     }
 
     /// What failed since it was last asked for.
@@ -155,9 +159,22 @@ impl Graphs {
         made.used = self.steps;
         match made.graph.launch(&mut work, device) {
             Ok(()) => self.launched(pieces),
-            Err(error) => self.stop(error),
+            Err(error) => {
+                self.made.remove(at);
+                self.refusal = Some(error);
+            }
         }
         work
+    }
+
+    /// Work is queued of which the driver or a library may have refused a graph. A product that its library refuses is other
+    /// kernels from now on, and graphs are made of these; otherwise no graph is tried any more.
+    fn settle(&mut self, queued: &[Work]) {
+        if let Some(error) = self.refusal.take()
+            && !queued.iter().any(Work::is_refused)
+        {
+            self.stop(error);
+        }
     }
 
     /// The graph of such work of which the fewest nodes have to change, and whether another one would save many changes: blocks
@@ -185,7 +202,7 @@ impl Graphs {
         let graph = match Graph::of(&mut work, device) {
             Ok(graph) => graph,
             Err(error) => {
-                self.stop(error);
+                self.refusal = Some(error);
                 return work;
             }
         };

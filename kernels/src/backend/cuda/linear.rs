@@ -33,34 +33,22 @@ pub(super) fn launch(kernel: &Linear, o: &Operands<'_>) -> Result<()> {
         Linear::MatMul(product) => gemm::launch(&product, o),
         Linear::AddBias => add_bias(o, 0),
         Linear::BiasGrad { accumulate } => bias_gradient(o, 0, accumulate),
-        Linear::Biased(product) => {
-            if epilogue::run(&product, Epilogue::Bias, o)? {
-                return Ok(());
-            }
+        Linear::Biased(product) => epilogue::run(&product, Epilogue::Bias, o, || {
             gemm::launch(&product, o)?;
             add_bias(o, 2)
-        }
-        Linear::BiasedGelu(product) => {
-            if epilogue::run(&product, Epilogue::BiasGelu, o)? {
-                return Ok(());
-            }
+        }),
+        Linear::BiasedGelu(product) => epilogue::run(&product, Epilogue::BiasGelu, o, || {
             gemm::launch(&product, o)?;
             of_product(o, ActivationFunction::GeluTanh)
-        }
-        Linear::GeluGrad(product) => {
-            if epilogue::run(&product, Epilogue::GeluGradient, o)? {
-                return Ok(());
-            }
+        }),
+        Linear::GeluGrad(product) => epilogue::run(&product, Epilogue::GeluGradient, o, || {
             gemm::launch(&product, o)?;
             activation::gradient(o, ActivationFunction::GeluTanh, 2)
-        }
-        Linear::WeightGrads(product) => {
-            if epilogue::run(&product, Epilogue::BiasGradient, o)? {
-                return Ok(());
-            }
+        }),
+        Linear::WeightGrads(product) => epilogue::run(&product, Epilogue::BiasGradient, o, || {
             bias_gradient(o, 1, false)?;
             gemm::launch(&product, o)
-        }
+        }),
     }
 }
 

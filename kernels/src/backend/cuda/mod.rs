@@ -31,6 +31,7 @@ mod gemm;
 mod graph;
 mod guard;
 mod handle;
+mod instead;
 mod int8;
 mod kept;
 mod launch;

@@ -7,9 +7,10 @@ use std::{ffi::CStr, ops::Deref};
 
 use super::{
     Cuda,
+    instead::Unloaded,
     launch::{Arg, Grid, Packed, Pointer, Table},
     module::Source,
-    work::{Launch, Work},
+    work::Work,
 };
 use crate::{
     backend::{DType, Kernel, Tensor, operands},
@@ -76,7 +77,7 @@ impl<'a> Operands<'a> {
     /// are refused.
     pub(super) fn launch(
         &self,
-        source: &Source,
+        source: &'static Source,
         types: [DType; 2],
         name: &'static CStr,
         grid: Grid,
@@ -88,7 +89,7 @@ impl<'a> Operands<'a> {
     /// [`Operands::launch`] of a kernel that takes a table before its other arguments.
     pub(super) fn launch_table(
         &self,
-        source: &Source,
+        source: &'static Source,
         types: [DType; 2],
         name: &'static CStr,
         (grid, table): (Grid, Table),
@@ -99,7 +100,7 @@ impl<'a> Operands<'a> {
 
     fn queue(
         &self,
-        (source, types): (&Source, [DType; 2]),
+        (source, types): (&'static Source, [DType; 2]),
         name: &'static CStr,
         grid: Grid,
         args: Packed,
@@ -110,15 +111,16 @@ impl<'a> Operands<'a> {
         // The driver takes anything it is given.
         debug_assert_eq!(source.parameters(name), Some(args.count()), "{name:?} in {}.cu", source.name);
         let device = self.backend.device();
-        let module = device.modules().get(device, source, types)?;
-        let function = module.function(name)?;
-        device.submit(Work::Launch(Launch { function, name, grid, args }))
+        match device.aside().keep(Unloaded { source, types, name, grid, args }) {
+            Some(launch) => device.submit(Work::Launch(launch.load(device)?)),
+            None => Ok(()),
+        }
     }
 
     /// [`Operands::launch`] of a source that knows only the type of elements.
     pub(super) fn launch_for(
         &self,
-        source: &Source,
+        source: &'static Source,
         dtype: DType,
         name: &'static CStr,
         grid: Grid,

@@ -86,6 +86,11 @@ impl Work {
         }
     }
 
+    /// Whether it is a library's call that the library has refused since it was made.
+    pub(super) fn is_refused(&self) -> bool {
+        matches!(self, Self::Epilogue(run) if run.is_refused())
+    }
+
     /// Tells a library what it has to know before its call.
     ///
     /// # Errors

@@ -25,6 +25,7 @@ use crate::{
         cuda::{
             device::Device,
             handle::{Handle, Owned},
+            instead::Piece,
             launch::Pointer,
         },
     },
@@ -113,13 +114,15 @@ fn data_type(dtype: DType) -> Option<Type> {
 
 /// A product with its epilogue: the algorithm that was chosen, and what it is told.
 pub(super) struct Plan {
+    /// What it was asked for.
+    pub(super) question: Question,
     description: Owned<sys::cublasLtMatmulDesc_t>,
     /// Of the library's A, B and D.
     layouts: [Owned<sys::cublasLtMatrixLayout_t>; 3],
     algorithm: sys::cublasLtMatmulAlgo_t,
     workspace_bytes: usize,
     is_wide: bool,
-    /// Whether the library has run it.
+    /// Whether the library has run it, and has not refused it since.
     pub(super) has_run: Cell<bool>,
 }
 
@@ -188,6 +191,7 @@ impl Plan {
             return Err(unserved);
         }
         Ok(Self {
+            question: *question,
             description,
             layouts,
             algorithm: found.algo,
@@ -219,10 +223,11 @@ impl Question {
 }
 
 /// A product with its epilogue, ready to be queued.
-#[derive(Clone)]
 pub(in crate::backend::cuda) struct Run {
     pub(super) plan: Rc<Plan>,
     pub(super) places: Places,
+    /// What runs if the library refuses it.
+    pub(super) instead: Vec<Piece>,
 }
 
 impl Run {
@@ -241,11 +246,28 @@ impl Run {
         Rc::as_ptr(&self.plan).addr()
     }
 
-    /// Queues it. The library has run it before.
+    /// Whether the library has refused it, so that other kernels are to run.
+    pub(in crate::backend::cuda) fn is_refused(&self) -> bool {
+        !self.plan.has_run.get()
+    }
+
+    /// Queues it; where the library refuses it, what runs instead.
     ///
     /// # Errors
-    /// Fails when the library does.
+    /// Fails when that is refused as well.
     pub(in crate::backend::cuda) fn queue(&self, device: &Device) -> crate::error::Result<()> {
+        let lt = device.epilogues().library().map_err(Error::Device)?;
+        if !self.is_refused() && device.epilogues().has_queued(self, lt, device) {
+            return Ok(());
+        }
+        self.instead.iter().try_for_each(|piece| piece.load(device)?.queue(device))
+    }
+
+    /// Queues it, and nothing else, while the stream is captured: a refusal then may be one of the capture, and not of the product.
+    ///
+    /// # Errors
+    /// Fails when the library refuses it.
+    pub(in crate::backend::cuda) fn call(&self, device: &Device) -> crate::error::Result<()> {
         let lt = device.epilogues().library().map_err(Error::Device)?;
         let told = |error: CublasError| format!("cuBLASLt refuses a product that it has run before: {:?}", error.0);
         self.launch(lt, device).map_err(|error| Error::Device(told(error)))
