@@ -113,8 +113,20 @@ fn launches(t: DType) -> Vec<Launch> {
         ("residual", 4 * LAYERS, Kernel::from(Elementwise::Add), vec![y], vec![y]),
         ("tokens", 1, Kernel::from(Embedding::Forward), vec![tokens, table], vec![y]),
         ("tokens", 1, Kernel::from(Embedding::Grad { rows, accumulate: false }), vec![tokens, y], vec![table]),
-        ("loss", 1, Kernel::from(Loss::CrossEntropy), vec![logits, tokens], vec![(2, DType::F64)]),
-        ("loss", 1, Kernel::from(Loss::CrossEntropyGrad { scale: 1.0 }), vec![tokens], vec![logits]),
+        (
+            "loss",
+            1,
+            Kernel::from(Loss::CrossEntropy { classes: VOCABULARY }),
+            vec![logits, tokens],
+            vec![(2, DType::F64)],
+        ),
+        (
+            "loss",
+            1,
+            Kernel::from(Loss::CrossEntropyGrad { classes: VOCABULARY, scale: 1.0 }),
+            vec![tokens],
+            vec![logits],
+        ),
         ("update", 1, update, vec![weights], vec![weights; 3]),
         ("update", 1, Kernel::from(Optimizer::SumSquares), vec![weights], vec![(1, DType::F64)]),
     ];

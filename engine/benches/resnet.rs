@@ -51,8 +51,8 @@ fn step(executor: &Executor<Cpu>, layers: &Layers, x: &Tensor<Cpu>, labels: &Ten
     let logits = chain(layers, &mut tape, Value::constant(x.clone()))?;
     let id = logits.id().expect("there are parameters");
     let stats = executor.filled(0.0, [2], DType::F64, Category::Scratch, "statistics")?;
-    executor.cross_entropy(&logits.tensor, labels, &stats)?;
-    let gradient = executor.cross_entropy_grad(logits.tensor, labels, 1.0 / 32.0)?;
+    executor.cross_entropy(&logits.tensor, 10, labels, &stats)?;
+    let gradient = executor.cross_entropy_grad(logits.tensor, 10, labels, 1.0 / 32.0)?;
     tape.backward(id, gradient, None, &mut |_| Ok(()))?;
     let choice = Optimizer::default();
     let update = optim::Update { rate: 1e-3, grad_scale: 1.0, step: 1 };

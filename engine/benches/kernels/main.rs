@@ -236,10 +236,15 @@ fn streams(bench: &Bench) -> Result<()> {
         }
     }
     let logits = (640, DType::F32);
-    bench.kernel("cross entropy 64 x 10", Loss::CrossEntropy, &[logits, (64, DType::U32)], &[(2, DType::F64)])?;
+    bench.kernel(
+        "cross entropy 64 x 10",
+        Loss::CrossEntropy { classes: 10 },
+        &[logits, (64, DType::U32)],
+        &[(2, DType::F64)],
+    )?;
     bench.kernel(
         "cross entropy gradient 64 x 10",
-        Loss::CrossEntropyGrad { scale: 1.0 },
+        Loss::CrossEntropyGrad { classes: 10, scale: 1.0 },
         &[(64, DType::U32)],
         &[logits],
     )

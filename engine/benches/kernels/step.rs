@@ -102,8 +102,9 @@ impl<'a> Step<'a> {
             }
             saved.push((std::mem::replace(&mut at, y), index));
         }
-        self.launch(Loss::CrossEntropy, &[&at, labels], &[stats])?;
-        self.launch(Loss::CrossEntropyGrad { scale: 1.0 / batch as f64 }, &[labels], &[&at])?;
+        let classes = at.shape().last();
+        self.launch(Loss::CrossEntropy { classes }, &[&at, labels], &[stats])?;
+        self.launch(Loss::CrossEntropyGrad { classes, scale: 1.0 / batch as f64 }, &[labels], &[&at])?;
         for ((layer, p), (x, index)) in layers.iter().zip(saved).rev() {
             let first = std::ptr::eq(layer, &layers[0].0);
             at = self.backward(*layer, p, batch, &x, index, at, first)?;

@@ -25,7 +25,8 @@ pub(super) fn build<B: Backend>(
 ) -> Result<Parts<B>> {
     let [length, vocabulary] = info.tokens()?;
     let style = Style { model, form, length };
-    let embedding = Embedding::new(init, &LayerPath::embedding(), vocabulary, model.width, NORMAL)?;
+    let make = |init: &mut Init<'_, B>| Embedding::new(init, &LayerPath::embedding(), vocabulary, model.width, NORMAL);
+    let embedding = if model.tied { init.padded(make) } else { make(init) }?;
     let table = embedding.table().clone();
     let mut layers: Layers<B> = vec![Box::new(embedding)]; // [batch * length, width]
     if form == Form::Gpt2 {
@@ -41,7 +42,7 @@ pub(super) fn build<B: Backend>(
     let classes = if model.tied {
         Linear::tied(init.executor(), &LayerPath::classes(), &table)
     } else {
-        Linear::with(init, &LayerPath::classes(), [model.width, info.classes], NORMAL, false)?
+        init.padded(|init| Linear::with(init, &LayerPath::classes(), [model.width, info.classes], NORMAL, false))?
     }; // [batch * length, vocabulary]
     Ok(Parts { blocks, head, classes })
 }

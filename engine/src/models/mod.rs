@@ -121,7 +121,8 @@ impl<B: Backend> Model<B> {
         Ok(Self { parts, segments, factorable: own.into_factorable() })
     }
 
-    /// Logits `[batch * labels, classes]` of images `[batch, height, width, channels]` or tokens `[batch, length]`.
+    /// Logits `[batch * labels, classes]` of images `[batch, height, width, channels]` or tokens `[batch, length]`. On a GPU a row
+    /// may have columns behind its classes.
     ///
     /// # Errors
     /// The errors of the layers: [`Error::Budget`](crate::error::Error::Budget), or a launch that fails.

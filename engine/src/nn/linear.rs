@@ -55,7 +55,7 @@ impl<B: Backend> Weight<B> {
                     let x = executor.fake_input(x, range)?;
                     executor.linear(&x, &executor.fake_weight(weight.weight())?)
                 }
-                None => executor.linear(x, weight.weight()),
+                None => executor.linear(x, weight.whole()),
             },
             Self::Coded(weight) => executor.coded_linear(x, &weight.weight()),
         }
@@ -66,14 +66,14 @@ impl<B: Backend> Weight<B> {
             Self::Plain(weight) if is_rounded => {
                 executor.linear_input_grad(dy, &executor.fake_weight(weight.weight())?)
             }
-            Self::Plain(weight) => executor.linear_input_grad(dy, weight.weight()),
+            Self::Plain(weight) => executor.linear_input_grad(dy, weight.whole()),
             Self::Coded(weight) => executor.coded_input_grad(dy, &weight.weight()),
         }
     }
 
     fn input_gradient_into(&self, executor: &Executor<B>, dy: &Tensor<B>, dx: &Tensor<B>) -> Result<()> {
         match self {
-            Self::Plain(weight) => executor.linear_input_grad_into(dy, weight.weight(), dx),
+            Self::Plain(weight) => executor.linear_input_grad_into(dy, weight.whole(), dx),
             Self::Coded(weight) => executor.coded_input_grad_into(dy, &weight.weight(), dx),
         }
     }
@@ -168,7 +168,8 @@ impl<B: Backend> Linear<B> {
         }
     }
 
-    /// The output for `x [rows, in]`: `[rows, out]`. No adapter drops inputs.
+    /// The output for `x [rows, in]`: `[rows, out]`, with columns of zeros for the rows behind its weight. No adapter drops
+    /// inputs.
     ///
     /// # Errors
     /// The errors of [`Executor::linear`]: `x` does not have `in` columns, the output crosses the budget, or the device fails.
@@ -243,7 +244,7 @@ impl<B: Backend> Linear<B> {
                     bias.accumulate(executor, |into| executor.bias_grad(dy, into))?;
                 }
                 if let Weight::Plain(weight) = weight {
-                    weight.accumulate(executor, |into| executor.linear_weight_grad(x, dy, into))?;
+                    weight.accumulate_whole(executor, |into| executor.linear_weight_grad(x, dy, into))?;
                 }
             }
         }

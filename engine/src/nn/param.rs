@@ -28,7 +28,10 @@ pub struct Param<B: Backend> {
     /// How many numbers of the model it stands for.
     numbers: usize,
     weight: Tensor<B>,
+    /// The weight with rows of zeros behind it, if its memory has some.
+    padded: Option<Box<Tensor<B>>>,
     master: Option<Tensor<B>>,
+    /// With as many rows behind it as the weight has.
     gradient: RefCell<Option<Tensor<B>>>,
     state: RefCell<Vec<Tensor<B>>>,
 }
@@ -79,6 +82,17 @@ impl<B: Backend> Param<B> {
         &self.weight
     }
 
+    /// The weight with the rows of zeros behind it, which a product takes in so that its extents are those that libraries like;
+    /// the weight itself if there are none.
+    pub fn whole(&self) -> &Tensor<B> {
+        self.padded.as_deref().unwrap_or(&self.weight)
+    }
+
+    /// What is the parameter's of a tensor that may have rows behind it.
+    fn own(&self, whole: &Tensor<B>) -> Tensor<B> {
+        if self.padded.is_some() { whole.rows_view(0..self.weight.shape().first()) } else { whole.clone() }
+    }
+
     /// The tensor that the optimizer updates: the f32 copy if there is one, otherwise the weight itself, which may have a
     /// correction among the optimizer's tensors.
     pub fn master(&self) -> &Tensor<B> {
@@ -106,6 +120,24 @@ impl<B: Backend> Param<B> {
         })
     }
 
+    /// [`Param::accumulate`] of a gradient with the rows behind the parameter's, which [`Param::whole`] has and nothing reads.
+    ///
+    /// # Errors
+    /// Those of [`Param::accumulate`].
+    pub fn accumulate_whole(
+        &self,
+        executor: &Executor<B>,
+        write: impl FnOnce(GradInto<'_, B>) -> Result<()>,
+    ) -> Result<()> {
+        if !self.is_trained {
+            return Ok(());
+        }
+        let (whole, is_fresh) = self.buffer(executor)?;
+        write(if is_fresh { GradInto::Fresh(&whole) } else { GradInto::Accumulate(&whole) })?;
+        *self.gradient.borrow_mut() = Some(whole);
+        Ok(())
+    }
+
     /// The type of its gradient.
     pub fn gradient_type(&self) -> DType {
         self.precision.master()
@@ -119,7 +151,7 @@ impl<B: Backend> Param<B> {
         // A tied weight's first contribution comes from another layer's rule.
         let layer = executor.enter(self.layer);
         let fresh = executor.allocate(
-            self.weight.shape(),
+            self.whole().shape(),
             self.gradient_type(),
             Category::Gradients,
             self.role.gradient_name(),
@@ -130,12 +162,12 @@ impl<B: Backend> Param<B> {
 
     /// The gradient of this step so far.
     pub fn gradient(&self) -> Option<Tensor<B>> {
-        self.gradient.borrow().clone()
+        self.gradient.borrow().as_ref().map(|whole| self.own(whole))
     }
 
     /// Takes the gradient away: the parameter has none until the next backward pass.
     pub fn take_gradient(&self) -> Option<Tensor<B>> {
-        self.gradient.borrow_mut().take()
+        self.gradient.borrow_mut().take().map(|whole| self.own(&whole))
     }
 
     /// The optimizer's tensors of this parameter, made as zeros at the first call.
@@ -164,15 +196,19 @@ pub(super) fn accumulate_all<B: Backend, T>(
     write: impl FnOnce(&[GradInto<'_, B>]) -> Result<T>,
 ) -> Result<T> {
     let trained = params.iter().filter(|param| param.is_trained);
-    let buffers = trained.map(|param| Ok((*param, param.buffer(executor)?))).collect::<Result<Vec<_>>>()?;
+    let buffer = |param: &&Param<B>| -> Result<_> {
+        let (whole, is_fresh) = param.buffer(executor)?;
+        Ok((param.own(&whole), whole, is_fresh))
+    };
+    let buffers = trained.clone().map(buffer).collect::<Result<Vec<_>>>()?;
     let into: Vec<GradInto<'_, B>> = buffers
         .iter()
-        .map(|(_, (buffer, is_fresh))| if *is_fresh { GradInto::Fresh(buffer) } else { GradInto::Accumulate(buffer) })
+        .map(|(own, _, is_fresh)| if *is_fresh { GradInto::Fresh(own) } else { GradInto::Accumulate(own) })
         .collect();
     let written = write(&into)?;
     drop(into);
-    for (param, (buffer, _)) in buffers {
-        *param.gradient.borrow_mut() = Some(buffer);
+    for (param, (_, whole, _)) in trained.zip(buffers) {
+        *param.gradient.borrow_mut() = Some(whole);
     }
     Ok(written)
 }

@@ -130,13 +130,13 @@ impl<B: Backend> Probe<B> {
         let is_value = self.info.label == LabelKind::Value;
         match is_value {
             true => executor.squared_error(&logits.tensor, &labels, &stats)?,
-            false => executor.cross_entropy(&logits.tensor, &labels, &stats)?,
+            false => executor.cross_entropy(&logits.tensor, self.info.classes, &labels, &stats)?,
         }
         if backward && let Some(id) = logits.id() {
             executor.ledger().set_phase(Phase::Backward);
             let gradient = match is_value {
                 true => executor.squared_error_grad(logits.tensor, &labels, 1.0)?,
-                false => executor.cross_entropy_grad(logits.tensor, &labels, 1.0)?,
+                false => executor.cross_entropy_grad(logits.tensor, self.info.classes, &labels, 1.0)?,
             };
             tape.backward(id, gradient, None, &mut |_| Ok(()))?;
         }

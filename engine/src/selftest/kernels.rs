@@ -123,9 +123,9 @@ fn is_of_rows(kernel: &Kernel) -> bool {
     matches!(
         kernel,
         Kernel::Linear(_)
-            | Kernel::Loss(Loss::CrossEntropy)
+            | Kernel::Loss(Loss::CrossEntropy { .. })
             | Kernel::Loss(Loss::CrossEntropyGrad { .. })
-            | Kernel::Loss(Loss::Distil(_))
+            | Kernel::Loss(Loss::Distil { .. })
             | Kernel::Loss(Loss::DistilGrad { .. })
             | Kernel::Loss(Loss::SquaredError)
             | Kernel::Loss(Loss::SquaredErrorGrad { .. })

@@ -107,7 +107,7 @@ impl<B: Backend> Session<B> {
         let layers = Forget(self.integer_layers());
         if batches > 0 {
             layers.0.iter().try_for_each(|(integers, _)| integers.observe(executor))?;
-            let stats = Stats::new(executor, self.info.label)?;
+            let stats = Stats::new(executor, &self.info)?;
             for _ in 0..batches {
                 ledger.enter(Part::Calibration);
                 let batch = self.upload(calibration()?, Split::Train, [self.info.input.label(), "labels"])?;

@@ -9,6 +9,7 @@ use std::ops::Range;
 use crate::{
     autograd::{Tape, Value},
     backend::{Backend, DType, Executor, Tensor},
+    data::DatasetInfo,
     error::Result,
     experiment::LabelKind,
     memory::Category,
@@ -24,18 +25,20 @@ pub type See<'a> = dyn FnMut(DType, &[u8]) -> Result<()> + 'a;
 pub(super) struct Stats<B: Backend> {
     sums: Tensor<B>,
     label: LabelKind,
+    classes: usize,
 }
 
 impl<B: Backend> Stats<B> {
-    /// The loss of labels of this kind.
-    pub(super) fn new(executor: &Executor<B>, label: LabelKind) -> Result<Self> {
+    /// The loss of the labels of such a dataset.
+    pub(super) fn new(executor: &Executor<B>, info: &DatasetInfo) -> Result<Self> {
+        let DatasetInfo { label, classes, .. } = *info;
         let _layer = executor.enter(executor.ledger().layer_id("loss"));
         let name = match label {
             LabelKind::Class => "loss and right answers",
             LabelKind::Value => "squared and absolute errors",
         };
         let sums = executor.filled(0.0, [2], DType::F64, Category::Scratch, name)?;
-        Ok(Self { sums, label })
+        Ok(Self { sums, label, classes })
     }
 
     /// Adds the losses and right answers, or absolute errors, of some rows.
@@ -49,9 +52,9 @@ impl<B: Backend> Stats<B> {
         let _layer = executor.enter(executor.ledger().layer_id("loss"));
         match (self.label, taught) {
             (LabelKind::Class, Some(taught)) => {
-                executor.distil(logits, &taught.logits, labels, taught.lesson, &self.sums)
+                executor.distil((logits, &taught.logits), self.classes, labels, taught.lesson, &self.sums)
             }
-            (LabelKind::Class, None) => executor.cross_entropy(logits, labels, &self.sums),
+            (LabelKind::Class, None) => executor.cross_entropy(logits, self.classes, labels, &self.sums),
             (LabelKind::Value, _) => executor.squared_error(logits, labels, &self.sums),
         }
     }
@@ -68,9 +71,9 @@ impl<B: Backend> Stats<B> {
         let _layer = executor.enter(executor.ledger().layer_id("loss"));
         match (self.label, taught) {
             (LabelKind::Class, Some(taught)) => {
-                executor.distil_grad(logits, &taught.logits, labels, taught.lesson, scale)
+                executor.distil_grad((logits, &taught.logits), self.classes, labels, taught.lesson, scale)
             }
-            (LabelKind::Class, None) => executor.cross_entropy_grad(logits, labels, scale),
+            (LabelKind::Class, None) => executor.cross_entropy_grad(logits, self.classes, labels, scale),
             (LabelKind::Value, _) => executor.squared_error_grad(logits, labels, scale),
         }
     }
@@ -107,22 +110,22 @@ impl<B: Backend> Loss<'_, B> {
         if self.chunk == 0 {
             let logits = self.model.forward(tape, inputs)?;
             stats.add(self.executor, &logits.tensor, labels, None)?;
-            return self.show(&logits.tensor, see);
+            return self.show(&logits.tensor, stats, see);
         }
         let features = rows(self.model.features(tape, inputs)?.tensor);
         for range in self.chunks(&features) {
             let logits = self.logits(&features.rows_view(range.clone()))?;
             stats.add(self.executor, &logits, &labels.rows_view(range), None)?;
-            self.show(&logits, see)?;
+            self.show(&logits, stats, see)?;
         }
         Ok(())
     }
 
     /// Hands over logits, part by part.
-    fn show(&self, logits: &Tensor<B>, see: &mut Option<&mut See<'_>>) -> Result<()> {
+    fn show(&self, logits: &Tensor<B>, stats: &Stats<B>, see: &mut Option<&mut See<'_>>) -> Result<()> {
         let Some(see) = see else { return Ok(()) };
         let _layer = self.executor.enter(self.executor.ledger().layer_id("loss"));
-        self.executor.save(logits, &mut |bytes| see(logits.dtype(), bytes))
+        shown(self.executor, logits, stats.classes, see)
     }
 
     /// Adds the losses of a batch's features and returns the gradient by them, `scale` times the gradient of the summed loss.
@@ -146,7 +149,7 @@ impl<B: Backend> Loss<'_, B> {
         };
         for range in self.chunks(&features) {
             let x = features.rows_view(range.clone());
-            let logits = self.logits(&x)?; // [chunk, classes]
+            let logits = self.logits(&x)?; // [chunk, classes and columns behind]
             let labels = labels.rows_view(range.clone());
             let taught = lesson.map(|lesson| lesson.of(executor, range.clone())).transpose()?;
             stats.add(executor, &logits, &labels, taught.as_ref())?;
@@ -169,6 +172,33 @@ impl<B: Backend> Loss<'_, B> {
         let (count, chunk) = (features.shape().rows(), self.chunk);
         (0..count).step_by(chunk).map(move |start| start..(start + chunk).min(count))
     }
+}
+
+/// Hands over logits, part by part, without the columns behind the `classes`.
+pub(super) fn shown<B: Backend>(
+    executor: &Executor<B>,
+    logits: &Tensor<B>,
+    classes: usize,
+    see: &mut See<'_>,
+) -> Result<()> {
+    let dtype = logits.dtype();
+    let [row, own] = [logits.shape().last(), classes].map(|columns| columns * dtype.size());
+    if row == own {
+        return executor.save(logits, &mut |bytes| see(dtype, bytes));
+    }
+    // Where in its row a part begins.
+    let mut at = 0;
+    executor.save(logits, &mut |mut bytes| {
+        while !bytes.is_empty() {
+            let (part, rest) = bytes.split_at(bytes.len().min(row - at));
+            let of_classes = part.len().min(own.saturating_sub(at));
+            if of_classes > 0 {
+                see(dtype, &part[..of_classes])?;
+            }
+            (at, bytes) = ((at + part.len()) % row, rest);
+        }
+        Ok(())
+    })
 }
 
 /// Joins all extents but the innermost into one.

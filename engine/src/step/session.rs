@@ -144,7 +144,7 @@ impl<B: Backend> Session<B> {
         self.executor.step_begins();
         self.executor.ledger().set_phase(Phase::Batch);
         self.executor.ledger().enter(Part::Step { is_fed: self.ahead.is_some(), has_state: self.updates > 0 });
-        let stats = Stats::new(&self.executor, self.info.label)?;
+        let stats = Stats::new(&self.executor, &self.info)?;
         let squares = self.executor.filled(0.0, [1], DType::F64, Category::Scratch, "gradient norm")?;
         let pending = match self.experiment.optimizer.update {
             UpdateTime::AfterBackward => self.step_then_update(rate, next, stats, squares),
@@ -316,7 +316,7 @@ impl<B: Backend> Session<B> {
         part: fn(usize) -> Part,
     ) -> Result<(f64, f64)> {
         let (executor, ledger) = (&self.executor, self.executor.ledger());
-        let stats = Stats::new(executor, self.info.label)?;
+        let stats = Stats::new(executor, &self.info)?;
         let mut count = 0;
         while let Some(batch) = next()? {
             ledger.enter(part(batch.samples()));

@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::{
     MicroBatch, Session,
     load::{Source, taken},
-    loss::{See, rows},
+    loss::{See, rows, shown},
     loss_scale::LossScale,
     on_device::OnDevice,
     session::workspace,
@@ -43,7 +43,7 @@ pub(super) struct Lesson<'a, B: Backend> {
 
 /// The teacher's answer to some rows.
 pub(super) struct Taught<B: Backend> {
-    /// The teacher's logits, `[rows, classes]`.
+    /// The teacher's logits, `[rows, classes]`. A row may have columns behind its classes.
     pub(super) logits: Tensor<B>,
     pub(super) lesson: ops::Lesson,
 }
@@ -215,7 +215,7 @@ impl<B: Backend> Teaching<B> {
             for start in (0..rows).step_by(each.max(1)) {
                 let taught = said.of(executor, start..(start + each).min(rows))?;
                 let _layer = executor.enter(model.classes().layer());
-                executor.save(&taught.logits, &mut |bytes| see(taught.logits.dtype(), bytes))?;
+                shown(executor, &taught.logits, info.classes, see)?;
             }
         }
         Ok(())

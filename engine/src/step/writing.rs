@@ -10,7 +10,7 @@ use crate::{
     error::Result,
     memory::{Part, Phase},
     nn::Layer,
-    step::{See, Session},
+    step::{See, Session, loss::shown},
 };
 
 /// A text that a session writes on.
@@ -100,7 +100,7 @@ impl<B: Backend> Writing<'_, B> {
             model.classes().output(executor, &last)? // [1, classes]
         };
         let _layer = executor.enter(ledger.layer_id("loss"));
-        executor.save(&logits, &mut |bytes| see(logits.dtype(), bytes))?;
+        shown(executor, &logits, info.classes, see)?;
         executor.step_ended()
     }
 }

@@ -260,8 +260,13 @@ fn streams(dtype: DType, small: bool) -> Vec<Launch> {
         launch(layer_gradient, sizes(), vec![all, sums(rows), sums(rows), weight], vec![all, weight, weight]),
         launch(batch, sizes(), vec![all, weight, weight], vec![all, weight, weight]),
         launch(batch_gradient, sizes(), vec![all, weight, weight, weight], vec![all, weight, weight]),
-        launch(Loss::CrossEntropy, of_logits.clone(), vec![logits, labels], vec![(2, DType::F64)]),
-        launch(Loss::CrossEntropyGrad { scale: 1.0 }, of_logits, vec![labels], vec![logits]),
+        launch(
+            Loss::CrossEntropy { classes: vocabulary },
+            of_logits.clone(),
+            vec![logits, labels],
+            vec![(2, DType::F64)],
+        ),
+        launch(Loss::CrossEntropyGrad { classes: vocabulary, scale: 1.0 }, of_logits, vec![labels], vec![logits]),
         launch(
             Embedding::Forward,
             format!("{tokens} of {vocabulary} x {width}"),

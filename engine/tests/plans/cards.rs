@@ -106,6 +106,35 @@ fn graphs_of_fused_steps_are_a_part_of_the_context_where_there_is_room_for_them(
 }
 
 #[test]
+fn a_vocabulary_has_rows_behind_it_where_ops_are_joined() {
+    let gpt2 = shipped::find("gpt2-rtx4060-plan").expect("ships").expect("a preset");
+    let of = |execution, vocabulary| {
+        let mut experiment = Experiment { execution, device: CARD.to_owned(), ..gpt2.clone() };
+        experiment.data.vocabulary = vocabulary;
+        plan(&experiment)
+    };
+    // Columns of logits, by the largest tensor that is not for the whole run; and rows of the table.
+    let found = |plan: &Plan| {
+        let points = plan.steady.points.iter().map(|point| point.categories.get(Category::Activations).0);
+        let tables = plan.alive_at_peak.iter().filter(|block| block.category == Category::Parameters);
+        (points.max().expect("points"), tables.map(|block| block.bytes).max().expect("a table"))
+    };
+    let (width, half) = (768, 2);
+    let [apart, joined] = [Execution::InPlace, Execution::Fused].map(|execution| of(execution, 50_257));
+    assert_eq!(found(&apart).1, rounded(50_257 * width * half));
+    assert_eq!(found(&joined).1, rounded(50_304 * width * half));
+    assert_eq!(joined.parameters, apart.parameters);
+    assert!(joined.alive_at_peak.iter().any(|block| block.name == "weight, with rows of zeros"));
+    // Nothing else is larger than with as many tokens.
+    let many = of(Execution::Fused, 50_304);
+    let (master, state) = (4, 8);
+    let fewer = 47 * width * (master + state);
+    assert!(many.peak.live.0 - joined.peak.live.0 >= fewer as u64 - 4 * 512, "{} {}", many.peak.live, joined.peak.live);
+    assert!(many.peak.live.0 - joined.peak.live.0 <= fewer as u64 + 4 * 512, "{} {}", many.peak.live, joined.peak.live);
+    assert_eq!(found(&many).0, found(&joined).0);
+}
+
+#[test]
 fn the_workspace_is_one_buffer_of_the_whole_run() {
     let with = |workspace| plan(&Experiment { gpu: Gpu { workspace, ..Gpu::default() }, ..cnn() });
     let (none, some) = (with(Bytes::ZERO), with(Bytes::mib(48)));

@@ -127,12 +127,13 @@ impl Fed {
         let executor = self.session.executor();
         let mut tape = Tape::recording(executor);
         let logits = self.session.model().forward(&mut tape, self.upload(batch)?)?;
+        let classes = logits.tensor.shape().last();
         let labels = executor.upload(HostSlice::U32(&batch.labels), [batch.labels.len()], Type::U32, "labels")?;
         let stats = executor.filled(0.0, [2], Type::F64, Category::Scratch, "loss")?;
-        executor.cross_entropy(&logits.tensor, &labels, &stats)?;
+        executor.cross_entropy(&logits.tensor, classes, &labels, &stats)?;
         let output = logits.id().ok_or_else(|| misused("nothing is trained"))?;
         let scale = 1.0 / batch.labels.len() as f64;
-        let gradient = executor.cross_entropy_grad(logits.tensor, &labels, scale)?;
+        let gradient = executor.cross_entropy_grad(logits.tensor, classes, &labels, scale)?;
         tape.backward(output, gradient, None, &mut |_| Ok(()))?;
         let mut gradients = HashMap::new();
         let mut put = |layer, what: &str, tensor: &Ours<Cpu>| {

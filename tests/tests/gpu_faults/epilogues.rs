@@ -124,6 +124,26 @@ fn a_library_that_serves_some_products_is_used_for_these() {
     compared(name, "gelu", close, true);
 }
 
+/// GPT-2 with a vocabulary that is no multiple of 64, in what treats its logits apart.
+fn with_a_long_row() -> Vec<Experiment> {
+    let few = ["model.depth=1", "data.vocabulary=1031", "run.steps=4", "run.evaluate_every=2", "optimizer.clip_norm=1"];
+    let of = |changes: &[&str]| gpt2(&[&few[..], changes].concat());
+    vec![
+        of(&["precision=f32"]),
+        of(&["precision=bf16-mixed"]),
+        of(&["precision=f16-mixed", "loss_chunk=5"]),
+        of(&["precision=bf16", "model.tied=false", "batch.accumulation=2"]),
+        of(&["precision=f32", "checkpointing=blocks", "loss_chunk=7", "batch.accumulation=2"]),
+        of(&["precision=f32", "optimizer.update=in-backward", "optimizer.clip_norm=0"]),
+    ]
+}
+
+#[test]
+fn rows_behind_a_vocabulary_change_no_loss_by_a_bit_and_their_memory_is_predicted() {
+    let name = "epilogues::rows_behind_a_vocabulary_change_no_loss_by_a_bit_and_their_memory_is_predicted";
+    compared_of(&with_a_long_row(), name, "create", equal, true);
+}
+
 /// The first experiment, whose library refuses each call behind the first `served`.
 fn refused_after(name: &str, served: usize) {
     compared_of(&drawn()[..1], name, &format!("after:{served}"), close, true);

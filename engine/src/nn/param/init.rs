@@ -16,6 +16,12 @@ use crate::{
 /// Whether a parameter takes other values before anything reads those that it begins with.
 pub type Replaced<'a> = dyn Fn(LayerId, ParamRole) -> bool + 'a;
 
+/// With rows of zeros behind it, a weight has a multiple of so many rows. cuBLAS is fastest where each extent of a product that
+/// lies in a row, and each row, is a multiple of 16 bytes ("Tensor Core Usage"); 64 is what others take, and a whole tile.
+const ROWS: usize = 64;
+/// A weight of fewer rows has none behind it: they would be many for it, and its product is short.
+const FEWEST: usize = 1024;
+
 /// Makes parameters in order, each from a random stream of its own, so a seed gives the same model on every device.
 pub struct Init<'a, B: Backend> {
     executor: &'a Executor<B>,
@@ -29,6 +35,8 @@ pub struct Init<'a, B: Backend> {
     quantised: QuantiseKind,
     replaced: Option<&'a Replaced<'a>>,
     thinned: Option<Prune>,
+    /// Whether weights get rows behind them.
+    is_padding: bool,
     pub(in crate::nn) factoring: Factoring,
 }
 
@@ -47,6 +55,7 @@ impl<'a, B: Backend> Init<'a, B> {
             quantised: QuantiseKind::None,
             replaced: None,
             thinned: None,
+            is_padding: false,
             factoring: Factoring::default(),
         }
     }
@@ -88,6 +97,25 @@ impl<'a, B: Backend> Init<'a, B> {
     #[must_use]
     pub fn thinned(self, thinned: Option<Prune>) -> Self {
         Self { thinned, ..self }
+    }
+
+    /// What `make` makes of this, whose weights get rows of zeros behind them where products on a GPU are faster with them: for
+    /// a layer that gives many classes, and whose logits then have columns behind these.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub fn padded<T>(&mut self, make: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        // An adapter adds to logits without such columns, and so do kernels of integers.
+        self.is_padding = self.executor.joins_ops() && self.lora.rank == 0 && self.quantised == QuantiseKind::None;
+        let made = make(self);
+        self.is_padding = false;
+        made
+    }
+
+    /// Rows of a weight of this shape, with those behind it.
+    fn rows(&self, role: ParamRole, shape: Shape) -> usize {
+        let is_padded = self.is_padding && role == ParamRole::Weight && shape.first() >= FEWEST;
+        if is_padded { shape.first().next_multiple_of(ROWS) } else { shape.first() }
     }
 
     /// How many of the `channels` that a layer was designed with it has.
@@ -198,7 +226,15 @@ impl<'a, B: Backend> Init<'a, B> {
         let key = Rng::new(self.seed, Stream::Weights, self.count).key();
         self.count += 1;
         let fill = self.fill(layer, role, start, key);
-        let weight = executor.allocate(shape, self.precision.compute(), Category::Parameters, role.name())?;
+        let (own, rows) = (shape.first(), self.rows(role, shape));
+        let of_whole = if rows > own { Shape::from([rows, shape.last()]) } else { shape };
+        let name = if rows > own { "weight, with rows of zeros" } else { role.name() };
+        let whole = executor.allocate(of_whole, self.precision.compute(), Category::Parameters, name)?;
+        let weight = if rows > own { whole.rows_view(0..own) } else { whole.clone() };
+        let padded = (rows > own).then(|| Box::new(whole));
+        if let Some(padded) = &padded {
+            executor.launch(Elementwise::Fill(0.0), &[], &[&padded.rows_view(own..rows)])?;
+        }
         let master = if self.precision.has_master_weights() && is_trained && !self.is_correcting {
             let master = executor.allocate(shape, self.precision.master(), Category::MasterWeights, role.name())?;
             executor.launch(fill, &[], &[&master])?;
@@ -208,7 +244,7 @@ impl<'a, B: Backend> Init<'a, B> {
             executor.launch(fill, &[], &[&weight])?;
             None
         };
-        Ok(self.made(layer, role, is_trained, weight, master))
+        Ok(Param { padded, ..self.made(layer, role, is_trained, weight, master) })
     }
 
     /// The weight `[out, inner]` of the dense layer `layer` as codes, with the initial values `start`. `None` if it is not
@@ -252,7 +288,8 @@ impl<'a, B: Backend> Init<'a, B> {
         let (gradient, state, numbers) = (RefCell::default(), RefCell::default(), weight.elements());
         let (used_as, precision) = (ParamUse::Other, self.precision);
         let key = Rng::new(self.seed, Stream::Projection, self.count).key();
-        Param { role, used_as, key, layer, precision, is_trained, numbers, weight, master, gradient, state }
+        let padded = None;
+        Param { role, used_as, key, layer, precision, is_trained, numbers, weight, padded, master, gradient, state }
     }
 
     /// The part of the model that `layer` belongs to.

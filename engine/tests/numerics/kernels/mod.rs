@@ -186,8 +186,11 @@ fn nan_is_never_lost() {
         let pooled = one(Kernel::from(Pool::Max(w)), &[(x, dtype)], &[(vec![0.0], dtype), (vec![0.0], DType::U8)]);
         assert!(pooled[0][0].is_nan() && pooled[1][0] == 4.0, "the first NaN wins: {pooled:?}");
         let labels = (vec![0.0], DType::U32);
-        let loss =
-            one(Kernel::from(Loss::CrossEntropy), &[(vec![1.0, nan], dtype), labels], &[(vec![0.0; 2], DType::F64)]);
+        let loss = one(
+            Kernel::from(Loss::CrossEntropy { classes: 2 }),
+            &[(vec![1.0, nan], dtype), labels],
+            &[(vec![0.0; 2], DType::F64)],
+        );
         assert!(loss[0][0].is_nan() && loss[0][1] == 0.0);
         assert!(
             one(Kernel::from(Optimizer::SumSquares), &[(vec![1.0, nan], dtype)], &[(vec![0.0], DType::F64)])[0][0]
@@ -220,10 +223,13 @@ fn operands_that_do_not_fit_are_an_error_and_not_a_panic() {
         (Kernel::from(Elementwise::Add), vec![&long], vec![&long]),
         (Kernel::from(Activation::Relu), vec![], vec![&labels]),
         (Kernel::from(Activation::Relu), vec![], vec![]),
-        (Kernel::from(Loss::CrossEntropy), vec![&long, &labels], vec![&stats]),
-        (Kernel::from(Loss::Distil(lesson)), vec![&long, &long, &labels], vec![&stats]),
-        (Kernel::from(Loss::Distil(lesson)), vec![&long, &short, &labels], vec![&stats]),
-        (Kernel::from(Loss::DistilGrad { lesson, scale: 1.0 }), vec![&narrow, &labels], vec![&long]),
+        (Kernel::from(Loss::CrossEntropy { classes: 4 }), vec![&long, &labels], vec![&stats]),
+        // Columns behind the classes are no classes, and there are no more classes than columns.
+        (Kernel::from(Loss::CrossEntropy { classes: 3 }), vec![&long, &labels], vec![&stats]),
+        (Kernel::from(Loss::CrossEntropy { classes: 5 }), vec![&long, &labels], vec![&stats]),
+        (Kernel::from(Loss::Distil { classes: 4, lesson }), vec![&long, &long, &labels], vec![&stats]),
+        (Kernel::from(Loss::Distil { classes: 4, lesson }), vec![&long, &short, &labels], vec![&stats]),
+        (Kernel::from(Loss::DistilGrad { classes: 4, lesson, scale: 1.0 }), vec![&narrow, &labels], vec![&long]),
         (Kernel::from(Loss::SquaredError), vec![&long, &short], vec![&stats]),
         (Kernel::from(Loss::SquaredError), vec![&short, &labels], vec![&stats]),
         (Kernel::from(Optimizer::SumAllSquares { parts: 2 }), vec![&long], vec![&one]),

@@ -162,10 +162,16 @@ fn the_gradient_of_the_loss_and_of_pooling_agree_with_finite_differences() {
         let taught: Operand = (draw.numbers(rows * classes).iter().map(|x| 4.0 * x).collect(), DType::F64);
         let lesson = Lesson { temperature: draw.between(1, 32) as f64 / 4.0, weight: draw.between(0, 8) as f64 / 8.0 };
         let losses = [
-            (Loss::CrossEntropy, Loss::CrossEntropyGrad { scale: 1.0 }, vec![classed.clone()], rows * classes, 1e-7),
             (
-                Loss::Distil(lesson),
-                Loss::DistilGrad { lesson, scale: 1.0 },
+                Loss::CrossEntropy { classes },
+                Loss::CrossEntropyGrad { classes, scale: 1.0 },
+                vec![classed.clone()],
+                rows * classes,
+                1e-7,
+            ),
+            (
+                Loss::Distil { classes, lesson },
+                Loss::DistilGrad { classes, lesson, scale: 1.0 },
                 vec![taught, classed],
                 rows * classes,
                 1e-6,

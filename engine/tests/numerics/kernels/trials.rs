@@ -67,9 +67,10 @@ fn matrices(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Case> {
     let kept = draw.between(1, of - 1);
     trials.extend(prune::pruning(draw, dtype, groups, [kept, of]));
     trials.extend(linear::biases(draw, dtype, few));
-    trials.extend(loss::loss(draw, dtype, few, 0.5));
+    let behind = draw.between(0, few.columns - 1);
+    trials.extend(loss::loss(draw, dtype, few, behind, 0.5));
     let lesson = Lesson { temperature: draw.between(2, 32) as f64 / 4.0, weight: draw.between(0, 8) as f64 / 8.0 };
-    trials.extend(loss::distillation(draw, dtype, few, lesson, 0.5));
+    trials.extend(loss::distillation(draw, dtype, few, behind, lesson, 0.5));
     let (parameters, accumulate) = (draw.pick(sum_types(dtype)), draw.coin());
     trials.extend(norm::columns(draw, dtype, many, parameters, accumulate));
     trials.extend(norm::rows(draw, dtype, many, parameters, accumulate));

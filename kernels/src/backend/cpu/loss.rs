@@ -20,22 +20,22 @@ use crate::error::Result;
 /// Runs a kernel of this family.
 pub(super) fn launch(kernel: &Loss, o: &Operands<'_>) -> Result<()> {
     match kernel {
-        Loss::CrossEntropy => by_float!(o.input_type(0), T => {
-            cross_entropy::<T>(&o.input(0)?, &o.labels(1, o.input_elements(0))?, &mut o.output(0)?);
+        Loss::CrossEntropy { classes } => by_float!(o.input_type(0), T => {
+            cross_entropy::<T>(*classes, &o.input(0)?, &o.labels(1, *classes)?, &mut o.output(0)?);
             Ok(())
         }, else o.unsupported()),
-        Loss::CrossEntropyGrad { scale } => by_float!(o.output_type(0), T => {
-            cross_entropy_gradient::<T>(*scale, &o.labels(0, o.output_elements(0))?, &mut o.output(0)?);
+        Loss::CrossEntropyGrad { classes, scale } => by_float!(o.output_type(0), T => {
+            cross_entropy_gradient::<T>(*classes, *scale, &o.labels(0, *classes)?, &mut o.output(0)?);
             Ok(())
         }, else o.unsupported()),
-        Loss::Distil(lesson) => by_float!(o.input_type(0), T => {
-            let labels = o.labels(2, o.input_elements(0))?;
-            distil::loss::<T>(*lesson, &o.input(0)?, &o.input(1)?, &labels, &mut o.output(0)?);
+        Loss::Distil { classes, lesson } => by_float!(o.input_type(0), T => {
+            let labels = o.labels(2, *classes)?;
+            distil::loss::<T>(*classes, *lesson, [&o.input(0)?, &o.input(1)?], &labels, &mut o.output(0)?);
             Ok(())
         }, else o.unsupported()),
-        Loss::DistilGrad { lesson, scale } => by_float!(o.output_type(0), T => {
-            let labels = o.labels(1, o.output_elements(0))?;
-            distil::gradient::<T>(*lesson, *scale, &o.input(0)?, &labels, &mut o.output(0)?);
+        Loss::DistilGrad { classes, lesson, scale } => by_float!(o.output_type(0), T => {
+            let labels = o.labels(1, *classes)?;
+            distil::gradient::<T>(*classes, *lesson, *scale, &o.input(0)?, &labels, &mut o.output(0)?);
             Ok(())
         }, else o.unsupported()),
         Loss::SquaredError => by_float!(o.input_type(0), T => {
@@ -80,14 +80,15 @@ const PARTS: usize = 32;
 const WEIGHT: usize = 4;
 
 /// Runs [`Loss::CrossEntropy`](crate::backend::ops::Loss::CrossEntropy).
-fn cross_entropy<T: Float>(logits: &[T], labels: &[u32], stats: &mut [f64]) {
+fn cross_entropy<T: Float>(classes: usize, logits: &[T], labels: &[u32], stats: &mut [f64]) {
     let rows = labels.len();
-    let classes = logits.len() / rows.max(1);
+    let columns = logits.len() / rows.max(1);
     let parts = if logits.len() * WEIGHT < parallel::GRAIN { 1 } else { PARTS };
     let mut sums = [[0.0; 2]; PARTS];
     parallel::pieces(parts, parts > 1, parallel::rows(&mut sums, 1), |p, sums| {
         let rows = p * rows / parts..(p + 1) * rows / parts;
-        sums[0] = loss_rows(classes, &logits[rows.start * classes..rows.end * classes], &labels[rows]);
+        let logits = &logits[rows.start * columns..rows.end * columns];
+        sums[0] = loss_rows(columns, classes, logits, &labels[rows]);
     });
     for part in &sums[..parts] {
         stats[0] += part[0];
@@ -96,19 +97,20 @@ fn cross_entropy<T: Float>(logits: &[T], labels: &[u32], stats: &mut [f64]) {
 }
 
 /// Runs [`Loss::CrossEntropyGrad`](crate::backend::ops::Loss::CrossEntropyGrad).
-fn cross_entropy_gradient<T: Float>(scale: f64, labels: &[u32], logits: &mut [T]) {
+fn cross_entropy_gradient<T: Float>(classes: usize, scale: f64, labels: &[u32], logits: &mut [T]) {
     let rows = labels.len();
-    let classes = logits.len() / rows.max(1);
-    parallel::ranges(rows, classes * WEIGHT, parallel::rows(logits, classes), |rows, logits| {
-        gradient_rows(T::Acc::from_f64(scale), classes, &labels[rows], logits);
+    let columns = logits.len() / rows.max(1);
+    parallel::ranges(rows, columns * WEIGHT, parallel::rows(logits, columns), |rows, logits| {
+        gradient_rows(T::Acc::from_f64(scale), columns, classes, &labels[rows], logits);
     });
 }
 
 simd! {
     /// The loss summed over the rows, and how many are right.
-    fn loss_rows [T: Float] (classes: usize, logits: &[T], labels: &[u32]) -> [f64; 2] {
+    fn loss_rows [T: Float] (columns: usize, classes: usize, logits: &[T], labels: &[u32]) -> [f64; 2] {
         let mut sums = [0.0; 2];
-        for (row, label) in logits.chunks_exact(classes).zip(labels) {
+        for (row, label) in logits.chunks_exact(columns).zip(labels) {
+            let row = &row[..classes];
             if *label == IGNORE_INDEX {
                 continue;
             }
@@ -122,8 +124,16 @@ simd! {
         sums
     }
 
-    fn gradient_rows [T: Float] (scale: T::Acc, classes: usize, labels: &[u32], logits: &mut [T]) {
-        for (row, label) in logits.chunks_exact_mut(classes).zip(labels) {
+    fn gradient_rows [T: Float] (
+        scale: T::Acc,
+        columns: usize,
+        classes: usize,
+        labels: &[u32],
+        logits: &mut [T],
+    ) {
+        for (row, label) in logits.chunks_exact_mut(columns).zip(labels) {
+            let (row, behind) = row.split_at_mut(classes);
+            behind.fill(T::ZERO);
             if *label == IGNORE_INDEX {
                 row.fill(T::ZERO);
                 continue;

@@ -66,10 +66,9 @@ impl<'a> Operands<'a> {
         self.write(i, |s| if let CpuStorage::U32(v) = s { Some(v) } else { None })
     }
 
-    /// An input of labels, each one of the classes of `elements` logits, or [`IGNORE_INDEX`].
-    pub(super) fn labels(&self, i: usize, elements: usize) -> Result<Ref<'a, [u32]>> {
+    /// An input of labels, each one of the `classes`, or [`IGNORE_INDEX`].
+    pub(super) fn labels(&self, i: usize, classes: usize) -> Result<Ref<'a, [u32]>> {
         let labels = self.input_integers(i)?;
-        let classes = elements / labels.len().max(1);
         match labels.iter().find(|&&label| label as usize >= classes && label != IGNORE_INDEX) {
             Some(label) => Err(self.error(&format!("label {label} of {classes} classes"))),
             None => Ok(labels),

@@ -1,5 +1,6 @@
 // Softmax cross entropy. A block takes a row where it is WIDE, otherwise a warp does; either reads it once, with the
-// largest logit so far and the sum of exponentials relative to it (Milakov & Gimelshein 2018).
+// largest logit so far and the sum of exponentials relative to it (Milakov & Gimelshein 2018). A row may have more columns than
+// classes: those behind are not read, and are zero in a gradient.
 
 #define IGNORE_INDEX 0xffffffffu
 
@@ -51,7 +52,7 @@ template <bool WIDE> __device__ __forceinline__ Softmax read_row(const T *row, i
 }
 
 // To parts: each block's loss and right answers.
-template <bool WIDE> __device__ __forceinline__ void losses(const T *logits, const u32 *labels, i64 rows, int classes, f64 *parts) {
+template <bool WIDE> __device__ __forceinline__ void losses(const T *logits, const u32 *labels, i64 rows, i64 columns, int classes, f64 *parts) {
     f64 loss = 0;
     u32 right = 0;
     for (i64 r = first_row<WIDE>(); r < rows; r += row_step<WIDE>()) {
@@ -61,7 +62,7 @@ template <bool WIDE> __device__ __forceinline__ void losses(const T *logits, con
             loss = (f64)__uint_as_float(0x7fc00000u);
             continue;
         }
-        const T *row = logits + r * classes;
+        const T *row = logits + r * columns;
         Softmax all = read_row<WIDE>(row, classes, (int)label);
         A of_label = widen(row[label]);
         // Rounded in A as the sum is; only what adds up over the rows is kept in f64.
@@ -78,11 +79,11 @@ template <bool WIDE> __device__ __forceinline__ void losses(const T *logits, con
     }
 }
 
-extern "C" __global__ void cross_entropy(const T *logits, const u32 *labels, i64 rows, i64 classes, f64 *parts) {
-    losses<false>(logits, labels, rows, (int)classes, parts);
+extern "C" __global__ void cross_entropy(const T *logits, const u32 *labels, i64 rows, i64 columns, i64 classes, f64 *parts) {
+    losses<false>(logits, labels, rows, columns, (int)classes, parts);
 }
-extern "C" __global__ void cross_entropy_wide(const T *logits, const u32 *labels, i64 rows, i64 classes, f64 *parts) {
-    losses<true>(logits, labels, rows, (int)classes, parts);
+extern "C" __global__ void cross_entropy_wide(const T *logits, const u32 *labels, i64 rows, i64 columns, i64 classes, f64 *parts) {
+    losses<true>(logits, labels, rows, columns, (int)classes, parts);
 }
 // One block.
 extern "C" __global__ void cross_entropy_sum(const f64 *parts, i64 count, f64 *stats) {
@@ -99,10 +100,11 @@ extern "C" __global__ void cross_entropy_sum(const f64 *parts, i64 count, f64 *s
     }
 }
 
-template <bool WIDE> __device__ __forceinline__ void slopes(const u32 *labels, T *logits, i64 rows, int classes, A scale) {
+template <bool WIDE> __device__ __forceinline__ void slopes(const u32 *labels, T *logits, i64 rows, i64 columns, int classes, A scale) {
     for (i64 r = first_row<WIDE>(); r < rows; r += row_step<WIDE>()) {
         u32 label = labels[r];
-        T *row = logits + r * classes;
+        T *row = logits + r * columns;
+        for (int c = classes + place<WIDE>(); c < (int)columns; c += width<WIDE>()) row[c] = narrow<T>((A)0);
         if (label >= (u32)classes) {
             for (int c = place<WIDE>(); c < classes; c += width<WIDE>()) row[c] = narrow<T>((A)0);
             continue;
@@ -117,11 +119,11 @@ template <bool WIDE> __device__ __forceinline__ void slopes(const u32 *labels, T
     }
 }
 
-extern "C" __global__ void cross_entropy_gradient(const u32 *labels, T *logits, i64 rows, i64 classes, double scale) {
-    slopes<false>(labels, logits, rows, (int)classes, (A)scale);
+extern "C" __global__ void cross_entropy_gradient(const u32 *labels, T *logits, i64 rows, i64 columns, i64 classes, double scale) {
+    slopes<false>(labels, logits, rows, columns, (int)classes, (A)scale);
 }
-extern "C" __global__ void cross_entropy_gradient_wide(const u32 *labels, T *logits, i64 rows, i64 classes, double scale) {
-    slopes<true>(labels, logits, rows, (int)classes, (A)scale);
+extern "C" __global__ void cross_entropy_gradient_wide(const u32 *labels, T *logits, i64 rows, i64 columns, i64 classes, double scale) {
+    slopes<true>(labels, logits, rows, columns, (int)classes, (A)scale);
 }
 
 // Distillation: the labels' loss and a teacher's, both softened by a temperature (Hinton et al. 2015).
@@ -145,7 +147,7 @@ template <bool WIDE> __device__ __forceinline__ Soft soften(const T *row, int cl
     return all;
 }
 
-template <bool WIDE> __device__ __forceinline__ void distilled(const T *logits, const T *taught, const u32 *labels, i64 rows, int classes, f64 temperature, f64 weight, f64 *parts) {
+template <bool WIDE> __device__ __forceinline__ void distilled(const T *logits, const T *taught, const u32 *labels, i64 rows, i64 columns, i64 of_taught, int classes, f64 temperature, f64 weight, f64 *parts) {
     const A cooler = (A)(1.0 / temperature);
     f64 loss = 0;
     u32 right = 0;
@@ -156,7 +158,7 @@ template <bool WIDE> __device__ __forceinline__ void distilled(const T *logits, 
             loss = (f64)__uint_as_float(0x7fc00000u);
             continue;
         }
-        const T *row = logits + r * classes, *told = taught + r * classes;
+        const T *row = logits + r * columns, *told = taught + r * of_taught;
         Softmax all = read_row<WIDE>(row, classes, (int)label);
         Soft soft = soften<WIDE>(row, classes, cooler), told_soft = soften<WIDE>(told, classes, cooler);
         A expected = 0;
@@ -180,20 +182,21 @@ template <bool WIDE> __device__ __forceinline__ void distilled(const T *logits, 
     }
 }
 
-extern "C" __global__ void distil(const T *logits, const T *taught, const u32 *labels, i64 rows, i64 classes, double temperature, double weight, f64 *parts) {
-    distilled<false>(logits, taught, labels, rows, (int)classes, temperature, weight, parts);
+extern "C" __global__ void distil(const T *logits, const T *taught, const u32 *labels, i64 rows, i64 columns, i64 of_taught, i64 classes, double temperature, double weight, f64 *parts) {
+    distilled<false>(logits, taught, labels, rows, columns, of_taught, (int)classes, temperature, weight, parts);
 }
-extern "C" __global__ void distil_wide(const T *logits, const T *taught, const u32 *labels, i64 rows, i64 classes, double temperature, double weight, f64 *parts) {
-    distilled<true>(logits, taught, labels, rows, (int)classes, temperature, weight, parts);
+extern "C" __global__ void distil_wide(const T *logits, const T *taught, const u32 *labels, i64 rows, i64 columns, i64 of_taught, i64 classes, double temperature, double weight, f64 *parts) {
+    distilled<true>(logits, taught, labels, rows, columns, of_taught, (int)classes, temperature, weight, parts);
 }
 
-template <bool WIDE> __device__ __forceinline__ void taught_slopes(const T *taught, const u32 *labels, T *logits, i64 rows, int classes, f64 temperature, f64 weight, f64 scale) {
+template <bool WIDE> __device__ __forceinline__ void taught_slopes(const T *taught, const u32 *labels, T *logits, i64 rows, i64 columns, i64 of_taught, int classes, f64 temperature, f64 weight, f64 scale) {
     const A cooler = (A)(1.0 / temperature);
     const A by_label = (A)(scale * (1.0 - weight)), by_teacher = (A)(scale * weight * temperature);
     for (i64 r = first_row<WIDE>(); r < rows; r += row_step<WIDE>()) {
         u32 label = labels[r];
-        T *row = logits + r * classes;
-        const T *told = taught + r * classes;
+        T *row = logits + r * columns;
+        const T *told = taught + r * of_taught;
+        for (int c = classes + place<WIDE>(); c < (int)columns; c += width<WIDE>()) row[c] = narrow<T>((A)0);
         if (label >= (u32)classes) {
             for (int c = place<WIDE>(); c < classes; c += width<WIDE>()) row[c] = narrow<T>((A)0);
             continue;
@@ -209,11 +212,11 @@ template <bool WIDE> __device__ __forceinline__ void taught_slopes(const T *taug
     }
 }
 
-extern "C" __global__ void distil_gradient(const T *taught, const u32 *labels, T *logits, i64 rows, i64 classes, double temperature, double weight, double scale) {
-    taught_slopes<false>(taught, labels, logits, rows, (int)classes, temperature, weight, scale);
+extern "C" __global__ void distil_gradient(const T *taught, const u32 *labels, T *logits, i64 rows, i64 columns, i64 of_taught, i64 classes, double temperature, double weight, double scale) {
+    taught_slopes<false>(taught, labels, logits, rows, columns, of_taught, (int)classes, temperature, weight, scale);
 }
-extern "C" __global__ void distil_gradient_wide(const T *taught, const u32 *labels, T *logits, i64 rows, i64 classes, double temperature, double weight, double scale) {
-    taught_slopes<true>(taught, labels, logits, rows, (int)classes, temperature, weight, scale);
+extern "C" __global__ void distil_gradient_wide(const T *taught, const u32 *labels, T *logits, i64 rows, i64 columns, i64 of_taught, i64 classes, double temperature, double weight, double scale) {
+    taught_slopes<true>(taught, labels, logits, rows, columns, of_taught, (int)classes, temperature, weight, scale);
 }
 
 // Squared errors. One block: a value a row is little work.

@@ -17,60 +17,66 @@ pub(super) const SOURCE: Source = Source { name: "loss", text: include_str!("los
 
 /// Classes from which on a block takes a row; below, a warp does.
 const WIDE: usize = 1025;
-/// The most classes: a row's elements are counted in 32 bits.
+/// The most columns: a row's elements are counted in 32 bits.
 const MOST: usize = 1 << 30;
 /// Threads of a warp.
 const WARP: usize = 32;
 
 /// Launches a kernel of this family.
 pub(super) fn launch(kernel: &Loss, o: &Operands<'_>) -> Result<()> {
-    let (logits, labels) = match kernel {
+    let (classes, logits, taught) = match *kernel {
         Loss::SquaredError | Loss::SquaredErrorGrad { .. } => return values(kernel, o),
-        Loss::CrossEntropy | Loss::Distil(_) => (o.input_elements(0), o.input_elements(o.inputs() - 1)),
-        Loss::CrossEntropyGrad { .. } | Loss::DistilGrad { .. } => {
-            (o.output_elements(0), o.input_elements(o.inputs() - 1))
-        }
+        Loss::CrossEntropy { classes } => (classes, o.input_elements(0), 0),
+        Loss::Distil { classes, .. } => (classes, o.input_elements(0), o.input_elements(1)),
+        Loss::CrossEntropyGrad { classes, .. } => (classes, o.output_elements(0), 0),
+        Loss::DistilGrad { classes, .. } => (classes, o.output_elements(0), o.input_elements(0)),
     };
-    let (rows, classes) = (labels, logits / labels);
+    let rows = o.input_elements(o.inputs() - 1);
+    // A row may be longer than its classes.
+    let [columns, of_taught] = [logits, taught].map(|all| all / rows);
     let (is_of_sums, is_taught) = match kernel {
-        Loss::CrossEntropy => (true, true),
-        Loss::Distil(_) => (true, o.input_type(0) == o.input_type(1)),
+        Loss::CrossEntropy { .. } => (true, true),
+        Loss::Distil { .. } => (true, o.input_type(0) == o.input_type(1)),
         // A gradient may be of f64 as well.
         Loss::DistilGrad { .. } => (false, o.input_type(0) == o.output_type(0)),
         Loss::CrossEntropyGrad { .. } | Loss::SquaredError | Loss::SquaredErrorGrad { .. } => (false, true),
     };
     let is_typed =
         o.input_type(o.inputs() - 1) == DType::U32 && (!is_of_sums || o.output_type(0) == DType::F64) && is_taught;
-    if classes > MOST || !is_typed {
+    if columns > MOST || !is_typed {
         return o.unsupported();
     }
     let is_wide = classes >= WIDE;
     let blocks = if is_wide { rows } else { rows.div_ceil(THREADS as usize / WARP) };
     match *kernel {
-        Loss::CrossEntropy => {
+        Loss::CrossEntropy { .. } => {
             let parts = blocks.min(CUDA_LOSS_PARTS);
             let (dtype, name) = (o.input_type(0), if is_wide { c"cross_entropy_wide" } else { c"cross_entropy" });
-            let args = args![o.input(0), o.input(1), rows, classes, o.scratch()];
+            let args = args![o.input(0), o.input(1), rows, columns, classes, o.scratch()];
             o.launch_for(&SOURCE, dtype, name, Grid::blocks(parts, THREADS), args)?;
             let args = args![o.scratch(), parts, o.output(0)];
             o.launch_for(&SOURCE, dtype, c"cross_entropy_sum", Grid::blocks(1, THREADS), args)
         }
-        Loss::CrossEntropyGrad { scale } => {
+        Loss::CrossEntropyGrad { scale, .. } => {
             let name = if is_wide { c"cross_entropy_gradient_wide" } else { c"cross_entropy_gradient" };
-            let args = args![o.input(0), o.output(0), rows, classes, scale];
+            let args = args![o.input(0), o.output(0), rows, columns, classes, scale];
             o.launch_for(&SOURCE, o.output_type(0), name, Grid::blocks(blocks, THREADS), args)
         }
-        Loss::Distil(Lesson { temperature, weight }) => {
+        Loss::Distil { lesson: Lesson { temperature, weight }, .. } => {
             let parts = blocks.min(CUDA_LOSS_PARTS);
             let (dtype, name) = (o.input_type(0), if is_wide { c"distil_wide" } else { c"distil" });
-            let args = args![o.input(0), o.input(1), o.input(2), rows, classes, temperature, weight, o.scratch()];
+            let (own, taught) = (o.input(0), o.input(1));
+            let scratch = o.scratch();
+            let args = args![own, taught, o.input(2), rows, columns, of_taught, classes, temperature, weight, scratch];
             o.launch_for(&SOURCE, dtype, name, Grid::blocks(parts, THREADS), args)?;
             let args = args![o.scratch(), parts, o.output(0)];
             o.launch_for(&SOURCE, dtype, c"cross_entropy_sum", Grid::blocks(1, THREADS), args)
         }
-        Loss::DistilGrad { lesson: Lesson { temperature, weight }, scale } => {
+        Loss::DistilGrad { lesson: Lesson { temperature, weight }, scale, .. } => {
             let name = if is_wide { c"distil_gradient_wide" } else { c"distil_gradient" };
-            let args = args![o.input(0), o.input(1), o.output(0), rows, classes, temperature, weight, scale];
+            let (taught, labels) = (o.input(0), o.input(1));
+            let args =
+                args![taught, labels, o.output(0), rows, columns, of_taught, classes, temperature, weight, scale];
             o.launch_for(&SOURCE, o.output_type(0), name, Grid::blocks(blocks, THREADS), args)
         }
         Loss::SquaredError | Loss::SquaredErrorGrad { .. } => o.unsupported(),

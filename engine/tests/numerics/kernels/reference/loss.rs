@@ -4,28 +4,31 @@ use plimsoll_engine::backend::{IGNORE_INDEX, ops::Loss};
 
 pub(super) fn run(kernel: &Loss, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
     match kernel {
-        Loss::CrossEntropy => {
-            let classes = ins[0].len() / ins[1].len();
-            for (row, label) in ins[0].chunks(classes).zip(&ins[1]).filter(|(_, label)| is_scored(**label)) {
-                let (place, probabilities) = softmax(row);
+        Loss::CrossEntropy { classes } => {
+            let columns = ins[0].len() / ins[1].len();
+            for (row, label) in ins[0].chunks(columns).zip(&ins[1]).filter(|(_, label)| is_scored(**label)) {
+                let (place, probabilities) = softmax(&row[..*classes]);
                 outs[0][0] -= probabilities[*label as usize].ln();
                 outs[0][1] += f64::from(u8::from(place == *label as usize));
             }
         }
-        Loss::CrossEntropyGrad { scale } => {
-            let classes = outs[0].len() / ins[0].len();
-            for (row, label) in outs[0].chunks_mut(classes).zip(&ins[0]) {
-                let (_, probabilities) = softmax(row);
+        Loss::CrossEntropyGrad { classes, scale } => {
+            let columns = outs[0].len() / ins[0].len();
+            for (row, label) in outs[0].chunks_mut(columns).zip(&ins[0]) {
+                let (_, probabilities) = softmax(&row[..*classes]);
                 let scale = if is_scored(*label) { *scale } else { 0.0 };
+                row[*classes..].fill(0.0);
                 for (class, (x, p)) in row.iter_mut().zip(probabilities).enumerate() {
                     *x = scale * (p - if class == *label as usize { 1.0 } else { 0.0 });
                 }
             }
         }
-        Loss::Distil(lesson) => {
-            let (classes, square) = (ins[0].len() / ins[2].len(), lesson.temperature.powi(2));
-            let rows = ins[0].chunks(classes).zip(ins[1].chunks(classes)).zip(&ins[2]);
+        Loss::Distil { classes, lesson } => {
+            let [columns, of_told] = [&ins[0], &ins[1]].map(|all| all.len() / ins[2].len());
+            let square = lesson.temperature.powi(2);
+            let rows = ins[0].chunks(columns).zip(ins[1].chunks(of_told)).zip(&ins[2]);
             for ((row, told), label) in rows.filter(|(_, label)| is_scored(**label)) {
+                let (row, told) = (&row[..*classes], &told[..*classes]);
                 let (place, probabilities) = softmax(row);
                 let [own, told] = [row, told].map(|row| softened(row, lesson.temperature));
                 let divergence: f64 = told.iter().zip(&own).map(|(p, q)| p * (p / q).ln()).sum();
@@ -34,9 +37,12 @@ pub(super) fn run(kernel: &Loss, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
                 outs[0][1] += f64::from(u8::from(place == *label as usize));
             }
         }
-        Loss::DistilGrad { lesson, scale } => {
-            let classes = outs[0].len() / ins[1].len();
-            for ((row, told), label) in outs[0].chunks_mut(classes).zip(ins[0].chunks(classes)).zip(&ins[1]) {
+        Loss::DistilGrad { classes, lesson, scale } => {
+            let [columns, of_told] = [&outs[0], &ins[0]].map(|all| all.len() / ins[1].len());
+            for ((row, told), label) in outs[0].chunks_mut(columns).zip(ins[0].chunks(of_told)).zip(&ins[1]) {
+                let (row, behind) = row.split_at_mut(*classes);
+                let told = &told[..*classes];
+                behind.fill(0.0);
                 let (_, probabilities) = softmax(row);
                 let (own, told) = (softened(row, lesson.temperature), softened(told, lesson.temperature));
                 let scale = if is_scored(*label) { *scale } else { 0.0 };

@@ -18,15 +18,22 @@ use crate::backend::{IGNORE_INDEX, ops::Lesson};
 const WEIGHT: usize = 12;
 
 /// Runs [`Loss::Distil`](crate::backend::ops::Loss::Distil).
-pub(super) fn loss<T: Float>(lesson: Lesson, logits: &[T], taught: &[T], labels: &[u32], stats: &mut [f64]) {
+pub(super) fn loss<T: Float>(
+    classes: usize,
+    lesson: Lesson,
+    [logits, taught]: [&[T]; 2],
+    labels: &[u32],
+    stats: &mut [f64],
+) {
     let rows = labels.len();
-    let classes = logits.len() / rows.max(1);
+    let [columns, of_taught] = [logits, taught].map(|all| all.len() / rows.max(1));
     let parts = if logits.len() * WEIGHT < parallel::GRAIN { 1 } else { PARTS };
     let mut sums = [[0.0; 2]; PARTS];
     parallel::pieces(parts, parts > 1, parallel::rows(&mut sums, 1), |p, sums| {
         let rows = p * rows / parts..(p + 1) * rows / parts;
-        let all = rows.start * classes..rows.end * classes;
-        sums[0] = loss_rows(classes, lesson, &logits[all.clone()], &taught[all], &labels[rows]);
+        let logits = &logits[rows.start * columns..rows.end * columns];
+        let taught = &taught[rows.start * of_taught..rows.end * of_taught];
+        sums[0] = loss_rows(columns, of_taught, classes, lesson, logits, taught, &labels[rows]);
     });
     for part in &sums[..parts] {
         stats[0] += part[0];
@@ -35,18 +42,27 @@ pub(super) fn loss<T: Float>(lesson: Lesson, logits: &[T], taught: &[T], labels:
 }
 
 /// Runs [`Loss::DistilGrad`](crate::backend::ops::Loss::DistilGrad).
-pub(super) fn gradient<T: Float>(lesson: Lesson, scale: f64, taught: &[T], labels: &[u32], logits: &mut [T]) {
+pub(super) fn gradient<T: Float>(
+    classes: usize,
+    lesson: Lesson,
+    scale: f64,
+    taught: &[T],
+    labels: &[u32],
+    logits: &mut [T],
+) {
     let rows = labels.len();
-    let classes = logits.len() / rows.max(1);
-    parallel::ranges(rows, classes * WEIGHT, parallel::rows(logits, classes), |rows, logits| {
-        let taught = &taught[rows.start * classes..rows.end * classes];
-        gradient_rows(classes, lesson, scale, taught, &labels[rows], logits);
+    let [columns, of_taught] = [logits.len(), taught.len()].map(|all| all / rows.max(1));
+    parallel::ranges(rows, columns * WEIGHT, parallel::rows(logits, columns), |rows, logits| {
+        let taught = &taught[rows.start * of_taught..rows.end * of_taught];
+        gradient_rows(columns, of_taught, classes, lesson, scale, taught, &labels[rows], logits);
     });
 }
 
 simd! {
     /// The loss summed over the rows, and how many are right.
     fn loss_rows [T: Float] (
+        columns: usize,
+        of_taught: usize,
         classes: usize,
         lesson: Lesson,
         logits: &[T],
@@ -56,7 +72,8 @@ simd! {
         let Lesson { temperature, weight } = lesson;
         let cooler = T::Acc::from_f64(1.0 / temperature);
         let mut sums = [0.0; 2];
-        for ((row, told), label) in logits.chunks_exact(classes).zip(taught.chunks_exact(classes)).zip(labels) {
+        for ((row, told), label) in logits.chunks_exact(columns).zip(taught.chunks_exact(of_taught)).zip(labels) {
+            let (row, told) = (&row[..classes], &told[..classes]);
             if *label == IGNORE_INDEX {
                 continue;
             }
@@ -82,6 +99,8 @@ simd! {
     }
 
     fn gradient_rows [T: Float] (
+        columns: usize,
+        of_taught: usize,
         classes: usize,
         lesson: Lesson,
         scale: f64,
@@ -95,7 +114,10 @@ simd! {
             T::Acc::from_f64(scale * (1.0 - weight)),
             T::Acc::from_f64(scale * weight * temperature),
         );
-        for ((row, told), label) in logits.chunks_exact_mut(classes).zip(taught.chunks_exact(classes)).zip(labels) {
+        for ((row, told), label) in logits.chunks_exact_mut(columns).zip(taught.chunks_exact(of_taught)).zip(labels) {
+            let (row, behind) = row.split_at_mut(classes);
+            let told = &told[..classes];
+            behind.fill(T::ZERO);
             if *label == IGNORE_INDEX {
                 row.fill(T::ZERO);
                 continue;
