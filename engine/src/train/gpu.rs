@@ -110,10 +110,11 @@ impl Gpu {
                 format!("{budget} is not more than the driver and its libraries alone hold, which is {context}");
             return Err(Problem::new("budget", message, "raise it").into());
         }
-        // A pool grows by whole pages, so the limit is whole pages: a driver that rounds a limit up would let a pool cross
-        // the line. The limit is at least a page, because to the driver a limit of zero means no limit; without room for
-        // a page, the ledger refuses the first tensor.
-        let page = profile.pool.page.0.max(1);
+        // A pool grows by whole pages, so the limit is whole pages; the one segment of planned places may be mapped in smaller
+        // steps. The limit is at least a page, because to the driver a limit of zero means no limit; without room for a page,
+        // the ledger refuses the first tensor.
+        let mapped = profile.pool.mapped.filter(|_| choice.pool == PoolPolicy::Planned);
+        let page = mapped.unwrap_or(profile.pool.page).0.max(1);
         let limit = if left.0 < page { left } else { Bytes(left.0 - left.0 % page) };
         let (gives_back, guarded) = (choice.pool == PoolPolicy::Release, guarded || is_guarded());
         let tensor_cores = self.tensor_cores.get();

@@ -102,6 +102,10 @@ pub struct PoolProfile {
     pub segment: Bytes,
     /// For a block larger than that, it grows by a multiple of this.
     pub page: Bytes,
+    /// Where a run's memory is mapped, what it is a multiple of; `None` where it comes from the pool, and where that is not
+    /// known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mapped: Option<Bytes>,
 }
 
 impl PoolProfile {
@@ -113,6 +117,14 @@ impl PoolProfile {
     /// Bytes by which a pool without room grows for a block of `bytes`.
     pub fn segment_for(&self, bytes: u64) -> u64 {
         bytes.next_multiple_of(self.page.0.max(1)).max(self.segment.0)
+    }
+
+    /// Bytes of the one segment whose blocks have places that were found beforehand, up to `extent`.
+    pub fn planned_segment_for(&self, extent: u64) -> u64 {
+        match self.mapped {
+            Some(step) => extent.max(1).next_multiple_of(step.0.max(1)),
+            None => self.segment_for(extent.max(1)),
+        }
     }
 }
 

@@ -81,6 +81,43 @@ fn every_policy_takes_what_was_predicted_of_the_pool() {
     });
 }
 
+/// A run at planned places on a card whose pools grow by 32 MiB, with mapped memory or without.
+fn planned(name: &str, is_mapped: bool) {
+    let settings = [("PLIMSOLL_SIM_POOL_STEP_MIB", "32"), ("PLIMSOLL_SIM_VIRTUAL", if is_mapped { "1" } else { "0" })];
+    on_card(name, &settings, |card| {
+        let (_, _, summary, warnings) = run(card, "cnn-digits", "planned");
+        let (predicted, measured) = (&summary.predicted, &summary.measured);
+        assert_eq!((predicted.live, predicted.reserved), (measured.live, measured.reserved));
+        assert_eq!(warnings, Vec::<String>::new());
+        let (step, slack) = (if is_mapped { 2 * MIB } else { 32 * MIB }, measured.reserved.0 - measured.live.0);
+        assert!(measured.reserved.0.is_multiple_of(step) && slack < step, "{measured:?}");
+        // At the line to the byte, and refused a byte below.
+        let held_to = |budget: Bytes| {
+            let changes = ["run.steps=3", "batch.micro=16", "gpu.pool=planned", &format!("budget={}B", budget.0)];
+            card.run(&experiment("cnn-digits", &changes))
+        };
+        let line = held_to(Bytes::gib(1)).summary.predicted.process;
+        let run = held_to(line);
+        assert!(matches!(run.outcome, Outcome::Finished), "{:?}", run.outcome);
+        assert_eq!(run.summary.measured.reserved, measured.reserved);
+        match held_to(line - Bytes(1)).outcome {
+            Outcome::OverBudget(refusal) => assert_eq!(refusal.error.live + refusal.error.asked, line),
+            other => panic!("{other:?}"),
+        }
+    });
+}
+
+#[cfg(not(feature = "candle-cuda"))]
+#[test]
+fn planned_places_take_no_more_than_a_granule_above_them_where_memory_is_mapped() {
+    planned("ranges::planned_places_take_no_more_than_a_granule_above_them_where_memory_is_mapped", true);
+}
+
+#[test]
+fn planned_places_take_whole_pages_of_a_pool_without_mapped_memory() {
+    planned("ranges::planned_places_take_whole_pages_of_a_pool_without_mapped_memory", false);
+}
+
 // Candle's device has no mapped memory.
 #[cfg(not(feature = "candle-cuda"))]
 mod refusals {

@@ -27,7 +27,7 @@ use super::{
     module::Modules,
     opened::Opened,
     stream::Queue,
-    virtual_memory::{Addresses, granularity, is_supported},
+    virtual_memory::{Addresses, granularity, is_supported, mapped_step},
     work::Work,
 };
 use crate::{
@@ -186,7 +186,8 @@ impl Device {
 
     /// Starts the libraries, so that they hold their own memory from now on. Returns how a pool of this device
     /// hands out memory: what it says is used for a byte, what it took from the device for that, and what more it takes for
-    /// a larger block. The last two are rounded up to what can be mapped.
+    /// a larger block. The last two are rounded up to what can be mapped. And what mapped memory is a multiple of, if a piece of
+    /// it was mapped and told here.
     ///
     /// # Errors
     /// Fails when a library or the driver does.
@@ -207,7 +208,7 @@ impl Device {
         // A segment is to be mapped: it is a multiple of the granularity, as those of a pool are.
         let step = granularity(self).ok().flatten().unwrap_or(1);
         let [segment, page] = [segment, page].map(|bytes| Bytes(bytes.0.next_multiple_of(step)));
-        Ok(PoolProfile { granule, segment, page })
+        Ok(PoolProfile { granule, segment, page, mapped: mapped_step(self).map(Bytes) })
     }
 
     /// The driver's handle.

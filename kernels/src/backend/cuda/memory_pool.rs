@@ -85,8 +85,13 @@ impl Pool {
     }
 
     fn with(device: &Rc<Device>, limit: Option<Limit>) -> Result<Self> {
-        let driver = DriverPool::new(device, limit.map_or(0, |limit| limit.bytes))
-            .map_err(|error| failed("making the memory pool", error))?;
+        // A driver that rounds a limit up would let its pool cross the line.
+        let whole = |limit: Limit| match limit.bytes - limit.bytes % limit.growth.page.0.max(1) {
+            0 => limit.bytes,
+            whole => whole,
+        };
+        let driver =
+            DriverPool::new(device, limit.map_or(0, whole)).map_err(|error| failed("making the memory pool", error))?;
         Ok(Self { driver, limit, arena: Arena::default(), space: None, guard: None })
     }
 

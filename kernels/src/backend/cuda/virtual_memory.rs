@@ -65,6 +65,15 @@ pub(super) fn granularity(device: &Device) -> Result<Option<u64>, DriverError> {
     Ok(Some(bytes as u64).filter(|bytes| *bytes > 0))
 }
 
+/// What mapped memory is a multiple of, if the driver maps a piece of it now and tells that it did; `None` where a run's memory
+/// is to come from the pool. Nothing stays mapped.
+pub(super) fn mapped_step(device: &Rc<Device>) -> Option<u64> {
+    let step = granularity(device).ok().flatten().filter(|_| cfg!(not(feature = "candle-cuda")))?;
+    let mut range = Range::new(device, step, step).ok()?;
+    range.map(step).ok()?;
+    (range.counted() == step).then_some(step)
+}
+
 impl Range {
     /// Addresses for `bytes`, a multiple of the `granularity`, without memory.
     ///

@@ -107,7 +107,7 @@ impl Places {
                 parts.push(((pass.part, stretch.part), advised[pass.range(index)].to_vec()));
             }
         }
-        Self { extent, segment: profile.segment_for(extent.max(1)), parts }
+        Self { extent, segment: profile.planned_segment_for(extent), parts }
     }
 
     /// Where the last block ends.
@@ -115,7 +115,7 @@ impl Places {
         Bytes(self.extent)
     }
 
-    /// The segment that holds them all: the extent, rounded up as the pool grows.
+    /// The segment that holds them all: the extent, rounded up as memory is mapped, or as the pool grows.
     pub fn segment(&self) -> Bytes {
         Bytes(self.segment)
     }

@@ -23,7 +23,8 @@ pub(in crate::memory) const GRANULE: Bytes = Bytes(64);
 /// The range grows by multiples of this.
 pub(in crate::memory) const PAGE: Bytes = Bytes(4096);
 /// How the range hands out memory.
-pub(in crate::memory) const PROFILE: PoolProfile = PoolProfile { granule: GRANULE, segment: PAGE, page: PAGE };
+pub(in crate::memory) const PROFILE: PoolProfile =
+    PoolProfile { granule: GRANULE, segment: PAGE, page: PAGE, mapped: None };
 
 /// Bytes that a process grows by in a run whose range and heap come to `reserved` bytes: those bytes, and a bit for each
 /// granule.

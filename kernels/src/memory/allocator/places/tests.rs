@@ -8,7 +8,8 @@ use crate::{
     memory::allocator::pool::{Place, Pool},
 };
 
-const PROFILE: PoolProfile = PoolProfile { granule: Bytes(512), segment: Bytes::kib(64), page: Bytes::kib(4) };
+const PROFILE: PoolProfile =
+    PoolProfile { granule: Bytes(512), segment: Bytes::kib(64), page: Bytes::kib(4), mapped: None };
 
 /// The requests of a step, in granules.
 #[derive(Debug, Clone)]

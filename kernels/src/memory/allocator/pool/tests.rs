@@ -4,7 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-const PROFILE: PoolProfile = PoolProfile { granule: Bytes(512), segment: Bytes::mib(32), page: Bytes::mib(2) };
+const PROFILE: PoolProfile =
+    PoolProfile { granule: Bytes(512), segment: Bytes::mib(32), page: Bytes::mib(2), mapped: None };
 const MIB: u64 = 1 << 20;
 
 fn pool(policy: PoolPolicy) -> Pool {
@@ -61,7 +62,8 @@ fn a_pool_that_reserves_takes_its_limit_in_whole_pages_at_once() {
 
 #[test]
 fn a_range_grows_at_its_end_by_whole_pages_and_into_the_hole_that_is_there() {
-    let mut pool = Pool::range(PoolProfile { granule: Bytes(64), segment: Bytes(4096), page: Bytes(4096) });
+    let mut pool =
+        Pool::range(PoolProfile { granule: Bytes(64), segment: Bytes(4096), page: Bytes(4096), mapped: None });
     assert_eq!((pool.reserved(), pool.growth(100)), (Bytes(0), Bytes(4096)));
     let [first, second] = [100, 8192].map(|bytes| pool.take(bytes));
     let start = |pool: &Pool, number: u32| pool.place(number).map(|place| (place.segment, place.start));
