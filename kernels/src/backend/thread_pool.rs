@@ -66,6 +66,12 @@ impl ThreadPool {
         Ok(pool)
     }
 
+    /// Hands the free memory of all heaps back to the system, those of the pool's threads included.
+    pub fn give_back(&self) {
+        uncounted(|| self.threads.broadcast(|_| uncounted(heap::give_back_own)));
+        heap::give_back();
+    }
+
     /// How many threads it has.
     pub fn count(&self) -> usize {
         self.count

@@ -8,9 +8,18 @@
 /// Lets freed blocks of up to 32 MiB, the most the library allows, stay with the process.
 pub fn keep() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    for (option, value) in [(libc::M_MMAP_THRESHOLD, 32 << 20), (libc::M_TRIM_THRESHOLD, i32::MAX)] {
-        set(option, value);
+    {
+        set(libc::M_MMAP_THRESHOLD, 32 << 20);
+        keep_ends(true);
     }
+}
+
+/// Whether a heap keeps its end when that is free.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn keep_ends(are_kept: bool) {
+    let (from, room) = if are_kept { (i32::MAX, 128 << 10) } else { (0, 0) };
+    set(libc::M_TRIM_THRESHOLD, from);
+    set(libc::M_TOP_PAD, room);
 }
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -29,11 +38,27 @@ pub fn share_where_limited() {
     }
 }
 
-/// Hands free memory back to the system.
+/// Hands free memory back to the system, but for the ends of the heaps of other threads.
 pub fn give_back() {
+    give_back_own();
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: `malloc_trim` touches only free memory and locks the heap itself.
     unsafe {
         libc::malloc_trim(0);
+    }
+}
+
+/// Hands the free end of this thread's heap back to the system. `malloc_trim` leaves it: the GNU C library cuts it when the
+/// thread frees a large block next to it.
+pub fn give_back_own() {
+    /// A block that is large by the library's measure, and lies on the heap.
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    const LARGE: usize = 96 << 10;
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        let block = std::hint::black_box(Vec::<u8>::with_capacity(LARGE));
+        keep_ends(false);
+        drop(block);
+        keep_ends(true);
     }
 }

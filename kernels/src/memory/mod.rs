@@ -3,6 +3,7 @@
 //! Two kinds of figure live here and never mix. *Predicted* comes from the [`Ledger`] of a dry run. *Measured* comes from
 //! the [`probe`], which counts the blocks of the program's allocator and knows nothing of the ledger.
 
+mod aligned;
 pub mod allocator;
 pub mod arena;
 pub mod ballast;

@@ -13,7 +13,7 @@ use std::{
 
 use crate::{
     bytes::Bytes,
-    memory::{arena, ballast, tally},
+    memory::{aligned, arena, ballast, tally},
 };
 
 /// Counts of one engine's threads. Lives as long as the program (a few words).
@@ -160,25 +160,38 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Bytes the C library holds for a block.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn held(pointer: *mut u8) -> i64 {
-    // SAFETY: the pointer came from the C library's malloc family, through `System`, and is alive.
-    let usable = unsafe { libc::malloc_usable_size(pointer.cast()) };
+fn held(pointer: *mut u8, layout: Layout) -> i64 {
+    // SAFETY: the pointer came from the C library's malloc family, through `System`, or lies in a block that did, and is alive.
+    let usable = unsafe {
+        let start = if aligned::is_here(layout) { aligned::start(pointer) } else { pointer };
+        libc::malloc_usable_size(start.cast())
+    };
     (usable + size_of::<usize>()) as i64
 }
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn held(_: *mut u8) -> i64 {
+fn held(_: *mut u8, _: Layout) -> i64 {
     0
 }
 
-fn count(sign: i64, pointer: *mut u8, size: usize) {
+fn count(sign: i64, pointer: *mut u8, layout: Layout) {
     if pointer.is_null() {
         return;
     }
     if let Ok(Some(meter)) = METER.try_with(Cell::get) {
-        meter.add(sign * size as i64, sign * held(pointer));
+        meter.add(sign * layout.size() as i64, sign * held(pointer, layout));
     }
-    tally::note(sign, size);
+    tally::note(sign, layout.size());
+}
+
+/// A new block, not yet counted.
+///
+/// # Safety
+/// The layout is not empty.
+unsafe fn new_block(layout: Layout, ask: unsafe fn(&System, Layout) -> *mut u8) -> *mut u8 {
+    // SAFETY: the layout is the caller's, or is longer.
+    let ask = |layout: Layout| asked(layout.size(), || unsafe { ask(&System, layout) });
+    if aligned::is_here(layout) { aligned::alloc(layout, ask) } else { ask(layout) }
 }
 
 /// Counts `live` more bytes of blocks at places of their own, for which `held` more bytes are held.
@@ -195,20 +208,20 @@ fn asked(size: usize, ask: impl Fn() -> *mut u8) -> *mut u8 {
 }
 
 // SAFETY: every call is passed on to `System` unchanged, except for blocks in the range of an arena, which come from there and
-// go back there; counting touches only atomics and a const thread-local without a destructor, so it neither allocates nor
+// go back there, and for those in a longer block of `System`, which are told apart by their layout; counting touches only atomics and a const thread-local without a destructor, so it neither allocates nor
 // unwinds.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises are `System`'s.
-        let pointer = asked(layout.size(), || unsafe { System.alloc(layout) });
-        count(1, pointer, layout.size());
+        let pointer = unsafe { new_block(layout, System::alloc) };
+        count(1, pointer, layout);
         pointer
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises are `System`'s.
-        let pointer = asked(layout.size(), || unsafe { System.alloc_zeroed(layout) });
-        count(1, pointer, layout.size());
+        let pointer = unsafe { new_block(layout, System::alloc_zeroed) };
+        count(1, pointer, layout);
         pointer
     }
 
@@ -217,13 +230,15 @@ unsafe impl GlobalAlloc for CountingAllocator {
             arena::give(pointer, layout.size());
             return count_placed(-(layout.size() as i64), 0);
         }
-        count(-1, pointer, layout.size());
-        // SAFETY: the caller's promises are `System`'s.
-        unsafe { System.dealloc(pointer, layout) };
+        count(-1, pointer, layout);
+        // SAFETY: the caller's promises are `System`'s, and a block of this layout came from where it goes.
+        unsafe {
+            if aligned::is_here(layout) { aligned::dealloc(pointer, layout) } else { System.dealloc(pointer, layout) }
+        }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if arena::has(pointer) {
+        if arena::has(pointer) || aligned::is_here(layout) {
             // Outside the range, where no block grows. SAFETY: the size, rounded up to the alignment, is one by the caller's
             // promise; both blocks are as long as the copied bytes, and a new block overlaps with no other.
             return unsafe {
@@ -235,13 +250,14 @@ unsafe impl GlobalAlloc for CountingAllocator {
                 moved
             };
         }
-        count(-1, pointer, layout.size());
+        count(-1, pointer, layout);
         // SAFETY: the caller's promises are `System`'s.
         let moved = asked(size, || unsafe { System.realloc(pointer, layout, size) });
         if moved.is_null() {
-            count(1, pointer, layout.size());
+            count(1, pointer, layout);
         } else {
-            count(1, moved, size);
+            // SAFETY: the size, rounded up to the alignment, is one by the caller's promise.
+            count(1, moved, unsafe { Layout::from_size_align_unchecked(size, layout.align()) });
         }
         moved
     }
