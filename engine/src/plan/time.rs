@@ -16,7 +16,10 @@ use crate::{
     device::{Target, cpu_threads},
     error::Result,
     hardware::{Machine, kept_rates::KeptRates},
-    memory::{Category, Ledger, heap, host::FreeMemory},
+    memory::{
+        Category, Ledger,
+        host::{FreeMemory, LimitedBy, Line},
+    },
     plan::{Plan, Resolved, predict},
 };
 
@@ -28,7 +31,7 @@ pub fn measured_machine(pool: &ThreadPool) -> Machine {
     // Where a kernel fails, nominal rates still rank: no reason not to plan.
     let machine = pool.run(rates).map(|rates| machine.with_rates(rates)).unwrap_or(machine);
     // The heap that the kernels leave is no part of what a run comes on top of, as the run uses it again.
-    heap::give_back();
+    pool.give_back();
     machine.with_process_measured()
 }
 
@@ -88,7 +91,9 @@ const SETTLED: f64 = 1.03;
 
 /// Measures until nothing gets faster; of a processor that was measured before, once.
 fn measure(is_known: bool) -> Result<Rates> {
-    let executor = Executor::new(Cpu::new(cpu_threads()), Ledger::new(None, false));
+    // In a range of addresses, as in a run: what the heap of a thread once held stays with the process.
+    let line = Line { bytes: Bytes(u64::MAX), limited_by: LimitedBy::Budget };
+    let executor = Executor::new(Cpu::in_arena(cpu_threads(), Bytes::ZERO), Ledger::within(line, true));
     let mut rates = round(&executor)?;
     let rounds = if is_known { 1 } else { ROUNDS };
     for count in 1..rounds {

@@ -271,7 +271,7 @@ impl Attempt {
         }
         let line = self::line(plan.budget, &plan.target, plan.host.total().saturating_sub(dataset.meter().now().live));
         // With the data in place, and without the plan's heap, the size of the process is known better.
-        heap::give_back();
+        worker.give_back();
         worker.measure_process(dataset.meter().now().live);
         events.set_machine(worker.machine());
         let is_kept = self.start.keep.record.is_some();

@@ -107,9 +107,14 @@ impl Worker {
         self.machine = self.machine.with_process_beside(held, touched);
     }
 
+    /// Hands free memory back to the system, that of the processor's threads included.
+    pub(super) fn give_back(&self) {
+        self.threads.as_ref().map_or_else(|_| heap::give_back(), ThreadPool::give_back);
+    }
+
     /// Measures the memory that the system can give between runs; the last run left `held` bytes of data in place.
     pub(super) fn measure_memory(&mut self, held: Bytes) {
-        heap::give_back();
+        self.give_back();
         self.machine = self.machine.with_free_memory_measured(held);
     }
 
