@@ -13,6 +13,7 @@ mod activation;
 pub(in crate::backend) mod attention;
 mod by_type;
 pub mod bytes;
+mod code;
 pub mod coded;
 mod convert;
 pub(in crate::backend) mod convolution;
@@ -88,9 +89,11 @@ impl Cpu {
     }
 }
 
-/// Allocates the buffers that libraries keep on every thread of the surrounding rayon pool, so that a later measurement sees
-/// only the memory of a launch. The gemm crate keeps a packing buffer of the size of the second-level cache on each thread.
+/// Allocates the buffers that libraries keep on every thread of the surrounding rayon pool, and maps the code of kernels, so that
+/// a later measurement sees only the memory of a launch. The gemm crate keeps a packing buffer of the size of the second-level
+/// cache on each thread.
 pub fn warm_up() {
+    code::map();
     rayon::broadcast(|_| {
         gemm::warm_up::<f32>();
         gemm::warm_up::<f64>();

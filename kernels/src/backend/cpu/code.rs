@@ -1,0 +1,100 @@
+//! The machine code of the kernels and of the C library, mapped before a run.
+//!
+//! The system maps the code of a program where it is first called, and how much of it at a time depends on the state of its
+//! cache of files. So a run would add another amount to the process every time. Always holds: mapping changes no result, and
+//! what was mapped before stays so. Only Linux has a call for it; if it is refused, code is mapped as it is called.
+
+/// Maps the code of all families, and that of the C library and its functions of numbers.
+#[cfg(target_os = "linux")]
+pub(super) fn map() {
+    for (start, bytes) in kernels().into_iter().chain(libraries()) {
+        // Where it is refused, the system maps these pages when they are called.
+        let _ = populate(start, bytes);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn map() {}
+
+/// Maps pages; false if the system refuses.
+#[cfg(target_os = "linux")]
+fn populate(start: usize, bytes: usize) -> bool {
+    let start = std::ptr::without_provenance_mut(start);
+    // SAFETY: the call only reads pages of program and libraries, and fails where there are none.
+    unsafe { libc::madvise(start, bytes, libc::MADV_POPULATE_READ) == 0 }
+}
+
+/// The whole pages from the first family's code to the last one's: where they begin, and their bytes. The compiler lays the code
+/// of a package in one place. `None` if it did not.
+#[cfg(target_os = "linux")]
+fn kernels() -> Option<(usize, usize)> {
+    use super::{
+        activation, attention, coded, convolution, depthwise, dropout, elementwise, embedding, fused, gather, int8,
+        layout, linear, loss, norm, optimizer, pool, prune, rotary,
+    };
+    use crate::memory::host::page_size;
+
+    /// More than the code of all kernels.
+    const MOST: usize = 16 << 20;
+    /// A family's functions lie around its launch: those of the first one before, those of the last one behind.
+    const AROUND: usize = 192 << 10;
+    let families = [
+        activation::launch as *const (),
+        attention::launch as *const (),
+        coded::launch as *const (),
+        convolution::launch as *const (),
+        depthwise::launch as *const (),
+        dropout::launch as *const (),
+        elementwise::launch as *const (),
+        embedding::launch as *const (),
+        fused::launch as *const (),
+        gather::launch as *const (),
+        int8::launch as *const (),
+        layout::launch as *const (),
+        linear::launch as *const (),
+        loss::launch as *const (),
+        norm::launch as *const (),
+        optimizer::launch as *const (),
+        pool::launch as *const (),
+        prune::launch as *const (),
+        rotary::launch as *const (),
+    ];
+    let addresses = || families.iter().map(|launch| launch.addr());
+    let (first, last) = (addresses().min()?, addresses().max()?);
+    let start = (first - AROUND) / page_size() * page_size();
+    (last - first <= MOST).then_some((start, last - start + AROUND))
+}
+
+/// The code of the C library and of its functions of numbers, as the system lists it: where each begins, and its bytes.
+#[cfg(target_os = "linux")]
+fn libraries() -> Vec<(usize, usize)> {
+    let is_known = |path: &str| {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        ["libc.", "libc-", "libm.", "libm-"].iter().any(|start| name.starts_with(start))
+    };
+    let code = |line: &str| {
+        let mut fields = line.split_whitespace();
+        let (extent, access, path) = (fields.next()?, fields.next()?, fields.nth(3)?);
+        let (start, end) = extent.split_once('-')?;
+        let [start, end] = [start, end].map(|at| usize::from_str_radix(at, 16).ok());
+        (access.contains('x') && is_known(path)).then_some((start?, end?.checked_sub(start?)?))
+    };
+    std::fs::read_to_string("/proc/self/maps").unwrap_or_default().lines().filter_map(code).collect()
+}
+
+#[cfg(all(test, target_os = "linux", not(miri)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_lies_in_one_place_and_can_be_mapped() {
+        let kernels = kernels().expect("in one place");
+        let libraries = libraries();
+        assert!(kernels.1 > 64 << 10 && libraries.iter().all(|(_, bytes)| *bytes > 0), "{kernels:?} {libraries:?}");
+        for (start, bytes) in libraries.into_iter().chain([kernels]) {
+            // Systems before Linux 5.14 do not know the call.
+            let is_known = || std::io::Error::last_os_error().raw_os_error() != Some(libc::EINVAL);
+            assert!(populate(start, bytes) || !is_known(), "{start:x} {bytes}");
+        }
+    }
+}
