@@ -43,11 +43,11 @@ impl DeviceDatasetLayout {
 
     /// The rows of the first dimension, cut into chunks that are uploaded one after another.
     pub(super) fn chunks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
-        /// Numbers of a chunk: some tens of megabytes at most.
-        const NUMBERS: usize = 8 << 20;
-        let shape = self.inputs.0;
+        /// Bytes of a chunk: less than the gradients and activations that come after it, so that it is never in the peak.
+        const BYTES: usize = 256 << 10;
+        let (shape, dtype) = self.inputs;
         let count = shape.first();
-        let step = (NUMBERS / (shape.elements() / count.max(1)).max(1)).max(1);
+        let step = (BYTES / dtype.size() / (shape.elements() / count.max(1)).max(1)).max(1);
         (0..count).step_by(step).map(move |start| start..(start + step).min(count))
     }
 }

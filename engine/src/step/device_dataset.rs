@@ -8,7 +8,7 @@ use crate::{
     data::{Dataset, DatasetInfo, DeviceDatasetLayout, Input},
     error::{Error, Result},
     experiment::{Data, Precision},
-    memory::probe::uncounted,
+    memory::{heap, probe::uncounted},
 };
 
 /// The tensors of a training set.
@@ -56,7 +56,9 @@ impl<B: Backend> DeviceDataset<B> {
                     Some([labels, _]) => backend.write(&labels.rows_view(rows), chunk.labels.slice()),
                     None => Ok(()),
                 }
-            })
+            })?;
+            heap::give_back_own();
+            Ok::<_, Error>(())
         })?;
         self.is_uploaded = true;
         Ok(())
