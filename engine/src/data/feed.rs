@@ -102,6 +102,17 @@ impl HostMemory {
     }
 }
 
+/// Bytes of [`HostMemory`] that a run does not write to which takes so many training samples: kept samples that it does not come
+/// to, as its loader is some batches of `micro` ahead, and the rest of the last batch for a test.
+pub(crate) fn untouched(data: &Data, found: &Inspection, taken: u64, [micro, test]: [usize; 2]) -> Bytes {
+    let (feed, info) = (Feed::of(data), found.info());
+    let ahead = (feed.batches * micro) as u64;
+    let kept = KeptSizes::of(data, info).map_or(Bytes::ZERO, |kept| kept.unfilled(taken.saturating_add(ahead)));
+    let tested = feed.batches.min(info.test.div_ceil(test.max(1)));
+    let rest = (tested * test).saturating_sub(info.test) * BatchLayout::new(data, info, Split::Test).sample_bytes();
+    kept + Bytes(rest as u64)
+}
+
 /// Whether the samples have an order that is shuffled as a whole, which a stream of texts does not have.
 fn is_shuffled(data: &Data) -> bool {
     !(data.is_tokenized() && data.placement == Placement::Streamed)

@@ -114,6 +114,14 @@ impl KeptSizes {
         })
     }
 
+    /// Bytes of host memory that a run does not fill which comes to so many training samples.
+    pub(super) fn unfilled(&self, samples: u64) -> Bytes {
+        Bytes(match self.place {
+            CachePlace::Ram => (self.train as u64).saturating_sub(samples) * self.sample(Split::Train) as u64,
+            CachePlace::Disk => 0,
+        })
+    }
+
     /// Room on the disk, the file system's own included.
     pub(super) fn disk(&self) -> Bytes {
         Bytes(match self.place {

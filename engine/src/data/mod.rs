@@ -44,6 +44,7 @@ pub use batch::{HostBatch, Inputs};
 pub use corpus::TextFacts;
 pub use dataset::{Dataset, Split};
 pub use device_layout::{Chunk, DeviceDatasetLayout, Integers};
+pub(crate) use feed::untouched;
 pub use feed::{Feed, HostMemory};
 pub use images::Skipped;
 pub use inspection::Inspection;

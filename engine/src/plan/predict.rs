@@ -121,7 +121,8 @@ fn plan_of(resolved: &Resolved, machine: &Machine, done: Done<'_>) -> Plan {
     let graphs = graphs::allowed(resolved, reserved, dry.graphs);
     let categories_at_peak = categories(resolved, peak, reserved, graphs);
     let points: usize = recordings.iter().map(|recording| recording.timeline.points.len()).sum();
-    let process = process::planned(resolved, machine, reserved + graphs, points);
+    let scratch = process::scratch(reserved, places.as_ref(), &bookkeeping);
+    let process = process::planned(resolved, machine, [reserved + graphs, scratch], points);
     let layers = layer_rows(&dry, &model.leaves, &recordings[Pass::Steady as usize], &alive_at_peak);
     let [teach, first, steady, prune, pruned, evaluate, save, compress] =
         recordings.map(|recording| recording.timeline);

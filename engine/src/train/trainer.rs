@@ -272,7 +272,7 @@ impl Attempt {
         let line = self::line(plan.budget, &plan.target, plan.host.total().saturating_sub(dataset.meter().now().live));
         // With the data in place, and without the plan's heap, the size of the process is known better.
         worker.give_back();
-        worker.measure_process(dataset.meter().now().live);
+        worker.measure_process(dataset.meter().now().live.min(plan::predict::process::host(&plan.resolved)));
         events.set_machine(worker.machine());
         let is_kept = self.start.keep.record.is_some();
         self.summary.predicted.process = plan::predict::process::running(&plan, worker.machine(), is_kept);

@@ -2,12 +2,18 @@
 //!
 //! Always holds: the estimate is at least the size that kept runs were seen to have, models of a thousand blocks included.
 
+use std::sync::Arc;
+
 use crate::{
     bytes::Bytes,
+    data,
     device::Target,
     experiment::PruneKind,
     hardware::Machine,
-    memory::allocator::process_grows,
+    memory::{
+        allocator::{Places, process_grows},
+        bookkeeping::Bookkeeping,
+    },
     plan::{Plan, Resolved, predict::places::are_in_range},
 };
 
@@ -19,44 +25,53 @@ const KEPT: u64 = 256;
 /// Bytes of any run for each point: the highest bytes of a recent step, in some copies. It was 23 bytes.
 const FOLLOWED: u64 = 24;
 
-/// Bytes of each thread's own at least: its stack, and the pages that its heap has begun.
-const THREAD: u64 = 256 << 10;
-/// Bytes of each thread's own at most: there are also the pages that it keeps of the scratch of its kernels. With 8 to 32
-/// threads it was 0.5 to 0.9 MiB.
-const LARGEST_THREAD: u64 = 1 << 20;
-/// The part of a run's memory that threads keep beside it, as scratch of kernels: with 2 threads it was at most 1.1 MB of 15.6.
-const SCRATCH: u64 = 14;
+/// Bytes of each thread's own: its stack, and the pages that its heap has begun.
+const THREAD: u64 = 64 << 10;
+/// The share of the scratch of kernels, as a divisor, that heaps take in addition: each thread keeps the largest of its own, which
+/// is not of one moment.
+const SCRATCH: u64 = 2;
 
 /// The bytes that the operating system, or the driver of a GPU, will see of a process that has not planned yet and keeps the
-/// run, when the allocator, with the graphs of a GPU, holds `reserved` and the plan has this many points.
-pub(super) fn planned(resolved: &Resolved, machine: &Machine, reserved: Bytes, points: usize) -> Bytes {
-    of_run(resolved, machine, reserved, points as u64 * (PLANNED + FOLLOWED + KEPT))
+/// run, when the allocator, with the graphs of a GPU, holds `reserved`, `scratch` of it for kernels, and the plan has this many
+/// points.
+pub(super) fn planned(resolved: &Resolved, machine: &Machine, [reserved, scratch]: [Bytes; 2], points: usize) -> Bytes {
+    of_run(resolved, machine, [reserved, scratch], points as u64 * (PLANNED + FOLLOWED + KEPT))
 }
 
 /// The same of a process that has the plan: its base was measured with it.
 pub(crate) fn running(plan: &Plan, machine: &Machine, is_kept: bool) -> Bytes {
     let points: usize = plan.passes().map(|pass| plan.timeline(pass).points.len()).sum();
     let reserved = plan.peak.reserved + plan.graphs;
-    of_run(&plan.resolved, machine, reserved, points as u64 * (FOLLOWED + if is_kept { KEPT } else { 0 }))
+    let scratch = scratch(reserved, plan.places.as_ref(), &plan.bookkeeping);
+    of_run(&plan.resolved, machine, [reserved, scratch], points as u64 * (FOLLOWED + if is_kept { KEPT } else { 0 }))
 }
 
-fn of_run(resolved: &Resolved, machine: &Machine, reserved: Bytes, of_plan: u64) -> Bytes {
+/// The part of `reserved` that is scratch of kernels in a run whose tensors lie at `places`.
+pub(super) fn scratch(reserved: Bytes, places: Option<&Arc<Places>>, bookkeeping: &Bookkeeping) -> Bytes {
+    places.map_or(Bytes::ZERO, |places| reserved.saturating_sub(places.segment() + bookkeeping.most()))
+}
+
+/// The host memory that this run of `resolved` writes to: samples are kept as the run takes them.
+pub(crate) fn host(resolved: &Resolved) -> Bytes {
+    let experiment = resolved.experiment();
+    let takes_all = resolved.answers().is_some() || !experiment.quantise.kind.is_none();
+    let taken =
+        if takes_all { u64::MAX } else { resolved.steps_left().saturating_mul(experiment.batch.effective() as u64) };
+    let batches = [experiment.batch.micro, resolved.evaluation_batch()];
+    resolved.host().total().saturating_sub(data::untouched(&experiment.data, resolved.data(), taken, batches))
+}
+
+fn of_run(resolved: &Resolved, machine: &Machine, [reserved, scratch]: [Bytes; 2], of_plan: u64) -> Bytes {
     match resolved.target() {
         Target::Cpu(processor) => {
             let experiment = resolved.experiment();
             let grows = process_grows(reserved, are_in_range(experiment));
-            let own = Bytes(
-                of_plan + of_threads(processor.threads as u64, reserved.0) + holes(experiment.prune.kind, reserved.0),
-            );
-            machine.process_in_a_run() + resolved.host().total() + grows + own
+            let heaps = processor.threads as u64 * THREAD + scratch.0 / SCRATCH;
+            let own = Bytes(of_plan + heaps + holes(experiment.prune.kind, reserved.0));
+            machine.process_in_a_run() + host(resolved) + grows + own
         }
         Target::Gpu(profile) => profile.context + reserved,
     }
-}
-
-/// Bytes that so many threads take for themselves in a run of `reserved` bytes.
-fn of_threads(threads: u64, reserved: u64) -> u64 {
-    (threads * THREAD + reserved / SCRATCH).min(threads * LARGEST_THREAD)
 }
 
 /// Bytes of the heap's holes where blocks change their sizes: a model that loses channels asks for other blocks than those
