@@ -47,7 +47,9 @@ impl DeviceDatasetLayout {
         const BYTES: usize = 256 << 10;
         let (shape, dtype) = self.inputs;
         let count = shape.first();
-        let step = (BYTES / dtype.size() / (shape.elements() / count.max(1)).max(1)).max(1);
+        // Labels are made as words before they are compact.
+        let labels = self.labels.map_or(0, |(shape, dtype)| shape.elements() * (dtype.size() + DType::U32.size()));
+        let step = (BYTES / ((shape.elements() * dtype.size() + labels) / count.max(1)).max(1)).max(1);
         (0..count).step_by(step).map(move |start| start..(start + step).min(count))
     }
 }

@@ -113,6 +113,12 @@ pub(crate) fn untouched(data: &Data, found: &Inspection, taken: u64, [micro, tes
     kept + Bytes(rest as u64)
 }
 
+/// Threads that make the samples of a training set which lies on the device, before the first step.
+pub(crate) fn uploading_threads(data: &Data) -> usize {
+    let is_made = data.placement == Placement::Device && data.kind.traits().has_pictures;
+    if is_made { images::threads() } else { 0 }
+}
+
 /// Whether the samples have an order that is shuffled as a whole, which a stream of texts does not have.
 fn is_shuffled(data: &Data) -> bool {
     !(data.is_tokenized() && data.placement == Placement::Streamed)
