@@ -1,9 +1,9 @@
 //! Blocks of the heap that are aligned to more than the C library aligns by itself.
 //!
-//! The GNU C library cuts such a block out of a larger one, and keeps the ends for small requests of the same thread. Between
-//! blocks of scratch, which come and go, those ends are holes' borders: no larger scratch fits there any more, and heaps grow to
-//! several times what is alive on them. Here the ends stay part of the block. Always holds: the word before a block is the
-//! address of the whole that it lies in.
+//! The GNU C library cuts such a block out of a larger one, and keeps the ends for small requests of the same thread. The ends
+//! then lie between blocks of scratch. When those are freed, their holes cannot join, so a larger scratch fits in none of them,
+//! and heaps grow to several times what is alive on them. Here the ends stay part of the block. Always holds: the word before a
+//! block is the address of the whole that it lies in.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},

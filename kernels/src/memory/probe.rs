@@ -207,9 +207,9 @@ fn asked(size: usize, ask: impl Fn() -> *mut u8) -> *mut u8 {
     if pointer.is_null() && ballast::is_released_for(size) { ask() } else { pointer }
 }
 
-// SAFETY: every call is passed on to `System` unchanged, except for blocks in the range of an arena, which come from there and
-// go back there, and for those in a longer block of `System`, which are told apart by their layout; counting touches only atomics and a const thread-local without a destructor, so it neither allocates nor
-// unwinds.
+// SAFETY: every call is passed on to `System` unchanged, except for two kinds of blocks. Those in the range of an arena come from
+// there and go back there. Those of `aligned` lie in a longer block of `System`, and are told apart by their layout. Counting
+// touches only atomics and a const thread-local without a destructor, so it neither allocates nor unwinds.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises are `System`'s.
