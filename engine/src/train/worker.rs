@@ -103,7 +103,12 @@ impl Worker {
 
     /// Measures the size of the process before a run, when only its data are loaded, of `held` bytes.
     pub(super) fn measure_process(&mut self, held: Bytes) {
-        let touched = if self.has_trained { Touched::Trained } else { Touched::Prepared };
+        let has_mapped_code = self.threads.as_ref().is_ok_and(ThreadPool::has_mapped_code);
+        let touched = match (self.has_trained, has_mapped_code) {
+            (true, _) => Touched::Trained,
+            (false, true) => Touched::Prepared,
+            (false, false) => Touched::Unmapped,
+        };
         self.machine = self.machine.with_process_beside(held, touched);
     }
 

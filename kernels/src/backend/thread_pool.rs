@@ -17,6 +17,7 @@ pub struct ThreadPool {
     threads: rayon::ThreadPool,
     count: usize,
     meter: &'static Meter,
+    has_mapped_code: bool,
 }
 
 /// How a pool's threads compete with those of other programs.
@@ -61,15 +62,19 @@ impl ThreadPool {
             })
             .build()
             .map_err(|error| Error::NoThread { purpose: "computing", reason: error.to_string() })?;
-        let pool = Self { threads, count, meter };
-        pool.run(cpu::warm_up);
-        Ok(pool)
+        let has_mapped_code = uncounted(|| threads.install(cpu::warm_up));
+        Ok(Self { threads, count, meter, has_mapped_code })
     }
 
     /// Hands the free memory of all heaps back to the system, those of the pool's threads included.
     pub fn give_back(&self) {
         uncounted(|| self.threads.broadcast(|_| uncounted(heap::give_back_own)));
         heap::give_back();
+    }
+
+    /// Whether the code of kernels was mapped when the pool was made. Otherwise the first run maps it as it calls it.
+    pub fn has_mapped_code(&self) -> bool {
+        self.has_mapped_code
     }
 
     /// How many threads it has.

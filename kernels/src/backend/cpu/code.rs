@@ -4,17 +4,22 @@
 //! cache of files. So a run would add another amount to the process every time. Always holds: mapping changes no result, and
 //! what was mapped before stays so. Only Linux has a call for it; if it is refused, code is mapped as it is called.
 
-/// Maps the code of all families, and that of the C library and its functions of numbers.
+/// Maps the code of all families, and that of the C library and its functions of numbers. False if that of the families is
+/// not mapped: the system maps its pages when they are called.
 #[cfg(target_os = "linux")]
-pub(super) fn map() {
-    for (start, bytes) in kernels().into_iter().chain(libraries()) {
-        // Where it is refused, the system maps these pages when they are called.
+pub(super) fn map() -> bool {
+    let is_mapped = kernels().is_some_and(|(start, bytes)| populate(start, bytes));
+    for (start, bytes) in libraries() {
+        // The libraries are small beside the kernels.
         let _ = populate(start, bytes);
     }
+    is_mapped
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn map() {}
+pub(super) fn map() -> bool {
+    false
+}
 
 /// Maps pages; false if the system refuses.
 #[cfg(target_os = "linux")]

@@ -91,13 +91,13 @@ impl Cpu {
 
 /// Allocates the buffers that libraries keep on every thread of the surrounding rayon pool, and maps the code of kernels, so that
 /// a later measurement sees only the memory of a launch. The gemm crate keeps a packing buffer of the size of the second-level
-/// cache on each thread.
-pub fn warm_up() {
-    code::map();
+/// cache on each thread. False if the system maps code only as it is called.
+pub fn warm_up() -> bool {
     rayon::broadcast(|_| {
         gemm::warm_up::<f32>();
         gemm::warm_up::<f64>();
     });
+    code::map()
 }
 
 impl Tensor<Cpu> {
