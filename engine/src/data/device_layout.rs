@@ -7,10 +7,14 @@
 use std::ops::Range;
 
 use crate::{
-    data::{DatasetInfo, Input, source},
+    bytes::Bytes,
+    data::{DatasetInfo, Input, images, source},
     experiment::Data,
     tensor::{DType, HostSlice, Shape},
 };
+
+/// Bytes of a small chunk: less than the gradients and activations that come after it, so that it is never in the peak.
+const SMALL: usize = 256 << 10;
 
 /// Shapes and types of a training set on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,14 +47,32 @@ impl DeviceDatasetLayout {
 
     /// The rows of the first dimension, cut into chunks that are uploaded one after another.
     pub(super) fn chunks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
-        /// Bytes of a chunk: less than the gradients and activations that come after it, so that it is never in the peak.
-        const BYTES: usize = 256 << 10;
-        let (shape, dtype) = self.inputs;
-        let count = shape.first();
-        // Labels are made as words before they are compact.
-        let labels = self.labels.map_or(0, |(shape, dtype)| shape.elements() * (dtype.size() + DType::U32.size()));
-        let step = (BYTES / ((shape.elements() * dtype.size() + labels) / count.max(1)).max(1)).max(1);
+        let (count, step) = (self.inputs.0.first(), self.rows_of_chunk());
         (0..count).step_by(step).map(move |start| start..(start + step).min(count))
+    }
+
+    /// Bytes that a chunk of large images takes in host memory beyond [`SMALL`]: those may be in the peak.
+    pub(super) fn large_chunk(&self) -> Bytes {
+        let rows = self.rows_of_chunk().min(self.inputs.0.first());
+        Bytes((rows * self.bytes_of_row()).saturating_sub(SMALL) as u64)
+    }
+
+    /// As many rows as a small chunk has room for. Images are made by threads, so a chunk has some for each of them.
+    fn rows_of_chunk(&self) -> usize {
+        /// Images of a chunk for each thread: fewer would let threads wait for the last one of a chunk.
+        const IMAGES: usize = 8;
+        /// Bytes of a chunk of images at most, unless one of them has more.
+        const MOST: usize = 8 << 20;
+        let row = self.bytes_of_row();
+        let for_threads = if self.labels.is_some() { (IMAGES * images::threads()).min(MOST / row) } else { 0 };
+        (SMALL / row).max(for_threads).max(1)
+    }
+
+    /// Bytes of host memory for a row, at least one. Labels are made as words before they are compact.
+    fn bytes_of_row(&self) -> usize {
+        let (shape, dtype) = self.inputs;
+        let labels = self.labels.map_or(0, |(shape, dtype)| shape.elements() * (dtype.size() + DType::U32.size()));
+        ((shape.elements() * dtype.size() + labels) / shape.first().max(1)).max(1)
     }
 }
 
@@ -123,5 +145,41 @@ impl Integers {
             Self::Bytes(bytes) => HostSlice::U8(bytes),
             Self::Words(words) => HostSlice::U32(words),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_images(count: usize, side: usize) -> DeviceDatasetLayout {
+        let inputs = (Shape::from([count, side, side, 3]), DType::U8);
+        DeviceDatasetLayout {
+            inputs,
+            labels: Some(([count, 1].into(), DType::U8)),
+            scaling: Some([2, side * 3].into()),
+        }
+    }
+
+    #[test]
+    fn chunks_hold_each_row_once_and_work_for_every_thread() {
+        for (count, side) in [(1, 8), (5000, 32), (300, 224), (7, 1000), (3, 3000)] {
+            let layout = of_images(count, side);
+            let chunks: Vec<Range<usize>> = layout.chunks().collect();
+            assert!(chunks.iter().cloned().flatten().eq(0..count), "{count} of {side}: {chunks:?}");
+            let most = chunks.iter().map(ExactSizeIterator::len).max().expect("a chunk");
+            let row = side * side * 3 + 5;
+            assert!(most == 1 || most * row <= 8 << 20, "{count} of {side}: {most}");
+            let has_work = most >= 8 * images::threads() || (most + 1) * row > 8 << 20 || most == count;
+            assert!(has_work, "{count} of {side}: {most}");
+            assert_eq!(layout.large_chunk().0 as usize, (most * row).saturating_sub(256 << 10), "{count} of {side}");
+        }
+    }
+
+    #[test]
+    fn rows_of_tokens_are_uploaded_in_small_chunks() {
+        let layout = DeviceDatasetLayout { inputs: ([100_000, 64].into(), DType::U8), labels: None, scaling: None };
+        assert!(layout.chunks().all(|rows| rows.len() * 64 <= 256 << 10));
+        assert_eq!(layout.large_chunk(), Bytes::ZERO);
     }
 }

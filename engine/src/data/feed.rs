@@ -5,7 +5,10 @@
 
 use crate::{
     bytes::Bytes,
-    data::{AnswerSizes, Split, batch::BatchLayout, images, inspection::Inspection, kept::KeptSizes, order::Order},
+    data::{
+        AnswerSizes, DeviceDatasetLayout, Split, batch::BatchLayout, images, inspection::Inspection, kept::KeptSizes,
+        order::Order,
+    },
     experiment::{Data, Placement},
 };
 
@@ -113,10 +116,14 @@ pub(crate) fn untouched(data: &Data, found: &Inspection, taken: u64, [micro, tes
     kept + Bytes(rest as u64)
 }
 
-/// Threads that make the samples of a training set which lies on the device, before the first step.
-pub(crate) fn uploading_threads(data: &Data) -> usize {
+/// What makes a training set that lies on the device, before the first step: threads, and the bytes of a chunk that may be in
+/// the peak.
+pub(crate) fn uploading(data: &Data, found: &Inspection) -> (usize, Bytes) {
     let is_made = data.placement == Placement::Device && data.kind.traits().has_pictures;
-    if is_made { images::threads() } else { 0 }
+    if !is_made {
+        return (0, Bytes::ZERO);
+    }
+    (images::threads(), DeviceDatasetLayout::new(data, found.info()).large_chunk())
 }
 
 /// Whether the samples have an order that is shuffled as a whole, which a stream of texts does not have.

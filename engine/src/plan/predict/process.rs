@@ -66,8 +66,9 @@ fn of_run(resolved: &Resolved, machine: &Machine, [reserved, scratch]: [Bytes; 2
         Target::Cpu(processor) => {
             let experiment = resolved.experiment();
             let grows = process_grows(reserved, are_in_range(experiment));
-            let threads = processor.threads + data::uploading_threads(&experiment.data);
-            let heaps = threads as u64 * THREAD + scratch.0 / SCRATCH;
+            let (uploading, chunk) = data::uploading(&experiment.data, resolved.data());
+            let threads = processor.threads + uploading;
+            let heaps = threads as u64 * THREAD + scratch.0 / SCRATCH + chunk.0;
             let own = Bytes(of_plan + heaps + holes(experiment.prune.kind, reserved.0));
             machine.process_in_a_run() + host(resolved) + grows + own
         }
