@@ -220,7 +220,7 @@ impl Session {
             self.highest += 1;
             new.shown_as = self.highest;
         }
-        // As the store will have it, before it has.
+        // A kept run goes by the key that the store will have it under, another by its label.
         let key = new.kept.as_ref().map_or_else(|| new.label(), ToString::to_string);
         let told = Arc::make_mut(&mut self.names).of(&key, &experiment.title, &runs::settings(&experiment));
         new.differing = told.into_iter().map(|differing| differing.with_runs(|key| self.called(key))).collect();

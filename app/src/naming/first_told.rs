@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use super::{Differing, default_of, order};
 use crate::{presets, runs};
 
-/// How many runs of a title share a setting before a name tells it last: more than one in this many.
+/// A name tells a setting last once more than one in this many runs of its title share it.
 const FEW: usize = 2;
 
 /// The names of all runs so far.

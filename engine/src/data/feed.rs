@@ -105,8 +105,8 @@ impl HostMemory {
     }
 }
 
-/// Bytes of [`HostMemory`] that a run does not write to which takes so many training samples: kept samples that it does not come
-/// to, as its loader is some batches of `micro` ahead, and the rest of the last batch for a test.
+/// Bytes of [`HostMemory`] that a run of `taken` training samples does not write to. These are the kept samples that it does not
+/// come to (its loader is some batches of `micro` ahead), and the rest of the last batch for a test.
 pub(crate) fn untouched(data: &Data, found: &Inspection, taken: u64, [micro, test]: [usize; 2]) -> Bytes {
     let (feed, info) = (Feed::of(data), found.info());
     let ahead = (feed.batches * micro) as u64;

@@ -114,7 +114,7 @@ impl KeptSizes {
         })
     }
 
-    /// Bytes of host memory that a run does not fill which comes to so many training samples.
+    /// Bytes of host memory that a run of so many training samples does not fill.
     pub(super) fn unfilled(&self, samples: u64) -> Bytes {
         Bytes(match self.place {
             CachePlace::Ram => (self.train as u64).saturating_sub(samples) * self.sample(Split::Train) as u64,

@@ -22,7 +22,7 @@ const NAMES: usize = 24;
 const LETTERS: [usize; 3] = [64, 26, 14];
 
 /// Draws them: runs that nothing beats first. A click changes the colour of a name and not its place. `lines` are the lines of
-/// the picture that no name may touch. Answers where the names are, each with the place of its point in `dots`.
+/// the picture that no name may touch. Returns where the names are, each with the index of its point in `dots`.
 pub(super) fn draw(
     ui: &Ui,
     (dots, smaller): (&[Dot<'_>], &[Smaller<'_>]),

@@ -16,10 +16,10 @@ use crate::{
 /// Whether a parameter takes other values before anything reads those that it begins with.
 pub type Replaced<'a> = dyn Fn(LayerId, ParamRole) -> bool + 'a;
 
-/// With rows of zeros behind it, a weight has a multiple of so many rows. cuBLAS is fastest where each extent of a product that
-/// lies in a row, and each row, is a multiple of 16 bytes ("Tensor Core Usage"); 64 is what others take, and a whole tile.
+/// A padded weight has a multiple of this many rows, the last of them zeros. cuBLAS is fastest where each extent of a product
+/// that lies in a row, and each row, is a multiple of 16 bytes ("Tensor Core Usage" in its manual). 64 rows are also a whole tile.
 const ROWS: usize = 64;
-/// A weight of fewer rows has none behind it: they would be many for it, and its product is short.
+/// A weight of fewer rows is not padded: the rows of zeros would be many for it, and its product is short.
 const FEWEST: usize = 1024;
 
 /// Makes parameters in order, each from a random stream of its own, so a seed gives the same model on every device.
@@ -99,8 +99,8 @@ impl<'a, B: Backend> Init<'a, B> {
         Self { thinned, ..self }
     }
 
-    /// What `make` makes of this, whose weights get rows of zeros behind them where products on a GPU are faster with them: for
-    /// a layer that gives many classes, and whose logits then have columns behind these.
+    /// Runs `make`. The weights that it makes are padded with rows of zeros where products on a GPU are faster with them. This is
+    /// for a layer that gives many classes. Its logits then have columns behind the classes.
     ///
     /// # Errors
     /// Those of `make`.
