@@ -12,7 +12,7 @@ use super::{
     families::{KINDS, small},
 };
 use crate::{
-    backend::{Backend, DType, Executor, HostSlice, Launched, Shape, Watched},
+    backend::{Backend, DType, Executor, HostSlice, Launched, Shape},
     bytes::Bytes,
     data::{DatasetInfo, Input},
     error::Result,
@@ -20,7 +20,7 @@ use crate::{
         AttentionKind, BaseWeights, Checkpointing, CodedWeights, Execution, Experiment, Frozen, OptimizerKind,
         Precision, Projection, QuantiseKind, Recompute, Targets,
     },
-    memory::{Ledger, ledger::Recording, probe::uncounted},
+    memory::{Blocks, ledger::Recording, probe::uncounted},
     rng::{Rng, Stream},
     step::{Blank, MicroBatch, Session, bookkeeping},
 };
@@ -121,8 +121,8 @@ pub fn passes<B: Backend, M: MicroBatch>(session: &mut Session<B>, batch: impl F
 struct Seen {
     op: &'static str,
     operands: Vec<(Shape, DType)>,
-    /// Bytes of the tensors alive after it, and how many there are.
-    alive: [u64; 2],
+    /// The tensors alive after it.
+    alive: Blocks,
 }
 
 /// Every launch, and the device's measurement after it. The log itself is not measured.
@@ -138,10 +138,9 @@ impl Drop for Log {
     }
 }
 
-/// Runs two steps and an evaluation on `inner`, watched.
+/// Runs two steps and an evaluation on `executor`, watched.
 fn trace<B: Backend, M: MicroBatch>(
-    inner: Executor<B>,
-    account: Ledger,
+    executor: Executor<B>,
     measured: Rc<dyn Fn() -> Bytes>,
     (experiment, info): (&Experiment, &DatasetInfo),
     batch: impl Fn() -> M,
@@ -153,7 +152,7 @@ fn trace<B: Backend, M: MicroBatch>(
             let now = measured();
             uncounted(|| {
                 let operands = launched.inputs.iter().chain(launched.outputs).map(|t| (t.shape(), t.dtype()));
-                let alive = [launched.alive.bytes, launched.alive.blocks];
+                let alive = launched.executor.ledger().blocks();
                 let log = &mut *log.borrow_mut();
                 log.seen.push(Seen { op: launched.kernel.name(), operands: operands.collect(), alive });
                 log.measured.push(now);
@@ -161,7 +160,8 @@ fn trace<B: Backend, M: MicroBatch>(
             Ok(())
         }
     };
-    let mut session = Session::new(Executor::new(Watched::new(inner, watch), account), experiment, info)?;
+    executor.watch(watch);
+    let mut session = Session::new(executor, experiment, info)?;
     passes(&mut session, batch)?;
     Ok(log.take())
 }
@@ -204,11 +204,11 @@ fn compare<B: Backend>(
     let dry = passes(&mut Session::new(bench.open_dry(account(true)), experiment, info)?, blank)?;
     booked_alike(&recordings, &dry)?;
 
-    let inner = bench.open_free(experiment, false)?;
+    let executor = bench.open_free(experiment, false)?;
     let idle = (bench.measured)();
-    let real = trace(inner, account(false), Rc::clone(&bench.measured), of, || &noise)?;
+    let real = trace(executor, Rc::clone(&bench.measured), of, || &noise)?;
     let nothing = Rc::new(|| Bytes::ZERO);
-    let dry = trace(bench.open_dry(account(false)), account(false), nothing, of, blank)?;
+    let dry = trace(bench.open_dry(account(false)), nothing, of, blank)?;
     let different = |i: &usize| real.seen.get(*i) != dry.seen.get(*i);
     if let Some(i) = (0..real.seen.len().max(dry.seen.len())).find(different) {
         let [real, dry] = [real.seen.get(i), dry.seen.get(i)];
@@ -216,7 +216,7 @@ fn compare<B: Backend>(
     }
     let host = if bench.target.is_gpu() { 0 } else { bookkeeping(experiment, None, info)?.most().0 };
     for (seen, measured) in real.seen.iter().zip(&real.measured) {
-        let ([bytes, blocks], measured) = (seen.alive, measured.saturating_sub(idle).0);
+        let (Blocks { count: blocks, bytes: Bytes(bytes) }, measured) = (seen.alive, measured.saturating_sub(idle).0);
         let most = host + bench.beside.0 * blocks;
         let here = Worst { error: measured as f64 - bytes as f64, tolerance: most as f64 };
         *worst = worst.or(here);

@@ -2,18 +2,17 @@ use std::rc::Rc;
 
 use super::*;
 use crate::{
-    backend::{HostSlice, Launched, Watched},
+    backend::{HostSlice, Launched},
     experiment::ModelKind,
     memory::probe::Meter,
 };
 
 /// A CPU whose results of one kernel are off by a little in one place.
-fn faulty(name: &'static str, place: usize, by: f64) -> Bench<Watched<Cpu>> {
+fn faulty(name: &'static str, place: usize, by: f64) -> Bench<Cpu> {
     Bench {
         open: Box::new(move |ledger| {
-            let inner = Executor::new(Cpu::new(cpu_threads()), Ledger::new(None, false));
-            let executor = inner.clone();
-            let spoil = move |&Launched { kernel, outputs, .. }: &Launched<'_, Cpu>| {
+            let opened = Executor::new(Cpu::new(cpu_threads()), ledger);
+            opened.watch(move |&Launched { executor, kernel, outputs, .. }| {
                 if cases::name(kernel) == name && outputs[0].elements() > place {
                     let mut numbers = executor.read(outputs[0])?.unwrap_or_default();
                     numbers[place] += by;
@@ -21,8 +20,8 @@ fn faulty(name: &'static str, place: usize, by: f64) -> Bench<Watched<Cpu>> {
                     executor.backend().write(outputs[0], HostSlice::F32(&numbers))?;
                 }
                 Ok(())
-            };
-            Ok(Executor::new(Watched::new(inner, spoil), ledger))
+            });
+            Ok(opened)
         }),
         target: cpu(),
         measured: Rc::new(|| Bytes::ZERO),

@@ -1,7 +1,7 @@
 //! The executor: a backend and a ledger, and the one place where tensors are allocated and kernels launched.
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::{Cell, OnceCell, RefCell},
     fmt,
     rc::Rc,
 };
@@ -16,11 +16,27 @@ use crate::{
 /// A device in use. Clones are handles of the same device.
 pub struct Executor<B: Backend>(Rc<Inner<B>>);
 
+/// A launch that ran.
+pub struct Launched<'a, B: Backend> {
+    /// What it ran on. Its ledger says what is alive now.
+    pub executor: &'a Executor<B>,
+    /// The kernel.
+    pub kernel: &'a Kernel,
+    /// The tensors that it read.
+    pub inputs: &'a [&'a Tensor<B>],
+    /// The tensors that it wrote.
+    pub outputs: &'a [&'a Tensor<B>],
+}
+
+/// Called for every launch after it ran.
+type Watcher<B> = dyn Fn(&Launched<'_, B>) -> Result<()>;
+
 struct Inner<B: Backend> {
     backend: B,
     ledger: Ledger,
     sampler: RefCell<Option<Sampler>>,
     execution: Cell<Execution>,
+    watcher: OnceCell<Box<Watcher<B>>>,
 }
 
 /// Reads the measured memory at every op of a pass, to be drawn over the predicted timeline.
@@ -66,7 +82,13 @@ impl<B: Backend> fmt::Debug for Executor<B> {
 impl<B: Backend> Executor<B> {
     /// An executor of a backend and an account.
     pub fn new(backend: B, ledger: Ledger) -> Self {
-        Self(Rc::new(Inner { backend, ledger, sampler: RefCell::new(None), execution: Cell::new(Execution::InPlace) }))
+        Self(Rc::new(Inner {
+            backend,
+            ledger,
+            sampler: RefCell::new(None),
+            execution: Cell::new(Execution::InPlace),
+            watcher: OnceCell::new(),
+        }))
     }
 
     /// Whether every op writes to memory of its own, and layers keep the same tensors as those of an eager framework.
@@ -190,12 +212,12 @@ impl<B: Backend> Executor<B> {
         Ok(tensor)
     }
 
-    /// Runs a kernel, books its scratch while it runs, and closes a point of the timeline.
+    /// Runs a kernel, books its scratch while it runs, shows it to the watcher, and closes a point of the timeline.
     ///
     /// # Errors
     /// [`Error::Budget`] when the scratch would cross the budget, [`Error::Kernel`] for operands that no kernel supports,
     /// [`Error::MemoryRefused`] when the system gives the CPU no memory for scratch, [`Error::DeviceFull`] when the card has
-    /// none, [`Error::Device`] or [`Error::DeviceLost`] when the driver or a library fails.
+    /// none, [`Error::Device`] or [`Error::DeviceLost`] when the driver or a library fails, and the errors of the watcher.
     pub fn launch(&self, kernel: impl Into<Kernel>, inputs: &[&Tensor<B>], outputs: &[&Tensor<B>]) -> Result<()> {
         let (kernel, ledger) = (kernel.into(), self.ledger());
         ledger.set_op(kernel.name());
@@ -208,8 +230,19 @@ impl<B: Backend> Executor<B> {
         self.backend().launch(&kernel, inputs, outputs, place).map_err(|error| self.placed(error, "scratch"))?;
         // Dropped before the point is closed, so it counts in this op's high-water mark and not in the next one's.
         drop(scratch);
+        self.show(&kernel, inputs, outputs)?;
         self.ran(kernel.name());
         Ok(())
+    }
+
+    /// Calls `watcher` after every launch from here on. An executor has one watcher for good: a second one is dropped.
+    pub fn watch(&self, watcher: impl Fn(&Launched<'_, B>) -> Result<()> + 'static) {
+        drop(self.0.watcher.set(Box::new(watcher)));
+    }
+
+    fn show(&self, kernel: &Kernel, inputs: &[&Tensor<B>], outputs: &[&Tensor<B>]) -> Result<()> {
+        let Some(watcher) = self.0.watcher.get() else { return Ok(()) };
+        watcher(&Launched { executor: self, kernel, inputs, outputs })
     }
 
     /// The elements of a tensor as f64, or `None` in a dry run.

@@ -25,20 +25,18 @@ mod roofline;
 mod scratch;
 mod tensor;
 pub mod thread_pool;
-mod watched;
 
 pub use cpu::Cpu;
 #[cfg(feature = "cuda")]
 pub use cuda::Cuda;
 pub use dry_run::DryRun;
 pub use execution::Execution;
-pub use executor::{Executor, LayerGuard, Sample};
+pub use executor::{Executor, Launched, LayerGuard, Sample};
 pub use ops::{AttentionShape, IGNORE_INDEX, Kernel, Window};
 pub use readback::{PendingReadback, Readback};
 pub use roofline::Rates;
 pub use roofline::{F32, FLOATS};
 pub use tensor::Tensor;
-pub use watched::{Launched, Watched};
 
 pub use crate::tensor::{DType, HostSlice, Shape};
 use crate::{device::Target, error::Result, memory::allocator::Place};

@@ -56,6 +56,8 @@ struct Account {
     /// On a GPU, what the process would take with the planned places, if the budget has no room for them.
     planned: Cell<Option<Bytes>>,
     live: Cell<u64>,
+    /// How many tickets there are.
+    blocks: Cell<u64>,
     peak: Cell<u64>,
     phase: Cell<Phase>,
     layer: Cell<LayerId>,
@@ -66,6 +68,15 @@ struct Account {
     /// Index of the bookkeeping's block in the recording, or [`UNRECORDED`].
     books_block: Cell<u32>,
     repetition: Cell<Repetition>,
+}
+
+/// The blocks that are alive, without the engine's bookkeeping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Blocks {
+    /// How many there are.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: Bytes,
 }
 
 /// The right to some bytes. Its drop gives them back.
@@ -110,6 +121,7 @@ impl Ledger {
             allocator: RefCell::new(allocator),
             planned: Cell::default(),
             live: Cell::new(0),
+            blocks: Cell::new(0),
             peak: Cell::new(0),
             phase: Cell::default(),
             layer: Cell::default(),
@@ -168,6 +180,7 @@ impl Ledger {
         }
         let place = allocator.take(bytes, is_placed);
         account.live.set(account.live.get() + held);
+        account.blocks.set(account.blocks.get() + 1);
         account.peak.set(account.peak.get().max(account.live.get()));
         let mut record = account.record.borrow_mut();
         record.holds(allocator.reserved());
@@ -345,6 +358,7 @@ impl Drop for Ticket {
         let account = &*self.ledger.0;
         let mut allocator = account.allocator.borrow_mut();
         account.live.set(account.live.get() - allocator.held(self.bytes));
+        account.blocks.set(account.blocks.get() - 1);
         allocator.give(self.place, self.bytes);
         if self.block.get() != UNRECORDED {
             account.record.borrow_mut().died(self.block.get());

@@ -21,7 +21,7 @@ pub mod timeline;
 
 pub use bookkeeping::Bookkeeping;
 pub use category::{Categories, Category};
-pub use ledger::{Ledger, Ticket};
+pub use ledger::{Blocks, Ledger, Ticket};
 pub use part::Part;
 pub use phase::Phase;
 pub use timeline::{Alive, Point, Timeline};

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{
-    Ledger, Recording,
+    Blocks, Ledger, Recording,
     event_log::EventLog,
     record::{Record, UNRECORDED},
     recorder::Block,
@@ -79,6 +79,15 @@ impl Ledger {
     /// Whether the bookkeeping is counted here, or being gathered.
     pub fn keeps_books(&self) -> bool {
         !matches!(self.0.books.get(), Books::None)
+    }
+
+    /// The blocks that are alive: tensors, and the scratch of an op while it runs.
+    pub fn blocks(&self) -> Blocks {
+        let books = match self.0.books.get() {
+            Books::Counted(books) => books.of(self.phase()).live,
+            Books::None | Books::Gathering(_) => 0,
+        };
+        Blocks { count: self.0.blocks.get(), bytes: Bytes(self.0.live.get() - books) }
     }
 
     /// Counts the bookkeeping of the present phase among the live bytes, from here on.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::{
     device::{Profile, profile::PoolProfile},
-    memory::Part,
+    memory::{Bookkeeping, Part},
 };
 
 #[test]
@@ -17,6 +17,19 @@ fn refuses_at_the_line_and_not_before() {
     assert!(ledger.take(40, Category::Scratch, "columns").is_ok());
     drop(held);
     assert_eq!((ledger.live(), ledger.peak()), (Bytes(0), Bytes(100)));
+}
+
+#[test]
+fn bookkeeping_is_alive_and_no_block() {
+    let ledger = Ledger::new(None, false);
+    ledger.keep_books(Bookkeeping::default());
+    let engine = ledger.live();
+    assert!(engine > Bytes::ZERO);
+    let held = [60, 0].map(|bytes| ledger.place(bytes, Category::Parameters, "weight").expect("no line"));
+    assert_eq!(ledger.blocks(), Blocks { count: 2, bytes: Bytes(60) });
+    assert_eq!(ledger.live(), engine + Bytes(60));
+    drop(held);
+    assert_eq!(ledger.blocks(), Blocks { count: 0, bytes: Bytes::ZERO });
 }
 
 /// A card of 1 GiB with a context of 400 MiB.
