@@ -109,7 +109,7 @@ impl Try {
         let sampling = Sampling { tokens, temperature, top_p, seed, raw };
         // Nothing is written before it is known that the model can write on.
         let (mut failure, mut before) = (None, prompt.to_owned());
-        let written = tester.write(tried, prompt, sampling, |text| {
+        let written = tester.write(tried, prompt, sampling, &mut |text| {
             if self.json {
                 return ControlFlow::Continue(());
             }

@@ -287,7 +287,7 @@ impl Bench {
         match with {
             TryWith::TestSet => {
                 let mut last = Instant::now();
-                let evaluation = tester.evaluate_telling(tried, |done, of| {
+                let evaluation = tester.evaluate_telling(tried, &mut |done, of| {
                     if last.elapsed() >= TELLS {
                         last = Instant::now();
                         outbox.tell(number, What::Testing(done, of));
@@ -325,7 +325,7 @@ impl Bench {
                 outbox.tell(number, What::Replied(Box::new(reply)));
             }
             TryWith::Prompt(prompt, sampling) => {
-                let written = tester.write(tried, &prompt, sampling, |text| {
+                let written = tester.write(tried, &prompt, sampling, &mut |text| {
                     outbox.tell(number, What::Text(text.to_owned()));
                     if is_over.load(Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                 })?;

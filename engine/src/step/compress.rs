@@ -93,7 +93,7 @@ impl<B: Backend> Session<B> {
     pub fn compress<C: MicroBatch, M: MicroBatch>(
         &self,
         mut calibration: impl FnMut() -> Result<C>,
-        test: impl FnMut() -> Result<Option<M>>,
+        mut test: impl FnMut() -> Result<Option<M>>,
     ) -> Result<Option<((f64, f64), Duration)>> {
         let (executor, ledger) = (&self.executor, self.executor.ledger());
         let batches = match self.experiment.quantise.kind {
@@ -120,7 +120,7 @@ impl<B: Backend> Session<B> {
             Some(code) => layer.code_weight(executor, code, weight.weight()),
         })?;
         let begun = Instant::now();
-        let means = self.measured(test, None, |samples| Part::CodedBatch { samples })?;
+        let means = self.measured(&mut test, None, |samples| Part::CodedBatch { samples })?;
         let took = begun.elapsed();
         drop(layers);
         executor.step_ended()?;

@@ -31,7 +31,7 @@ impl<B: Backend> Session<B> {
     pub(super) fn feed<M: MicroBatch>(
         &mut self,
         is_first: bool,
-        next: &mut impl FnMut() -> Result<M>,
+        next: &mut dyn FnMut() -> Result<M>,
     ) -> Result<OnDevice<B>> {
         self.executor.ledger().set_phase(Phase::Batch);
         self.executor.ledger().enter(Part::MicroBatch { is_first });

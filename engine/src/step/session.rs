@@ -140,15 +140,15 @@ impl<B: Backend> Session<B> {
     ///
     /// # Errors
     /// Fails if [`Session::step`] does. A failure that the device reports later is an error of [`PendingStep::wait`].
-    pub fn begin_step<M: MicroBatch>(&mut self, rate: f64, next: impl FnMut() -> Result<M>) -> Result<PendingStep> {
+    pub fn begin_step<M: MicroBatch>(&mut self, rate: f64, mut next: impl FnMut() -> Result<M>) -> Result<PendingStep> {
         self.executor.step_begins();
         self.executor.ledger().set_phase(Phase::Batch);
         self.executor.ledger().enter(Part::Step { is_fed: self.ahead.is_some(), has_state: self.updates > 0 });
         let stats = Stats::new(&self.executor, &self.info)?;
         let squares = self.executor.filled(0.0, [1], DType::F64, Category::Scratch, "gradient norm")?;
         let pending = match self.experiment.optimizer.update {
-            UpdateTime::AfterBackward => self.step_then_update(rate, next, stats, squares),
-            UpdateTime::InBackward => self.step_updating(rate, next, stats, squares),
+            UpdateTime::AfterBackward => self.step_then_update(rate, &mut next, stats, squares),
+            UpdateTime::InBackward => self.step_updating(rate, &mut next, stats, squares),
         }?;
         self.executor.step_ended()?;
         Ok(pending)
@@ -168,7 +168,7 @@ impl<B: Backend> Session<B> {
     fn step_then_update<M: MicroBatch>(
         &mut self,
         rate: f64,
-        mut next: impl FnMut() -> Result<M>,
+        next: &mut dyn FnMut() -> Result<M>,
         stats: Stats<B>,
         squares: Tensor<B>,
     ) -> Result<PendingStep> {
@@ -177,7 +177,7 @@ impl<B: Backend> Session<B> {
         for index in self.micro_batches() {
             // Retained tensors are freed when the next forward pass begins.
             drop(retained.take());
-            let batch = self.feed(index == 0, &mut next)?;
+            let batch = self.feed(index == 0, next)?;
             labels += batch.scored;
             retained = self.accumulate(batch, &stats, loss_scale, &mut |_| Ok(()))?;
         }
@@ -207,13 +207,13 @@ impl<B: Backend> Session<B> {
     fn step_updating<M: MicroBatch>(
         &mut self,
         rate: f64,
-        mut next: impl FnMut() -> Result<M>,
+        next: &mut dyn FnMut() -> Result<M>,
         stats: Stats<B>,
         squares: Tensor<B>,
     ) -> Result<PendingStep> {
         self.updates += 1;
         let update = optim::Update { rate, grad_scale: 1.0, step: self.updates };
-        let batch = self.feed(true, &mut next)?;
+        let batch = self.feed(true, next)?;
         let labels = batch.scored;
         // The labels that count are known before the first gradient.
         let scale = self.per_label(labels);
@@ -297,13 +297,13 @@ impl<B: Backend> Session<B> {
     /// Fails if [`Session::step`] does; the errors of `see`.
     pub fn answer<M: MicroBatch>(
         &self,
-        next: impl FnMut() -> Result<Option<M>>,
+        mut next: impl FnMut() -> Result<Option<M>>,
         see: Option<&mut See<'_>>,
     ) -> Result<(f64, f64)> {
         let ledger = self.executor.ledger();
         ledger.set_phase(Phase::Evaluate);
         ledger.enter(Part::Evaluation);
-        let means = self.measured(next, see, |samples| Part::Batch { samples })?;
+        let means = self.measured(&mut next, see, |samples| Part::Batch { samples })?;
         self.executor.step_ended()?;
         Ok(means)
     }
@@ -311,7 +311,7 @@ impl<B: Backend> Session<B> {
     /// Means over all batches; `part` says for the number of samples of each which part of the run it is.
     pub(super) fn measured<M: MicroBatch>(
         &self,
-        mut next: impl FnMut() -> Result<Option<M>>,
+        next: &mut dyn FnMut() -> Result<Option<M>>,
         mut see: Option<&mut See<'_>>,
         part: fn(usize) -> Part,
     ) -> Result<(f64, f64)> {

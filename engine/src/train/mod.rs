@@ -35,7 +35,7 @@ pub use keep::{Folder, Keep, RecordFirst, SaveReason};
 #[cfg(feature = "cuda")]
 pub use kernel_rates::{KernelRate, kernel_rates};
 pub use tester::{
-    Answer, Answers, Cached, Evaluation, Likely, OfClass, Reply, Sampling, Shown, Tester, Took, Tried, WeightsFrom,
-    Written,
+    Answer, Answers, Cached, Evaluation, Likely, OfClass, Reply, Sampling, Say, Shown, Tester, Took, Tried,
+    WeightsFrom, Written,
 };
 pub use trainer::Trainer;

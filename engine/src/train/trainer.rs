@@ -78,20 +78,19 @@ pub struct Trainer {
 impl Trainer {
     /// Starts the thread. `wake` is called after every event, from an engine thread; it must not block.
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
-        Self::with_priority(ThreadPriority::Normal, wake)
+        Self::with_priority(ThreadPriority::Normal, Arc::new(wake))
     }
 
     /// The same trainer for a window: the computing threads have a low priority, so other programs stay responsive.
     pub fn in_background(wake: impl Fn() + Send + Sync + 'static) -> Self {
-        Self::with_priority(ThreadPriority::Background, wake)
+        Self::with_priority(ThreadPriority::Background, Arc::new(wake))
     }
 
-    fn with_priority(priority: ThreadPriority, wake: impl Fn() + Send + Sync + 'static) -> Self {
+    fn with_priority(priority: ThreadPriority, wake: Arc<dyn Fn() + Send + Sync>) -> Self {
         let (commands, inbox) = crossbeam_channel::unbounded();
         let (outbox, events) = crossbeam_channel::bounded(QUEUE);
         let (latest, machine) = (Arc::<Mutex<Latest>>::default(), Arc::<Mutex<Option<Machine>>>::default());
-        let sink =
-            EventSink { outbox, wake: Arc::new(wake), latest: Arc::clone(&latest), machine: Arc::clone(&machine) };
+        let sink = EventSink { outbox, wake, latest: Arc::clone(&latest), machine: Arc::clone(&machine) };
         let (unmeasured, measured) = crossbeam_channel::bounded(0);
         let serve = move || serve(&inbox, &sink, priority, unmeasured);
         let thread = std::thread::Builder::new().name("trainer".to_owned()).spawn(serve).ok();

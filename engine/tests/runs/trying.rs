@@ -169,7 +169,7 @@ fn a_prompt_is_written_on_by_the_seed_and_by_none_but_the_tokens_of_the_data() {
     let mut write = |seed, prompt: &str| {
         let mut said = String::new();
         let sampling = Sampling { seed, tokens: Some(12), ..Sampling::default() };
-        let written = tester.write(&tried, prompt, sampling, |text| {
+        let written = tester.write(&tried, prompt, sampling, &mut |text| {
             said.push_str(text);
             ControlFlow::Continue(())
         });
@@ -184,7 +184,7 @@ fn a_prompt_is_written_on_by_the_seed_and_by_none_but_the_tokens_of_the_data() {
     assert_ne!(write(2, "3 1 2 0 9 9").expect("written"), first);
     assert!(write(1, "3 x").expect_err("no digit").to_string().contains("`x` is not a number below 10"));
     let images =
-        tester.write(&Tried::begun(small(ModelKind::Cnn)), "1", Sampling::default(), |_| ControlFlow::Break(()));
+        tester.write(&Tried::begun(small(ModelKind::Cnn)), "1", Sampling::default(), &mut |_| ControlFlow::Break(()));
     assert!(images.expect_err("images").to_string().contains("--image"));
 }
 

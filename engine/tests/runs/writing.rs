@@ -148,7 +148,7 @@ fn written(tester: &mut Tester, experiment: &Experiment, prompt: usize, tokens: 
     let prompt: Vec<String> = (0..prompt).map(|i| (i * 11 % 30).to_string()).collect();
     let sampling = Sampling { tokens: Some(tokens), ..Sampling::default() };
     let tried = Tried::begun(experiment.clone());
-    let written = tester.write(&tried, &prompt.join(" "), sampling, |_| ControlFlow::Continue(()));
+    let written = tester.write(&tried, &prompt.join(" "), sampling, &mut |_| ControlFlow::Continue(()));
     written.expect("it fits")
 }
 

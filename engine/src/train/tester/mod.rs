@@ -22,7 +22,7 @@ pub use self::{
     evaluation::Evaluation,
     reply::{Reply, Shown},
     tried::{Took, Tried, WeightsFrom},
-    writing::{Sampling, Written},
+    writing::{Sampling, Say, Written},
 };
 use self::{
     answers::{Counting, probabilities},
@@ -113,14 +113,18 @@ impl Tester {
     /// [`crate::Error::Budget`] if it would cross the budget or the machine's free memory; weights of another model; data
     /// that cannot be read.
     pub fn evaluate(&mut self, tried: &Tried) -> Result<Evaluation> {
-        self.evaluate_telling(tried, |_, _| {})
+        self.evaluate_telling(tried, &mut |_, _| {})
     }
 
     /// Tests a model on its test set; before each batch `told` is called with the samples that are answered, and all of them.
     ///
     /// # Errors
     /// The errors of [`Tester::evaluate`].
-    pub fn evaluate_telling(&mut self, tried: &Tried, mut told: impl FnMut(usize, usize) + Send) -> Result<Evaluation> {
+    pub fn evaluate_telling(
+        &mut self,
+        tried: &Tried,
+        told: &mut (dyn FnMut(usize, usize) + Send),
+    ) -> Result<Evaluation> {
         let ready = self.ready(tried, Weights::checkpoint(tried)?, Trying::TestSet)?;
         let (dataset, samples) = (self.dataset(&ready.resolved)?, ready.resolved.evaluation_batch());
         ready.weights.answer_for(&dataset, &ready.resolved)?;

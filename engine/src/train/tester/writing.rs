@@ -99,6 +99,9 @@ impl Sampling {
     }
 }
 
+/// Gets text as it is written, and may stop the writing.
+pub type Say<'a> = dyn FnMut(&str) -> ControlFlow<()> + Send + 'a;
+
 /// The text that was written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Written {
@@ -125,13 +128,7 @@ impl Tester {
     /// # Errors
     /// The errors of [`Tester::evaluate`]; a prompt that the data have no tokens for, and settings by which nothing can be
     /// drawn.
-    pub fn write(
-        &mut self,
-        tried: &Tried,
-        prompt: &str,
-        sampling: Sampling,
-        mut say: impl FnMut(&str) -> ControlFlow<()> + Send,
-    ) -> Result<Written> {
+    pub fn write(&mut self, tried: &Tried, prompt: &str, sampling: Sampling, say: &mut Say<'_>) -> Result<Written> {
         sampling.check()?;
         let checkpoint = Weights::checkpoint(tried)?;
         let known = checkpoint.as_ref().and_then(|checkpoint| checkpoint.known(&tried.experiment));
@@ -177,19 +174,19 @@ impl Tester {
 
 /// Text as it is reported, character by character: a character of several bytes, or of several tokens, is reported once it is
 /// complete.
-struct Spoken<F> {
+struct Spoken<'a> {
     alphabet: Alphabet,
     whole: String,
     begun: Vec<u8>,
     /// Tokens of a tokenizer. The first `told` are reported already, and decide how the tokens after them are written.
     last: Vec<u32>,
     told: usize,
-    say: F,
+    say: &'a mut Say<'a>,
 }
 
-impl<F: FnMut(&str) -> ControlFlow<()>> Spoken<F> {
+impl<'a> Spoken<'a> {
     /// Nothing reported yet after the tokens of a `prompt`.
-    fn after(prompt: &[u32], alphabet: Alphabet, say: F) -> Self {
+    fn after(prompt: &[u32], alphabet: Alphabet, say: &'a mut Say<'a>) -> Self {
         let last = prompt[prompt.len().saturating_sub(SIGN)..].to_vec();
         Self { alphabet, whole: String::new(), begun: Vec::new(), told: last.len(), last, say }
     }
@@ -259,15 +256,15 @@ impl<F: FnMut(&str) -> ControlFlow<()>> Spoken<F> {
 }
 
 /// Tokens are written.
-struct Writing<F> {
+struct Writing<'a> {
     classes: usize,
     sampling: Sampling,
     count: usize,
     tokens: Vec<u32>,
-    spoken: Spoken<F>,
+    spoken: Spoken<'a>,
 }
 
-impl<F: FnMut(&str) -> ControlFlow<()>> With for Writing<F> {
+impl With for Writing<'_> {
     type Output = (Vec<u32>, String);
 
     fn with<B: Backend>(self, session: &Session<B>) -> Result<Self::Output> {
@@ -348,11 +345,11 @@ mod tests {
     fn a_sign_of_several_bytes_is_said_whole() {
         let alphabet = Alphabet::of(&Data { kind: DataKind::Text, ..Data::default() }).expect("a text");
         let mut said = Vec::new();
-        let say = |text: &str| {
+        let mut say = |text: &str| {
             said.push(text.to_owned());
             ControlFlow::Continue(())
         };
-        let mut spoken = Spoken::after(&[], alphabet, say);
+        let mut spoken = Spoken::after(&[], alphabet, &mut say);
         let bytes = [b'a', 0xc3, 0xa4, 0xff, b'b', 0xe2];
         assert!(bytes.into_iter().all(|byte| spoken.token(u32::from(byte)).is_continue()));
         spoken.end();
@@ -364,11 +361,11 @@ mod tests {
     fn tokens_of_a_tokenizer_are_said_sign_by_sign_and_their_end_is_not() {
         let alphabet = Alphabet::open(&Data { kind: DataKind::Jsonl, ..Data::default() }).expect("bytes");
         let mut said = Vec::new();
-        let say = |text: &str| {
+        let mut say = |text: &str| {
             said.push(text.to_owned());
             ControlFlow::Continue(())
         };
-        let mut spoken = Spoken::after(&alphabet.tokens("x").expect("a prompt"), alphabet, say);
+        let mut spoken = Spoken::after(&alphabet.tokens("x").expect("a prompt"), alphabet, &mut say);
         for byte in "aä€".bytes().chain([0xe2]) {
             assert!(!spoken.ends_with(u32::from(byte)) && spoken.token(u32::from(byte)).is_continue());
         }

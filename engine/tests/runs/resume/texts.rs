@@ -92,7 +92,8 @@ fn another_tokenizer_or_template_is_noticed() {
     let resume = || Some(kept.join("last.safetensors"));
     let tried = Tried { experiment: experiment.clone(), checkpoint: resume() };
     let cautions = || {
-        let written = Tester::new().write(&tried, "load", Sampling::default(), |_| std::ops::ControlFlow::Continue(()));
+        let written =
+            Tester::new().write(&tried, "load", Sampling::default(), &mut |_| std::ops::ControlFlow::Continue(()));
         [Tester::new().evaluate(&tried).expect("a test set").caution, written.expect("a prompt").caution]
     };
     assert_eq!(cautions(), [None, None]);
