@@ -21,7 +21,7 @@ pub fn convolution(draw: &mut Draw, dtype: DType, window: Window, accumulate: bo
 }
 
 /// `[batch, height, width], [channels, filters], [size, stride, padding]`.
-const WINDOWS: [([usize; 3], [usize; 2], [usize; 3]); 11] = [
+const WINDOWS: [([usize; 3], [usize; 2], [usize; 3]); 12] = [
     ([2, 5, 7], [3, 5], [3, 1, 1]),
     ([1, 9, 8], [5, 7], [3, 2, 1]),
     ([1, 1, 1], [1, 1], [1, 1, 0]),
@@ -37,6 +37,8 @@ const WINDOWS: [([usize; 3], [usize; 2], [usize; 3]); 11] = [
     ([1, 17, 16], [33, 65], [3, 1, 1]),
     // Enough pixels for a device to take sums apart.
     ([2, 33, 20], [6, 9], [3, 1, 1]),
+    // Enough tiles and channels for minimal filtering.
+    ([4, 7, 9], [64, 64], [3, 1, 1]),
 ];
 
 pub(super) fn cases(draw: &mut Draw, dtype: DType, extent: Extent) -> Vec<Case> {

@@ -25,7 +25,7 @@ use self::{
 };
 pub(super) use self::{
     operand::{Matrix, Operand, Unconverted, copied},
-    words::{Runs, Term},
+    words::{Runs, Term, multiply_near, turn},
 };
 use super::{
     convert::{add_down, down},

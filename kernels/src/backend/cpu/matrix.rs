@@ -38,6 +38,11 @@ impl<'a, A> MatRef<'a, A> {
         }
     }
 
+    /// Rows and columns.
+    pub(super) fn extents(self) -> [usize; 2] {
+        [self.rows, self.columns]
+    }
+
     /// The elements from the first one on, and how far apart rows and columns are.
     pub(super) fn parts(self) -> (&'a [A], [usize; 2]) {
         (self.elements, [self.row_stride, self.column_stride])

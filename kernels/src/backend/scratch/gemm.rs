@@ -10,7 +10,8 @@ use crate::{
         DType,
         cpu::{
             attention::AttentionTiling,
-            coded, convolution,
+            coded,
+            convolution::{self, Pass},
             gemm::{
                 self, Arithmetic,
                 tiling::{GemmTiling, Multiplier, Product},
@@ -46,6 +47,9 @@ pub(in crate::backend) fn convolution(w: &Window, dtype: DType, processor: Proce
     if convolution::is_pointwise(w) {
         return matmul(&convolution::pointwise(w, true), dtype, processor);
     }
+    if let Some(bytes) = minimal(w, Pass::Forward, dtype, processor) {
+        return bytes;
+    }
     patches(convolution::forward_plan(w, Arithmetic::of(dtype, processor.instructions)), processor)
 }
 
@@ -53,6 +57,9 @@ pub(in crate::backend) fn convolution(w: &Window, dtype: DType, processor: Proce
 pub(in crate::backend) fn convolution_input_grad(w: &Window, dtype: DType, processor: Processor) -> usize {
     if convolution::is_pointwise(w) {
         return matmul(&convolution::pointwise(w, false), dtype, processor);
+    }
+    if let Some(bytes) = minimal(w, Pass::InputGrad, dtype, processor) {
+        return bytes;
     }
     convolution::residues(w)
         .map(|r| {
@@ -64,10 +71,21 @@ pub(in crate::backend) fn convolution_input_grad(w: &Window, dtype: DType, proce
 
 /// Scratch of a convolution's gradient by its weight.
 pub(in crate::backend) fn convolution_weight_grad(w: &Window, dtype: DType, processor: Processor) -> usize {
+    if let Some(bytes) = minimal(w, Pass::WeightGrad, dtype, processor) {
+        return bytes;
+    }
     product(
         &convolution::weight_gradient_plan(w, Arithmetic::of(dtype, processor.instructions), dtype.is_half()),
         processor,
     )
+}
+
+/// Scratch of a convolution by minimal filtering, where the processor computes it so: the blocks of the pieces that are worked on
+/// at once.
+fn minimal(w: &Window, pass: Pass, dtype: DType, processor: Processor) -> Option<usize> {
+    let plan = convolution::winograd_plan(w, pass, Arithmetic::of(dtype, processor.instructions))?;
+    let at_once = if plan.is_parallel { processor.threads.clamp(1, plan.pieces()) } else { 1 };
+    Some(at_once * plan.elements() * size_of::<f32>())
 }
 
 /// Scratch of the blocks of attention that threads work on at once.

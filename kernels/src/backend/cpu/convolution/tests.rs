@@ -13,7 +13,7 @@ fn by_definition(w: &Window, x: &[f32], weights: &[f32]) -> Vec<f32> {
 }
 
 /// Calls `take` with the places of every input, weight and output that belong together.
-fn each_product(w: &Window, mut take: impl FnMut(usize, usize, usize)) {
+pub(super) fn each_product(w: &Window, mut take: impl FnMut(usize, usize, usize)) {
     let [rows, columns] = [w.out_height(), w.out_width()];
     for window in 0..w.out_pixels() {
         let (image, row, column) = (window / (rows * columns), window / columns % rows, window % columns);

@@ -12,6 +12,8 @@ mod kernel;
 #[path = "words/no_kernel.rs"]
 mod kernel;
 mod panels;
+#[cfg(test)]
+mod tests;
 
 use std::ops::Range;
 
@@ -20,6 +22,7 @@ use half::bf16;
 
 #[cfg(target_arch = "x86_64")]
 pub(in crate::backend::cpu) use self::kernel::transpose;
+pub(in crate::backend::cpu) use self::panels::turn;
 use self::panels::{Panel, Panels};
 use super::{
     Operand, Target, Tile, store,
@@ -29,10 +32,11 @@ use super::{
 };
 use crate::backend::cpu::{
     float::{Accumulator, Float},
-    matrix::MatMut,
+    matrix::{MatMut, MatRef},
     scratch::Scratch,
     simd::simd,
 };
+use crate::device::Instructions;
 
 /// The most runs of terms in one step of a tile: each has a whole chunk.
 const RUNS: usize = MOST_TERMS / CHUNK;
@@ -221,22 +225,28 @@ impl<'a, L: Operand<E>, E: Term> Left<'a, L, E> {
                     of.runs(rows.start + row..rows.start + row + count, terms.clone(), &mut runs);
                 }
             }
-            let group = Group { runs: runs.all(), along, add };
-            match count {
-                12 => group.multiply(panels, sums.some_rows::<12>(row)),
-                11 => group.multiply(panels, sums.some_rows::<11>(row)),
-                10 => group.multiply(panels, sums.some_rows::<10>(row)),
-                9 => group.multiply(panels, sums.some_rows::<9>(row)),
-                8 => group.multiply(panels, sums.some_rows::<8>(row)),
-                7 => group.multiply(panels, sums.some_rows::<7>(row)),
-                6 => group.multiply(panels, sums.some_rows::<6>(row)),
-                5 => group.multiply(panels, sums.some_rows::<5>(row)),
-                4 => group.multiply(panels, sums.some_rows::<4>(row)),
-                3 => group.multiply(panels, sums.some_rows::<3>(row)),
-                2 => group.multiply(panels, sums.some_rows::<2>(row)),
-                _ => group.multiply(panels, sums.some_rows::<1>(row)),
-            }
+            Group { runs: runs.all(), along, add }.multiply_rows(count, panels, &mut sums, row);
         }
+    }
+}
+
+/// `sums (+)= a * b`, of matrices in memory. The rows of `b` follow each other and are whole panels.
+pub(in crate::backend::cpu) fn multiply_near(a: MatRef<'_, f32>, b: &[f32], add: bool, mut sums: MatMut<'_, f32>) {
+    assert!(
+        Instructions::detect() >= Instructions::Avx512,
+        "a product is planned so only where there is the instruction"
+    );
+    let ([rows, columns], [_, terms]) = (sums.extents(), a.extents());
+    assert!(a.extents()[0] == rows && columns.is_multiple_of(COLUMNS), "rows of whole panels");
+    let (elements, [down, along]) = a.parts();
+    let panels = Panels::rows(b, columns);
+    for row in (0..rows).step_by(ROWS) {
+        let count = ROWS.min(rows - row);
+        let mut run = Run { terms, before: 0, starts: [&[]; RUN_ROWS] };
+        for (i, start) in run.starts[..count].iter_mut().enumerate() {
+            *start = &elements[(row + i) * down..];
+        }
+        Group { runs: &[run], along, add }.multiply_rows(count, panels, &mut sums, row);
     }
 }
 
@@ -251,6 +261,24 @@ pub(in crate::backend::cpu) struct Group<'a, E> {
 }
 
 impl<E: Term> Group<'_, E> {
+    /// Multiplies so many rows, which are those of the sums from one on.
+    fn multiply_rows(&self, count: usize, panels: Panels<'_>, sums: &mut MatMut<'_, f32>, row: usize) {
+        match count {
+            12 => self.multiply(panels, sums.some_rows::<12>(row)),
+            11 => self.multiply(panels, sums.some_rows::<11>(row)),
+            10 => self.multiply(panels, sums.some_rows::<10>(row)),
+            9 => self.multiply(panels, sums.some_rows::<9>(row)),
+            8 => self.multiply(panels, sums.some_rows::<8>(row)),
+            7 => self.multiply(panels, sums.some_rows::<7>(row)),
+            6 => self.multiply(panels, sums.some_rows::<6>(row)),
+            5 => self.multiply(panels, sums.some_rows::<5>(row)),
+            4 => self.multiply(panels, sums.some_rows::<4>(row)),
+            3 => self.multiply(panels, sums.some_rows::<3>(row)),
+            2 => self.multiply(panels, sums.some_rows::<2>(row)),
+            _ => self.multiply(panels, sums.some_rows::<1>(row)),
+        }
+    }
+
     /// Multiplies by all panels, one after another.
     fn multiply<const N: usize>(&self, panels: Panels<'_>, mut sums: [&mut [f32]; N]) {
         for column in (0..sums[0].len()).step_by(COLUMNS) {
@@ -328,68 +356,5 @@ impl Term for bf16 {
 
     fn multiply<const N: usize>(group: &Group<'_, bf16>, panel: Panel<'_>, sums: &mut [&mut [f32]; N], column: usize) {
         kernel::pairs(group, panel, sums, column);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{
-        backend::{
-            cpu::gemm::{Arithmetic, is_row, matmul, matmul_of_words, matmul_plan},
-            ops::MatMul,
-        },
-        device::Instructions,
-        rng::Rng,
-    };
-
-    /// The product by each instruction that this processor has for bf16.
-    fn products(p: &MatMul, a: &[bf16], b: &[bf16], before: f32) -> Vec<Vec<f32>> {
-        let mut found = vec![vec![before; p.m * p.n]];
-        matmul(p, a, b, &mut found[0]);
-        for (arithmetic, needed) in
-            [(Arithmetic::Pairs, Instructions::Avx512Bf16), (Arithmetic::Blocks, Instructions::Amx)]
-        {
-            if Instructions::detect() >= needed && !is_row(p) {
-                let mut c = vec![before; p.m * p.n];
-                let sides = [if p.transpose_a { p.m } else { p.k }, if p.transpose_b { p.k } else { p.n }];
-                let sides = [(sides[0], p.transpose_a), (sides[1], p.transpose_b)];
-                let target = Target::new(&mut c, [p.m, p.n], p.accumulate);
-                matmul_of_words(&matmul_plan(p, arithmetic, false), [a, b], sides, target);
-                found.push(c);
-            }
-        }
-        found
-    }
-
-    #[test]
-    fn products_of_any_layout_and_extent_are_the_sums_of_products() {
-        let rng = Rng::from_key(11);
-        for case in 0..300 {
-            let draw = |i: u64, below: usize| rng.below(case * 100 + i, below);
-            let deep = if case % 7 == 0 { 700 } else { 40 };
-            let (m, n, k) = (2 + draw(0, 210), 1 + draw(1, 290), 1 + draw(2, deep));
-            let (transpose_a, transpose_b, accumulate) = (draw(3, 2) == 0, draw(4, 2) == 0, draw(5, 2) == 0);
-            let p = MatMul { m, n, k, transpose_a, transpose_b, accumulate };
-            // Small whole numbers, whose sums are exact in any order.
-            let filled = |key: u64, count: usize| -> Vec<f32> {
-                (0..count).map(|i| rng.below(case ^ key << 32 ^ i as u64, 17) as f32 - 8.0).collect()
-            };
-            let (a, b) = (filled(1, m * k), filled(2, n * k));
-            let narrow = |x: &[f32]| x.iter().map(|x| bf16::from_f32(*x)).collect::<Vec<_>>();
-            let mut of_singles = vec![3.0_f32; m * n];
-            matmul(&p, &a, &b, &mut of_singles);
-            let narrow = products(&p, &narrow(&a), &narrow(&b), 3.0);
-            for (at, found) in of_singles.iter().enumerate() {
-                let (i, j) = (at / n, at % n);
-                let term = |t: usize| {
-                    let left = if transpose_a { a[t * m + i] } else { a[i * k + t] };
-                    left * if transpose_b { b[j * k + t] } else { b[t * n + j] }
-                };
-                let wanted = (0..k).map(term).sum::<f32>() + if accumulate { 3.0 } else { 0.0 };
-                assert_eq!(*found, wanted, "{p:?} at {i}, {j}");
-                assert!(narrow.iter().all(|found| found[at] == wanted), "{p:?} at {i}, {j}");
-            }
-        }
     }
 }

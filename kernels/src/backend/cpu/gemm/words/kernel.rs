@@ -81,7 +81,7 @@ macro_rules! kernel {
                     if odd > 0 { words * along + odd } else { words.saturating_sub(1) * along + <$term>::IN_WORD };
                 assert!(run.starts[..N].iter().all(|start| run.terms == 0 || end <= start.len()), "terms of the rows");
             }
-            // SAFETY: `run_words` asserts that the processor has the instructions; the terms are as asserted.
+            // SAFETY: `run_words` and `multiply_near` assert that the processor has the instructions; the terms are as asserted.
             unsafe { $inner(group, panel, sums, column) }
         }
 

@@ -44,6 +44,11 @@ impl<'a> Panels<'a> {
         Self { words: cast_slice(elements), strides: [COLUMNS, stride] }
     }
 
+    /// Rows of whole panels that follow each other.
+    pub(super) fn rows(rows: &'a [f32], columns: usize) -> Self {
+        Self { words: cast_slice(rows), strides: [COLUMNS, columns] }
+    }
+
     /// The block laid out: in each panel so many words of all columns, one after another; zeros if there are no more columns
     /// or no more terms.
     pub(super) fn laid_out<E: Term>(
@@ -78,7 +83,13 @@ impl<'a> Panels<'a> {
 }
 
 /// Writes the words of a block whose columns lie in lines, `stride` apart, to all panels.
-fn turn<E: Term>(lines: &[E], stride: usize, [columns, terms]: [usize; 2], words: usize, to: &mut [u32]) {
+pub(in crate::backend::cpu) fn turn<E: Term>(
+    lines: &[E],
+    stride: usize,
+    [columns, terms]: [usize; 2],
+    words: usize,
+    to: &mut [u32],
+) {
     for column in (0..columns.next_multiple_of(COLUMNS)).step_by(CHUNK) {
         let (panel, within) = (column / COLUMNS, column % COLUMNS);
         let panel = &mut to[panel * COLUMNS * words..][..COLUMNS * words];
