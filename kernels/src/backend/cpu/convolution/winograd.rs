@@ -30,7 +30,7 @@ use crate::backend::{
 const APART: usize = LANES;
 /// Taps of a window.
 const TAPS: usize = 9;
-/// Channels that a block has at most.
+/// Channels that a block has at most, and that both sides have at least: transforms of fewer cost what they save.
 const WIDE: usize = 64;
 /// The most tiles at once.
 const MOST_TILES: usize = 96;
@@ -125,7 +125,8 @@ impl Winograd {
         let tiles = Tiles::of(w);
         let is_whole = w.channels.is_multiple_of(WORD_COLUMNS) && w.filters.is_multiple_of(WORD_COLUMNS);
         let has_tiles = w.size == 3 && w.stride == 1 && w.padding == 1 && tiles.count >= FEWEST_TILES;
-        if arithmetic != Arithmetic::Singles || !is_whole || !has_tiles {
+        let is_wide = w.channels.min(w.filters) >= WIDE;
+        if arithmetic != Arithmetic::Singles || !is_whole || !is_wide || !has_tiles {
             return None;
         }
         let is_parallel = tiles.count * POSITIONS * w.channels * w.filters >= PARALLEL_PRODUCTS;

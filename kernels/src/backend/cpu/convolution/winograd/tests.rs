@@ -77,7 +77,7 @@ fn convolutions_of_any_extent_are_the_sums_of_products() {
     for pass in [Pass::Forward, Pass::InputGrad, Pass::WeightGrad] {
         let is_so = |w: &Window| winograd_plan(w, pass, Arithmetic::of_type::<f32>()).is_some();
         let count = WINDOWS.map(window).iter().filter(|w| is_so(w)).count();
-        assert!(if is_here() { count > WINDOWS.len() / 2 } else { count == 0 }, "{count} for {pass:?}");
+        assert!(if is_here() { count > 0 } else { count == 0 }, "{count} for {pass:?}");
     }
     for window in WINDOWS.map(window) {
         let operands = operands(&window, true);
