@@ -4,7 +4,8 @@
 //! of matrices at each of 16 positions, with 16 products a tile where the definition has 36. The gradient by the weights is the
 //! same transforms the other way round. Transforms are sums and halves; they round, so that a result differs from the
 //! definition's by a few units in the last place. Pieces of work transform what they multiply in their own scratch, a block of
-//! channels and a line of positions at a time, and no more scratch than the products of patches that they replace. Always holds: extents alone decide the blocks, so a result is the same on any number of threads.
+//! channels and a line of positions at a time, and no more scratch than the products of patches that they replace. Always holds:
+//! extents alone decide the blocks, so a result is the same on any number of threads.
 
 #[cfg(test)]
 mod tests;

@@ -6,18 +6,18 @@ use crate::rng::Rng;
 /// `[batch, height, width], [channels, filters]`: odd sides, lines of more tiles than a piece has at once, weights that are kept
 /// and those that are not, blocks that are not whole, and sides of one or two pixels.
 const WINDOWS: [([usize; 3], [usize; 2]); 12] = [
-    ([13, 5, 7], [32, 64]),
-    ([3, 9, 8], [64, 32]),
+    ([13, 5, 7], [64, 64]),
+    ([3, 9, 8], [96, 64]),
     ([1, 13, 16], [96, 160]),
     ([1, 16, 14], [160, 96]),
-    ([2, 3, 141], [32, 32]),
+    ([2, 3, 141], [64, 96]),
     ([1, 2, 260], [96, 64]),
     ([60, 1, 1], [64, 96]),
-    ([30, 2, 3], [32, 96]),
-    ([50, 3, 1], [96, 32]),
+    ([30, 2, 3], [64, 96]),
+    ([50, 3, 1], [96, 64]),
     ([12, 4, 4], [128, 128]),
     ([2, 17, 31], [64, 64]),
-    ([8, 6, 6], [32, 224]),
+    ([8, 6, 6], [64, 224]),
 ];
 
 fn window(([batch, height, width], [channels, filters]): ([usize; 3], [usize; 2])) -> Window {
@@ -77,7 +77,8 @@ fn convolutions_of_any_extent_are_the_sums_of_products() {
     for pass in [Pass::Forward, Pass::InputGrad, Pass::WeightGrad] {
         let is_so = |w: &Window| winograd_plan(w, pass, Arithmetic::of_type::<f32>()).is_some();
         let count = WINDOWS.map(window).iter().filter(|w| is_so(w)).count();
-        assert!(if is_here() { count > 0 } else { count == 0 }, "{count} for {pass:?}");
+        // Forward, weights that do not stay transformed are left to products of patches where images are small.
+        assert!(if is_here() { count >= 8 } else { count == 0 }, "{count} for {pass:?}");
     }
     for window in WINDOWS.map(window) {
         let operands = operands(&window, true);
