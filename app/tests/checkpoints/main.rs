@@ -1,7 +1,7 @@
 //! Runs that are killed, stopped, or run out of disk: the last whole checkpoint is there, and from it they go on to the same
 //! bits.
 //!
-//! `cargo test -p plimsoll --test checkpoints -- --ignored` kills 300 times over 12 families.
+//! `cargo test -p plimsoll --test checkpoints -- --ignored` kills 300 times over 11 families.
 #![cfg(unix)]
 
 mod full_disk;
@@ -19,13 +19,13 @@ use std::{
 
 use serde_json::Value;
 
-/// Small models of every family: kind and sizes of the model, and what it learns.
-const FAMILIES: [(&str, &str, &str); 12] = [
+/// Small models of every family that has some: kind and sizes of the model, and what it learns. The smallest ResNet has 11
+/// million parameters, and a MobileNet has the same layers.
+const FAMILIES: [(&str, &str, &str); 11] = [
     ("mlp", "kind = \"mlp\"\nwidth = 16\ndepth = 2", "kind = \"digits\""),
     ("mlp on spirals", "kind = \"mlp\"\nwidth = 8\ndepth = 3", "kind = \"spirals\"\nsamples = 200\nclasses = 3"),
     ("cnn", "kind = \"cnn\"\nwidth = 4\ndepth = 1\ndense = 8", "kind = \"digits\""),
     ("sepcnn", "kind = \"sepcnn\"\nwidth = 4\ndepth = 1\ndense = 8", "kind = \"digits\""),
-    ("resnet", "kind = \"resnet\"\nwidth = 2", IMAGES),
     ("mobilenetv1", "kind = \"mobilenetv1\"\nmultiplier = 0.1", IMAGES),
     ("mobilenetv2", "kind = \"mobilenetv2\"\nmultiplier = 0.1", IMAGES),
     ("vit", "kind = \"vit\"\nwidth = 8\nheads = 2\ndepth = 1\nhidden = 8\npatch = 4\ndropout = 0.1", IMAGES),
