@@ -17,7 +17,7 @@ fn enter(window: &mut Window, field: &str, text: &str) {
 /// The words of the pane about what was typed.
 fn said(window: &Window) -> Vec<String> {
     let labels = window.query_all_by_role(Role::Label).filter_map(|label| label.value());
-    labels.filter(|text| text.contains("is not a ")).collect()
+    labels.filter(|text| text.contains("It is still")).collect()
 }
 
 #[test]
@@ -25,10 +25,16 @@ fn letters_in_a_field_of_a_number_are_said_and_the_value_stays() {
     let mut window = window(digits());
     settle(&mut window);
     let row = window.get_by_role_and_label(Role::SpinButton, "Width value").rect();
-    for typed in ["abc", "12 units", "-8", "nan"] {
+    for (typed, fault) in [
+        ("abc", "is not a whole number"),
+        ("12 units", "is not a whole number"),
+        ("nan", "is not a whole number"),
+        ("48.5", "is not a whole number"),
+        ("-8", "is below 0"),
+        ("1e30", "is too large"),
+    ] {
         enter(&mut window, "Width value", typed);
-        let words =
-            format!("Width: “{typed}” is not a whole number of 0 or more; write a whole number. It is still 32.");
+        let words = format!("Width: “{typed}” {fault}; write a whole number. It is still 32.");
         assert_eq!(said(&window), [words]);
         assert_eq!(app(&window).state.document.experiment.model.width, 32);
         assert!(app(&window).state.why_no_training().is_none(), "the settings are as good as before");

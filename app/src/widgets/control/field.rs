@@ -37,13 +37,14 @@ pub(super) fn field(
     (width, generation): (f32, u64),
 ) -> (Response, f64) {
     let mut new = value;
-    let typed: RefCell<Option<(String, bool)>> = RefCell::default();
+    let typed: RefCell<Option<(String, Option<Fault>)>> = RefCell::default();
     let mut field = DragValue::new(&mut new)
         .custom_formatter(move |v, _| number.text(v, is_whole))
         .custom_parser(|text| {
-            let taken = number.parse(text).filter(|number| RANGE.contains(number));
-            typed.replace(Some((text.to_owned(), taken.is_some() || text.trim().is_empty())));
-            taken
+            let read = number.parse(text);
+            let fault = Fault::of(read, is_whole).filter(|_| !text.trim().is_empty());
+            typed.replace(Some((text.to_owned(), fault)));
+            read.filter(|_| fault.is_none())
         })
         .range(RANGE)
         .update_while_editing(false)
@@ -54,27 +55,59 @@ pub(super) fn field(
     let size = egui::vec2(width, ui.spacing().interact_size.y);
     let response = ui.add_sized(size, field).accessible_name(format!("{} value", spec.name));
     match typed.into_inner() {
-        Some((text, false)) => {
+        Some((text, Some(fault))) => {
             let shown = number.text(value, is_whole);
-            note(ui.ctx(), (spec, number), is_whole, (&text, &shown), generation);
+            note(ui.ctx(), (spec, number), (is_whole, fault), (&text, &shown), generation);
         }
-        Some((_, true)) => forget(ui.ctx(), spec.key),
+        Some((_, None)) => forget(ui.ctx(), spec.key),
         None if response.gained_focus() => forget(ui.ctx(), spec.key),
         None => {}
     }
     (response, if is_whole { new.round() } else { new })
 }
 
+/// Why a field does not take what was typed.
+#[derive(Debug, Clone, Copy)]
+enum Fault {
+    /// It is no number, or has a fraction where only whole numbers are taken.
+    Kind,
+    Negative,
+    TooLarge,
+}
+
+impl Fault {
+    /// The fault of what was read.
+    fn of(read: Option<f64>, is_whole: bool) -> Option<Self> {
+        match read.filter(|number| !number.is_nan()) {
+            None => Some(Self::Kind),
+            Some(number) if number < *RANGE.start() => Some(Self::Negative),
+            Some(number) if number > *RANGE.end() => Some(Self::TooLarge),
+            Some(number) if is_whole && number.fract() != 0.0 => Some(Self::Kind),
+            Some(_) => None,
+        }
+    }
+}
+
 /// Notes that `typed` is no number that a control takes, and keeps its value `shown`.
-fn note(ctx: &Context, (spec, number): (Spec, Number), is_whole: bool, (typed, shown): (&str, &str), generation: u64) {
+fn note(
+    ctx: &Context,
+    (spec, number): (Spec, Number),
+    (is_whole, fault): (bool, Fault),
+    (typed, shown): (&str, &str),
+    generation: u64,
+) {
     let kind = if is_whole { "a whole number" } else { "a number" };
+    let fault = match fault {
+        Fault::Kind => format!("is not {kind}"),
+        Fault::Negative => "is below 0".to_owned(),
+        Fault::TooLarge => "is too large".to_owned(),
+    };
     let word = number.zero.map(|word| format!(" or “{word}”")).unwrap_or_default();
     let mut repeated: String = typed.trim().chars().take(REPEATED).collect();
     if typed.trim().chars().count() > REPEATED {
         repeated.push('…');
     }
-    let words =
-        format!("{}: “{repeated}” is not {kind} of 0 or more; write {kind}{word}. It is still {shown}.", spec.name);
+    let words = format!("{}: “{repeated}” {fault}; write {kind}{word}. It is still {shown}.", spec.name);
     ctx.data_mut(|data| data.insert_temp(id(), Refused { key: spec.key, words, generation }));
 }
 
