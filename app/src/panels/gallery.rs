@@ -8,7 +8,9 @@ mod figures;
 
 use eframe::egui::{
     self, Align2, CornerRadius, FontId, Id, Key, Mesh, Modal, Modifiers, Rect, Response, RichText, ScrollArea, Sense,
-    Shape, Stroke, TextStyle, Ui, UiBuilder, pos2, text::LayoutJob, vec2,
+    Shape, Stroke, TextStyle, Ui, UiBuilder, pos2,
+    text::{CCursor, CCursorRange, LayoutJob},
+    vec2,
 };
 
 use super::PanelContext;
@@ -53,7 +55,9 @@ fn contents(ui: &mut Ui, context: &PanelContext<'_>, gallery: &Gallery) {
     {
         open(context, &first.source);
     }
-    let goes_down = field.has_focus() && ui.input(|input| input.key_pressed(Key::ArrowDown));
+    let goes = |key| field.has_focus() && ui.input(|input| input.key_pressed(key));
+    // In a text, End is of the text.
+    let (goes_down, goes_to_end) = (goes(Key::ArrowDown), search.is_empty() && goes(Key::End));
     // A gallery that opens begins at its top, wherever the one before was scrolled to.
     let area = ScrollArea::vertical().auto_shrink(false).id_salt(gallery.number);
     // The best results stand first, so a new search begins there, wherever the one before was scrolled to.
@@ -67,8 +71,10 @@ fn contents(ui: &mut Ui, context: &PanelContext<'_>, gallery: &Gallery) {
         for (heading, entries) in &found {
             cards(ui, context, heading, entries, &mut rows);
         }
-        if let Some(first) = rows.first().and_then(|row| row.first()).filter(|_| goes_down) {
-            first.request_focus();
+        let first = rows.first().and_then(|row| row.first()).filter(|_| goes_down);
+        if let Some(card) = first.or_else(|| rows.last()?.last().filter(|_| goes_to_end)) {
+            card.request_focus();
+            ui.scroll_to_rect(card.rect, None);
         } else {
             arrows::ui(ui, &rows, &field);
         }
@@ -95,6 +101,11 @@ fn search_field(ui: &mut Ui, context: &PanelContext<'_>, number: u64) -> (Respon
     let field = field.inner;
     if known.is_none() || ui.input_mut(|input| input.consume_key(Modifiers::COMMAND, Key::F)) {
         field.request_focus();
+        // What is typed next takes the place of the old words.
+        let mut state = egui::TextEdit::load_state(ui.ctx(), field.id).unwrap_or_default();
+        let all = CCursorRange::two(CCursor::default(), CCursor::new(search.chars().count()));
+        state.cursor.set_char_range(Some(all));
+        state.store(ui.ctx(), field.id);
     }
     ui.data_mut(|data| data.insert_temp(id, search.clone()));
     let is_new = known.is_some_and(|known| known != search);

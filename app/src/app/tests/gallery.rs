@@ -134,9 +134,27 @@ fn home_and_end_go_to_the_first_card_and_the_last_and_ctrl_f_to_the_search() {
     window.key_press(Key::Home);
     window.run_steps(24);
     assert_eq!(focused(&window).id, first.id);
-    window.key_press_modifiers(Modifiers::COMMAND, Key::F);
+    let search = |window: &mut Window, text: &str| {
+        window.key_press_modifiers(Modifiers::COMMAND, Key::F);
+        window.run_steps(3);
+        window.event(egui::Event::Text(text.to_owned()));
+        window.run_steps(24);
+        let field = window.get_by_role_and_label(Role::TextInput, "Search presets");
+        assert!(field.is_focused());
+        assert_eq!(field.value().as_deref(), Some(text), "it takes the place of what was there");
+    };
+    search(&mut window, "mlp");
+    search(&mut window, "cnn");
+    // In a text, End is of the text; without one, it leads to the last card.
+    window.key_press(Key::End);
     window.run_steps(3);
     assert!(window.get_by_role_and_label(Role::TextInput, "Search presets").is_focused());
+    window.key_press_modifiers(Modifiers::COMMAND, Key::A);
+    window.key_press(Key::Backspace);
+    window.run_steps(24);
+    window.key_press(Key::End);
+    window.run_steps(24);
+    assert_eq!(focused(&window).id, last.id);
 }
 
 #[test]
