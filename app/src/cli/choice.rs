@@ -48,7 +48,7 @@ pub(super) struct Changes {
     #[arg(long, value_name = "D", add = complete::devices())]
     device: Option<String>,
     /// The most memory it may take, such as 512MiB or 8GiB
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     budget: Option<Size>,
     /// Change a key of the preset, such as batch.micro=32; may be given more than once
     #[arg(long = "set", value_name = "KEY=VALUE")]
