@@ -129,6 +129,10 @@ fn changes_on_the_command_line_change_the_plan() {
     let plain = live(&[]);
     assert!(live(&["--set", "batch.micro=32"]) < plain);
     assert!(live(&["--set", "model.width=64", "--set", "batch.micro=128"]) > plain);
+    for size in ["-1", "-5GiB", "much"] {
+        let refused = fails(2, &["plan", "cnn-digits", "--budget", size]);
+        assert!(refused.contains(&format!("`{size}` is not a size: write a number and a unit")), "{refused}");
+    }
     let tight = json(&["plan", "cnn-digits", "--budget", "100KiB", "--device", "cpu", "--json"]);
     assert_eq!((tight["fits"].as_bool(), tight["budget_bytes"].as_u64()), (Some(false), Some(102_400)));
     assert!(stdout(&["plan", "cnn-digits"]).contains("It fits"));
