@@ -73,13 +73,13 @@ fn half(a: &Lanes) -> Lanes {
     half
 }
 
-/// `B^T` times four.
+/// `B^T` times a column of four.
 #[inline(always)]
 fn input_column(d: [&Lanes; 4]) -> [Lanes; 4] {
     [less(d[0], d[2]), add(d[1], d[2]), less(d[2], d[1]), less(d[1], d[3])]
 }
 
-/// `G` times three.
+/// `G` times a column of three.
 #[inline(always)]
 fn weight_column([first, second, third]: [&Lanes; 3]) -> [Lanes; 4] {
     let outer = half(&add(first, third));
@@ -87,13 +87,13 @@ fn weight_column([first, second, third]: [&Lanes; 3]) -> [Lanes; 4] {
     [*first, add(&outer, &second), less(&outer, &second), *third]
 }
 
-/// `A` times two.
+/// `A` times a column of two.
 #[inline(always)]
 fn gradient_column([first, second]: [&Lanes; 2]) -> [Lanes; 4] {
     [*first, add(first, second), less(first, second), less(&ZEROS, second)]
 }
 
-/// `G^T` times four.
+/// `G^T` times a column of four.
 #[inline(always)]
 fn tap_column(s: [&Lanes; 4]) -> [Lanes; 3] {
     let (sum, rest) = (half(&add(s[1], s[2])), half(&less(s[1], s[2])));
