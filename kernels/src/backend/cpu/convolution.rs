@@ -154,12 +154,15 @@ fn whole<T: Float>(result: &mut [T]) -> &mut [f32] {
 
 /// The plan of a convolution by minimal filtering, where that pays: in no more scratch for a piece than products of patches take.
 pub(in crate::backend) fn winograd_plan(w: &Window, pass: Pass, arithmetic: Arithmetic) -> Option<Winograd> {
+    if !Winograd::suits(w, arithmetic) {
+        return None;
+    }
     let products = match pass {
         Pass::Forward => forward_plan(w, arithmetic).0,
         Pass::InputGrad => input_gradient_plan(w, &residues(w).next()?, arithmetic).0,
         Pass::WeightGrad => weight_gradient_plan(w, arithmetic, false),
     };
-    Winograd::of(w, pass, arithmetic, products.block_elements().iter().sum())
+    Winograd::of(w, pass, products.block_elements().iter().sum())
 }
 
 /// Runs [`Convolution::Forward`](crate::backend::ops::Convolution::Forward).

@@ -121,15 +121,17 @@ pub(in crate::backend) struct Winograd {
 }
 
 impl Winograd {
-    /// The plan of a convolution in f32, where it pays, with at most so many elements of scratch for a piece.
-    pub(in crate::backend) fn of(w: &Window, pass: Pass, arithmetic: Arithmetic, room: usize) -> Option<Self> {
-        let tiles = Tiles::of(w);
+    /// Whether it can pay, as far as extents tell.
+    pub(super) fn suits(w: &Window, arithmetic: Arithmetic) -> bool {
         let is_whole = w.channels.is_multiple_of(WORD_COLUMNS) && w.filters.is_multiple_of(WORD_COLUMNS);
-        let has_tiles = w.size == 3 && w.stride == 1 && w.padding == 1 && tiles.count >= FEWEST_TILES;
+        let has_tiles = w.size == 3 && w.stride == 1 && w.padding == 1 && Tiles::of(w).count >= FEWEST_TILES;
         let is_wide = w.channels.min(w.filters) >= WIDE;
-        if arithmetic != Arithmetic::Singles || !is_whole || !is_wide || !has_tiles {
-            return None;
-        }
+        arithmetic == Arithmetic::Singles && is_whole && is_wide && has_tiles
+    }
+
+    /// The plan of a convolution that it suits, where it pays with at most so many elements of scratch for a piece.
+    pub(super) fn of(w: &Window, pass: Pass, room: usize) -> Option<Self> {
+        let tiles = Tiles::of(w);
         let is_parallel = tiles.count * POSITIONS * w.channels * w.filters >= PARALLEL_PRODUCTS;
         let (channels, filters) = (w.channels, w.filters);
         let (terms, columns) = if pass == Pass::InputGrad { (filters, channels) } else { (channels, filters) };

@@ -37,22 +37,26 @@ fn operands(w: &Window, is_whole: bool) -> [Vec<f32>; 3] {
     std::array::from_fn(|i| filled(17 + i as u64, sizes[i], is_whole))
 }
 
-/// The output and the gradients by the input and by the weights, which are added to threes, by the path that is chosen for them.
-fn results(w: &Window, [x, weights, dy]: &[Vec<f32>; 3]) -> [Vec<f32>; 3] {
-    let mut found = [vec![9.0; dy.len()], vec![9.0; x.len()], vec![3.0; weights.len()]];
-    forward(w, x, weights, &mut found[0]);
-    input_gradient(w, dy, weights, &mut found[1]);
-    weight_gradient(w, true, x, dy, &mut found[2]);
-    found
+/// The output, and the gradients by the input and by the weights, as they are computed.
+struct Path {
+    forward: fn(&Window, &[f32], &[f32], &mut [f32]),
+    by_input: fn(&Window, &[f32], &[f32], &mut [f32]),
+    by_weight: fn(&Window, bool, &[f32], &[f32], &mut [f32]),
 }
 
-/// The same by products of patches.
-fn results_of_products(w: &Window, [x, weights, dy]: &[Vec<f32>; 3]) -> [Vec<f32>; 3] {
-    let mut found = [vec![9.0; dy.len()], vec![9.0; x.len()], vec![3.0; weights.len()]];
-    products_forward(w, x, weights, &mut found[0]);
-    products_by_input(w, dy, weights, &mut found[1]);
-    products_by_weight(w, true, x, dy, &mut found[2]);
-    found
+/// Minimal filtering, where it is chosen.
+const CHOSEN: Path = Path { forward, by_input: input_gradient, by_weight: weight_gradient };
+const PRODUCTS: Path = Path { forward: products_forward, by_input: products_by_input, by_weight: products_by_weight };
+
+impl Path {
+    /// The results; the gradient by the weights is added to threes.
+    fn results(&self, w: &Window, [x, weights, dy]: &[Vec<f32>; 3]) -> [Vec<f32>; 3] {
+        let mut found = [vec![9.0; dy.len()], vec![9.0; x.len()], vec![3.0; weights.len()]];
+        (self.forward)(w, x, weights, &mut found[0]);
+        (self.by_input)(w, dy, weights, &mut found[1]);
+        (self.by_weight)(w, true, x, dy, &mut found[2]);
+        found
+    }
 }
 
 /// The same by definition, in f64.
@@ -82,7 +86,7 @@ fn convolutions_of_any_extent_are_the_sums_of_products() {
     }
     for window in WINDOWS.map(window) {
         let operands = operands(&window, true);
-        for (found, wanted) in results(&window, &operands).iter().zip(by_definition(&window, &operands)) {
+        for (found, wanted) in CHOSEN.results(&window, &operands).iter().zip(by_definition(&window, &operands)) {
             for (at, (found, wanted)) in found.iter().zip(wanted).enumerate() {
                 assert_eq!(f64::from(*found), wanted, "{window:?} at {at}");
             }
@@ -96,7 +100,7 @@ fn a_result_is_the_same_on_any_number_of_threads() {
         let operands = operands(&window, false);
         let on = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
-            pool.install(|| results(&window, &operands).concat().iter().map(|x| x.to_bits()).collect::<Vec<_>>())
+            pool.install(|| CHOSEN.results(&window, &operands).concat().iter().map(|x| x.to_bits()).collect::<Vec<_>>())
         };
         let alone = on(1);
         assert!([2, 3, 8].into_iter().all(|threads| on(threads) == alone), "{window:?}");
@@ -114,7 +118,7 @@ fn error(found: &[f32], wanted: &[f64]) -> f64 {
 fn a_result_rounds_by_at_most_a_few_times_that_of_products() {
     for window in WINDOWS.map(window) {
         let operands = operands(&window, false);
-        let (found, products) = (results(&window, &operands), results_of_products(&window, &operands));
+        let (found, products) = (CHOSEN.results(&window, &operands), PRODUCTS.results(&window, &operands));
         for (i, wanted) in by_definition(&window, &operands).iter().enumerate() {
             let [error, of_products] = [&found[i], &products[i]].map(|found| error(found, wanted));
             assert!(error < 4.0 * of_products && error < 1e-6, "{window:?}: {error:e} and {of_products:e}");
