@@ -121,6 +121,7 @@ fn a_result_rounds_by_at_most_a_few_times_that_of_products() {
         let (found, products) = (CHOSEN.results(&window, &operands), PRODUCTS.results(&window, &operands));
         for (i, wanted) in by_definition(&window, &operands).iter().enumerate() {
             let [error, of_products] = [&found[i], &products[i]].map(|found| error(found, wanted));
+            println!("{window:?}, result {i}: {:.2} times the error of products", error / of_products);
             assert!(error < 4.0 * of_products && error < 1e-6, "{window:?}: {error:e} and {of_products:e}");
         }
     }
