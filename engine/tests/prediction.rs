@@ -103,12 +103,13 @@ fn no_random_experiment_is_under_predicted_crosses_its_budget_or_leaves_memory_b
                 }
                 assert!(peak <= experiment.budget, "{}", case());
                 tallies[family].note(peak, summary.measured.live);
-                // Above by 1%, by what is stated for bookkeeping, and by at most 1 MiB of scratch that was not used.
-                let allowed = measured * 1.01 + context.0 as f64 + (1 << 20) as f64;
+                // Above by 1%, and by what is stated for bookkeeping.
+                let allowed = measured * 1.01 + context.0 as f64;
                 assert!(predicted <= allowed, "{}: {measured} measured, {predicted} predicted", case());
-                // What is held of the system is the range, which is as long as planned, with the same allowance for the rest.
+                // What is held of the system is the range, which is as long as planned, with the same allowance for the rest, and
+                // for scratch: after a test that makes the range longer, perhaps no step follows.
                 let (held, planned) = (summary.measured.reserved.0 as f64, summary.predicted.reserved.0 as f64);
-                let allowed = held + allowed - measured;
+                let allowed = held + allowed - measured + (1 << 20) as f64;
                 assert!(planned <= allowed, "{}: {held} held, {planned} predicted", case());
             }
             Outcome::OverBudget(refusal) => {

@@ -6,7 +6,7 @@ use crate::{
     backend::{Backend, Cpu, DType, HostSlice, Kernel, Rates, Tensor, nodes::nodes_of, ops::OperandBytes},
     device::Target,
     error::Result,
-    memory::allocator::Place,
+    memory::{Ticket, allocator::Place},
 };
 
 /// Runs no kernel, and adds up how long the kernels would take, and how many nodes of a graph they would be.
@@ -54,7 +54,7 @@ impl Backend for DryRun {
         kernel: &Kernel,
         inputs: &[&Tensor<Self>],
         outputs: &[&Tensor<Self>],
-        _: Option<Place>,
+        _: Option<&Ticket>,
     ) -> Result<()> {
         let dtype = inputs.iter().chain(outputs).next().map_or(DType::F32, |t| t.dtype());
         let bytes = |tensors: &[&Tensor<Self>]| tensors.iter().map(|t| t.bytes()).sum();

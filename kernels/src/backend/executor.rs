@@ -10,7 +10,7 @@ use crate::{
     backend::{Backend, DType, Execution, HostSlice, Kernel, Readback, Shape, Tensor},
     bytes::Bytes,
     error::{BudgetError, DeviceFull, DeviceLost, Error, MemoryRefused, Result},
-    memory::{Category, Ledger, Ticket, probe::Measure, timeline::LayerId},
+    memory::{Category, Ledger, probe::Measure, timeline::LayerId},
 };
 
 /// A device in use. Clones are handles of the same device.
@@ -226,8 +226,9 @@ impl<B: Backend> Executor<B> {
             0 => None,
             bytes => Some(ledger.take(bytes, Category::Scratch, "scratch")?),
         };
-        let place = scratch.as_ref().and_then(Ticket::place);
-        self.backend().launch(&kernel, inputs, outputs, place).map_err(|error| self.placed(error, "scratch"))?;
+        self.backend()
+            .launch(&kernel, inputs, outputs, scratch.as_ref())
+            .map_err(|error| self.placed(error, "scratch"))?;
         // Dropped before the point is closed, so it counts in this op's high-water mark and not in the next one's.
         drop(scratch);
         self.show(&kernel, inputs, outputs)?;

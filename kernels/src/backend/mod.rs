@@ -39,7 +39,11 @@ pub use roofline::{F32, FLOATS};
 pub use tensor::Tensor;
 
 pub use crate::tensor::{DType, HostSlice, Shape};
-use crate::{device::Target, error::Result, memory::allocator::Place};
+use crate::{
+    device::Target,
+    error::Result,
+    memory::{Ticket, allocator::Place},
+};
 
 /// The storage of elements, and the kernels that run on it.
 pub trait Backend: Sized + 'static {
@@ -53,7 +57,7 @@ pub trait Backend: Sized + 'static {
     /// The system or the card gives no memory, or the driver fails. The executor adds the layer, the op and the purpose.
     fn allocate(&self, elements: usize, dtype: DType, place: Option<Place>) -> Result<Self::Storage>;
 
-    /// Runs a kernel. Its `scratch` has a place as a tensor has.
+    /// Runs a kernel, with as many bytes of `scratch` as the ledger has agreed to; they have a place as a tensor has.
     ///
     /// # Errors
     /// [`Error::Kernel`](crate::Error::Kernel) for operands that no kernel supports; no memory for scratch; a failure of the
@@ -63,7 +67,7 @@ pub trait Backend: Sized + 'static {
         kernel: &Kernel,
         inputs: &[&Tensor<Self>],
         outputs: &[&Tensor<Self>],
-        scratch: Option<Place>,
+        scratch: Option<&Ticket>,
     ) -> Result<()>;
 
     /// Copies numbers of the host into a tensor of as many elements, converting floating-point types.

@@ -13,6 +13,7 @@ pub mod disk;
 pub mod heap;
 pub mod host;
 pub mod ledger;
+pub mod lent;
 mod part;
 mod phase;
 pub mod probe;

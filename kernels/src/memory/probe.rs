@@ -13,7 +13,7 @@ use std::{
 
 use crate::{
     bytes::Bytes,
-    memory::{aligned, arena, ballast, tally},
+    memory::{aligned, arena, ballast, lent, tally},
 };
 
 /// Counts of one engine's threads. Lives as long as the program (a few words).
@@ -207,11 +207,14 @@ fn asked(size: usize, ask: impl Fn() -> *mut u8) -> *mut u8 {
     if pointer.is_null() && ballast::is_released_for(size) { ask() } else { pointer }
 }
 
-// SAFETY: every call is passed on to `System` unchanged, except for two kinds of blocks. Those in the range of an arena come from
-// there and go back there. Those of `aligned` lie in a longer block of `System`, and are told apart by their layout. Counting
+// SAFETY: every call is passed on to `System` unchanged, except for three kinds of blocks. Those in the range of an arena come from
+// there and go back there, and so do those of memory that is lent, which are counted with that. Those of `aligned` lie in a longer block of `System`, and are told apart by their layout. Counting
 // touches only atomics and a const thread-local without a destructor, so it neither allocates nor unwinds.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if let Some(block) = lent::take(layout, false) {
+            return block;
+        }
         // SAFETY: the caller's promises are `System`'s.
         let pointer = unsafe { new_block(layout, System::alloc) };
         count(1, pointer, layout);
@@ -219,6 +222,9 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if let Some(block) = lent::take(layout, true) {
+            return block;
+        }
         // SAFETY: the caller's promises are `System`'s.
         let pointer = unsafe { new_block(layout, System::alloc_zeroed) };
         count(1, pointer, layout);
@@ -226,6 +232,9 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        if lent::has(pointer) {
+            return lent::give_back();
+        }
         if arena::has(pointer) {
             arena::give(pointer, layout.size());
             return count_placed(-(layout.size() as i64), 0);
@@ -238,8 +247,8 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if arena::has(pointer) || aligned::is_here(layout) {
-            // Outside the range, where no block grows. SAFETY: the size, rounded up to the alignment, is one by the caller's
+        if lent::has(pointer) || arena::has(pointer) || aligned::is_here(layout) {
+            // Elsewhere, because no block grows there. SAFETY: the size, rounded up to the alignment, is one by the caller's
             // promise; both blocks are as long as the copied bytes, and a new block overlaps with no other.
             return unsafe {
                 let moved = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));

@@ -25,8 +25,16 @@ use super::{
     gemm::{self, Matrix},
     matrix::{MatMut, MatRef},
     parallel,
+    scratch::lending,
 };
-use crate::backend::{AttentionShape, scratch::on_cpu::ATTENTION_FLOPS};
+use crate::{
+    backend::{
+        AttentionShape,
+        cpu::Plain,
+        scratch::{gemm::packed_in_attention, on_cpu::ATTENTION_FLOPS},
+    },
+    device::Instructions,
+};
 
 /// Runs a kernel of this family.
 pub(super) fn launch(kernel: &Attention, o: &Operands<'_>) -> Result<()> {
@@ -162,6 +170,12 @@ impl AttentionTiling {
         let pieces = self.s.batch * self.s.heads * self.s.length.div_ceil(self.plain_rows().min(self.keys()).max(1));
         if self.is_parallel() { threads.clamp(1, pieces.max(1)) } else { 1 }
     }
+}
+
+/// Runs a piece of work that has room for these many elements, and for what the crate packs in its products.
+fn in_room<A: Plain, const N: usize>(tiling: &AttentionTiling, sizes: [usize; N], work: impl FnOnce([&mut [A]; N])) {
+    let packed = packed_in_attention(tiling, size_of::<A>(), Instructions::detect());
+    lending(sizes.iter().sum(), packed, |room| work(carve(room, sizes)));
 }
 
 /// Cuts `room` into parts of these many elements, one after the other.

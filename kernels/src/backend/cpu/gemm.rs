@@ -1,7 +1,7 @@
 //! Matrix products, tiled here and most multiplied by the gemm crate, in scratch that is bounded by the plan.
 //!
 //! The crate packs operands into buffers that it allocates for each call, as large as the call. A call is one tile, so the
-//! buffers are small. Narrow operands are converted a block at a time, and sums are rounded once, on store. Where the processor
+//! buffers are small, and each piece of work lends their memory. Narrow operands are converted a block at a time, and sums are rounded once, on store. Where the processor
 //! has registers of 64 bytes, tiles of f32 are multiplied here, and those of bf16, unconverted, where it multiplies pairs or
 //! blocks of them.
 
@@ -10,7 +10,7 @@ mod row;
 pub(in crate::backend) mod tiling;
 mod words;
 
-use std::ops::Range;
+use std::{cell::Cell, ops::Range};
 
 use half::bf16;
 
@@ -32,11 +32,12 @@ use super::{
     float::{Accumulator, Float},
     matrix::{MatMut, multiply},
     parallel,
-    scratch::Scratch,
+    scratch::{Scratch, lending},
 };
 use crate::{
-    backend::{DType, ops::MatMul},
+    backend::{DType, ops::MatMul, scratch::gemm::packed_by_crate},
     device::Instructions,
+    memory::{lent, probe::uncounted},
 };
 
 /// How products of a type are computed.
@@ -342,35 +343,46 @@ impl<A: Accumulator, L: Operand<A>, R: Operand<A>> Tile<A> for ByCrate<'_, L, R>
         let extents = matrix.extents();
         let (rows, columns) = (row..row + extents[0], column..column + extents[1]);
         let [room_a, room_b, room_c] = plan.block_elements();
-        let mut scratch = Scratch::<A>::new(room_a + room_b + room_c);
-        let (in_a, rest) = scratch.elements().split_at_mut(room_a);
-        let (in_b, in_c) = rest.split_at_mut(room_b);
-        let is_staged = plan.staged();
-        let mut from = depth.start;
-        loop {
-            let step = from..(from + plan.depth).min(depth.end);
-            let view_a = self.a.block(rows.clone(), step.clone(), in_a);
-            let view_b = self.b.block(step.clone(), columns.clone(), in_b);
-            let is_later = from > depth.start;
+        let packed = packed_by_crate(plan, Instructions::detect());
+        lending(room_a + room_b + room_c, packed, |room: &mut [A]| {
+            let (in_a, rest) = room.split_at_mut(room_a);
+            let (in_b, in_c) = rest.split_at_mut(room_b);
+            let is_staged = plan.staged();
+            let mut from = depth.start;
+            loop {
+                let step = from..(from + plan.depth).min(depth.end);
+                let view_a = self.a.block(rows.clone(), step.clone(), in_a);
+                let view_b = self.b.block(step.clone(), columns.clone(), in_b);
+                let is_later = from > depth.start;
+                if is_staged {
+                    multiply(view_a, view_b, MatMut::new(in_c, extents, extents[1]), is_later);
+                } else {
+                    let c = matrix.direct().expect("a product that is not staged is stored as it is computed");
+                    multiply(view_a, view_b, c, accumulate || is_later);
+                }
+                from = step.end;
+                if from >= depth.end {
+                    break;
+                }
+            }
             if is_staged {
-                multiply(view_a, view_b, MatMut::new(in_c, extents, extents[1]), is_later);
-            } else {
-                let c = matrix.direct().expect("a product that is not staged is stored as it is computed");
-                multiply(view_a, view_b, c, accumulate || is_later);
+                store(in_c, extents[1], Target { matrix, accumulate });
             }
-            from = step.end;
-            if from >= depth.end {
-                break;
-            }
-        }
-        if is_staged {
-            store(in_c, extents[1], Target { matrix, accumulate });
-        }
+        });
     }
 }
 
-/// Makes this thread's packing buffer of the gemm crate.
-pub(in crate::backend) fn warm_up<A: Accumulator>() {
+/// Makes this thread's packing buffer of the gemm crate, which the thread keeps, before something is lent to the crate.
+pub(super) fn warm_up_once() {
+    thread_local! {
+        static IS_WARM: Cell<bool> = const { Cell::new(false) };
+    }
+    if !IS_WARM.replace(true) {
+        uncounted(|| lent::without(warm_up::<f32>));
+    }
+}
+
+fn warm_up<A: Accumulator>() {
     let (a, mut c) = (vec![A::ONE; 192 * 192], vec![A::ZERO; 192 * 192]);
     let view = copied(&a, [192; 2]);
     multiply(view, view, MatMut::new(&mut c, [192; 2], 192), false);

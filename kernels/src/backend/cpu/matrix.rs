@@ -7,8 +7,10 @@ use std::{any::TypeId, marker::PhantomData, ops::Range};
 
 use super::{
     float::{Accumulator, Float},
+    gemm::warm_up_once,
     parallel::Cut,
 };
+use crate::memory::lent;
 
 /// A matrix to read.
 #[derive(Debug, Clone, Copy)]
@@ -284,9 +286,12 @@ pub(super) fn multiply<A: Accumulator>(a: MatRef<'_, A>, b: MatRef<'_, A>, c: Ma
         return multiply_small(a, b, c, add);
     }
     let Lines::Even(stride) = c.lines else { unreachable!("a product's rows lie evenly") };
+    if lent::is_there() {
+        warm_up_once();
+    }
     // SAFETY: the views hold the extents and strides that are given, checked when they were made; `c` is alone in its
     // elements, and they are only read to be added to.
-    unsafe {
+    lent::during(|| unsafe {
         gemm::gemm(
             m,
             n,
@@ -308,7 +313,7 @@ pub(super) fn multiply<A: Accumulator>(a: MatRef<'_, A>, b: MatRef<'_, A>, c: Ma
             false,
             gemm::Parallelism::None,
         );
-    }
+    });
 }
 
 fn multiply_small<A: Accumulator>(a: MatRef<'_, A>, b: MatRef<'_, A>, mut c: MatMut<'_, A>, add: bool) {

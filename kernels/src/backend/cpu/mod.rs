@@ -42,18 +42,21 @@ mod scratch;
 mod simd;
 mod sixteen;
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::Arc,
+};
 
 use candle_core::CpuStorage;
 use half::{bf16, f16};
 
-use self::{float::Float, operands::Operands};
+use self::{float::Float, operands::Operands, scratch::Room};
 use crate::{
     backend::{Backend, DType, HostSlice, Kernel, Tensor},
     bytes::Bytes,
     device::{Processor, Target},
     error::{Error, MemoryRefused, Result},
-    memory::{allocator::Place, arena::Arena},
+    memory::{Ticket, allocator::Place, arena::Arena},
 };
 
 /// Kernels on the CPU, parallel over the rayon pool they are called in.
@@ -61,12 +64,14 @@ use crate::{
 pub struct Cpu {
     target: Target,
     arena: Option<Arena>,
+    room: Arc<Room>,
 }
 
 impl Cpu {
     /// A backend whose kernels run on `threads` threads of the surrounding rayon pool.
     pub fn new(threads: usize) -> Self {
-        Self { target: Target::Cpu(Processor::with_threads(threads)), arena: None }
+        let target = Target::Cpu(Processor::with_threads(threads));
+        Self { target, arena: None, room: Room::new(threads) }
     }
 
     /// The same backend for a run whose ledger gives tensors places, `expected` bytes of them: they lie in an arena, if there
@@ -93,10 +98,7 @@ impl Cpu {
 /// a later measurement sees only the memory of a launch. The gemm crate keeps a packing buffer of the size of the second-level
 /// cache on each thread. False if the system maps code only as it is called.
 pub fn warm_up() -> bool {
-    rayon::broadcast(|_| {
-        gemm::warm_up::<f32>();
-        gemm::warm_up::<f64>();
-    });
+    rayon::broadcast(|_| gemm::warm_up_once());
     code::map()
 }
 
@@ -126,11 +128,14 @@ impl Backend for Cpu {
         kernel: &Kernel,
         inputs: &[&Tensor<Self>],
         outputs: &[&Tensor<Self>],
-        _: Option<Place>,
+        scratch: Option<&Ticket>,
     ) -> Result<()> {
+        let bytes = scratch.map_or(0, |booked| booked.bytes() as usize);
         refusable(|| {
-            let o = Operands::new(kernel, inputs, outputs)?;
-            dispatch(kernel, &o)
+            self.room.during(bytes, || {
+                let o = Operands::new(kernel, inputs, outputs)?;
+                dispatch(kernel, &o)
+            })
         })
     }
 

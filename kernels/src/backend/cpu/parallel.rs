@@ -4,8 +4,9 @@
 //! too small to be worth waking a thread stays on the caller's. Each piece gets a part of the output of its own, so no two
 //! pieces can write the same element.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
+use super::scratch::{Room, current, within};
 use crate::backend::scratch::on_cpu::loop_step;
 
 pub(super) use crate::backend::scratch::on_cpu::GRAIN;
@@ -111,24 +112,28 @@ impl<'a, T: Send, F: Fn(usize) -> usize + Copy + Send> Cut for Parts<'a, T, F> {
 
 /// Runs `piece` for each of `0..count` with its part of `of`, on all threads when `parallel`.
 pub(super) fn pieces<C: Cut>(count: usize, parallel: bool, of: C, piece: impl Fn(usize, C::Part) + Sync) {
-    if count > 0 {
-        let parallel = parallel && count > 1 && rayon::current_num_threads() > 1;
-        share(0..count, parallel, of.cut(count).0, &piece);
+    match count {
+        0 => (),
+        _ if parallel && count > 1 && rayon::current_num_threads() > 1 => {
+            share(0..count, of.cut(count).0, &piece, &current());
+        }
+        _ => in_turn(0..count, of.cut(count).0, &piece),
     }
 }
 
-/// Shares work out. All kernels that write the same kind of parts use one function, because a `rayon::join` generates much
-/// code.
-fn share<C: Cut>(range: Range<usize>, parallel: bool, of: C, piece: &(dyn Fn(usize, C::Part) + Sync)) {
-    if parallel && range.len() > 1 {
-        let middle = range.start + range.len() / 2;
-        let (before, after) = of.cut(middle);
-        rayon::join(
-            || share(range.start..middle, true, before, piece),
-            || share(middle..range.end, true, after, piece),
-        );
-        return;
+/// Shares work out, with the room for its scratch. All kernels that write the same kind of parts use one function, because a
+/// `rayon::join` generates much code.
+fn share<C: Cut>(range: Range<usize>, of: C, piece: &(dyn Fn(usize, C::Part) + Sync), room: &Option<Arc<Room>>) {
+    if range.len() == 1 {
+        return within(room.clone(), || piece(range.start, of.part()));
     }
+    let middle = range.start + range.len() / 2;
+    let (before, after) = of.cut(middle);
+    rayon::join(|| share(range.start..middle, before, piece, room), || share(middle..range.end, after, piece, room));
+}
+
+/// Works on one piece after the other.
+fn in_turn<C: Cut>(range: Range<usize>, of: C, piece: &(dyn Fn(usize, C::Part) + Sync)) {
     let (mut rest, last) = (of, range.end - 1);
     for i in range.start..last {
         let (before, after) = rest.cut(i + 1);

@@ -1,14 +1,19 @@
-//! Scratch that a kernel allocates itself, within the bytes of its scratch rule.
+//! Scratch of the pieces of a kernel, out of the [`Room`] of its launch.
+
+mod room;
 
 use std::{
     alloc::{self, Layout},
     panic::resume_unwind,
     ptr::NonNull,
+    sync::Arc,
 };
 
+pub(super) use self::room::{Room, current, within};
 use crate::{
     backend::cpu::{Plain, ScratchRefused},
     bytes::Bytes,
+    memory::lent,
 };
 
 /// Makes uninitialised memory count as initialised with arbitrary values, as a reference to it requires. It writes nothing,
@@ -32,6 +37,8 @@ pub(super) unsafe fn take_as_it_is<T: Plain>(pointer: *mut T, length: usize) {
 pub(super) struct Scratch<A> {
     pointer: NonNull<A>,
     length: usize,
+    /// The room that it lies in; else it is a block of its own.
+    room: Option<Arc<Room>>,
 }
 
 // SAFETY: it owns its elements, as a vector does.
@@ -40,34 +47,25 @@ unsafe impl<A: Send> Send for Scratch<A> {}
 unsafe impl<A: Sync> Sync for Scratch<A> {}
 
 impl<A> Scratch<A> {
-    /// Alignment that vector loads like.
-    const ALIGNMENT: usize = 64;
-
-    fn block(length: usize) -> Layout {
-        Layout::from_size_align(length * size_of::<A>(), Self::ALIGNMENT).expect("a few hundred KiB at most")
+    fn layout(length: usize) -> Layout {
+        Layout::array::<A>(length).and_then(|of| of.align_to(ALIGNMENT)).expect("less than an address space")
     }
 }
 
 impl<A: Plain> Scratch<A> {
-    /// Room for `length` elements.
+    /// Room for `length` elements: in the room of the launch, or a block of its own where no launch is under way.
     pub(super) fn new(length: usize) -> Self {
         if length == 0 {
-            return Self { pointer: NonNull::dangling(), length };
+            return Self { pointer: NonNull::dangling(), length, room: None };
         }
-        let block = Self::block(length);
-        // SAFETY: the block is not empty, and where it was given it is ours.
-        let pointer = unsafe {
-            let pointer = alloc::alloc(block).cast::<A>();
-            if !pointer.is_null() {
-                take_as_it_is(pointer, length);
-            }
-            pointer
-        };
-        let Some(pointer) = NonNull::new(pointer) else {
-            // Without the panic hook, which would print a trace: the launch turns the panic into an error.
-            resume_unwind(Box::new(ScratchRefused { asked: Bytes(block.size() as u64) }));
-        };
-        Self { pointer, length }
+        let of = Self::layout(length);
+        let part = current().and_then(|room| Some((room.take(of.size(), align_of::<A>())?, room)));
+        debug_assert!(part.is_some() || current().is_none(), "{} bytes of scratch are not booked", of.size());
+        let (block, room) = part.map_or_else(|| (block(of), None), |(part, room)| (part, Some(room)));
+        let pointer = block.cast::<A>();
+        // SAFETY: the block holds as many elements, and is ours until it is given back.
+        unsafe { take_as_it_is(pointer.as_ptr(), length) };
+        Self { pointer, length, room }
     }
 
     /// The elements.
@@ -77,13 +75,38 @@ impl<A: Plain> Scratch<A> {
     }
 }
 
+/// Runs a piece of work that has scratch for `length` elements, and lends `bytes` more to a library that it calls.
+pub(super) fn lending<A: Plain, R>(length: usize, bytes: usize, work: impl FnOnce(&mut [A]) -> R) -> R {
+    let mut scratch = Scratch::<A>::new(length + bytes.div_ceil(size_of::<A>()));
+    let (elements, rest) = scratch.elements().split_at_mut(length);
+    // SAFETY: the bytes are those of the elements, and any bytes are a `Plain`.
+    let rest = unsafe { std::slice::from_raw_parts_mut(rest.as_mut_ptr().cast::<u8>(), size_of_val(rest)) };
+    lent::within(rest, || work(elements))
+}
+
 impl<A> Drop for Scratch<A> {
     fn drop(&mut self) {
-        if self.length > 0 {
+        let of = Self::layout(self.length);
+        match &self.room {
+            Some(room) => room.give_back(self.pointer.cast()),
+            None if self.length == 0 => (),
             // SAFETY: allocated in `new` with this layout.
-            unsafe { alloc::dealloc(self.pointer.as_ptr().cast(), Self::block(self.length)) };
+            None => unsafe { alloc::dealloc(self.pointer.as_ptr().cast(), of) },
         }
     }
+}
+
+/// Alignment that vector loads like.
+const ALIGNMENT: usize = 64;
+
+/// A block of the heap. A refusal of the system unwinds to the launch, which turns it into an error.
+fn block(of: Layout) -> NonNull<u8> {
+    // SAFETY: the caller asks for at least one byte.
+    let Some(block) = NonNull::new(unsafe { alloc::alloc(of) }) else {
+        // Without the panic hook, which would print a trace.
+        resume_unwind(Box::new(ScratchRefused { asked: Bytes(of.size() as u64) }));
+    };
+    block
 }
 
 #[cfg(test)]

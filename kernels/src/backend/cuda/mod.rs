@@ -77,7 +77,7 @@ use crate::{
     bytes::Bytes,
     device::{Profile, Target},
     error::{DeviceLost, Error, Result},
-    memory::allocator::Place,
+    memory::{Ticket, allocator::Place},
 };
 
 /// Every source of kernels.
@@ -228,15 +228,11 @@ impl Backend for Cuda {
         kernel: &Kernel,
         inputs: &[&Tensor<Self>],
         outputs: &[&Tensor<Self>],
-        scratch: Option<Place>,
+        scratch: Option<&Ticket>,
     ) -> Result<()> {
         self.goes_by("");
-        let dtype = inputs.first().or(outputs.first()).map_or(DType::F32, |t| t.dtype());
-        // As many bytes as the executor has booked. They are freed after the kernel.
-        let scratch = match kernel.scratch_bytes(dtype, &self.target) {
-            0 => None,
-            bytes => Some(self.pool.allocate(bytes, scratch)?),
-        };
+        // Freed after the kernel.
+        let scratch = scratch.map(|booked| self.pool.allocate(booked.bytes(), booked.place())).transpose()?;
         let start = scratch.as_ref().map_or(Pointer::default(), |block| Pointer(block.address()));
         let o = Operands::new(self, kernel, inputs, outputs, start)?;
         if outputs.iter().all(|output| output.elements() == 0) {

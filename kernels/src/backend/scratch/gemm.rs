@@ -106,7 +106,7 @@ fn product(plan: &GemmTiling, processor: Processor) -> usize {
     let width = plan.product.width;
     let aside = plan.block_elements().iter().sum::<usize>() * width;
     let sums = if plan.segments > 1 { plan.segments * plan.product.m * plan.product.n * width } else { 0 };
-    sums + at_once * (aside + crate_packing(plan, processor.instructions))
+    sums + at_once * (aside + packed_by_crate(plan, processor.instructions))
 }
 
 /// Scratch of attention: the room of the pieces that are worked on at once, and the scratch of the product that each is in.
@@ -116,14 +116,19 @@ fn blocks(
     width: usize,
     processor: Processor,
 ) -> usize {
-    let products = tiling
-        .products()
-        .map(|(sizes, by_rows)| packed(sizes, [by_rows, tiling.fills_vectors()], width, processor.instructions));
-    tiling.at_once(processor.threads) * (elements(tiling) * width + products.into_iter().max().unwrap_or(0))
+    let packed = packed_in_attention(tiling, width, processor.instructions);
+    tiling.at_once(processor.threads) * (elements(tiling) * width + packed)
 }
 
-/// Scratch of one tile of a product, where the crate multiplies.
-fn crate_packing(plan: &GemmTiling, instructions: Instructions) -> usize {
+/// Bytes that the crate packs into, at most, for a product in attention.
+pub(in crate::backend) fn packed_in_attention(tiling: &AttentionTiling, width: usize, by: Instructions) -> usize {
+    let products = tiling.products();
+    let bytes = products.map(|(sizes, by_rows)| packed(sizes, [by_rows, tiling.fills_vectors()], width, by));
+    bytes.into_iter().max().unwrap_or(0)
+}
+
+/// Bytes that the crate packs into for one tile of a product; none where it does not multiply.
+pub(in crate::backend) fn packed_by_crate(plan: &GemmTiling, instructions: Instructions) -> usize {
     let Product { m, n, k, a, b, by, width, .. } = plan.product;
     let sizes @ [rows, columns, _] = [plan.rows.min(m), plan.columns.min(n), plan.depth.min(k)];
     let is_across = a.by_rows() && !b.by_rows() && adds_across([rows, columns], instructions);

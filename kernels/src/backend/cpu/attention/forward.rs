@@ -7,10 +7,9 @@ use super::{
         gemm::copied,
         lanes::{largest, sum_mut},
         matrix::{MatMut, MatRef, multiply},
-        scratch::Scratch,
         simd::simd,
     },
-    AttentionTiling, Pairs, Positions, by_blocks, carve, overlap, scale, steps,
+    AttentionTiling, Pairs, Positions, by_blocks, in_room, overlap, scale, steps,
 };
 use crate::backend::AttentionShape;
 
@@ -19,32 +18,32 @@ pub(in super::super) fn forward<T: Float>(s: &AttentionShape, qkv: &[T], y: &mut
     let (tiling, dim, scale) = (AttentionTiling::of::<T>(s), s.head_dim, scale(s));
     let (sizes, y) = (tiling.forward_room(), MatMut::new(y, [s.rows(), s.width()], s.width()));
     by_blocks(s, (tiling.queries(), tiling.is_parallel()), y, lse, &|head, rows, mut y, lse| {
-        let mut scratch = Scratch::<T::Acc>::new(sizes.iter().sum());
-        let [in_q, in_k, in_v, logits, result, max, total] = carve(scratch.elements(), sizes);
-        let [queries, keys, values] =
-            [head.queries, head.keys, head.values].map(|start| Positions::new(qkv, start, s.packed(), dim));
-        let q = queries.block(rows.clone(), in_q);
-        result.fill(T::Acc::ZERO);
-        max.fill(T::Acc::from_f64(f64::NEG_INFINITY));
-        total.fill(T::Acc::ZERO);
-        for seen in steps(s.seen_by(&rows), tiling.keys()) {
-            let pairs = Pairs { s, queries: overlap(&rows, &s.that_see(&seen)), keys: seen.clone() };
-            let from = pairs.queries.start - rows.start;
-            let within = from..from + pairs.queries.len();
-            let (extents, q) = (pairs.extents(), q.rows(within.clone()));
-            multiply(q, keys.turned(seen.clone(), in_k), MatMut::new(logits, extents, extents[1]), false);
-            let result = &mut result[from * dim..];
-            weigh(&pairs, scale, logits, &mut max[within.clone()], &mut total[within], result);
-            let sums = MatMut::new(result, [extents[0], dim], dim);
-            multiply(copied(logits, extents), values.block(seen.clone(), in_v), sums, true);
-        }
-        for ((lse, max), total) in lse.iter_mut().zip(&*max).zip(&*total) {
-            *lse = *max + T::Acc::from_f64(total.to_f64().ln());
-        }
-        for (row, (result, total)) in result.chunks_exact_mut(dim).zip(&*total).take(rows.len()).enumerate() {
-            result.iter_mut().for_each(|x| *x = *x / *total);
-            down(result, y.row(row));
-        }
+        in_room::<T::Acc, _>(&tiling, sizes, |[in_q, in_k, in_v, logits, result, max, total]| {
+            let [queries, keys, values] =
+                [head.queries, head.keys, head.values].map(|start| Positions::new(qkv, start, s.packed(), dim));
+            let q = queries.block(rows.clone(), in_q);
+            result.fill(T::Acc::ZERO);
+            max.fill(T::Acc::from_f64(f64::NEG_INFINITY));
+            total.fill(T::Acc::ZERO);
+            for seen in steps(s.seen_by(&rows), tiling.keys()) {
+                let pairs = Pairs { s, queries: overlap(&rows, &s.that_see(&seen)), keys: seen.clone() };
+                let from = pairs.queries.start - rows.start;
+                let within = from..from + pairs.queries.len();
+                let (extents, q) = (pairs.extents(), q.rows(within.clone()));
+                multiply(q, keys.turned(seen.clone(), in_k), MatMut::new(logits, extents, extents[1]), false);
+                let result = &mut result[from * dim..];
+                weigh(&pairs, scale, logits, &mut max[within.clone()], &mut total[within], result);
+                let sums = MatMut::new(result, [extents[0], dim], dim);
+                multiply(copied(logits, extents), values.block(seen.clone(), in_v), sums, true);
+            }
+            for ((lse, max), total) in lse.iter_mut().zip(&*max).zip(&*total) {
+                *lse = *max + T::Acc::from_f64(total.to_f64().ln());
+            }
+            for (row, (result, total)) in result.chunks_exact_mut(dim).zip(&*total).take(rows.len()).enumerate() {
+                result.iter_mut().for_each(|x| *x = *x / *total);
+                down(result, y.row(row));
+            }
+        });
     });
 }
 
@@ -53,35 +52,35 @@ pub(in super::super) fn forward_plain<T: Float>(s: &AttentionShape, qkv: &[T], y
     let (tiling, dim, scale) = (AttentionTiling::of::<T>(s), s.head_dim, scale(s));
     let (sizes, y) = (tiling.plain_room(), MatMut::new(y, [s.rows(), s.width()], s.width()));
     by_blocks(s, (tiling.plain_rows(), tiling.is_parallel()), y, p, &|head, rows, mut y, kept| {
-        let mut scratch = Scratch::<T::Acc>::new(sizes.iter().sum());
-        let [in_q, in_k, in_v, aside, result] = carve(scratch.elements(), sizes);
-        let [queries, keys, values] =
-            [head.queries, head.keys, head.values].map(|start| Positions::new(qkv, start, s.packed(), dim));
-        let q = queries.block(rows.clone(), in_q);
-        let seen = s.seen_by(&rows);
-        // Makes the rows of probabilities, `length` apart, and the result.
-        let mut attend = |weights: &mut [T::Acc]| {
-            for seen in steps(seen.clone(), tiling.keys()) {
-                let logits = MatMut::new(&mut weights[seen.start..], [rows.len(), seen.len()], s.length);
-                multiply(q, keys.turned(seen.clone(), in_k), logits, false);
+        in_room::<T::Acc, _>(&tiling, sizes, |[in_q, in_k, in_v, aside, result]| {
+            let [queries, keys, values] =
+                [head.queries, head.keys, head.values].map(|start| Positions::new(qkv, start, s.packed(), dim));
+            let q = queries.block(rows.clone(), in_q);
+            let seen = s.seen_by(&rows);
+            // Makes the rows of probabilities, `length` apart, and the result.
+            let mut attend = |weights: &mut [T::Acc]| {
+                for seen in steps(seen.clone(), tiling.keys()) {
+                    let logits = MatMut::new(&mut weights[seen.start..], [rows.len(), seen.len()], s.length);
+                    multiply(q, keys.turned(seen.clone(), in_k), logits, false);
+                }
+                let all = Pairs { s, queries: rows.clone(), keys: 0..s.length };
+                soften(&all, scale, weights);
+                for (i, seen) in steps(seen.clone(), tiling.keys()).enumerate() {
+                    let weights = MatRef::new(&weights[seen.start..], [rows.len(), seen.len()], s.length);
+                    let sums = MatMut::new(result, [rows.len(), dim], dim);
+                    multiply(weights, values.block(seen, in_v), sums, i > 0);
+                }
+            };
+            if let Some(weights) = T::direct_mut(kept) {
+                attend(weights);
+            } else {
+                attend(aside);
+                down(&aside[..kept.len()], kept);
             }
-            let all = Pairs { s, queries: rows.clone(), keys: 0..s.length };
-            soften(&all, scale, weights);
-            for (i, seen) in steps(seen.clone(), tiling.keys()).enumerate() {
-                let weights = MatRef::new(&weights[seen.start..], [rows.len(), seen.len()], s.length);
-                let sums = MatMut::new(result, [rows.len(), dim], dim);
-                multiply(weights, values.block(seen, in_v), sums, i > 0);
+            for (row, result) in result.chunks_exact(dim).take(rows.len()).enumerate() {
+                down(result, y.row(row));
             }
-        };
-        if let Some(weights) = T::direct_mut(kept) {
-            attend(weights);
-        } else {
-            attend(aside);
-            down(&aside[..kept.len()], kept);
-        }
-        for (row, result) in result.chunks_exact(dim).take(rows.len()).enumerate() {
-            down(result, y.row(row));
-        }
+        });
     });
 }
 

@@ -18,7 +18,7 @@ use super::{
         scratch::Scratch,
         simd::simd,
     },
-    AttentionTiling, Head, Pairs, Positions, by_blocks, carve, overlap, scale, steps,
+    AttentionTiling, Head, Pairs, Positions, by_blocks, in_room, overlap, scale, steps,
 };
 use crate::backend::AttentionShape;
 
@@ -110,19 +110,19 @@ fn means_of_probabilities<T: Float>(
 ) {
     let (sizes, none) = (tiling.gradient_room(), MatMut::<T>::new(&mut [], [s.rows(), 0], 0));
     by_blocks(s, (tiling.queries(), tiling.is_parallel()), none, means, &|head, rows, _, means| {
-        let mut scratch = Scratch::<T::Acc>::new(sizes.iter().sum());
-        let [_, in_dy, _, _, in_v, _, slopes, ..] = carve(scratch.elements(), sizes);
-        means.fill(T::Acc::ZERO);
-        let values = Positions::new(qkv, head.values, s.packed(), s.head_dim);
-        let dy = Positions::new(dy, head.result, s.width(), s.head_dim).block(rows.clone(), in_dy);
-        for seen in steps(s.seen_by(&rows), tiling.keys()) {
-            let extents = [rows.len(), seen.len()];
-            multiply(dy, values.turned(seen.clone(), in_v), MatMut::new(slopes, extents, extents[1]), false);
-            for ((row, slopes), mean) in rows.clone().zip(slopes.chunks_exact(seen.len())).zip(&mut *means) {
-                let start = (head.row + row) * s.length;
-                *mean += dot_of(&p[start + seen.start..start + seen.end], slopes);
+        in_room::<T::Acc, _>(tiling, sizes, |[_, in_dy, _, _, in_v, _, slopes, ..]| {
+            means.fill(T::Acc::ZERO);
+            let values = Positions::new(qkv, head.values, s.packed(), s.head_dim);
+            let dy = Positions::new(dy, head.result, s.width(), s.head_dim).block(rows.clone(), in_dy);
+            for seen in steps(s.seen_by(&rows), tiling.keys()) {
+                let extents = [rows.len(), seen.len()];
+                multiply(dy, values.turned(seen.clone(), in_v), MatMut::new(slopes, extents, extents[1]), false);
+                for ((row, slopes), mean) in rows.clone().zip(slopes.chunks_exact(seen.len())).zip(&mut *means) {
+                    let start = (head.row + row) * s.length;
+                    *mean += dot_of(&p[start + seen.start..start + seen.end], slopes);
+                }
             }
-        }
+        });
     });
 }
 
@@ -140,56 +140,60 @@ impl<'a, T: Float> Gradient<'a, T> {
         mut queries: Option<&mut MatMut<'_, T>>,
     ) {
         let (s, dim, sizes) = (self.s, self.s.head_dim, self.tiling.gradient_room());
-        let mut scratch = Scratch::<T::Acc>::new(sizes.iter().sum());
-        let [in_q, in_dy, in_k, turned_k, turned_v, weights, slopes, dk, dv] = carve(scratch.elements(), sizes);
-        let shared = s.heads / s.kv_heads;
-        let first = Head::new(s, sequence, group * shared);
-        let k = self.packed(first.keys).turned(keys.clone(), turned_k);
-        let v = self.packed(first.values).turned(keys.clone(), turned_v);
-        dk.fill(T::Acc::ZERO);
-        dv.fill(T::Acc::ZERO);
-        for i in 0..shared {
-            let head = Head::new(s, sequence, group * shared + i);
-            for rows in steps(s.that_see(&keys), self.tiling.queries()) {
-                let pairs = Pairs { s, queries: rows.clone(), keys: keys.clone() };
-                let q = self.packed(head.queries).block(rows.clone(), in_q);
-                let dy = Positions::new(self.dy, head.result, s.width(), dim).block(rows.clone(), in_dy);
-                self.slopes(&pairs, &head, [q, dy, k, v], weights, slopes);
-                let (p, ds) = (copied(weights, pairs.extents()), copied(slopes, pairs.extents()));
-                let extents = [keys.len(), dim];
-                multiply(p.transposed(), dy, MatMut::new(dv, extents, dim), true);
-                multiply(ds.transposed(), q, MatMut::new(dk, extents, dim), true);
-                if let Some(queries) = &mut queries {
-                    let mut dq = queries.part(rows, i * dim..(i + 1) * dim);
-                    let dq = dq.direct().expect("added up in the type of arithmetic");
-                    multiply(ds, self.packed(first.keys).block(keys.clone(), in_k), dq, true);
+        in_room::<T::Acc, _>(
+            &self.tiling,
+            sizes,
+            |[in_q, in_dy, in_k, turned_k, turned_v, weights, slopes, dk, dv]| {
+                let shared = s.heads / s.kv_heads;
+                let first = Head::new(s, sequence, group * shared);
+                let k = self.packed(first.keys).turned(keys.clone(), turned_k);
+                let v = self.packed(first.values).turned(keys.clone(), turned_v);
+                dk.fill(T::Acc::ZERO);
+                dv.fill(T::Acc::ZERO);
+                for i in 0..shared {
+                    let head = Head::new(s, sequence, group * shared + i);
+                    for rows in steps(s.that_see(&keys), self.tiling.queries()) {
+                        let pairs = Pairs { s, queries: rows.clone(), keys: keys.clone() };
+                        let q = self.packed(head.queries).block(rows.clone(), in_q);
+                        let dy = Positions::new(self.dy, head.result, s.width(), dim).block(rows.clone(), in_dy);
+                        self.slopes(&pairs, &head, [q, dy, k, v], weights, slopes);
+                        let (p, ds) = (copied(weights, pairs.extents()), copied(slopes, pairs.extents()));
+                        let extents = [keys.len(), dim];
+                        multiply(p.transposed(), dy, MatMut::new(dv, extents, dim), true);
+                        multiply(ds.transposed(), q, MatMut::new(dk, extents, dim), true);
+                        if let Some(queries) = &mut queries {
+                            let mut dq = queries.part(rows, i * dim..(i + 1) * dim);
+                            let dq = dq.direct().expect("added up in the type of arithmetic");
+                            multiply(ds, self.packed(first.keys).block(keys.clone(), in_k), dq, true);
+                        }
+                    }
                 }
-            }
-        }
-        store(dk, to_k);
-        store(dv, to_v);
+                store(dk, to_k);
+                store(dv, to_v);
+            },
+        );
     }
 
     /// The gradients of one head's queries at `rows`.
     fn by_queries(&self, head: &Head, rows: Range<usize>, to: MatMut<'_, T>) {
         let (s, dim, sizes) = (self.s, self.s.head_dim, self.tiling.gradient_room());
-        let mut scratch = Scratch::<T::Acc>::new(sizes.iter().sum());
-        let [in_q, in_dy, in_k, turned_k, turned_v, weights, slopes, dq, _] = carve(scratch.elements(), sizes);
-        let q = self.packed(head.queries).block(rows.clone(), in_q);
-        let dy = Positions::new(self.dy, head.result, s.width(), dim).block(rows.clone(), in_dy);
-        dq.fill(T::Acc::ZERO);
-        for keys in steps(s.seen_by(&rows), self.tiling.keys()) {
-            let pairs = Pairs { s, queries: overlap(&rows, &s.that_see(&keys)), keys: keys.clone() };
-            let from = pairs.queries.start - rows.start;
-            let within = from..from + pairs.queries.len();
-            let k = self.packed(head.keys).turned(keys.clone(), turned_k);
-            let v = self.packed(head.values).turned(keys.clone(), turned_v);
-            self.slopes(&pairs, head, [q.rows(within.clone()), dy.rows(within), k, v], weights, slopes);
-            let k = self.packed(head.keys).block(keys, in_k);
-            let sums = MatMut::new(&mut dq[from * dim..], [pairs.queries.len(), dim], dim);
-            multiply(copied(slopes, pairs.extents()), k, sums, true);
-        }
-        store(dq, to);
+        in_room::<T::Acc, _>(&self.tiling, sizes, |[in_q, in_dy, in_k, turned_k, turned_v, weights, slopes, dq, _]| {
+            let q = self.packed(head.queries).block(rows.clone(), in_q);
+            let dy = Positions::new(self.dy, head.result, s.width(), dim).block(rows.clone(), in_dy);
+            dq.fill(T::Acc::ZERO);
+            for keys in steps(s.seen_by(&rows), self.tiling.keys()) {
+                let pairs = Pairs { s, queries: overlap(&rows, &s.that_see(&keys)), keys: keys.clone() };
+                let from = pairs.queries.start - rows.start;
+                let within = from..from + pairs.queries.len();
+                let k = self.packed(head.keys).turned(keys.clone(), turned_k);
+                let v = self.packed(head.values).turned(keys.clone(), turned_v);
+                self.slopes(&pairs, head, [q.rows(within.clone()), dy.rows(within), k, v], weights, slopes);
+                let k = self.packed(head.keys).block(keys, in_k);
+                let sums = MatMut::new(&mut dq[from * dim..], [pairs.queries.len(), dim], dim);
+                multiply(copied(slopes, pairs.extents()), k, sums, true);
+            }
+            store(dq, to);
+        });
     }
 
     /// The probabilities of a block's pairs, and their logits' gradients times the scale. Of `[q, dy, k, v]`, the last

@@ -112,14 +112,16 @@ impl<T: Float> Product<'_, T> {
     fn piece(&self, first: usize, y: &mut [T]) {
         let Blocks { rows, depth, columns, .. } = self.blocks;
         let (filters, taps, way) = (self.window.filters, self.window.taps(), Way::best());
-        let mut patches = Scratch::<u32>::new(self.blocks.patch_elements() / 2);
-        let mut sums = Scratch::<i32>::new(self.blocks.sum_elements());
+        let (of_patches, of_sums) = (self.blocks.patch_elements() / 2, self.blocks.sum_elements());
+        // One part of the room, because two of several sizes would leave holes between those of other threads.
+        let mut scratch = Scratch::<u32>::new(of_patches + of_sums);
+        let (patches, sums) = scratch.elements().split_at_mut(of_patches);
         // As bytes, patches leave half of their room free.
         let (patches, room) = match way.takes_bytes() {
-            true => patches.elements().split_at_mut(self.blocks.patch_elements() / 4),
-            false => (patches.elements(), &mut [][..]),
+            true => patches.split_at_mut(of_patches / 2),
+            false => (patches, &mut [][..]),
         };
-        let (patches, sums) = (bytemuck::cast_slice_mut(patches), sums.elements());
+        let (patches, sums): (_, &mut [i32]) = (bytemuck::cast_slice_mut(patches), bytemuck::cast_slice_mut(sums));
         let pixels = y.len() / filters.max(1);
         for filter in (0..filters).step_by(columns) {
             let count = columns.min(filters - filter);

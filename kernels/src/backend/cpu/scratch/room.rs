@@ -1,0 +1,171 @@
+//! The room of a launch: one block, of as many bytes as the scratch rule of the kernel says, for all its pieces.
+//!
+//! Always holds: the block is there as long as the kernel runs, however its pieces meet on the threads, so a launch takes the
+//! bytes that are booked for it, no more and no fewer. Pieces ask for equal parts, at most one on each thread, so a part fits
+//! wherever one was given back.
+
+use std::{
+    alloc::{self, Layout},
+    cell::RefCell,
+    ptr::NonNull,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use super::{ALIGNMENT, block};
+
+thread_local! {
+    /// The room of the launch that this thread runs a piece of.
+    static CURRENT: RefCell<Option<Arc<Room>>> = const { RefCell::new(None) };
+}
+
+/// The room of the launches of a backend, one after the other.
+#[derive(Debug)]
+pub(in crate::backend::cpu) struct Room(Mutex<Block>);
+
+/// The block of a launch, and the parts of it that pieces have.
+#[derive(Debug)]
+struct Block {
+    start: Option<NonNull<u8>>,
+    bytes: usize,
+    /// Where each part begins and ends, in their order.
+    taken: Vec<(usize, usize)>,
+}
+
+// SAFETY: it owns its block, as a vector does.
+unsafe impl Send for Block {}
+
+impl Room {
+    /// Room for the launches on so many threads.
+    pub(in crate::backend::cpu) fn new(threads: usize) -> Arc<Self> {
+        // A part for each thread, and those that all of them share.
+        let taken = Vec::with_capacity(threads + 2);
+        Arc::new(Self(Mutex::new(Block { start: None, bytes: 0, taken })))
+    }
+
+    /// Runs a kernel that has `bytes` of scratch. A refusal of the system unwinds to the launch.
+    pub(in crate::backend::cpu) fn during<R>(self: &Arc<Self>, bytes: usize, kernel: impl FnOnce() -> R) -> R {
+        let Some(of) = layout(bytes) else { return within(None, kernel) };
+        {
+            let start = block(of);
+            let mut block = self.lock();
+            (block.start, block.bytes) = (Some(start), bytes);
+        }
+        let _open = Open(self);
+        within(Some(Arc::clone(self)), kernel)
+    }
+
+    /// The first part of `bytes` that is free and aligned; `None` if the block has none.
+    pub(super) fn take(&self, bytes: usize, alignment: usize) -> Option<NonNull<u8>> {
+        let mut block = self.lock();
+        let start = block.start?;
+        let ends = std::iter::once(0).chain(block.taken.iter().map(|(_, end)| *end));
+        let starts = block.taken.iter().map(|(start, _)| *start).chain([block.bytes]);
+        let mut gaps = ends.map(|end| end.next_multiple_of(alignment)).zip(starts).enumerate();
+        let (at, (from, _)) = gaps.find(|(_, (from, to))| to.saturating_sub(*from) >= bytes)?;
+        block.taken.insert(at, (from, from + bytes));
+        // SAFETY: the part lies in the block.
+        Some(unsafe { start.add(from) })
+    }
+
+    /// Takes the part back that begins there.
+    pub(super) fn give_back(&self, part: NonNull<u8>) {
+        let mut block = self.lock();
+        let Some(start) = block.start else { return };
+        let from = part.addr().get() - start.addr().get();
+        block.taken.retain(|(taken, _)| *taken != from);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Block> {
+        // No code of others runs while it is locked, so what it holds is whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A block of so many bytes; `None` for none.
+fn layout(bytes: usize) -> Option<Layout> {
+    (bytes > 0).then(|| Layout::from_size_align(bytes, ALIGNMENT).expect("less than an address space"))
+}
+
+/// A room whose launch is under way. Its drop gives the block back.
+struct Open<'a>(&'a Room);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        let mut block = self.0.lock();
+        // All pieces are over. A part that one of them had forgotten would keep the block.
+        if let (true, Some(of)) = (block.taken.is_empty(), layout(block.bytes))
+            && let Some(start) = block.start.take()
+        {
+            // SAFETY: the block was allocated with this layout, and no part of it is in use.
+            unsafe { alloc::dealloc(start.as_ptr(), of) };
+        }
+    }
+}
+
+/// The room of the launch that this thread runs a piece of.
+pub(in crate::backend::cpu) fn current() -> Option<Arc<Room>> {
+    CURRENT.with_borrow(Clone::clone)
+}
+
+/// Runs a piece of a launch that has `room`.
+pub(in crate::backend::cpu) fn within<R>(room: Option<Arc<Room>>, piece: impl FnOnce() -> R) -> R {
+    /// The room of the piece that this thread runs in between: a thread that waits takes a piece of another launch.
+    struct Before(Option<Arc<Room>>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            CURRENT.set(self.0.take());
+        }
+    }
+    let _before = Before(CURRENT.replace(room));
+    piece()
+}
+
+#[cfg(test)]
+mod tests {
+    use rayon::prelude::*;
+
+    use super::*;
+    use crate::{
+        backend::cpu::scratch::Scratch,
+        memory::probe::{Meter, meter_this_thread},
+    };
+
+    #[test]
+    fn a_launch_takes_what_is_booked_whatever_its_pieces_ask_for() {
+        let (room, meter) = (Room::new(2), Meter::new());
+        for asked in [0, 1, 500, 1000] {
+            meter_this_thread(Some(meter));
+            let before = meter.now().live.0;
+            meter.reset_peak();
+            room.during(8000, || drop(Scratch::<f64>::new(asked)));
+            meter_this_thread(None);
+            assert_eq!((meter.peak().live.0 - before, meter.now().live.0), (8000, before));
+        }
+    }
+
+    #[test]
+    fn pieces_on_any_thread_share_the_room_and_no_byte_of_it() {
+        let (threads, elements) = (rayon::current_num_threads(), 64);
+        let room = Room::new(threads);
+        let inside = |part: &mut [u32]| {
+            let block = room.lock();
+            let (start, end) = (block.start.expect("a launch").addr().get(), part.as_ptr_range());
+            start <= end.start.addr() && end.end.addr() <= start + block.bytes
+        };
+        room.during((threads + 1) * elements * 4, || {
+            let mut shared = Scratch::<u32>::new(elements);
+            shared.elements().fill(7);
+            (0..200u32).into_par_iter().for_each(|piece| {
+                within(Some(Arc::clone(&room)), || {
+                    let mut own = Scratch::<u32>::new(elements);
+                    assert!(inside(own.elements()));
+                    own.elements().fill(piece);
+                    std::thread::yield_now();
+                    assert!(own.elements().iter().all(|element| *element == piece));
+                });
+            });
+            assert!(shared.elements().iter().all(|element| *element == 7));
+        });
+        assert!(current().is_none() && room.lock().start.is_none());
+    }
+}
