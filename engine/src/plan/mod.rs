@@ -183,10 +183,11 @@ impl Plan {
         Bytes(held) + self.target.profile().map(|profile| profile.context).unwrap_or_default() + self.graphs
     }
 
-    /// Whether a run may stay below the peak. If channels are taken out, the peak may be a test or a checkpoint of the whole
-    /// model: a user can ask for one at any time, but perhaps none is due before the channels go.
+    /// Whether a run may stay below the peak. If channels are taken out, the peak may be a checkpoint of the whole model, which is
+    /// written if the run is stopped, or a test of it, which f16 may delay the channels for.
     pub fn may_stay_below(&self) -> bool {
-        self.thinned_after.is_some() && matches!(self.peak_pass, Pass::Evaluate | Pass::Save)
+        let is_test = self.peak_pass == Pass::Evaluate && self.experiment.precision == Precision::F16Mixed;
+        self.thinned_after.is_some() && (is_test || self.peak_pass == Pass::Save)
     }
 
     /// The peak as long as f16 overflows and every update is skipped: the first update that is made allocates the

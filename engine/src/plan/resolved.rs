@@ -18,7 +18,7 @@ use crate::{
     data::{self, AnswerSizes, HostMemory, Inspection, TableFacts},
     device::Target,
     error::Problem,
-    experiment::{DatasetInfo, Experiment, Teacher, check::check},
+    experiment::{DatasetInfo, Experiment, Precision, Teacher, check::check},
     hardware::Machine,
     interop::{self, Spectra},
     nn::Factorable,
@@ -286,6 +286,23 @@ impl Resolved {
     pub fn thinned_after(&self) -> Option<u64> {
         let (_, steps) = self.steps();
         self.experiment.prune.thins_after(steps).filter(|after| *after <= steps)
+    }
+
+    /// Whether the model is tested before channels are taken out of it. An update that f16 skips takes them out later, perhaps
+    /// after a test.
+    pub fn tests_whole_model(&self) -> bool {
+        let Some(after) = self.thinned_after() else { return true };
+        let every = self.tested_every();
+        let next = self.steps_done().max(1).next_multiple_of(every);
+        next < after || self.experiment.precision == Precision::F16Mixed
+    }
+
+    /// Steps between tests.
+    pub fn tested_every(&self) -> u64 {
+        match self.experiment.run.evaluate_every {
+            0 => self.steps().0.max(1),
+            every => every,
+        }
     }
 
     /// Steps that were done before.

@@ -66,12 +66,17 @@ pub(super) struct RunLoop<'a, 'j> {
     unsaved_by: Option<String>,
     /// Images that the user knows are skipped.
     skipped: usize,
+    /// Whether a test waits until channels are taken out.
+    is_test_asked: bool,
     /// Steps whose numbers are on their way, in order.
     pending: VecDeque<Queued>,
     fed: Fed,
     /// When the numbers of the last step came.
     came: Instant,
 }
+
+/// What a user learns who asks for a test that is not predicted.
+const TEST_WAITS: &str = "The test waits until channels are taken out: no test of the whole model is predicted.";
 
 /// A step whose numbers are on their way.
 struct Queued {
@@ -106,6 +111,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             saver: None,
             unsaved_by: None,
             skipped: 0,
+            is_test_asked: false,
             pending,
             fed: Fed::default(),
             came: began,
@@ -173,7 +179,9 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             self.sampler.read(Bytes::ZERO);
         }
         if let Some(mut weights) = self.spec.weights.lock().take() {
+            weights.count_on(self.spec.dataset.meter());
             let loaded = session.load(&mut weights);
+            weights.clear_factors();
             uncounted(|| drop(weights));
             self.sampler.read(Bytes::ZERO);
             loaded?;
@@ -201,13 +209,10 @@ impl<'a, 'j> RunLoop<'a, 'j> {
 
     fn train<B: Backend>(&mut self, session: &mut Session<B>, inbox: &mut Inbox<'_>) -> Result<()> {
         let plan = self.spec.plan;
-        let every = match self.experiment.run.evaluate_every {
-            0 => plan.steps_per_epoch,
-            every => every,
-        };
+        let every = plan.resolved.tested_every();
         while self.step < plan.total_steps {
             // A run that was stopped in the middle of a test tests again.
-            if self.step > 0 && self.step.is_multiple_of(every.max(1)) && self.tested < self.step {
+            if self.step > 0 && self.step.is_multiple_of(every) && self.tested < self.step {
                 self.evaluate(session, inbox)?;
             }
             if self.saver.as_ref().is_some_and(|saver| saver.is_due(self.step)) {
@@ -218,11 +223,17 @@ impl<'a, 'j> RunLoop<'a, 'j> {
                 self.tell(session, 0)?;
             }
             match inbox.turn(self.spec.events, &mut self.waited)? {
+                Turn::Evaluate if self.is_larger_than_tested(session) => {
+                    self.is_test_asked = true;
+                    self.warn(|| TEST_WAITS.to_owned());
+                }
                 Turn::Evaluate => self.evaluate(session, inbox)?,
                 Turn::Step => {
                     self.step += 1;
                     self.step(session)?;
-                    self.thin(session)?;
+                    if self.thin(session)? && self.is_test_asked {
+                        self.evaluate(session, inbox)?;
+                    }
                 }
             }
         }
@@ -248,11 +259,16 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         self.tell(session, AHEAD)
     }
 
-    /// Takes channels out of the model if that is due.
-    fn thin<B: Backend>(&mut self, session: &mut Session<B>) -> Result<()> {
+    /// Whether the model is the one before channels are taken out, and the prediction has no test of it.
+    fn is_larger_than_tested<B: Backend>(&self, session: &Session<B>) -> bool {
+        !session.is_thinned() && !self.spec.plan.resolved.tests_whole_model()
+    }
+
+    /// Takes channels out of the model if that is due. Returns whether it was.
+    fn thin<B: Backend>(&mut self, session: &mut Session<B>) -> Result<bool> {
         let after = self.spec.plan.resolved.thinned_after();
         if session.is_thinned() || after.is_none_or(|after| session.updates() < after) {
-            return Ok(());
+            return Ok(false);
         }
         self.tell(session, 0)?;
         session.take_out_channels()?;
@@ -261,12 +277,13 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         if let Some(stripped) = self.summary.stripped {
             self.spec.events.send(Event::Thinned { step: self.step, stripped });
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Tests the model. Commands are obeyed between batches: so a long test does not delay the end of the run.
     fn evaluate<B: Backend>(&mut self, session: &mut Session<B>, inbox: &mut Inbox<'_>) -> Result<()> {
         let (events, step) = (self.spec.events, self.step);
+        self.is_test_asked = false;
         self.tell(session, 0)?;
         events.send(Event::Evaluating { step });
         let samples = self.spec.plan.resolved.evaluation_batch();

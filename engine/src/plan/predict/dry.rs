@@ -238,7 +238,8 @@ impl<'a> Dry<'a> {
                 Pass::Steady => of_run.whole.steady,
                 Pass::Prune => thinned.map(|(prune, _)| *prune),
                 Pass::Pruned => thinned.and_then(|(_, thinned)| thinned.steady),
-                Pass::Evaluate => Some(of_run.whole.evaluate),
+                // Of the model that is tested first.
+                Pass::Evaluate => of_run.whole.evaluate.or(thinned.and_then(|(_, thinned)| thinned.evaluate)),
                 Pass::Save => Some(of_run.whole.save),
                 Pass::Compress => Some(of_run.compress),
             };

@@ -22,8 +22,8 @@ pub(super) struct Passes {
 pub(super) struct OfModel {
     /// The last step; `None` if there is none.
     pub(super) steady: Option<usize>,
-    /// The last evaluation.
-    pub(super) evaluate: usize,
+    /// The last evaluation; `None` if none is due.
+    pub(super) evaluate: Option<usize>,
     /// The writing of a checkpoint.
     pub(super) save: usize,
     /// Predicted seconds of the last step.
@@ -63,16 +63,16 @@ impl Dry<'_> {
         let first = self.take_recording();
         let left = self.resolved.steps_left();
         let Some(after) = self.resolved.thinned_after().filter(|_| !self.session.is_thinned()) else {
-            let whole = self.until_repeated(left.saturating_sub(1))?;
+            let whole = self.until_repeated(left.saturating_sub(1), true)?;
             return Ok(Passes { first, whole, thinned: None, compress: self.compressed()? });
         };
         let before = left.min(after.saturating_sub(self.resolved.steps_done())).max(1);
         // A run that should have done it already does it after its next step.
-        let whole = self.until_repeated((before - 1).max(u64::from(left > 1)))?;
+        let whole = self.until_repeated((before - 1).max(u64::from(left > 1)), self.resolved.tests_whole_model())?;
         self.whole = Some(tally::suspended(|| ModelFacts::of(&self.session, self.resolved.experiment().precision)));
         self.session.take_out_channels()?;
         let prune = self.take_recording();
-        let thinned = self.until_repeated(left - before)?;
+        let thinned = self.until_repeated(left - before, true)?;
         Ok(Passes { first, whole, thinned: Some((prune, thinned)), compress: self.compressed()? })
     }
 
@@ -82,8 +82,9 @@ impl Dry<'_> {
         Ok(self.take_recording())
     }
 
-    /// Runs at most `left` steps, and evaluations in turn with them, until both leave the pool as they did before.
-    fn until_repeated(&mut self, left: u64) -> Result<OfModel> {
+    /// Runs at most `left` steps, and evaluations in turn with them if the model `is_tested`, until both leave the pool as they
+    /// did before.
+    fn until_repeated(&mut self, left: u64, is_tested: bool) -> Result<OfModel> {
         let (mut after_steps, mut after_evaluations) = (Layouts::default(), Layouts::default());
         after_steps.insert(self.layout());
         let mut left = left.min(PASSES);
@@ -97,10 +98,9 @@ impl Dry<'_> {
                     break;
                 }
             }
-            self.evaluate()?;
-            let evaluate = self.take_recording();
+            let evaluate = is_tested.then(|| self.evaluate().map(|()| self.take_recording())).transpose()?;
             let layout = self.layout();
-            if left == 0 || after_steps.contains(layout) || !after_evaluations.insert(layout) {
+            if left == 0 || !is_tested || after_steps.contains(layout) || !after_evaluations.insert(layout) {
                 self.save()?;
                 let save = self.take_recording();
                 return Ok(OfModel { steady, evaluate, save, step_secs });
