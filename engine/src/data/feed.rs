@@ -7,7 +7,7 @@ use crate::{
     bytes::Bytes,
     data::{
         AnswerSizes, DeviceDatasetLayout, Split, batch::BatchLayout, images, inspection::Inspection, kept::KeptSizes,
-        order::Order,
+        loader::IN_QUEUES, order::Order,
     },
     experiment::{Data, Placement},
 };
@@ -68,6 +68,7 @@ impl HostMemory {
         // A test may be over before every batch was filled once.
         let tested = feed.batches.min(info.test.div_ceil(test.max(1)));
         let batches = feed.batches * batch(Split::Train, micro) + tested * batch(Split::Test, test) + order;
+        let queues = 2 * feed.batches * IN_QUEUES;
         // When a test begins, the last batches for training are still being made.
         let scratch = scratch(data, found) + kept.map_or(0, |kept| kept.scratch());
         let own = 2 * feed.workers * (scratch + WORKER_BOOKKEEPING);
@@ -75,7 +76,7 @@ impl HostMemory {
             data: found.host_bytes(),
             cache: kept.map_or(Bytes::ZERO, |kept| kept.host()),
             disk: kept.map_or(Bytes::ZERO, |kept| kept.disk()),
-            batches: Bytes(batches as u64),
+            batches: Bytes((batches + queues) as u64),
             workers: Bytes((own + 2 * LOADER_BOOKKEEPING) as u64),
             factors: Bytes::ZERO,
             answers: Bytes::ZERO,
@@ -98,10 +99,10 @@ impl HostMemory {
         self.data + self.fed()
     }
 
-    /// The most bytes in addition to the data set. Layers are factored after a teacher has answered and before the first
-    /// batch, and kept samples come while the model is trained.
+    /// The most bytes in addition to the data set. Layers are factored after a teacher has answered, while the first batches are
+    /// made with the samples that they keep; the other kept samples come while the model is trained.
     pub fn fed(&self) -> Bytes {
-        self.answers + (self.cache + self.batches + self.workers).max(self.factors)
+        self.answers + self.batches + self.workers + self.cache.max(self.factors + self.cache.min(self.batches))
     }
 }
 

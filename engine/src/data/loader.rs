@@ -47,6 +47,9 @@ impl Position {
     }
 }
 
+/// Bytes of a batch in the queues of a loader, which have room for all of its batches, filled and free.
+pub(super) const IN_QUEUES: usize = size_of::<Result<HostBatch>>() + size_of::<HostBatch>() + 2 * size_of::<usize>();
+
 /// A filled batch, lent by the loader: dropping it hands the buffers back to be filled again.
 #[derive(Debug)]
 pub struct Batch {

@@ -25,6 +25,7 @@ use super::{
 use crate::{
     error::Result,
     experiment::{DatasetInfo, Experiment},
+    memory::probe::Meter,
     tensor::DType,
 };
 
@@ -50,6 +51,8 @@ pub struct Fitted {
     tensors: HashMap<String, Vec<Piece>>,
     /// The factors of a factored model whose weights lie here whole.
     factors: Option<Factors>,
+    /// Counts the memory in which layers are factored.
+    meter: Option<&'static Meter>,
     notes: Vec<String>,
     now: Now,
 }
@@ -115,7 +118,7 @@ impl Fitted {
         notes.extend(found.notes);
         let naming = naming.map_or(OWN, |naming| naming.title);
         let tensors = found.found.into_iter().collect();
-        Ok(Self { mapped, naming, tensors, factors: None, notes, now: Now::default() })
+        Ok(Self { mapped, naming, tensors, factors: None, meter: None, notes, now: Now::default() })
     }
 
     /// Notes for the user: which parts begin with new values, and which were left out.

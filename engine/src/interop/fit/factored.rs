@@ -9,6 +9,7 @@ use crate::{
     error::{Error, Result},
     experiment::LowRank,
     interop::Mapped,
+    memory::probe::{Meter, counted_on},
     nn::Factorable,
     tensor::DType,
 };
@@ -40,6 +41,18 @@ impl Fitted {
         Self { notes, factors: Some(factors), ..self }
     }
 
+    /// Counts the memory in which layers are factored on `meter` from here on.
+    pub(crate) fn count_on(&mut self, meter: &'static Meter) {
+        self.meter = Some(meter);
+    }
+
+    /// Frees the factors that were made.
+    pub(crate) fn clear_factors(&mut self) {
+        if let Some(factors) = &mut self.factors {
+            counted_on(self.meter, || factors.clear());
+        }
+    }
+
     /// The tensor of the whole model that the tensor `name` of this one is, or is made of.
     pub(super) fn whole_of<'a>(&'a self, name: &'a str) -> &'a str {
         self.factors.as_ref().map_or(name, |factors| factors.whole_of(name))
@@ -50,17 +63,19 @@ impl Fitted {
         let Some((weight, count)) = self.factors.as_ref().and_then(|factors| factors.lacks(name)) else {
             return Ok(());
         };
-        if let Some(factors) = &mut self.factors {
-            factors.clear();
-        }
+        self.clear_factors();
         self.let_go();
         self.now = Now { name: weight, dtype: Some(DType::F64), at: 0 };
-        let mut numbers = vec![0.0; count];
-        self.read_pieces(bytemuck::cast_slice_mut(&mut numbers))?;
-        match &mut self.factors {
-            Some(factors) => factors.make(name, &numbers, &self.mapped),
-            None => Ok(()),
-        }
+        let mut numbers = counted_on(self.meter, || vec![0.0; count]);
+        let read = self.read_pieces(bytemuck::cast_slice_mut(&mut numbers));
+        let Self { factors, mapped, meter, .. } = self;
+        counted_on(*meter, || {
+            let numbers = numbers;
+            match factors {
+                Some(factors) => read.and_then(|()| factors.make(name, &numbers, mapped)),
+                None => read,
+            }
+        })
     }
 
     /// Whether the present tensor is a factor that was made.
