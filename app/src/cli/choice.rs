@@ -21,7 +21,7 @@ use plimsoll_engine::{
 };
 
 use crate::{
-    cli::{Misuse, complete, out},
+    cli::{Misuse, complete, in_store::InStore, out},
     format,
 };
 
@@ -29,13 +29,16 @@ use crate::{
 const STANDARD_INPUT: &str = "-";
 
 /// A preset and changes to it.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct Choice {
     /// A preset file, `-` for standard input, or the name of a shipped preset
     #[arg(add = complete::presets())]
     preset: PathBuf,
     #[command(flatten)]
     changes: Changes,
+    /// Where the runs are that changes name.
+    #[arg(skip)]
+    runs: InStore,
     /// Write no progress and no notes: only warnings, errors, and what --json writes
     #[arg(short, long)]
     quiet: bool,
@@ -73,14 +76,22 @@ impl FromStr for Size {
 }
 
 impl Changes {
-    /// Makes the changes: `--set` in order, then `--device` and `--budget`. Returns notes about them.
+    /// Makes the changes: `--set` in order, then `--device` and `--budget`. Weights and a teacher may be named as one of `runs`.
+    /// Returns notes about the changes.
     ///
     /// # Errors
     /// A change that cannot be made.
-    pub(super) fn make(&self, experiment: &mut Experiment) -> anyhow::Result<Vec<String>> {
+    pub(super) fn make(&self, experiment: &mut Experiment, runs: &InStore) -> anyhow::Result<Vec<String>> {
         let Self { device, budget, set } = self;
         let notes = preset::set_all(experiment, set.iter().map(String::as_str))
             .map_err(|(assignment, problem)| Misuse(format!("--set {assignment}: {problem}")))?;
+        for (key, path) in
+            [("weights.path", &mut experiment.weights.path), ("distil.teacher", &mut experiment.distil.teacher)]
+        {
+            let is_set = |change: &String| change.split('=').next().is_some_and(|set| set.trim() == key);
+            let run = path.as_deref().filter(|_| set.iter().any(is_set)).and_then(|word| runs.folder_of(word));
+            *path = run.or(path.take());
+        }
         let mut notes: Vec<String> = notes.iter().map(|note| format!("--set: {note}")).collect();
         if let Some(Size { bytes, .. }) = budget.filter(|size| !size.has_unit && size.bytes < Bytes::mib(1)) {
             notes.push(format!("--budget {bytes}: a number without a unit is bytes; write 64MiB or 8GiB for more"));
@@ -100,12 +111,17 @@ impl Changes {
 impl Choice {
     /// A preset with changes that were written for it.
     pub(super) fn changed(preset: impl Into<PathBuf>, changes: Changes, quiet: bool) -> Self {
-        Self { preset: preset.into(), changes, quiet }
+        Self { preset: preset.into(), changes, runs: InStore::default(), quiet }
     }
 
     /// A preset as it is, on another device where one is given.
     pub(super) fn of(preset: impl Into<PathBuf>, device: Option<String>) -> Self {
-        Self { preset: preset.into(), changes: Changes { device, ..Changes::default() }, quiet: false }
+        Self::changed(preset, Changes { device, ..Changes::default() }, false)
+    }
+
+    /// The same, whose changes name runs of this store.
+    pub(super) fn with_runs(self, runs: &InStore) -> Self {
+        Self { runs: runs.clone(), ..self }
     }
 
     /// The preset's name or path, as it was given.
@@ -166,7 +182,7 @@ impl Choice {
             experiment.budget = card.usable_memory();
         }
         let own = experiment.clone();
-        let of_changes = self.changes.make(&mut experiment)?;
+        let of_changes = self.changes.make(&mut experiment, &self.runs)?;
         check(pickled.as_deref(), &experiment)?;
         let unused = places.unused(&own, &experiment);
         self.note(unused.iter().map(|unused| format!("{} ({}): {}", self.name(), unused.place, unused.words)));

@@ -2,11 +2,14 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use clap::{Args, Command};
-use plimsoll_engine::store::{self, EventKind, RunKey, Store, StoredDetails, StoredRun};
+use plimsoll_engine::{
+    experiment::shipped,
+    store::{self, EventKind, RunKey, Store, StoredDetails, StoredRun},
+};
 
 use crate::cli::out;
 
@@ -47,6 +50,16 @@ impl InStore {
     /// The store, if there is one that can be read. Reports nothing.
     pub(super) fn existing_quietly(&self) -> Option<Store> {
         Store::open_existing(&self.folder().ok()?).ok()?
+    }
+
+    /// The folder of the run that a word names where a path is asked for; `None` if it is a path, or names no run.
+    pub(super) fn folder_of(&self, word: &Path) -> Option<PathBuf> {
+        let name = word.to_str().filter(|name| !name.is_empty() && !name.contains(['/', '\\']))?;
+        if word.symlink_metadata().is_ok() || shipped::find(name).is_some() {
+            return None;
+        }
+        let store = self.existing_quietly()?;
+        store.find(name).ok().map(|key| store::files(store.folder(), &key))
     }
 
     /// The runs of a store, newest first. Parts of a damaged one that cannot be read are reported.

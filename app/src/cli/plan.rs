@@ -127,6 +127,7 @@ struct Json<'a> {
     /// Which figures of the peak do not come from a dry run.
     estimates: &'a [&'static str],
     peak_pass: Pass,
+    phases: Vec<PhasePeak>,
     categories_at_peak: Categories,
     alive_at_peak: &'a [Alive],
     /// The timeline of the pass that reaches the peak.
@@ -154,6 +155,23 @@ struct Json<'a> {
     plan_secs: f64,
     /// What graphs of launches are allowed on a GPU, a part of the context.
     graphs_bytes: u64,
+}
+
+/// The peak of a phase of the run.
+#[derive(Serialize)]
+struct PhasePeak {
+    phase: Pass,
+    live_bytes: u64,
+    /// The step after which it comes, where that is known.
+    after_step: Option<u64>,
+}
+
+impl PhasePeak {
+    fn all(plan: &plan::Plan) -> Vec<Self> {
+        let after = |pass| plan.thinned_after.filter(|_| matches!(pass, Pass::Prune | Pass::Pruned));
+        let peak = |pass| Self { phase: pass, live_bytes: plan.timeline(pass).peak().0, after_step: after(pass) };
+        plan.passes().map(peak).collect()
+    }
 }
 
 #[derive(Serialize)]
@@ -200,6 +218,7 @@ impl Plan {
                     Some(_) => &[],
                 },
                 peak_pass: plan.peak_pass,
+                phases: PhasePeak::all(&plan),
                 categories_at_peak: plan.categories_at_peak,
                 alive_at_peak: &plan.alive_at_peak,
                 timeline: moments(plan.timeline(plan.peak_pass)),

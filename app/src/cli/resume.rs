@@ -31,9 +31,9 @@ Examples:
   plimsoll resume 20261122-1412 --steps 5000
   plimsoll resume best.safetensors
 
-The losses are those of a run that was never stopped, to the last bit. With --steps they differ if the learning
-rate falls over the whole run (optimizer.schedule is cosine or linear): after the checkpoint it is that of a run of that many
-steps, and may jump there.
+The losses are those of a run that was never stopped, to the last bit. With --steps they differ if something is spread over
+the whole run: a learning rate that falls (optimizer.schedule is cosine or linear), or weights that are pruned up to a part of it
+(prune.begin_step or prune.end_step is 0). After the checkpoint it is that of a run of that many steps, and may jump there.
 
 A RUN is its key, the beginning of it, its name, title or shipped preset if no other run has it, or `last`; `plimsoll
 runs` lists them. It goes on as the same run; steps after its checkpoint are done again. A checkpoint that is a file goes on

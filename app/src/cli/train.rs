@@ -56,7 +56,7 @@ impl Train {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         self.checkpoints.as_deref().map(keeping::can_be_saved_in).transpose()?;
         let trainer = Trainer::new(|| {});
-        let resolved = self.choice.resolve_to_run(&trainer.machine(), |e| {
+        let resolved = self.choice.clone().with_runs(self.keep.store()).resolve_to_run(&trainer.machine(), |e| {
             if self.steps.is_some() {
                 (e.run.steps, e.run.epochs) = (self.steps, None);
             }

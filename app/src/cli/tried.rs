@@ -95,7 +95,7 @@ impl ModelChoice {
     }
 
     fn changed(&self, mut experiment: Experiment, checkpoint: PathBuf) -> anyhow::Result<Tried> {
-        let notes = self.changes.make(&mut experiment)?;
+        let notes = self.changes.make(&mut experiment, &self.store)?;
         if !self.quiet {
             notes.iter().for_each(|note| out::say("note", note));
         }

@@ -54,7 +54,9 @@ impl fmt::Display for Stripped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { weights, bytes, dense_bytes, are_zeros, .. } = self;
         let (percent, weights) = (self.sparsity() * 100.0, count(*weights));
-        if *are_zeros {
+        if self.gone == 0 {
+            write!(f, "none of {weights} weights were pruned: {dense_bytes}")
+        } else if *are_zeros {
             write!(
                 f,
                 "{percent:.1}% of {weights} weights are zero: {bytes} stored without them, {dense_bytes} with them"

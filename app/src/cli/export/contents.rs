@@ -80,7 +80,23 @@ impl Contents {
         })
     }
 
+    /// The refusal of a phase where what is written has none.
+    fn check_phase(self) -> anyhow::Result<()> {
+        match (self.phase, self.what) {
+            (Some(_), Some(What::Layers)) => Err(Misuse(
+                "--phase: the table of layers is of the model as it begins; leave --phase out, or write --what step"
+                    .to_owned(),
+            )
+            .into()),
+            (Some(_), Some(What::Alive)) => {
+                Err(Misuse("--phase: the live blocks are those of the peak; leave --phase out".to_owned()).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn table(self, subject: &Subject, kept: Option<&Kept>) -> anyhow::Result<String> {
+        self.check_phase()?;
         let written = |table: Table| if self.format == Format::Csv { table.csv() } else { table.json_lines() };
         match (self.what, kept) {
             (Some(What::Curves | What::Gradients) | None, Some(kept)) => {
@@ -101,6 +117,7 @@ impl Contents {
     }
 
     fn figure(self, subject: &Subject, kept: Option<&Kept>) -> anyhow::Result<Figure> {
+        self.check_phase()?;
         match (self.what, kept) {
             (Some(What::Curves) | None, Some(kept)) => Ok(curves::live(&drawn(kept))),
             (Some(What::Gradients), Some(kept)) => Ok(curves::gradients(&drawn(kept))),

@@ -86,12 +86,29 @@ pub(super) fn describe(plan: &Plan) -> anyhow::Result<String> {
              the first update.\n\n"
         ));
     }
+    text.push_str(&phases(plan));
     text.push_str(&at_peak(plan));
     text.push_str(&wide(plan));
     if matches!(plan.verdict(), Verdict::OverBudget { .. } | Verdict::OverMachine { .. }) {
         text.push_str(&offers::of(plan, Limit::within(SEARCH_TIME))?);
     }
     Ok(text)
+}
+
+/// The peak of each phase.
+fn phases(plan: &Plan) -> String {
+    let mut table = Table::new(["phase", "memory", ""]).words(3);
+    for pass in plan.passes() {
+        let mark = if pass == plan.peak_pass { "the peak" } else { "" };
+        let when = match (pass, plan.thinned_after) {
+            (Pass::Pruned, Some(after)) => format!("from step {} on", after + 1),
+            (Pass::Prune, Some(after)) => format!("after step {after}"),
+            _ => String::new(),
+        };
+        let words: Vec<&str> = [mark, &when].into_iter().filter(|words| !words.is_empty()).collect();
+        table.row([pass.name().to_owned(), plan.timeline(pass).peak().to_string(), words.join(", ")]);
+    }
+    format!("{table}\n")
 }
 
 /// The content of the peak: by category, and the largest tensors.

@@ -9,7 +9,7 @@ use std::{
 
 use plimsoll_engine::{
     Bytes,
-    plan::Plan,
+    plan::{Pass, Plan},
     train::{Event, SaveReason, StepRecord, Summary},
 };
 use serde_json::json;
@@ -127,7 +127,12 @@ impl Report {
             }
             Event::Thinned { step, stripped } => {
                 self.clear_progress();
-                out::line(format!("step {step:>6}  {stripped}"))
+                let steps = |pass| self.plan.as_ref().map_or(Bytes::ZERO, |plan| plan.timeline(pass).peak());
+                let falls = match [Pass::Steady, Pass::Pruned].map(steps) {
+                    [before, after] if after > Bytes::ZERO => format!("; a step takes {after}, and took {before}"),
+                    _ => String::new(),
+                };
+                out::line(format!("step {step:>6}  {stripped}{falls}"))
             }
             Event::Saved { step, path, bytes, why: SaveReason::Best | SaveReason::Stop | SaveReason::End, .. } => {
                 self.clear_progress();
@@ -193,6 +198,10 @@ fn bar(done: u64, whole: u64) -> String {
     format!("[{}{}]", "#".repeat(filled), ".".repeat(LENGTH - filled))
 }
 
+/// What zeros do not save.
+const ZEROS: &str =
+    ". Training takes the memory of all of them, and so does a file: a program that packs files leaves zeros out";
+
 /// The results of the run, for people, compared with the prediction.
 pub(super) fn result(summary: &Summary, is_gpu: bool) -> String {
     let percent = |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:.2}%", share * 100.0));
@@ -231,7 +240,10 @@ pub(super) fn result(summary: &Summary, is_gpu: bool) -> String {
             format!("test accuracy {} (best {})", percent(summary.test_accuracy), percent(summary.best_test_accuracy))
         }
     };
-    let pruned = summary.stripped.map_or(String::new(), |stripped| format!("\n{stripped}"));
+    let pruned = summary.stripped.map_or(String::new(), |stripped| {
+        let cost = if stripped.are_zeros && stripped.gone > 0 { ZEROS } else { "" };
+        format!("\n{stripped}{cost}")
+    });
     let compressed = summary.compressed.map_or(String::new(), |compressed| format!("\n{compressed}"));
     let factored = summary.factored.map_or(String::new(), |factored| format!("\n{factored}"));
     let Summary { steps, secs, data_secs, data_bytes, .. } = *summary;
