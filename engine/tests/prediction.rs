@@ -103,8 +103,8 @@ fn no_random_experiment_is_under_predicted_crosses_its_budget_or_leaves_memory_b
                 }
                 assert!(peak <= experiment.budget, "{}", case());
                 tallies[family].note(peak, summary.measured.live);
-                // Above by 1%, and by what is stated for bookkeeping.
-                let allowed = measured * 1.01 + context.0 as f64;
+                // Above by 1%, by what is stated for bookkeeping, and by a little that a short run may not come to.
+                let allowed = measured * 1.01 + context.0 as f64 + (64 << 10) as f64;
                 assert!(predicted <= allowed, "{}: {measured} measured, {predicted} predicted", case());
                 // What is held of the system is the range, which is as long as planned, with the same allowance for the rest, and
                 // for scratch: after a test that makes the range longer, perhaps no step follows.

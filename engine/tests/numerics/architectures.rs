@@ -72,7 +72,10 @@ fn each_trains_and_measures_no_more_than_predicted() {
         assert!(matches!(outcome, Outcome::Finished), "{kind:?}: {outcome:?}");
         let (predicted, measured) = (plan.peak.live.0 as f64, summary.measured.live.0 as f64);
         assert!(measured <= predicted, "{kind:?}: {measured} measured, {predicted} predicted");
-        assert!(predicted <= measured * 1.01, "{kind:?}: {measured} measured, {predicted} predicted");
+        assert!(
+            predicted <= measured * 1.01 + (1 << 20) as f64,
+            "{kind:?}: {measured} measured, {predicted} predicted"
+        );
         assert_eq!(summary.left_over.0, 0);
     }
 }

@@ -9,8 +9,11 @@ use std::{
 use candle_core::{Device, Tensor, safetensors};
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{Checkpointing, DataKind, ModelKind, OptimizerKind, Precision, Prune, PruneKind, UpdateTime},
+    experiment::{
+        Checkpointing, DataKind, EvaluationBatch, ModelKind, OptimizerKind, Precision, Prune, PruneKind, UpdateTime,
+    },
     hardware::Machine,
+    memory::Category,
     plan::{Pass, Plan, Resolved},
     train::{Command, Event, Keep, Outcome, Start, Summary, Trainer},
 };
@@ -85,6 +88,60 @@ fn every_family_goes_on_smaller_as_was_predicted() {
         assert!(!stripped.are_zeros && stripped.sparsity() > 0.3, "{kind:?}: {stripped}");
         assert!(stripped.bytes < stripped.dense_bytes && seen.losses.iter().all(|loss| loss.is_finite()), "{kind:?}");
     }
+}
+
+/// A run whose tests are larger than its steps.
+fn widely_tested(evaluate_every: u64) -> Experiment {
+    let mut experiment = thinned(ModelKind::Cnn);
+    (experiment.model.width, experiment.data.samples) = (48, 400);
+    (experiment.batch.evaluation, experiment.run.evaluate_every) = (EvaluationBatch::Whole, evaluate_every);
+    experiment
+}
+
+#[test]
+fn the_prediction_has_the_tests_that_come_and_no_larger_one() {
+    let plan = |every| Plan::of(&widely_tested(every), &Machine::nominal()).expect("a plan");
+    let (of_whole, of_smaller) = (plan(2), plan(6));
+    assert_eq!([of_whole.peak_pass, of_smaller.peak_pass], [Pass::Evaluate; 2]);
+    assert!(
+        of_smaller.peak.live.0 * 10 < of_whole.peak.live.0 * 8,
+        "{} and {}",
+        of_smaller.peak.live,
+        of_whole.peak.live
+    );
+    assert!(!of_smaller.may_stay_below() && !of_whole.may_stay_below());
+    for (every, plan) in [(2, of_whole), (6, of_smaller)] {
+        let seen = run(&Experiment { budget: plan.peak.live, ..widely_tested(every) }, Keep::default());
+        let (predicted, measured) = (seen.summary.predicted.live, seen.summary.measured.live);
+        let context = plan.categories_at_peak.get(Category::Context);
+        assert!(measured <= predicted, "every {every}: {measured} measured, {predicted} predicted");
+        assert!(predicted.0 <= measured.0 / 100 * 101 + context.0, "every {every}: {measured} of {predicted}");
+    }
+}
+
+#[test]
+fn a_test_that_is_not_predicted_waits_until_the_channels_are_gone() {
+    let trainer = Trainer::new(|| {});
+    trainer.send(Command::Start(Box::new(Start { paused: true, ..Start::new(widely_tested(6)) })));
+    trainer.send(Command::Step);
+    trainer.send(Command::Evaluate);
+    trainer.send(Command::Resume);
+    let (mut warned, mut thinned_at, mut tested) = (false, None, Vec::new());
+    loop {
+        match trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on") {
+            Event::Warning(text) => warned |= text.contains("waits until channels are taken out"),
+            Event::Thinned { step, .. } => thinned_at = Some(step),
+            Event::Evaluated { step, .. } => tested.push((step, thinned_at.is_some())),
+            Event::Ended { outcome, summary, .. } => {
+                assert!(matches!(outcome, Outcome::Finished), "{outcome:?}");
+                assert!(summary.measured.live <= summary.predicted.live);
+                break;
+            }
+            _ => {}
+        }
+    }
+    assert!(warned);
+    assert_eq!((thinned_at, tested), (Some(3), vec![(3, true), (6, true)]));
 }
 
 #[test]

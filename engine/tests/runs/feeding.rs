@@ -72,6 +72,21 @@ fn losses_are_the_same_with_what_is_kept_and_on_any_number_of_threads() {
 }
 
 #[test]
+fn queues_of_many_batches_are_host_memory() {
+    let trainer = Trainer::new(|| {});
+    let mut experiment = shapes();
+    (experiment.batch.micro, experiment.batch.accumulation, experiment.run.steps) = (1, 1, Some(4));
+    let host = |prefetch| {
+        experiment.data.prefetch = prefetch;
+        finished(&trainer, &experiment).1.host
+    };
+    let [few, many] = [1, 1024].map(host);
+    let batches = 1023 * (16 * 16 * 3 + 1) * 4;
+    let queues = (many.predicted.0 - few.predicted.0).checked_sub(batches).expect("more than the batches");
+    assert!((1023 * 100..1023 * 2000).contains(&queues), "{few:?}, {many:?}");
+}
+
+#[test]
 fn fewer_threads_take_less_scratch_and_more_time() {
     let plan = |threads| {
         let mut experiment = shapes();
