@@ -62,7 +62,7 @@ impl ModelChoice {
             let experiment = store.details(&key)?.experiment(&key)?;
             return self.changed(experiment, self.checkpoint_of(&store, &key)?);
         }
-        let choice = Choice::changed(&self.model, self.changes.clone(), self.quiet);
+        let choice = Choice::changed(&self.model, self.changes.clone(), self.quiet).with_runs(&self.store);
         Ok(Tried::begun(Experiment::clone(choice.resolve_to_run(machine, |_| {})?.experiment())))
     }
 

@@ -1,5 +1,5 @@
 //! Panes scrolled by keys: Page Up, Page Down, Home and End move the pane that has the focus, or whose tab has it, where the
-//! widget with the focus has no use for them.
+//! widget with the focus has no use for them. If nothing has the focus, they move the pane that was clicked last.
 //!
 //! Owns how far a pane is to be moved with the next frame.
 
@@ -22,28 +22,47 @@ pub(crate) fn begin(ui: &Ui, pane: Pane) {
 
 /// Looks for keys that nothing in the pane had a use for; `rect` is the pane with its tabs. To be called after it is drawn.
 pub(super) fn end(ctx: &Context, pane: Pane, rect: Rect) {
-    if ctx.text_edit_focused() {
-        return;
-    }
-    let Some(focused) = ctx.memory(|memory| memory.focused()) else { return };
+    note_click(ctx, pane, rect);
+    let focused = ctx.memory(|memory| memory.focused());
     // Scrolled out of sight, it still has the keys.
-    let is_scrolled = ctx.data(|data| data.get_temp::<Id>(scrolled(pane))) == Some(focused);
+    let is_scrolled = focused.is_some() && ctx.data(|data| data.get_temp::<Id>(scrolled(pane))) == focused;
     // A dialog or a menu over the pane has keys of its own.
     let is_here =
         |response: Response| response.layer_id.order == Order::Background && rect.contains(response.rect.center());
-    if !is_scrolled && !ctx.read_response(focused).is_some_and(is_here) {
+    let has_focus = match focused {
+        Some(focused) => is_scrolled || ctx.read_response(focused).is_some_and(is_here),
+        None => ctx.data(|data| data.get_temp::<Pane>(clicked())) == Some(pane),
+    };
+    if !has_focus {
         return;
     }
     let page = rect.height() * (1.0 - KEPT);
     let keys = [(Key::PageDown, page), (Key::PageUp, -page), (Key::End, END), (Key::Home, -END)];
+    // In a field of a line, Home and End move the caret.
+    let keys = if ctx.text_edit_focused() { &keys[..2] } else { &keys[..] };
     let pressed = |(key, by)| ctx.input_mut(|input| input.consume_key(Modifiers::NONE, key)).then_some(by);
-    if let Some(down) = keys.into_iter().find_map(pressed) {
+    if let Some(down) = keys.iter().copied().find_map(pressed) {
         ctx.data_mut(|data| {
             data.insert_temp::<f32>(id(pane), down);
-            data.insert_temp::<Id>(scrolled(pane), focused);
+            if let Some(focused) = focused {
+                data.insert_temp::<Id>(scrolled(pane), focused);
+            }
         });
         ctx.request_repaint();
     }
+}
+
+/// Keeps the pane that was clicked last.
+fn note_click(ctx: &Context, pane: Pane, rect: Rect) {
+    let pressed = ctx.input(|input| input.pointer.primary_pressed().then(|| input.pointer.interact_pos()).flatten());
+    let is_over = |at| ctx.layer_id_at(at).is_some_and(|layer| layer.order == Order::Background);
+    if pressed.is_some_and(|at| rect.contains(at) && is_over(at)) {
+        ctx.data_mut(|data| data.insert_temp::<Pane>(clicked(), pane));
+    }
+}
+
+fn clicked() -> Id {
+    Id::unique("pane that was clicked")
 }
 
 /// Where the widget is kept that had the focus when a pane was last scrolled by keys.

@@ -13,10 +13,13 @@ mod pointed;
 mod seeds;
 mod smaller;
 mod task;
+mod together;
 mod trail;
 
-use eframe::egui::{Color32, ComboBox, Pos2, RichText, ScrollArea, Stroke, Ui, vec2};
-use egui_plot::{Line, LineStyle, MarkerShape, Plot, PlotPoint, PlotPoints, PlotTransform, PlotUi, Points, VLine};
+use eframe::egui::{Color32, ComboBox, Id, Pos2, RichText, ScrollArea, Stroke, Ui, vec2};
+use egui_plot::{
+    Line, LineStyle, MarkerShape, Plot, PlotBounds, PlotPoint, PlotPoints, PlotTransform, PlotUi, Points, VLine,
+};
 use plimsoll_engine::experiment::ModelKind;
 
 use self::{
@@ -164,7 +167,7 @@ fn plot(
     let mut points: Vec<[f64; 2]> = dots.iter().filter(|dot| dot.in_focus).map(|dot| dot.at).collect();
     points.extend(smaller.iter().map(|smaller| smaller.at));
     let plane = plane(ui, &points, tasks[focus].is_of_values(), height);
-    let plane = if has_other_points(ui, dots) { plane.reset() } else { plane };
+    let plane = if has_new_out_of_view(ui, dots) { plane.reset() } else { plane };
     let response = plane.show(ui, |plot| {
         let stairs = steps(&stairs_of(dots, |dot| dot.in_focus));
         let line = Line::new("frontier", PlotPoints::from(stairs)).color(palette.frontier.gamma_multiply(0.7));
@@ -177,6 +180,7 @@ fn plot(
         dots.iter().filter(|dot| dot.in_focus).for_each(|dot| point(plot, dot, shown, palette));
         seeds::groups(dots).iter().for_each(|seeds| seeds.draw(plot, palette));
     });
+    ui.data_mut(|data| data.insert_temp(view_id(ui), *response.transform.bounds()));
     dimmed(ui, tasks, dots, &response.transform);
     let lines = drawn_lines(dots, &smaller, budget, &response.transform);
     let named = labels::draw(ui, (dots, &smaller), shown, &response.transform, &lines);
@@ -185,17 +189,29 @@ fn plot(
     pointed::ui(ui, context, &response.response, (dots, &named), (&smaller, shown), &response.transform);
 }
 
-/// Whether other runs have points than in the frame before: a view that was chosen before may not show the new one.
-fn has_other_points(ui: &Ui, dots: &[Dot<'_>]) -> bool {
-    let mut now: Vec<RunKey> = dots.iter().filter(|dot| dot.in_focus).map(|dot| dot.run.key).collect();
-    now.sort_unstable();
+/// Whether a run came to its end since the frame before, and its point lies outside the view that the user chose. A run that
+/// trains begins far below where it ends.
+fn has_new_out_of_view(ui: &Ui, dots: &[Dot<'_>]) -> bool {
+    let in_focus = || dots.iter().filter(|dot| dot.in_focus && !dot.run.status.is_active());
+    let now: Vec<RunKey> = in_focus().map(|dot| dot.run.key).collect();
     let id = ui.scope_id().with("points");
     let known: Option<Vec<RunKey>> = ui.data(|data| data.get_temp(id));
-    let is_other = known.as_ref().is_some_and(|known| *known != now);
-    if known.is_none() || is_other {
+    let view: Option<PlotBounds> = ui.data(|data| data.get_temp(view_id(ui)));
+    let is_in_view = |dot: &Dot<'_>| {
+        let inside = |axis: usize, range: std::ops::RangeInclusive<f64>| range.contains(&dot.at[axis]);
+        view.is_none_or(|view| inside(0, view.range_x()) && inside(1, view.range_y()))
+    };
+    let is_new = |dot: &Dot<'_>| known.as_ref().is_some_and(|known| !known.contains(&dot.run.key));
+    let is_out = in_focus().any(|dot| is_new(dot) && !is_in_view(dot));
+    if known.as_ref() != Some(&now) {
         ui.data_mut(|data| data.insert_temp(id, now));
     }
-    is_other
+    is_out
+}
+
+/// Where the view of the last frame is kept.
+fn view_id(ui: &Ui) -> Id {
+    ui.scope_id().with("view")
 }
 
 /// The axes, wide and high enough for all `points`.

@@ -18,7 +18,7 @@ use plimsoll_engine::{Experiment, error::Problem};
 
 use self::set::Set;
 pub(crate) use self::{
-    field::refused,
+    field::{forget_refused, refused},
     value::{Choice, Number, Place, Spec},
 };
 use crate::{

@@ -40,9 +40,13 @@ pub(crate) struct Placed {
 }
 
 /// The points, the lines and the names that are already there.
+#[derive(Debug, Clone)]
 pub(crate) struct Places {
     frame: Rect,
     points: Vec<Rect>,
+    /// The lines of the picture.
+    lines: Vec<Rect>,
+    /// The names.
     taken: Vec<Rect>,
     /// From points to their names.
     leaders: Vec<[Pos2; 2]>,
@@ -51,12 +55,12 @@ pub(crate) struct Places {
 impl Places {
     /// A picture with points in it, each as large as it is drawn.
     pub(crate) fn new(frame: Rect, points: Vec<Rect>) -> Self {
-        Self { frame, points, taken: Vec::new(), leaders: Vec::new() }
+        Self { frame, points, lines: Vec::new(), taken: Vec::new(), leaders: Vec::new() }
     }
 
     /// A level or upright line is in the picture.
     pub(crate) fn line(&mut self, from: Pos2, to: Pos2) {
-        self.taken.push(Rect::from_two_pos(from, to).expand(BESIDE_LINE));
+        self.lines.push(Rect::from_two_pos(from, to).expand(BESIDE_LINE));
     }
 
     /// A name is in the picture, with the line to its point if it has one.
@@ -67,18 +71,27 @@ impl Places {
 
     /// A place for a name of a size. The point is the one at `index`.
     pub(crate) fn place(&self, index: usize, size: Vec2) -> Option<Placed> {
-        (0..BESIDE + FAR.len() * AROUND).find_map(|side| self.place_at(index, size, side))
+        self.place_anywhere(index, size, false)
     }
 
-    /// The same at one side, if it has room there.
-    pub(crate) fn place_at(&self, index: usize, size: Vec2, side: usize) -> Option<Placed> {
+    /// The same for a name that has a ground of its own: lines of the picture may run under it.
+    pub(crate) fn place_over_lines(&self, index: usize, size: Vec2) -> Option<Placed> {
+        self.place_anywhere(index, size, true)
+    }
+
+    fn place_anywhere(&self, index: usize, size: Vec2, over_lines: bool) -> Option<Placed> {
+        (0..BESIDE + FAR.len() * AROUND).find_map(|side| self.place_at(index, size, (side, over_lines)))
+    }
+
+    /// The same at one side, if it has room there; lines of the picture do not matter if it is `over_lines`.
+    pub(crate) fn place_at(&self, index: usize, size: Vec2, (side, over_lines): (usize, bool)) -> Option<Placed> {
         let own = self.points.get(index)?;
         let (away, (align, to)) = match side.checked_sub(BESIDE) {
             None => (AWAY, SIDES[side]),
             Some(far) => (*FAR.get(far / AROUND)?, SIDES.iter().copied().chain(between()).nth(far % AROUND)?),
         };
         let rect = align.anchor_size(own.center() + to * (own.width() / 2.0 + away), size);
-        if !self.is_free(rect) {
+        if !self.is_free(rect) || (!over_lines && self.lines.iter().any(|line| line.intersects(rect))) {
             return None;
         }
         if side < BESIDE {
@@ -101,8 +114,7 @@ impl Places {
     fn is_clear(&self, own: Pos2, leader: [Pos2; 2]) -> bool {
         // A line to a point at the very place of another means either.
         let points = self.points.iter().filter(|point| point.center().distance(own) >= 1.0);
-        let names = self.taken.iter().filter(|taken| taken.width().min(taken.height()) > 2.0 * BESIDE_LINE);
-        points.chain(names).all(|rect| !crosses(*rect, leader))
+        points.chain(&self.taken).all(|rect| !crosses(*rect, leader))
             && !self.leaders.iter().any(|other| meet(*other, leader))
     }
 

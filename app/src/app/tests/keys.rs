@@ -131,6 +131,42 @@ fn page_keys_scroll_the_settings_and_leave_the_focus_where_it_is() {
 }
 
 #[test]
+fn page_keys_scroll_the_pane_that_was_clicked() {
+    let mut window = window(digits());
+    settle(&mut window);
+    let seed = |window: &Window| window.get_by_role_and_label(Role::SpinButton, "Seed value").rect();
+    let before = seed(&window);
+    let pane = |window: &Window, wanted: Pane| {
+        let rects = app(window).layout.rects();
+        rects.into_iter().find(|(pane, _)| *pane == wanted).and_then(|(_, rect)| rect).expect("drawn")
+    };
+    let click = |window: &mut Window, at: egui::Pos2| {
+        window.event(egui::Event::PointerMoved(at));
+        for pressed in [true, false] {
+            let (button, modifiers) = (egui::PointerButton::Primary, Modifiers::NONE);
+            window.event(egui::Event::PointerButton { pos: at, button, pressed, modifiers });
+            window.run_steps(2);
+        }
+    };
+    // The ground of the pane, at its edge.
+    let ground = pane(&window, Pane::Experiment).left_center() + egui::vec2(2.0, 0.0);
+    click(&mut window, ground);
+    press(&mut window, Modifiers::NONE, Key::PageDown);
+    assert!(seed(&window).top() < before.top() - 100.0);
+    press(&mut window, Modifiers::NONE, Key::PageUp);
+    assert_eq!(seed(&window), before);
+    let other = pane(&window, Pane::Step).left_center() + egui::vec2(2.0, 0.0);
+    click(&mut window, other);
+    press(&mut window, Modifiers::NONE, Key::PageDown);
+    assert_eq!(seed(&window), before, "another pane was clicked");
+    // In a field, too: one line has no pages.
+    window.get_by_role_and_label(Role::SpinButton, "Micro-batch value").focus();
+    window.run_steps(3);
+    press(&mut window, Modifiers::NONE, Key::PageDown);
+    assert!(seed(&window).top() < before.top() - 100.0);
+}
+
+#[test]
 fn tab_goes_on_from_the_control_that_a_key_took_the_focus_from() {
     let mut long = digits();
     long.run.steps = Some(1_000_000);

@@ -53,6 +53,13 @@ fn letters_in_a_field_of_a_number_are_said_and_the_value_stays() {
         enter(&mut window, "Width value", typed);
         assert_eq!(said(&window).len(), usize::from(typed == "abc"), "{typed}");
     }
+    // A run begins with the settings as they are.
+    enter(&mut window, "Width value", "abc");
+    assert_eq!(said(&window).len(), 1);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
+    until(&mut window, |app| app.state.session.active().is_some() || !app.state.session.runs().is_empty());
+    window.run_steps(3);
+    assert!(said(&window).is_empty());
 }
 
 #[test]

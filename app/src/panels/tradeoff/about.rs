@@ -3,10 +3,13 @@
 use eframe::egui::{RectAlign, Response, RichText, Tooltip, Ui};
 use plimsoll_engine::experiment::Model;
 
-use super::super::{experiment::model_words, family};
+use super::{
+    super::{experiment::model_words, family},
+    keys,
+};
 use crate::{
     format,
-    session::RunRecord,
+    session::{RunKey, RunRecord},
     widgets::tip::{self, Speaks},
 };
 
@@ -24,8 +27,25 @@ pub(super) fn tip(picture: &Response, speaks: Speaks) -> Tooltip<'_> {
     tip
 }
 
+/// The facts of the runs at one place, briefly where there are several.
+pub(super) fn runs(ui: &mut Ui, runs: &[&RunRecord], shown: Option<RunKey>) {
+    if let [one] = runs {
+        return run(ui, one);
+    }
+    ui.label(format!("{} at one place", format::counted(runs.len() as u64, "run")));
+    for run in runs {
+        let name = keys::name(run);
+        if Some(run.key) == shown {
+            ui.strong(name)
+        } else {
+            ui.label(name)
+        };
+    }
+    ui.label(RichText::new("Each click looks at the next of them. By keys: the arrows.").weak().small());
+}
+
 /// The facts of a run.
-pub(super) fn run(ui: &mut Ui, run: &RunRecord) {
+fn run(ui: &mut Ui, run: &RunRecord) {
     let experiment = run.experiment();
     ui.strong(run.name());
     if !experiment.title.is_empty() {

@@ -1,14 +1,17 @@
 //! The names at the points: whole if there is room, then short, then the number alone, or the day if no other run is of that
-//! day; none if no form has room. The tooltip of a point has the whole name.
+//! day; all names are of one form, the longest in which each has room. Runs at one place share a name. The tooltip of a point has
+//! the whole name.
 //!
-//! Always holds: a name stays at its side of its point as long as it has room there, whatever runs come.
+//! Always holds: a name has a side of its point for as long as its run has a point, and stands elsewhere only while another name or
+//! point is there. So names are where they were when a view that was moved is moved back. A name has a ground of its own, so that
+//! lines do not strike it through.
 
 use std::{collections::HashMap, sync::Arc};
 
-use eframe::egui::{FontId, Painter, Pos2, Rect, Stroke, Ui, Vec2};
+use eframe::egui::{FontId, Galley, Painter, Pos2, Rect, Stroke, Ui, Vec2};
 use egui_plot::{PlotPoint, PlotTransform};
 
-use super::{ACTIVE, Dot, RING, smaller::Smaller};
+use super::{ACTIVE, Dot, RING, smaller::Smaller, together};
 use crate::{
     naming,
     session::RunKey,
@@ -18,11 +21,27 @@ use crate::{
 
 /// Among more points only those that nothing beats, and the one that is looked at, have names: others would hide them.
 const NAMES: usize = 24;
-/// Letters of a whole name, and of ever shorter ones.
+/// Letters of a whole name, and of ever shorter ones. The form after them is the number alone.
 const LETTERS: [usize; 3] = [64, 26, 14];
+const FORMS: usize = LETTERS.len() + 1;
+/// More runs at one place are counted.
+const LISTED: usize = 3;
+/// The ground of a name hides the lines of the grid.
+const GROUND: f32 = 1.0;
 
-/// Draws them: runs that nothing beats first. A click changes the colour of a name and not its place. `lines` are the lines of
-/// the picture that no name may touch. Returns where the names are, each with the index of its point in `dots`.
+/// The name of the runs at one place.
+struct Name {
+    /// Their points, in the order of the runs.
+    dots: Vec<usize>,
+    key: RunKey,
+    is_best: bool,
+    /// Whether its point may move.
+    is_active: bool,
+    is_shown: bool,
+}
+
+/// Draws them. A click changes the colour of a name and not its place. `lines` are the lines of the picture that no name may touch.
+/// Returns where the names are, each with the index of its first point in `dots`.
 pub(super) fn draw(
     ui: &Ui,
     (dots, smaller): (&[Dot<'_>], &[Smaller<'_>]),
@@ -41,40 +60,157 @@ pub(super) fn draw(
     let rooms = dots.iter().map(around).chain(smaller.iter().map(|smaller| Smaller::around(small(smaller))));
     let mut places = Places::new(frame, rooms.collect());
     lines.iter().for_each(|[from, to]| places.line(*from, *to));
-    let in_view = dots.iter().enumerate().filter(|(_, dot)| dot.in_focus && frame.contains(place(dot)));
-    let mut order: Vec<(usize, &Dot<'_>)> = in_view.collect();
+    let in_view = |dot: &Dot<'_>| Some(place(dot)).filter(|at| frame.contains(*at));
+    let names = names(dots, together::by_place(dots, in_view), shown);
     let id = ui.scope_id().with("sides of names");
-    let known: HashMap<RunKey, Side> = ui.data(|data| data.get_temp(id)).unwrap_or_default();
-    let (mut sides, mut drawn) = (HashMap::new(), Vec::new());
-    // Those that have a side come first, so that a new one takes it from none.
-    order.sort_by_key(|(_, dot)| (!known.contains_key(&dot.run.key), !dot.is_best, dot.run.key));
-    if order.len() > NAMES {
-        order.retain(|(_, dot)| dot.is_best || Some(dot.run.key) == shown);
-    }
-    order.truncate(NAMES);
-    let names: Vec<String> = order.iter().map(|(_, dot)| dot.run.short_name()).collect();
-    for (at, (index, dot)) in order.into_iter().enumerate() {
-        let color = if Some(dot.run.key) == shown { palette.strong() } else { palette.weak() };
-        let number = dot.run.short_label();
-        let is_one = dots.iter().filter(|other| other.run.short_label() == number).count() == 1;
-        let font = || FontId::proportional(theme::SMALL_TEXT);
-        let texts = texts(&number, (&names, at), is_one);
-        let galleys: Vec<_> = texts.into_iter().map(|text| painter.layout_no_wrap(text, font(), color)).collect();
-        let sizes: Vec<Vec2> = galleys.iter().map(|galley| galley.size()).collect();
-        let kept = known.get(&dot.run.key).copied();
-        let Some((form, placed)) = choose(&places, index, (&sizes, is_one), kept) else { continue };
-        if let Some(leader) = placed.leader {
-            painter.line_segment(leader, Stroke::new(0.8, palette.weak()));
+    let mut homes: HashMap<RunKey, usize> = ui.data(|data| data.get_temp(id)).unwrap_or_default();
+    let galleys = galleys(&painter, dots, &names, [palette.weak(), palette.strong()]);
+    let sizes: Vec<Sized> = names
+        .iter()
+        .zip(&galleys)
+        .map(|(name, forms)| Sized {
+            point: name.dots[0],
+            forms: forms.each_ref().map(|galley| galley.size()),
+            home: homes.get(&name.key).copied(),
+            is_settled: !name.is_active,
+        })
+        .collect();
+    let mut drawn = Vec::new();
+    let (after, placed) = settle(&places, &sizes);
+    places = after;
+    for ((name, forms), placed) in names.iter().zip(&galleys).zip(placed) {
+        let Some((form, placed)) = placed else { continue };
+        if let Some([_, end]) = placed.leader {
+            // From the point as it is drawn.
+            let (at, ring) = (place(&dots[name.dots[0]]), if name.is_shown { RING } else { 0.0 });
+            let from = at + (end - at).normalized() * (theme::POINT_RADIUS + ring);
+            painter.line_segment([from, end], Stroke::new(0.8, palette.weak()));
+        } else {
+            homes.entry(name.key).or_insert(placed.side);
         }
-        painter.galley(placed.rect.min, Arc::clone(&galleys[form]), color);
-        places.take(placed.rect, placed.leader);
-        drawn.push((index, placed.rect));
-        sides.insert(dot.run.key, Side { side: placed.side, form });
+        painter.rect_filled(placed.rect.expand(GROUND), 2.0, ui.visuals().panel_fill);
+        let color = if name.is_shown { palette.strong() } else { palette.weak() };
+        painter.galley(placed.rect.min, Arc::clone(&forms[form]), color);
+        drawn.push((name.dots[0], placed.rect));
     }
-    ui.data_mut(|data| data.insert_temp(id, sides));
+    homes.retain(|key, _| dots.iter().any(|dot| dot.run.key == *key));
+    ui.data_mut(|data| data.insert_temp(id, homes));
     let in_view = smaller.iter().enumerate().filter(|(_, smaller)| frame.contains(small(smaller)));
     in_view.for_each(|(index, smaller)| name_of_smaller(ui, &painter, &mut places, dots.len() + index, smaller));
     drawn
+}
+
+/// The names of the points, by `places`: those of older runs first, and last those of runs that train, whose points move.
+fn names(dots: &[Dot<'_>], places: Vec<Vec<usize>>, shown: Option<RunKey>) -> Vec<Name> {
+    let name = |here: Vec<usize>| {
+        let any = |is: &dyn Fn(&Dot<'_>) -> bool| here.iter().any(|dot| is(&dots[*dot]));
+        Name {
+            key: dots[here[0]].run.key,
+            is_best: any(&|dot| dot.is_best),
+            is_active: any(&|dot| dot.run.status.is_active()),
+            is_shown: any(&|dot| Some(dot.run.key) == shown),
+            dots: here,
+        }
+    };
+    let mut names: Vec<Name> = places.into_iter().map(name).collect();
+    names.sort_by_key(|name| (name.is_active, name.key));
+    if names.len() > NAMES {
+        names.retain(|name| name.is_best || name.is_shown);
+    }
+    names.truncate(NAMES);
+    names
+}
+
+/// All forms of each name.
+fn galleys(
+    painter: &Painter,
+    dots: &[Dot<'_>],
+    names: &[Name],
+    [weak, strong]: [eframe::egui::Color32; 2],
+) -> Vec<[Arc<Galley>; FORMS]> {
+    let runs = |name: &Name| name.dots.iter().map(|dot| dots[*dot].run).collect::<Vec<_>>();
+    let own: Vec<String> = names.iter().map(|name| one_name(runs(name).iter().map(|run| run.short_name()))).collect();
+    let numbers: Vec<String> =
+        names.iter().map(|name| listed(runs(name).iter().map(|run| run.short_label()).collect())).collect();
+    let texts = (0..names.len()).map(|at| {
+        let is_one = numbers.iter().filter(|number| **number == numbers[at]).count() == 1;
+        texts(&numbers[at], (&own, at), is_one)
+    });
+    texts
+        .zip(names)
+        .map(|(texts, name)| {
+            let color = if name.is_shown { strong } else { weak };
+            texts.map(|text| painter.layout_no_wrap(text, FontId::proportional(theme::SMALL_TEXT), color))
+        })
+        .collect()
+}
+
+/// The name of runs at one place: what each is called, once.
+fn one_name(names: impl Iterator<Item = String>) -> String {
+    let mut once: Vec<String> = Vec::new();
+    names.for_each(|name| {
+        if !once.contains(&name) {
+            once.push(name);
+        }
+    });
+    once.join(" / ")
+}
+
+/// The numbers of runs at one place: `1, 2`, `1, 2, 3 and 4 more`.
+fn listed(mut numbers: Vec<String>) -> String {
+    numbers.dedup();
+    match numbers.len().checked_sub(LISTED) {
+        None | Some(0) => numbers.join(", "),
+        Some(more) => format!("{} and {more} more", numbers[..LISTED].join(", ")),
+    }
+}
+
+/// Words for a place in each form, from the longest on: one of the names in sight, whole, then short with what tells it from the
+/// others. Its number alone comes last, if no other place has it.
+fn texts(number: &str, (names, at): (&[String], usize), is_one: bool) -> [String; FORMS] {
+    let others = || names[..at].iter().chain(&names[at + 1..]);
+    let form = |letters| naming::fitting(&names[at], others(), |form| form.chars().count() <= letters);
+    let [whole, short, shortest] = LETTERS.map(|letters| format!("{number}: {}", form(letters)));
+    let last = if is_one { number.to_owned() } else { shortest.clone() };
+    [whole, short, shortest, last]
+}
+
+/// A name that looks for a place.
+struct Sized {
+    /// Its point, of those of the places.
+    point: usize,
+    forms: [Vec2; FORMS],
+    /// The side that it has.
+    home: Option<usize>,
+    /// Whether its point stays.
+    is_settled: bool,
+}
+
+/// The places of names with those names in them, and for each its form and place, if it has room. The form is the longest in which
+/// all that are settled have room; others may have a shorter one.
+fn settle(places: &Places, names: &[Sized]) -> (Places, Vec<Option<(usize, Placed)>>) {
+    for form in 0..FORMS {
+        let (mut tried, mut found) = (places.clone(), Vec::with_capacity(names.len()));
+        for name in names {
+            let forms = if name.is_settled { form..form + 1 } else { form..FORMS };
+            let placed = forms.into_iter().find_map(|form| {
+                let size = name.forms[form];
+                let at_home = name.home.and_then(|home| tried.place_at(name.point, size, (home, true)));
+                let anywhere = || tried.place(name.point, size).or_else(|| tried.place_over_lines(name.point, size));
+                Some((form, at_home.or_else(anywhere)?))
+            });
+            if let Some((_, placed)) = placed {
+                tried.take(placed.rect, placed.leader);
+            } else if name.is_settled && form + 1 < FORMS {
+                break;
+            }
+            found.push(placed);
+        }
+        if found.len() == names.len() {
+            return (tried, found);
+        }
+    }
+    (places.clone(), Vec::new())
 }
 
 /// A smaller model's point is joined to that of its run: a name that has no room next to it is left out.
@@ -82,45 +218,10 @@ fn name_of_smaller(ui: &Ui, painter: &Painter, places: &mut Places, index: usize
     let color = theme::palette(ui).weak();
     let galley = painter.layout_no_wrap(smaller.name(), FontId::proportional(theme::SMALL_TEXT), color);
     if let Some(Placed { rect, leader: None, .. }) = places.place(index, galley.size()) {
+        painter.rect_filled(rect.expand(GROUND), 2.0, ui.visuals().panel_fill);
         painter.galley(rect.min, galley, color);
         places.take(rect, None);
     }
-}
-
-/// Where a name stands at its point, and which of its forms that is.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Side {
-    side: usize,
-    form: usize,
-}
-
-/// The form of a name that has room, and its place: at the side that is `kept` if the form of then or a longer one has room
-/// there, else the longest form at any side. A number, which is the last form where `has_number`, comes after all names.
-fn choose(
-    places: &Places,
-    index: usize,
-    (sizes, has_number): (&[Vec2], bool),
-    kept: Option<Side>,
-) -> Option<(usize, Placed)> {
-    let names = sizes.len() - usize::from(has_number);
-    let at_side = |kept: Side, forms: std::ops::Range<usize>| {
-        forms.into_iter().find_map(|form| Some((form, places.place_at(index, sizes[form], kept.side)?)))
-    };
-    let anywhere =
-        |mut forms: std::ops::Range<usize>| forms.find_map(|form| Some((form, places.place(index, sizes[form])?)));
-    let named = kept.filter(|kept| kept.form < names).and_then(|kept| at_side(kept, 0..kept.form + 1));
-    let number = || kept.and_then(|kept| at_side(kept, names..sizes.len()));
-    named.or_else(|| anywhere(0..names)).or_else(number).or_else(|| anywhere(names..sizes.len()))
-}
-
-/// Words for a point, the best first: one of the names in sight, whole, then short with what tells it from the others. Its number
-/// alone comes last, if no other point has it.
-fn texts(number: &str, (names, at): (&[String], usize), is_one: bool) -> Vec<String> {
-    let others = || names[..at].iter().chain(&names[at + 1..]);
-    let form = |letters| naming::fitting(&names[at], others(), |form| form.chars().count() <= letters);
-    let mut named: Vec<String> = LETTERS.iter().map(|letters| format!("{number}: {}", form(*letters))).collect();
-    named.dedup();
-    named.into_iter().chain(is_one.then(|| number.to_owned())).collect()
 }
 
 #[cfg(test)]
@@ -129,30 +230,55 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_name_stays_at_its_side_as_long_as_it_has_room_there() {
+    /// A picture with points of names whose whole form is `width` wide.
+    fn picture(width: f32, points: &[(f32, f32)]) -> Places {
         let point = |(x, y): &(f32, f32)| Rect::from_center_size(pos2(*x, *y), Vec2::splat(10.0));
-        let picture = |width: f32, points: &[(f32, f32)]| {
-            Places::new(Rect::from_min_size(Pos2::ZERO, Vec2::new(width, 100.0)), points.iter().map(point).collect())
-        };
-        let sizes = [Vec2::new(60.0, 12.0), Vec2::new(30.0, 12.0), Vec2::new(8.0, 12.0)];
-        let choose = |places: &Places, kept| choose(places, 0, (&sizes, true), kept).expect("there is room");
-        let side = |(form, placed): (usize, Placed)| Side { side: placed.side, form };
-        // No room at the right for a moment: the name goes to the left, and stays there.
-        let right = choose(&picture(300.0, &[(200.0, 50.0)]), None);
-        assert_eq!((right.0, right.1.rect.left() > 200.0), (0, true));
-        let left = choose(&picture(230.0, &[(200.0, 50.0)]), Some(side(right)));
-        assert_eq!((left.0, left.1.rect.right() < 200.0), (0, true));
-        let again = choose(&picture(300.0, &[(200.0, 50.0)]), Some(side(left)));
-        assert_eq!(side(again), side(left));
+        Places::new(Rect::from_min_size(Pos2::ZERO, Vec2::new(width, 100.0)), points.iter().map(point).collect())
+    }
+
+    fn named(point: usize, home: Option<usize>) -> Sized {
+        let forms = [60.0, 40.0, 30.0, 8.0].map(|width| Vec2::new(width, 12.0));
+        Sized { point, forms, home, is_settled: true }
+    }
+
+    #[test]
+    fn a_name_is_at_its_side_whenever_it_has_room_there() {
+        let place = |places: &Places, home| settle(places, &[named(0, home)]).1[0].expect("there is room");
+        let (form, first) = place(&picture(300.0, &[(200.0, 50.0)]), None);
+        assert_eq!((form, first.rect.left() > 200.0), (0, true));
+        // No room at the right for a moment.
+        let (form, aside) = place(&picture(230.0, &[(200.0, 50.0)]), Some(first.side));
+        assert_eq!((form, aside.rect.right() < 200.0), (0, true));
+        let again = place(&picture(300.0, &[(200.0, 50.0)]), Some(first.side));
+        assert_eq!(again, (0, first));
         // Another point where it stands.
-        let moved = choose(&picture(300.0, &[(200.0, 50.0), (160.0, 50.0)]), Some(side(left)));
-        assert_eq!((moved.0, moved.1.leader), (0, None));
-        assert_ne!(moved.1.side, left.1.side);
-        // A number alone gives way to a name that has room, wherever it stands.
-        let number = choose(&picture(30.0, &[(12.0, 50.0)]), None);
-        assert_eq!(number.0, 2);
-        assert_eq!(choose(&picture(300.0, &[(12.0, 50.0)]), Some(side(number))).0, 0);
+        let (_, moved) = place(&picture(300.0, &[(200.0, 50.0), (240.0, 50.0)]), Some(first.side));
+        assert_ne!(moved.side, first.side);
+        // A side that is not the best stays.
+        let (_, stays) = place(&picture(300.0, &[(200.0, 50.0)]), Some(aside.side));
+        assert_eq!(stays.side, aside.side);
+    }
+
+    #[test]
+    fn all_names_have_one_form_the_longest_for_which_there_is_room() {
+        let forms = |width: f32, points: &[(f32, f32)]| -> Vec<usize> {
+            let names: Vec<Sized> = (0..points.len()).map(|point| named(point, None)).collect();
+            settle(&picture(width, points), &names)
+                .1
+                .into_iter()
+                .map(|placed| placed.map_or(9, |(form, _)| form))
+                .collect()
+        };
+        assert_eq!(forms(300.0, &[(50.0, 30.0), (200.0, 70.0)]), [0, 0]);
+        // The picture is too narrow for a whole name, and in the end for any.
+        assert_eq!(forms(55.0, &[(20.0, 20.0), (20.0, 80.0)]), [1, 1]);
+        assert_eq!(forms(25.0, &[(12.0, 20.0), (12.0, 80.0)]), [3, 3]);
+        // A name of a run that trains changes none of the others.
+        let mut moving = named(1, None);
+        moving.is_settled = false;
+        let places = picture(300.0, &[(100.0, 50.0), (297.0, 3.0)]);
+        let (_, placed) = settle(&places, &[named(0, None), moving]);
+        assert_eq!(placed[0].map(|(form, _)| form), Some(0));
     }
 
     #[test]
@@ -160,10 +286,20 @@ mod tests {
         let names = ["Digits, batch 64, checkpoint every block", "Digits, batch 32"].map(str::to_owned);
         let whole = format!("3: {}", names[0]);
         let told = texts("3", (&names, 0), true);
-        assert_eq!((told.first(), told.last().map(String::as_str)), (Some(&whole), Some("3")));
+        assert_eq!((&told[0], told[3].as_str()), (&whole, "3"));
         assert!(told.is_sorted_by_key(|text| std::cmp::Reverse(text.chars().count())), "{told:?}");
         assert!(told[1].chars().count() <= 29 && told[1].starts_with("3: … "), "{told:?}");
-        assert_eq!(texts("4", (&names, 1), true), ["4: Digits, batch 32", "4: … batch 32", "4"]);
-        assert_eq!(texts("22 Nov", (&names, 0), false).len(), 2, "a day of several tells none of them");
+        assert_eq!(texts("4", (&names, 1), true)[2..], ["4: … batch 32", "4"]);
+        let of_day = texts("22 Nov", (&names, 0), false);
+        assert_eq!(of_day[3], of_day[2], "a day of several tells none of them");
+    }
+
+    #[test]
+    fn runs_at_one_place_share_a_name() {
+        let list = |numbers: &[&str]| listed(numbers.iter().map(|number| (*number).to_owned()).collect());
+        assert_eq!([list(&["1", "2"]), list(&["22 Nov", "22 Nov"])], ["1, 2", "22 Nov"]);
+        assert_eq!(list(&["1", "2", "3", "4", "7"]), "1, 2, 3 and 2 more");
+        let name = |names: &[&str]| one_name(names.iter().map(|name| (*name).to_owned()));
+        assert_eq!([name(&["CNN", "CNN"]), name(&["seed 1", "seed 2"])], ["CNN", "seed 1 / seed 2"]);
     }
 }

@@ -3,7 +3,7 @@
 use eframe::egui::{Pos2, Rect, Response, Ui};
 use egui_plot::{PlotPoint, PlotTransform};
 
-use super::{Dot, PanelContext, REACH, about, at_point, seeds, smaller};
+use super::{Dot, PanelContext, REACH, about, at_point, seeds, smaller, together};
 use crate::{
     command::Action,
     session::RunKey,
@@ -32,15 +32,24 @@ pub(super) fn ui(
     // A name that is cut is whole there as well.
     let by_name = || named.iter().find(|(_, name)| name.contains(at)).map(|(dot, _)| &dots[*dot]);
     if let Some(dot) = nearest(dots, transform, at).or_else(by_name) {
+        let here = at_place_of(dots, dot, transform);
         if let Some(tip) = tip {
-            tip.show(|ui| about::run(ui, dot.run));
+            tip.show(|ui| about::runs(ui, &here.iter().map(|dot| dot.run).collect::<Vec<_>>(), shown));
         }
+        let keys: Vec<RunKey> = here.iter().map(|dot| dot.run.key).collect();
         if response.clicked() {
-            context.send.send(Action::ShowRun(dot.run.key));
+            // The arrows go on from here.
+            response.request_focus();
+        }
+        if response.clicked()
+            && let Some(next) = together::next(&keys, shown)
+        {
+            context.send.send(Action::ShowRun(next));
         }
         if response.secondary_clicked() {
-            context.send.send(Action::ShowRun(dot.run.key));
-            at_point::open(ui.ctx(), dot.run.key);
+            let meant = shown.filter(|shown| keys.contains(shown)).unwrap_or(dot.run.key);
+            context.send.send(Action::ShowRun(meant));
+            at_point::open(ui.ctx(), meant);
         }
     } else if let Some(smaller) = smaller_near(smaller, transform, at)
         && let Some(tip) = tip
@@ -71,6 +80,18 @@ fn smaller_near<'a>(
 fn mean_near(dots: &[Dot<'_>], transform: &PlotTransform, at: Pos2) -> Option<seeds::Seeds> {
     let distance = |[x, y]: [f64; 2]| transform.position_from_point(&PlotPoint::new(x, y)).distance(at);
     seeds::groups(dots).into_iter().find(|seeds| distance(seeds.mean) <= REACH)
+}
+
+/// The points at the place of one: it alone, or with others that lie on it.
+fn at_place_of<'a>(dots: &'a [Dot<'a>], dot: &Dot<'_>, transform: &PlotTransform) -> Vec<&'a Dot<'a>> {
+    let at = |dot: &Dot<'_>| Some(transform.position_from_point(&PlotPoint::new(dot.at[0], dot.at[1])));
+    let places = together::by_place(dots, at);
+    let here = places.into_iter().find(|place| place.iter().any(|other| dots[*other].run.key == dot.run.key));
+    match here {
+        Some(here) => here.into_iter().map(|dot| &dots[dot]).collect(),
+        // Those that are not in focus are each for itself.
+        None => dots.iter().filter(|other| other.run.key == dot.run.key).collect(),
+    }
 }
 
 /// The point that the pointer means, if it is near one.

@@ -118,6 +118,11 @@ fn forget(ctx: &Context, key: &str) {
     }
 }
 
+/// Forgets the text, as when a run begins with the settings as they are.
+pub(crate) fn forget_refused(ctx: &Context) {
+    ctx.data_mut(|data| data.remove::<Refused>(id()));
+}
+
 /// Whether it was typed over the setting of this key.
 pub(super) fn is_refused(ctx: &Context, key: &str, generation: u64) -> bool {
     known(ctx, generation).is_some_and(|known| known.key == key)

@@ -62,7 +62,7 @@ pub(in crate::panels::experiment) const WIDTH: Numeric = (
 pub(in crate::panels::experiment) const FILTERS: Numeric = (
     Spec {
         key: "model.width",
-        name: "Filters",
+        name: "Width",
         help: "Filters of the first block, doubled from block to block: activations grow in proportion and weights with the \
                 square. Time grows with the square too, once the filters are many.",
     },

@@ -27,7 +27,7 @@ pub(in crate::panels::experiment) const TOKEN_WIDTH: Numeric = (
 pub(in crate::panels::experiment) const LEVEL_FILTERS: Numeric = (
     Spec {
         key: "model.width",
-        name: "Filters",
+        name: "Width",
         help: "Filters of the first level, doubled from level to level: activations grow in proportion, weights with the \
                 square. The first level holds most of the activations, the last most of the weights and of the time.",
     },
