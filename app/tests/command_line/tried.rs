@@ -46,6 +46,38 @@ fn a_run_is_tried_by_its_checkpoint_and_has_the_figures_that_it_reported() {
 }
 
 #[test]
+fn a_kept_run_is_named_as_weights_and_as_a_teacher() {
+    let kept = Kept::new();
+    let key = kept.train("3", &[]);
+    let trained = object(&kept.told(&["evaluate", "last", "--last", "--json"]));
+    for name in ["last", &key] {
+        let weights = format!("weights.path={name}");
+        let found = object(&kept.told(&["evaluate", "mlp-digits", "--set", &weights, "--json", "--quiet"]));
+        assert_eq!(found["loss"], trained["loss"], "{name}");
+    }
+    let teacher = format!("distil.teacher={key}");
+    let events = lines(&kept.told(&["train", "mlp-digits", "--set", &teacher, "--steps", "2", "--json", "--quiet"]));
+    assert_eq!(events.last().expect("an end")["event"], "finished");
+    let output = kept.output(&["train", "mlp-digits", "--set", "weights.path=no-such-run"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("no-such-run"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn the_phases_of_a_plan_are_listed_with_the_one_of_the_peak() {
+    let plan = json(&["plan", "cnn-digits-channels", "--json"]);
+    let phases = plan["phases"].as_array().expect("phases");
+    let of = |name: &str| phases.iter().find(|phase| phase["phase"] == name).expect(name);
+    assert_eq!((&of("steady")["live_bytes"], &of("pruned")["after_step"]), (&plan["peak"]["live_bytes"], &600.into()));
+    assert!(of("pruned")["live_bytes"].as_u64() < of("steady")["live_bytes"].as_u64());
+    let words = stdout(&["plan", "cnn-digits-channels"]);
+    assert!(words.contains("from step 601 on") && words.contains("the peak\n"), "{words}");
+    let export =
+        ["export", "cnn-digits-channels", "--format", "csv", "--what", "layers", "--phase", "pruned", "-o", "-"];
+    assert!(fails(2, &export).contains("--phase: the table of layers"));
+}
+
+#[test]
 fn a_preset_is_tried_as_it_is_initialised_and_says_so() {
     let kept = Kept::new();
     let words = kept.told(&["evaluate", "mlp-digits", "--quiet"]);

@@ -16,7 +16,7 @@ use crate::memory::host::page_size;
 use crate::{
     error::{Error, Result},
     experiment::{
-        LowRank, preset,
+        Experiment, LowRank, PruneKind, preset,
         weights::{
             files::{self, Files},
             own,
@@ -82,9 +82,18 @@ impl Mapped {
 
     /// How the layers of the run that saved them are factored, where they are.
     pub(super) fn low_rank(&self) -> Option<LowRank> {
+        self.experiment().map(|own| own.low_rank).filter(LowRank::is_chosen)
+    }
+
+    /// Whether the run that saved these weights takes channels out of its model.
+    pub(super) fn prunes_channels(&self) -> bool {
+        self.experiment().is_some_and(|own| own.prune.kind == PruneKind::Channels)
+    }
+
+    /// The experiment of the run that saved these weights, if a run of this program did.
+    fn experiment(&self) -> Option<Experiment> {
         let text = own::fact(&self.facts, "experiment")?;
-        let own = preset::parse(text, self.path.join("experiment")).ok()?.low_rank;
-        own.is_chosen().then_some(own)
+        preset::parse(text, self.path.join("experiment")).ok()
     }
 
     /// Gives the pages of a tensor back to the system, which has them in its cache.

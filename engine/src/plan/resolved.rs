@@ -292,8 +292,9 @@ impl Resolved {
     /// after a test.
     pub fn tests_whole_model(&self) -> bool {
         let Some(after) = self.thinned_after() else { return true };
-        let every = self.tested_every();
-        let next = self.steps_done().max(1).next_multiple_of(every);
+        let done = self.steps_done();
+        let is_tested = self.resumed.as_ref().is_some_and(|resumed| resumed.so_far.tested >= done);
+        let next = (done + u64::from(is_tested)).max(1).next_multiple_of(self.tested_every());
         next < after || self.experiment.precision == Precision::F16Mixed
     }
 

@@ -77,6 +77,12 @@ impl Mapped {
         if let Some(mend) = self.other_factors(&experiment.low_rank) {
             return refused(&mend);
         }
+        if self.prunes_channels() {
+            return refused(
+                "channels were taken out of that run's model, and no settings have such widths; go on with it by `plimsoll resume`, \
+                 let it teach (distil.teacher), or choose other weights",
+            );
+        }
         // The weights of a run that trained adapters, and this experiment has other adapters or none.
         let is_there = |name: &String| !found.missing.contains(name) && !found.mistyped.contains(name);
         let mut names = wrong.iter().flat_map(|(_, names)| names);
