@@ -9,6 +9,7 @@ mod messages;
 mod models;
 mod names;
 mod numbers;
+mod paging;
 mod pictures;
 mod pictures_mixed;
 mod pictures_over;

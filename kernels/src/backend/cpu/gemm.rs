@@ -382,6 +382,13 @@ pub(super) fn warm_up_once() {
     }
 }
 
+/// The same, if something is lent.
+pub(super) fn warm_up_to_lend() {
+    if lent::is_there() {
+        warm_up_once();
+    }
+}
+
 fn warm_up<A: Accumulator>() {
     let (a, mut c) = (vec![A::ONE; 192 * 192], vec![A::ZERO; 192 * 192]);
     let view = copied(&a, [192; 2]);

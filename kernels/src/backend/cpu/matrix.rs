@@ -1,13 +1,12 @@
 //! Matrix views for products: elements, extents and strides, checked once when a view is made.
 //!
-//! Always holds: the elements of a view lie inside the slice it was made from, and two live views for writing share no
-//! element. So a product of views is safe without further conditions.
+//! Always holds: a view's elements lie inside its slice, and two live views for writing share none, so their products are safe.
 
 use std::{any::TypeId, marker::PhantomData, ops::Range};
 
 use super::{
     float::{Accumulator, Float},
-    gemm::warm_up_once,
+    gemm::warm_up_to_lend,
     parallel::Cut,
 };
 use crate::memory::lent;
@@ -264,8 +263,7 @@ impl<'a, T: Send> Cut for By<'a, T> {
     }
 }
 
-/// Inner extents below which a small product is done here: the crate would do bookkeeping that grows as the extent
-/// shrinks.
+/// Inner extents below which a small product is done here: the bookkeeping of the crate grows as they shrink.
 const SMALL_DEPTH: usize = 16;
 /// The most rows and columns of such a product.
 const SMALL: usize = 64;
@@ -286,9 +284,7 @@ pub(super) fn multiply<A: Accumulator>(a: MatRef<'_, A>, b: MatRef<'_, A>, c: Ma
         return multiply_small(a, b, c, add);
     }
     let Lines::Even(stride) = c.lines else { unreachable!("a product's rows lie evenly") };
-    if lent::is_there() {
-        warm_up_once();
-    }
+    warm_up_to_lend();
     // SAFETY: the views hold the extents and strides that are given, checked when they were made; `c` is alone in its
     // elements, and they are only read to be added to.
     lent::during(|| unsafe {

@@ -1,0 +1,90 @@
+//! Panes scrolled by the keys of pages.
+
+use super::*;
+
+fn press(window: &mut Window, modifiers: Modifiers, key: Key) {
+    window.key_press_modifiers(modifiers, key);
+    window.run_steps(3);
+}
+
+#[test]
+fn a_pane_is_scrolled_by_the_keys_of_pages() {
+    let mut window = window(digits());
+    settle(&mut window);
+    window.get_by_label("Alive at the peak").click();
+    window.run_steps(3);
+    window.get_by_label("Alive at the peak").focus();
+    window.run_steps(3);
+    let plan = app(&window).state.plan().cloned().expect("a plan");
+    let (count, last) = (plan.alive_at_peak.len(), plan.alive_at_peak.iter().min_by_key(|block| block.bytes));
+    let last = Bytes(last.expect("a block").bytes).to_string();
+    let pane = |window: &Window| {
+        let rects = app(window).layout.rects();
+        rects.into_iter().find(|(pane, _)| *pane == Pane::Alive).and_then(|(_, rect)| rect).expect("drawn")
+    };
+    let is_seen = |window: &Window, text: &str| {
+        window.query_all_by_label(text).any(|cell| pane(window).contains(cell.rect().center()))
+    };
+    assert!(count > 12 && !is_seen(&window, &last), "{count} blocks");
+    press(&mut window, Modifiers::NONE, Key::End);
+    assert!(is_seen(&window, &last), "{last}");
+    press(&mut window, Modifiers::NONE, Key::Home);
+    assert!(!is_seen(&window, &last));
+    press(&mut window, Modifiers::NONE, Key::PageDown);
+    press(&mut window, Modifiers::NONE, Key::PageDown);
+    press(&mut window, Modifiers::NONE, Key::PageDown);
+    assert!(is_seen(&window, &last));
+}
+
+#[test]
+fn page_keys_scroll_the_settings_and_leave_the_focus_where_it_is() {
+    let mut window = window(digits());
+    settle(&mut window);
+    window.get_by_role_and_label(Role::Slider, "Micro-batch").focus();
+    window.run_steps(3);
+    let seed = |window: &Window| window.get_by_role_and_label(Role::SpinButton, "Seed value").rect();
+    let before = seed(&window);
+    press(&mut window, Modifiers::NONE, Key::PageDown);
+    let after = seed(&window);
+    assert!(after.top() < before.top() - 100.0, "{after:?} of {before:?}");
+    assert!(window.get_by_role_and_label(Role::Slider, "Micro-batch").is_focused());
+    press(&mut window, Modifiers::NONE, Key::PageUp);
+    assert_eq!(seed(&window), before);
+    assert_eq!(app(&window).state.document.experiment, digits());
+}
+
+#[test]
+fn page_keys_scroll_the_pane_that_was_clicked() {
+    let mut window = window(digits());
+    settle(&mut window);
+    let seed = |window: &Window| window.get_by_role_and_label(Role::SpinButton, "Seed value").rect();
+    let before = seed(&window);
+    let pane = |window: &Window, wanted: Pane| {
+        let rects = app(window).layout.rects();
+        rects.into_iter().find(|(pane, _)| *pane == wanted).and_then(|(_, rect)| rect).expect("drawn")
+    };
+    let click = |window: &mut Window, at: egui::Pos2| {
+        window.event(egui::Event::PointerMoved(at));
+        for pressed in [true, false] {
+            let (button, modifiers) = (egui::PointerButton::Primary, Modifiers::NONE);
+            window.event(egui::Event::PointerButton { pos: at, button, pressed, modifiers });
+            window.run_steps(2);
+        }
+    };
+    // The ground of the pane, at its edge.
+    let ground = pane(&window, Pane::Experiment).left_center() + egui::vec2(2.0, 0.0);
+    click(&mut window, ground);
+    press(&mut window, Modifiers::NONE, Key::PageDown);
+    assert!(seed(&window).top() < before.top() - 100.0);
+    press(&mut window, Modifiers::NONE, Key::PageUp);
+    assert_eq!(seed(&window), before);
+    let other = pane(&window, Pane::Step).left_center() + egui::vec2(2.0, 0.0);
+    click(&mut window, other);
+    press(&mut window, Modifiers::NONE, Key::PageDown);
+    assert_eq!(seed(&window), before, "another pane was clicked");
+    // In a field, too: one line has no pages.
+    window.get_by_role_and_label(Role::SpinButton, "Micro-batch value").focus();
+    window.run_steps(3);
+    press(&mut window, Modifiers::NONE, Key::PageDown);
+    assert!(seed(&window).top() < before.top() - 100.0);
+}
