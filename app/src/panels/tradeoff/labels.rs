@@ -158,6 +158,7 @@ fn one_name(names: impl Iterator<Item = String>) -> String {
 
 /// The numbers of runs at one place: `1, 2`, `1, 2, 3 and 4 more`.
 fn listed(mut numbers: Vec<String>) -> String {
+    numbers.sort_by_cached_key(|number| (number.parse::<u64>().ok(), number.clone()));
     numbers.dedup();
     match numbers.len().checked_sub(LISTED) {
         None | Some(0) => numbers.join(", "),
@@ -297,7 +298,7 @@ mod tests {
     #[test]
     fn runs_at_one_place_share_a_name() {
         let list = |numbers: &[&str]| listed(numbers.iter().map(|number| (*number).to_owned()).collect());
-        assert_eq!([list(&["1", "2"]), list(&["22 Nov", "22 Nov"])], ["1, 2", "22 Nov"]);
+        assert_eq!([list(&["10", "2"]), list(&["22 Nov", "22 Nov"])], ["2, 10", "22 Nov"]);
         assert_eq!(list(&["1", "2", "3", "4", "7"]), "1, 2, 3 and 2 more");
         let name = |names: &[&str]| one_name(names.iter().map(|name| (*name).to_owned()));
         assert_eq!([name(&["CNN", "CNN"]), name(&["seed 1", "seed 2"])], ["CNN", "seed 1 / seed 2"]);
