@@ -1,9 +1,9 @@
 //! Matrix products, tiled here and most multiplied by the gemm crate, in scratch that is bounded by the plan.
 //!
 //! The crate packs operands into buffers that it allocates for each call, as large as the call. A call is one tile, so the
-//! buffers are small, and each piece of work lends their memory. Narrow operands are converted a block at a time, and sums are rounded once, on store. Where the processor
-//! has registers of 64 bytes, tiles of f32 are multiplied here, and those of bf16, unconverted, where it multiplies pairs or
-//! blocks of them.
+//! buffers are small, and each piece of work lends their memory. Narrow operands are converted a block at a time, and sums are
+//! rounded once, on store. Where the processor has registers of 64 bytes, tiles of f32 are multiplied here, and those of bf16,
+//! unconverted, where it multiplies pairs or blocks of them.
 
 mod operand;
 mod row;
@@ -378,7 +378,7 @@ pub(super) fn warm_up_once() {
         static IS_WARM: Cell<bool> = const { Cell::new(false) };
     }
     if !IS_WARM.replace(true) {
-        uncounted(|| lent::without(warm_up::<f32>));
+        uncounted(|| lent::without(warm_up));
     }
 }
 
@@ -389,8 +389,9 @@ pub(super) fn warm_up_to_lend() {
     }
 }
 
-fn warm_up<A: Accumulator>() {
-    let (a, mut c) = (vec![A::ONE; 192 * 192], vec![A::ZERO; 192 * 192]);
+/// Multiplies as much as the crate packs.
+fn warm_up() {
+    let (a, mut c) = (vec![1f32; 192 * 192], vec![0f32; 192 * 192]);
     let view = copied(&a, [192; 2]);
     multiply(view, view, MatMut::new(&mut c, [192; 2], 192), false);
 }

@@ -8,10 +8,11 @@ use std::{
     alloc::{self, Layout},
     cell::RefCell,
     ptr::NonNull,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use super::{ALIGNMENT, block};
+use crate::sync::Mutex;
 
 thread_local! {
     /// The room of the launch that this thread runs a piece of.
@@ -47,7 +48,7 @@ impl Room {
         let Some(of) = layout(bytes) else { return within(None, kernel) };
         {
             let start = block(of);
-            let mut block = self.lock();
+            let mut block = self.0.lock();
             (block.start, block.bytes) = (Some(start), bytes);
         }
         let _open = Open(self);
@@ -56,7 +57,7 @@ impl Room {
 
     /// The first part of `bytes` that is free and aligned; `None` if the block has none.
     pub(super) fn take(&self, bytes: usize, alignment: usize) -> Option<NonNull<u8>> {
-        let mut block = self.lock();
+        let mut block = self.0.lock();
         let start = block.start?;
         let ends = std::iter::once(0).chain(block.taken.iter().map(|(_, end)| *end));
         let starts = block.taken.iter().map(|(start, _)| *start).chain([block.bytes]);
@@ -69,15 +70,10 @@ impl Room {
 
     /// Takes the part back that begins there.
     pub(super) fn give_back(&self, part: NonNull<u8>) {
-        let mut block = self.lock();
+        let mut block = self.0.lock();
         let Some(start) = block.start else { return };
         let from = part.addr().get() - start.addr().get();
         block.taken.retain(|(taken, _)| *taken != from);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Block> {
-        // No code of others runs while it is locked, so what it holds is whole.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -91,11 +87,11 @@ struct Open<'a>(&'a Room);
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        let mut block = self.0.lock();
-        // All pieces are over. A part that one of them had forgotten would keep the block.
-        if let (true, Some(of)) = (block.taken.is_empty(), layout(block.bytes))
-            && let Some(start) = block.start.take()
-        {
+        let mut block = self.0.0.lock();
+        // All pieces are over. A part that one of them never gave back would be used on, so its block stays.
+        let is_free = block.taken.is_empty();
+        block.taken.clear();
+        if let (true, Some(start), Some(of)) = (is_free, block.start.take(), layout(block.bytes)) {
             // SAFETY: the block was allocated with this layout, and no part of it is in use.
             unsafe { alloc::dealloc(start.as_ptr(), of) };
         }
@@ -148,7 +144,7 @@ mod tests {
         let (threads, elements) = (rayon::current_num_threads(), 64);
         let room = Room::new(threads);
         let inside = |part: &mut [u32]| {
-            let block = room.lock();
+            let block = room.0.lock();
             let (start, end) = (block.start.expect("a launch").addr().get(), part.as_ptr_range());
             start <= end.start.addr() && end.end.addr() <= start + block.bytes
         };
@@ -166,6 +162,6 @@ mod tests {
             });
             assert!(shared.elements().iter().all(|element| *element == 7));
         });
-        assert!(current().is_none() && room.lock().start.is_none());
+        assert!(current().is_none() && room.0.lock().start.is_none());
     }
 }
