@@ -17,6 +17,7 @@ use crate::{
     runs,
     session::{RunRecord, Status},
     state::{Awaited, Level, State, Wanted},
+    widgets::control,
 };
 
 /// Runs that are drawn as points at most, in addition to those of this window: for a larger selection, the newest ones.
@@ -218,6 +219,8 @@ impl Dispatcher<'_> {
         self.state.session.expect(earlier);
         self.state.notice = None;
         self.state.is_starting = true;
+        // The run has the settings as they are.
+        control::forget_refused(self.ctx);
         self.services.planner.trains(!start.paused);
         let mut start = start;
         if let Some(folder) = self.services.store.clone() {

@@ -7,6 +7,12 @@ fn press(window: &mut Window, modifiers: Modifiers, key: Key) {
     window.run_steps(3);
 }
 
+/// Where a pane is drawn.
+fn rect(window: &Window, wanted: Pane) -> egui::Rect {
+    let rects = app(window).layout.rects();
+    rects.into_iter().find(|(pane, _)| *pane == wanted).and_then(|(_, rect)| rect).expect("drawn")
+}
+
 #[test]
 fn a_pane_is_scrolled_by_the_keys_of_pages() {
     let mut window = window(digits());
@@ -18,12 +24,8 @@ fn a_pane_is_scrolled_by_the_keys_of_pages() {
     let plan = app(&window).state.plan().cloned().expect("a plan");
     let (count, last) = (plan.alive_at_peak.len(), plan.alive_at_peak.iter().min_by_key(|block| block.bytes));
     let last = Bytes(last.expect("a block").bytes).to_string();
-    let pane = |window: &Window| {
-        let rects = app(window).layout.rects();
-        rects.into_iter().find(|(pane, _)| *pane == Pane::Alive).and_then(|(_, rect)| rect).expect("drawn")
-    };
     let is_seen = |window: &Window, text: &str| {
-        window.query_all_by_label(text).any(|cell| pane(window).contains(cell.rect().center()))
+        window.query_all_by_label(text).any(|cell| rect(window, Pane::Alive).contains(cell.rect().center()))
     };
     assert!(count > 12 && !is_seen(&window, &last), "{count} blocks");
     press(&mut window, Modifiers::NONE, Key::End);
@@ -59,10 +61,6 @@ fn page_keys_scroll_the_pane_that_was_clicked() {
     settle(&mut window);
     let seed = |window: &Window| window.get_by_role_and_label(Role::SpinButton, "Seed value").rect();
     let before = seed(&window);
-    let pane = |window: &Window, wanted: Pane| {
-        let rects = app(window).layout.rects();
-        rects.into_iter().find(|(pane, _)| *pane == wanted).and_then(|(_, rect)| rect).expect("drawn")
-    };
     let click = |window: &mut Window, at: egui::Pos2| {
         window.event(egui::Event::PointerMoved(at));
         for pressed in [true, false] {
@@ -72,13 +70,13 @@ fn page_keys_scroll_the_pane_that_was_clicked() {
         }
     };
     // The ground of the pane, at its edge.
-    let ground = pane(&window, Pane::Experiment).left_center() + egui::vec2(2.0, 0.0);
+    let ground = rect(&window, Pane::Experiment).left_center() + egui::vec2(2.0, 0.0);
     click(&mut window, ground);
     press(&mut window, Modifiers::NONE, Key::PageDown);
     assert!(seed(&window).top() < before.top() - 100.0);
     press(&mut window, Modifiers::NONE, Key::PageUp);
     assert_eq!(seed(&window), before);
-    let other = pane(&window, Pane::Step).left_center() + egui::vec2(2.0, 0.0);
+    let other = rect(&window, Pane::Step).left_center() + egui::vec2(2.0, 0.0);
     click(&mut window, other);
     press(&mut window, Modifiers::NONE, Key::PageDown);
     assert_eq!(seed(&window), before, "another pane was clicked");

@@ -47,15 +47,6 @@ fn taken_id() -> Id {
 
 /// What is wrong, each with the name of its setting, and what was typed last and is no number.
 fn told(ctx: &Context, context: &PanelContext<'_>) -> Vec<String> {
-    let is_training = context.state.session.active().is_some();
-    let was_training: Option<bool> = ctx.data_mut(|data| {
-        let was = data.get_temp(Id::unique("was training"));
-        data.insert_temp(Id::unique("was training"), is_training);
-        was
-    });
-    if is_training && was_training == Some(false) {
-        control::forget_refused(ctx);
-    }
     let refused = control::refused(ctx, context.state.document.generation);
     let wrong = match &context.state.prediction.obstacle {
         Some(Obstacle::Failure(text)) => vec![format::in_groups(text)],

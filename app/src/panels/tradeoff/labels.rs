@@ -8,7 +8,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use eframe::egui::{FontId, Galley, Painter, Pos2, Rect, Stroke, Ui, Vec2};
+use eframe::egui::{Color32, FontId, Galley, Painter, Pos2, Rect, Stroke, Ui, Vec2};
 use egui_plot::{PlotPoint, PlotTransform};
 
 use super::{ACTIVE, Dot, RING, smaller::Smaller, together};
@@ -126,7 +126,7 @@ fn galleys(
     painter: &Painter,
     dots: &[Dot<'_>],
     names: &[Name],
-    [weak, strong]: [eframe::egui::Color32; 2],
+    [weak, strong]: [Color32; 2],
 ) -> Vec<[Arc<Galley>; FORMS]> {
     let runs = |name: &Name| name.dots.iter().map(|dot| dots[*dot].run).collect::<Vec<_>>();
     let own: Vec<String> = names.iter().map(|name| one_name(runs(name).iter().map(|run| run.short_name()))).collect();
@@ -187,31 +187,44 @@ struct Sized {
     is_settled: bool,
 }
 
+/// Names that found no place are tried first so many times, before a shorter form is.
+const TRIES: usize = 4;
+
 /// The places of names with those names in them, and for each its form and place, if it has room. The form is the longest in which
 /// all that are settled have room; others may have a shorter one.
 fn settle(places: &Places, names: &[Sized]) -> (Places, Vec<Option<(usize, Placed)>>) {
     for form in 0..FORMS {
-        let (mut tried, mut found) = (places.clone(), Vec::with_capacity(names.len()));
-        for name in names {
-            let forms = if name.is_settled { form..form + 1 } else { form..FORMS };
-            let placed = forms.into_iter().find_map(|form| {
-                let size = name.forms[form];
-                let at_home = name.home.and_then(|home| tried.place_at(name.point, size, (home, true)));
-                let anywhere = || tried.place(name.point, size).or_else(|| tried.place_over_lines(name.point, size));
-                Some((form, at_home.or_else(anywhere)?))
-            });
-            if let Some((_, placed)) = placed {
-                tried.take(placed.rect, placed.leader);
-            } else if name.is_settled && form + 1 < FORMS {
-                break;
+        let mut order: Vec<usize> = (0..names.len()).collect();
+        for attempt in 0..TRIES {
+            let (tried, found) = placed(places, names, &order, form);
+            let lacks = |name: &usize| found[*name].is_none() && names[*name].is_settled;
+            let Some(without) = order.iter().position(lacks) else { return (tried, found) };
+            if form + 1 == FORMS && attempt + 1 == TRIES {
+                return (tried, found);
             }
-            found.push(placed);
-        }
-        if found.len() == names.len() {
-            return (tried, found);
+            order[..=without].rotate_right(1);
         }
     }
-    (places.clone(), Vec::new())
+    (places.clone(), names.iter().map(|_| None).collect())
+}
+
+/// The same in one form, one name after the other in an order.
+fn placed(places: &Places, names: &[Sized], order: &[usize], form: usize) -> (Places, Vec<Option<(usize, Placed)>>) {
+    let (mut tried, mut found) = (places.clone(), vec![None; names.len()]);
+    for at in order {
+        let name = &names[*at];
+        let forms = if name.is_settled { form..form + 1 } else { form..FORMS };
+        found[*at] = forms.into_iter().find_map(|form| {
+            let size = name.forms[form];
+            let at_home = name.home.and_then(|home| tried.place_at(name.point, size, (home, true)));
+            let anywhere = || tried.place(name.point, size).or_else(|| tried.place_over_lines(name.point, size));
+            Some((form, at_home.or_else(anywhere)?))
+        });
+        if let Some((_, placed)) = found[*at] {
+            tried.take(placed.rect, placed.leader);
+        }
+    }
+    (tried, found)
 }
 
 /// A smaller model's point is joined to that of its run: a name that has no room next to it is left out.
