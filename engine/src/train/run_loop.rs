@@ -76,7 +76,8 @@ pub(super) struct RunLoop<'a, 'j> {
 }
 
 /// What a user learns who asks for a test that is not predicted.
-const TEST_WAITS: &str = "The test waits until channels are taken out: no test of the whole model is predicted.";
+const TEST_WAITS: &str =
+    "The test waits until channels are taken out, because the prediction has no test of the whole model.";
 
 /// A step whose numbers are on their way.
 struct Queued {

@@ -259,6 +259,54 @@ fn stopped(experiment: &Experiment, stop: u64, folder: &Path) -> PathBuf {
     }
 }
 
+/// The losses of the same run from a checkpoint on, and what it came to.
+fn resumed(experiment: &Experiment, checkpoint: PathBuf) -> (Vec<f64>, Summary) {
+    let trainer = Trainer::new(|| {});
+    let start = Start { resume: Some(checkpoint), is_same_run: true, ..Start::new(experiment.clone()) };
+    trainer.send(Command::Start(Box::new(start)));
+    let mut losses = Vec::new();
+    loop {
+        match trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on") {
+            Event::Step(step) => losses.push(step.loss),
+            Event::Ended { outcome, summary, .. } => {
+                assert!(matches!(outcome, Outcome::Finished), "{outcome:?}");
+                return (losses, *summary);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn a_resumed_run_plans_no_test_that_it_has_behind_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut experiment = widely_tested(2);
+    experiment.run.save_every = 2;
+    let whole = Plan::of(&experiment, &Machine::nominal()).expect("a plan").peak.live;
+    let (losses, summary) = resumed(&experiment, stopped(&experiment, 2, folder.path()));
+    assert_eq!(losses.len(), 4, "it went on after the test of the whole model");
+    let (predicted, measured) = (summary.predicted.live, summary.measured.live);
+    assert!(measured <= predicted && predicted.0 * 10 < whole.0 * 8, "{measured} measured, {predicted} of {whole}");
+}
+
+#[test]
+fn weights_whose_channels_were_taken_out_are_refused_with_what_can_be_done() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let experiment = thinned(ModelKind::Cnn);
+    run(&experiment, Keep::in_folder(folder.path()));
+    let mut begun = Experiment { prune: Prune::default(), ..experiment };
+    begun.weights.path = Some(folder.path().to_owned());
+    let trainer = Trainer::new(|| {});
+    trainer.send(Command::Start(Box::new(Start::new(begun))));
+    let why = loop {
+        let event = trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on");
+        if let Event::Ended { outcome, .. } = event {
+            break format!("{outcome:?}");
+        }
+    };
+    assert!(why.contains("channels were taken out") && why.contains("plimsoll resume"), "{why}");
+}
+
 #[test]
 fn a_run_goes_on_to_the_same_bits_before_and_after_its_channels_went() {
     for (kind, precision, update) in [
@@ -276,21 +324,7 @@ fn a_run_goes_on_to_the_same_bits_before_and_after_its_channels_went() {
             let last = stopped(&short, stop, folder.path());
             let checkpoint = plimsoll_engine::train::Checkpoint::open(&last).expect("it was saved");
             let done = checkpoint.step() as usize;
-            let trainer = Trainer::new(|| {});
-            let resume = Some(last);
-            let start = Start { resume, is_same_run: true, ..Start::new(short) };
-            trainer.send(Command::Start(Box::new(start)));
-            let mut losses = Vec::new();
-            let summary = loop {
-                match trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on") {
-                    Event::Step(step) => losses.push(step.loss),
-                    Event::Ended { outcome, summary, .. } => {
-                        assert!(matches!(outcome, Outcome::Finished), "{outcome:?}");
-                        break summary;
-                    }
-                    _ => {}
-                }
-            };
+            let (losses, summary) = resumed(&short, last);
             assert_eq!(losses, whole.losses[done..], "{kind:?} from step {done}");
             assert_eq!(summary.test_accuracy, whole.summary.test_accuracy, "{kind:?}");
             assert_eq!(summary.stripped, whole.summary.stripped, "{kind:?}");

@@ -192,6 +192,9 @@ fn a_trained_model_of_lower_rank_comes_back_to_within_a_point() {
         assert_eq!((size.bytes.0, size.whole_bytes.0), (4 * planned.parameters, 4 * of_whole.parameters), "{kind:?}");
         assert_eq!(size.layers, planned.resolved.factored().len() as u64);
         assert!(summary.measured.live <= summary.predicted.live);
+        // Factoring takes host memory, as is predicted.
+        let (host, factors) = (summary.host, planned.host.factors.0);
+        assert!(host.measured <= host.predicted && host.measured.0 * 2 > factors, "{kind:?}: {host:?} of {factors}");
         assert!(planned.peak.live < of_whole.peak.live, "{kind:?}");
         let state = |plan: &Plan| plan.steady.points.last().expect("a step").categories.get(Category::OptimizerState).0;
         assert_eq!(state(&planned), 8 * planned.parameters);

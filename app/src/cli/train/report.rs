@@ -199,8 +199,8 @@ fn bar(done: u64, whole: u64) -> String {
 }
 
 /// What zeros do not save.
-const ZEROS: &str =
-    ". Training takes the memory of all of them, and so does a file: a program that packs files leaves zeros out";
+const ZEROS: &str = ". Zeros take as much memory in training, and as many bytes in a file, as other weights; a compressed file \
+                     (gzip) is smaller";
 
 /// The results of the run, for people, compared with the prediction.
 pub(super) fn result(summary: &Summary, is_gpu: bool) -> String {

@@ -121,7 +121,8 @@ impl Checkpoint {
                 return Err(Error::file_at(path, "header, plimsoll", message));
             }
             _ => {
-                let message = "has weights, and not where a run stood: it was exported, or is of another program; choose a checkpoint of a run, or begin an experiment with these weights (--set weights.path=FILE)";
+                let message = "has weights, and not where a run stood: it was exported, or is of another program; choose a \
+                               checkpoint of a run, or begin an experiment with these weights (--set weights.path=FILE)";
                 return Err(Error::file_at(path, "header, plimsoll", message));
             }
         }
