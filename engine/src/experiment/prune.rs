@@ -115,7 +115,8 @@ fn is_in_groups(e: &Experiment) -> bool {
 }
 
 impl Prune {
-    /// The update, in a run of `steps`, after which channels are taken out; `None` if none are.
+    /// The step, in a run of `steps`, after which channels are taken out, whether f16 skipped its update or not; `None` if none
+    /// are.
     pub fn thins_after(&self, steps: u64) -> Option<u64> {
         let after = if self.begin_step == 0 { steps / 2 } else { self.begin_step };
         // The first step differs from all others: at least one of those is made with the whole model.

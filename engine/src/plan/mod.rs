@@ -184,10 +184,9 @@ impl Plan {
     }
 
     /// Whether a run may stay below the peak. If channels are taken out, the peak may be a checkpoint of the whole model, which is
-    /// written if the run is stopped, or a test of it, which f16 may delay the channels for.
+    /// written if the run is stopped.
     pub fn may_stay_below(&self) -> bool {
-        let is_test = self.peak_pass == Pass::Evaluate && self.experiment.precision == Precision::F16Mixed;
-        self.thinned_after.is_some() && (is_test || self.peak_pass == Pass::Save)
+        self.thinned_after.is_some() && self.peak_pass == Pass::Save
     }
 
     /// The peak as long as f16 overflows and every update is skipped: the first update that is made allocates the

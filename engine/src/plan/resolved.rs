@@ -18,7 +18,7 @@ use crate::{
     data::{self, AnswerSizes, HostMemory, Inspection, TableFacts},
     device::Target,
     error::Problem,
-    experiment::{DatasetInfo, Experiment, Precision, Teacher, check::check},
+    experiment::{DatasetInfo, Experiment, Teacher, check::check},
     hardware::Machine,
     interop::{self, Spectra},
     nn::Factorable,
@@ -288,14 +288,20 @@ impl Resolved {
         self.experiment.prune.thins_after(steps).filter(|after| *after <= steps)
     }
 
-    /// Whether the model is tested before channels are taken out of it. An update that f16 skips takes them out later, perhaps
-    /// after a test.
+    /// The update after which pruning changes the model no more; `None` if nothing is pruned, and if the run ends before.
+    pub fn pruned_after(&self) -> Option<u64> {
+        let (prune, (_, steps)) = (&self.experiment.prune, self.steps());
+        let end = prune.kind.sets_to_zero().then(|| prune.span(steps).1);
+        end.or_else(|| prune.thins_after(steps)).filter(|after| *after <= steps)
+    }
+
+    /// Whether the model is tested before channels are taken out of it.
     pub fn tests_whole_model(&self) -> bool {
         let Some(after) = self.thinned_after() else { return true };
         let done = self.steps_done();
         let is_tested = self.resumed.as_ref().is_some_and(|resumed| resumed.so_far.tested >= done);
         let next = (done + u64::from(is_tested)).max(1).next_multiple_of(self.tested_every());
-        next < after || self.experiment.precision == Precision::F16Mixed
+        next < after
     }
 
     /// Steps between tests.

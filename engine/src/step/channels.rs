@@ -44,11 +44,6 @@ impl Stay {
 }
 
 impl<B: Backend> Session<B> {
-    /// Updates that were made.
-    pub fn updates(&self) -> u64 {
-        self.updates
-    }
-
     /// Whether channels were taken out.
     pub fn is_thinned(&self) -> bool {
         self.whole.is_some()

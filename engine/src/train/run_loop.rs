@@ -268,7 +268,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
     /// Takes channels out of the model if that is due. Returns whether it was.
     fn thin<B: Backend>(&mut self, session: &mut Session<B>) -> Result<bool> {
         let after = self.spec.plan.resolved.thinned_after();
-        if session.is_thinned() || after.is_none_or(|after| session.updates() < after) {
+        if session.is_thinned() || after.is_none_or(|after| self.step < after) {
             return Ok(false);
         }
         self.tell(session, 0)?;

@@ -120,6 +120,23 @@ fn the_prediction_has_the_tests_that_come_and_no_larger_one() {
 }
 
 #[test]
+fn updates_that_f16_skips_do_not_delay_the_channels() {
+    let mut skipped = 0;
+    for kind in KINDS {
+        let mut experiment = Experiment { precision: Precision::F16Mixed, ..thinned(kind) };
+        (experiment.data.samples, experiment.batch.evaluation) = (400, EvaluationBatch::Whole);
+        experiment.run.evaluate_every = 4;
+        let plan = Plan::of(&experiment, &Machine::nominal()).expect("a plan");
+        assert!(!plan.resolved.tests_whole_model(), "{kind:?}");
+        let seen = run(&Experiment { budget: plan.peak.live, ..experiment }, Keep::default());
+        assert_eq!(seen.thinned_at, Some(3), "{kind:?}");
+        assert!(seen.summary.measured.live <= seen.summary.predicted.live, "{kind:?}");
+        skipped += seen.summary.skipped_steps;
+    }
+    assert!(skipped > 0, "a loss scale that fits from the first step shows nothing");
+}
+
+#[test]
 fn a_test_that_is_not_predicted_waits_until_the_channels_are_gone() {
     let trainer = Trainer::new(|| {});
     trainer.send(Command::Start(Box::new(Start { paused: true, ..Start::new(widely_tested(6)) })));
