@@ -64,6 +64,8 @@ pub(super) struct RunLoop<'a, 'j> {
     saver: Option<Saver<'a>>,
     /// The reason why the last save failed, if it did.
     unsaved_by: Option<String>,
+    /// The accuracy of the model that is saved as the best.
+    best_saved: Option<f64>,
     /// Images that the user knows are skipped.
     skipped: usize,
     /// Whether a test waits until channels are taken out.
@@ -111,6 +113,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             measured_before: spec.plan.resolved.resumed().map(|resumed| resumed.so_far.measured).unwrap_or_default(),
             saver: None,
             unsaved_by: None,
+            best_saved: None,
             skipped: 0,
             is_test_asked: false,
             pending,
@@ -129,6 +132,9 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         let SoFar { train_loss, tested, test_loss, test_accuracy, best_test_accuracy, .. } = progress.so_far;
         (self.step, self.tested, self.before_secs) = (progress.step, tested, progress.secs);
         self.test_loss = test_loss;
+        // Earlier versions counted every test.
+        let earlier = best_test_accuracy.filter(|_| self.spec.plan.resolved.pruned_after().is_none());
+        self.best_saved = progress.best_saved.or(earlier);
         *self.summary = Summary {
             steps: progress.step,
             train_loss,
@@ -302,7 +308,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         self.report_skipped();
         self.sampler.read(Bytes::ZERO);
         let (loss, (accuracy, errors)) = (means.0, self.spec.dataset.score(Split::Test, means));
-        let is_best = self.summary.best_test_accuracy.is_none_or(|best| accuracy > best);
+        let is_best = self.is_pruned() && self.best_saved.is_none_or(|best| accuracy > best);
         (self.tested, self.test_loss) = (step, Some(loss));
         self.evaluations += 1;
         self.summary.test_accuracy = Some(accuracy);
@@ -310,7 +316,18 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         let best = self.summary.best_test_accuracy;
         self.summary.best_test_accuracy = Some(best.map_or(accuracy, |best| best.max(accuracy)));
         self.spec.events.send(Event::Evaluated { step, at_secs: self.secs(), loss, accuracy, errors });
-        if is_best && self.experiment.run.save_best { self.save(session, SaveReason::Best) } else { Ok(()) }
+        if !is_best || !self.experiment.run.save_best {
+            return Ok(());
+        }
+        self.best_saved = Some(accuracy);
+        self.save(session, SaveReason::Best)
+    }
+
+    /// Whether pruning is over, if there is any. A better test before it is one of another model.
+    fn is_pruned(&self) -> bool {
+        let after = self.spec.plan.resolved.pruned_after();
+        // Masks follow updates, of which f16 may have skipped some.
+        after.is_none_or(|after| self.step - self.summary.skipped_steps.min(self.step) >= after)
     }
 
     /// Writes a checkpoint, if the run is kept and has come further than the one before.
@@ -360,6 +377,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             teacher_checksum: self.spec.teacher_checksum,
             skipped_steps: self.summary.skipped_steps,
             secs: self.secs(),
+            best_saved: self.best_saved,
             so_far: SoFar {
                 measured: self.sampler.peak().max(self.measured_before),
                 train_loss: self.summary.train_loss,

@@ -46,7 +46,11 @@ fn pruned(kind: ModelKind, prune: Prune) -> Experiment {
 
 /// Every weight that is pruned, by name, with its shape and numbers: in a file of a run, a mask follows each of these.
 fn weights(folder: &Path) -> Vec<(String, Vec<usize>, Vec<f32>)> {
-    let file = safetensors::load(folder.join("last.safetensors"), &Device::Cpu).expect("a file of tensors");
+    weights_in(&folder.join("last.safetensors"))
+}
+
+fn weights_in(file: &Path) -> Vec<(String, Vec<usize>, Vec<f32>)> {
+    let file = safetensors::load(file, &Device::Cpu).expect("a file of tensors");
     let masked = file.keys().filter_map(|name| name.strip_prefix("optimizer.")?.strip_suffix(".mask"));
     let of = |name: &str| {
         let tensor = &file[name];
@@ -94,6 +98,24 @@ fn each_layer_is_as_sparse_as_was_asked_and_what_is_told_is_what_is_saved() {
         assert_eq!(bytes.0, dense_bytes.0 - zeros as u64 * size + masks, "{kind:?}");
         let (predicted, measured) = (summary.predicted.live, summary.measured.live);
         assert!(measured <= predicted, "{kind:?}: {measured} measured, {predicted} predicted");
+    }
+}
+
+#[test]
+fn the_best_model_that_is_saved_is_one_that_was_pruned_to_the_end() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // With so few weights left, every earlier test is better.
+    let prune =
+        Prune { kind: MAGNITUDE, final_sparsity: 0.99, begin_step: 2, end_step: 8, every: 2, ..Prune::default() };
+    let mut experiment = Experiment { prune, ..small(ModelKind::Mlp) };
+    (experiment.run.steps, experiment.run.evaluate_every, experiment.run.save_best) = (Some(10), 1, true);
+    experiment.optimizer.learning_rate = 1e-2;
+    let summary = run(experiment, folder.path());
+    let (best, last) = (summary.best_test_accuracy.expect("tested"), summary.test_accuracy.expect("tested"));
+    assert!(best > last, "{best} before the end and {last} at it");
+    for (name, shape, numbers) in weights_in(&folder.path().join("best.safetensors")) {
+        let zeros = share_of_zeros(&numbers);
+        assert!((zeros - 0.99).abs() < 0.01, "{name} {shape:?}: {zeros}");
     }
 }
 

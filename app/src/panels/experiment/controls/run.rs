@@ -171,7 +171,7 @@ pub(in crate::panels::experiment) const SAVE_BEST: (Spec, Choice<bool>) = (
         key: "run.save_best",
         name: "Save the best",
         help: "Whether the model with the best test accuracy is saved apart, after the test that found it. It stays when later \
-                steps make the model worse.",
+                steps make the model worse. A run that prunes saves none before pruning is over.",
     },
     Choice { options: &[(false, "off"), (true, "saved")], place: Place::Setting },
 );
