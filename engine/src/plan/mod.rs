@@ -130,6 +130,8 @@ pub struct Plan {
     pub step_secs: f64,
     /// Predicted seconds of one optimizer step after that; zero if there is none.
     pub pruned_step_secs: f64,
+    /// Predicted seconds of one test of the model that the run ends with.
+    pub test_secs: f64,
     /// Predicted seconds in which a teacher is asked before the first step; zero if there is none.
     pub teach_secs: f64,
     /// Where the blocks of a run will lie, if that was found beforehand: on the processor unless the model changes its size, on a
@@ -251,6 +253,16 @@ impl Plan {
         let before = self.thinned_after.filter(|_| !self.pruned.points.is_empty()).unwrap_or(self.total_steps);
         let after = self.total_steps.saturating_sub(before);
         self.step_secs * (self.total_steps - after) as f64 + self.pruned_step_secs * after as f64
+    }
+
+    /// The tests of the run: those that are due after some steps, and one at the end.
+    pub fn tests(&self) -> u64 {
+        self.total_steps.div_ceil(self.resolved.tested_every())
+    }
+
+    /// Predicted seconds of all steps and tests of the run.
+    pub fn run_secs(&self) -> f64 {
+        self.steps_secs() + self.test_secs * self.tests() as f64
     }
 
     /// The pass that step `step` of the run, counted from 1, is.

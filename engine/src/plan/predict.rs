@@ -147,6 +147,7 @@ fn plan_of(resolved: &Resolved, machine: &Machine, done: Done<'_>) -> Plan {
         steps_per_epoch,
         step_secs: of_run.whole.step_secs,
         pruned_step_secs: of_run.thinned.as_ref().map_or(0.0, |(_, thinned)| thinned.step_secs),
+        test_secs: of_run.thinned.as_ref().map_or(&of_run.whole, |(_, thinned)| thinned).test_secs,
         teach_secs: dry.asked.map_or(0.0, |asked| asked.secs),
         thinned_after: resolved.thinned_after(),
         places,

@@ -53,7 +53,7 @@ pub(super) fn describe(plan: &Plan) -> anyhow::Result<String> {
     text.push_str(&answer(plan));
     text.push_str(&card(plan));
     text.push_str(&format!(
-        "Live {}, reserved {}, process {}{}. {}, {} of about {}, about {} in all.\n\
+        "Live {}, reserved {}, process {}{}. {}, {} of about {} and {} of about {}: about {} in all.\n\
          {}",
         peak.live,
         peak.reserved,
@@ -62,7 +62,9 @@ pub(super) fn describe(plan: &Plan) -> anyhow::Result<String> {
         parameters(plan),
         format::counted(plan.total_steps, "step"),
         format::secs(plan.step_secs),
-        format::secs(plan.step_secs * plan.total_steps as f64),
+        format::counted(plan.tests(), "test"),
+        format::secs(plan.test_secs),
+        format::secs(plan.run_secs()),
         host(plan)
     ));
     text.push_str(&teacher(plan));

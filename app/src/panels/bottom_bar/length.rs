@@ -125,9 +125,11 @@ fn about_length(plan: &Plan) -> String {
         secs => format!(", about {} in which the teacher is asked before the first step", format::secs(secs)),
     };
     format!(
-        "What the present configuration takes: {}. {source} Tests on held-out data come on top{asked}, and so does the writing of \
-         {saves}, in addition to those of the best tests.",
-        length(plan)
+        "What the present configuration takes: {}. {source} On top come {} on held-out data of about {} each{asked}, and the \
+         writing of {saves}, in addition to those of the best tests.",
+        length(plan),
+        format::counted(plan.tests(), "test"),
+        format::secs(plan.test_secs),
     )
 }
 

@@ -209,11 +209,15 @@ impl<'a> Dry<'a> {
     }
 
     /// A batch of the test data and the last one, which has the remaining samples: a kernel may need more room for fewer
-    /// rows.
-    pub(super) fn evaluate(&self) -> Result<()> {
-        let samples = self.resolved.evaluation_batch();
-        let mut batches = [samples, self.resolved.info().test % samples].into_iter().filter(|n| *n > 0).map(Blank);
-        self.session.evaluate(|| Ok(batches.next())).map(drop)
+    /// rows. Returns the predicted seconds of all batches.
+    pub(super) fn evaluate(&self) -> Result<f64> {
+        let (samples, all) = (self.resolved.evaluation_batch(), self.resolved.info().test);
+        let run = [samples, all % samples];
+        let mut batches = run.into_iter().filter(|n| *n > 0).map(Blank);
+        let backend = self.session.executor().backend();
+        backend.take_secs();
+        self.session.evaluate(|| Ok(batches.next()))?;
+        Ok(backend.take_secs() * all as f64 / run.iter().sum::<usize>().max(1) as f64)
     }
 
     /// Runs the change of the trained model into one of integers, and its test.

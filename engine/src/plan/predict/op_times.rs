@@ -73,7 +73,7 @@ pub fn op_secs(plan: &Plan, pass: Pass) -> Result<Vec<f64>> {
     clocked(plan, pass, &executor, || match pass {
         Pass::First | Pass::Steady | Pass::Pruned => dry.session.step(0.0, || Ok(Blank(micro))).map(drop),
         Pass::Prune => dry.session.take_out_channels(),
-        Pass::Evaluate => dry.evaluate(),
+        Pass::Evaluate => dry.evaluate().map(drop),
         Pass::Save => dry.save(),
         Pass::Compress => dry.compress(),
         Pass::Teach => Ok(()),

@@ -28,6 +28,8 @@ pub(super) struct OfModel {
     pub(super) save: usize,
     /// Predicted seconds of the last step.
     pub(super) step_secs: f64,
+    /// Predicted seconds of an evaluation; zero if none is due.
+    pub(super) test_secs: f64,
 }
 
 /// Layouts of a pool that came up, few enough to look through.
@@ -88,7 +90,7 @@ impl Dry<'_> {
         let (mut after_steps, mut after_evaluations) = (Layouts::default(), Layouts::default());
         after_steps.insert(self.layout());
         let mut left = left.min(PASSES);
-        let (mut steady, mut step_secs) = (None, 0.0);
+        let (mut steady, mut step_secs, mut test_secs) = (None, 0.0, 0.0);
         loop {
             while left > 0 {
                 left -= 1;
@@ -98,12 +100,16 @@ impl Dry<'_> {
                     break;
                 }
             }
-            let evaluate = is_tested.then(|| self.evaluate().map(|()| self.take_recording())).transpose()?;
+            let mut evaluate = None;
+            if is_tested {
+                test_secs = self.evaluate()?;
+                evaluate = Some(self.take_recording());
+            }
             let layout = self.layout();
             if left == 0 || !is_tested || after_steps.contains(layout) || !after_evaluations.insert(layout) {
                 self.save()?;
                 let save = self.take_recording();
-                return Ok(OfModel { steady, evaluate, save, step_secs });
+                return Ok(OfModel { steady, evaluate, save, step_secs, test_secs });
             }
         }
     }
