@@ -1,7 +1,7 @@
 //! The blocks alive at the peak, each with the layer that owns it.
 
 use eframe::egui::{Align, Layout, RichText, Ui};
-use egui_extras::{Column, TableBuilder};
+use egui_extras::Column;
 use plimsoll_engine::{
     Bytes,
     memory::{Alive, Category},
@@ -40,10 +40,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     let name = name.min((ui.available_width() - size - LAYER - gap * 2.0).max(LAYER));
     let purpose = table::text_width(ui, Category::OptimizerState.name()) + theme::CHIP + gap;
     let has_purpose = size + name + LAYER + purpose + gap * 3.0 <= ui.available_width();
-    let table = TableBuilder::new(ui)
-        .id_salt(("alive", has_purpose))
-        .striped(true)
-        .auto_shrink(false)
+    let table = table::filling(ui, ("alive", has_purpose))
         .cell_layout(Layout::left_to_right(Align::Center))
         .column(table::fitting(size))
         .column(table::fitting(name))

@@ -1,7 +1,6 @@
 //! The layers: a sortable table with the memory of each.
 
 use eframe::egui::{Align, Layout, Ui};
-use egui_extras::TableBuilder;
 use plimsoll_engine::{
     Bytes,
     plan::{LayerRow, Plan},
@@ -42,11 +41,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     let columns = columns(ui, plan);
     ui.spacing_mut().item_spacing.x = BETWEEN;
     let room = ui.available_width();
-    let table = TableBuilder::new(ui)
-        .id_salt(("layers", columns.len()))
-        .striped(true)
-        .auto_shrink(false)
-        .cell_layout(Layout::right_to_left(Align::Center));
+    let table = table::filling(ui, ("layers", columns.len())).cell_layout(Layout::right_to_left(Align::Center));
     // The names have the rest, except for the scroll bar, which floats.
     let taken: f32 = columns.iter().map(|(_, width)| width.map_or(0.0, |width| width + BETWEEN)).sum();
     let rest = (room - taken - theme::GAP).max(1.0);

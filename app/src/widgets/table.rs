@@ -1,9 +1,9 @@
 //! Cells and headings that the tables share.
 
 use eframe::egui::{
-    Align, Button, Color32, CornerRadius, Label, Layout, Rect, Response, RichText, Sense, TextStyle, Ui, vec2,
+    Align, AsIdSalt, Button, Color32, CornerRadius, Label, Layout, Rect, Response, RichText, Sense, TextStyle, Ui, vec2,
 };
-use egui_extras::Column;
+use egui_extras::{Column, TableBuilder};
 use plimsoll_engine::Bytes;
 
 use crate::{
@@ -16,6 +16,12 @@ use crate::{
 pub(crate) const SHARE: f32 = 26.0;
 /// Next to a heading.
 const BESIDE: f32 = 2.0;
+
+/// A table that fills the rest of its pane and scrolls its rows there. In a pane with little room it is as low as that room: the
+/// toolkit's least height would put its last rows below the pane, where nothing scrolls to them.
+pub(crate) fn filling(ui: &mut Ui, salt: impl AsIdSalt) -> TableBuilder<'_> {
+    TableBuilder::new(ui).id_salt(salt).striped(true).auto_shrink(false).min_scrolled_height(0.0)
+}
 
 /// A column that is as wide as its contents. Its cells are not cut off at its sides, and cells that are cut off nowhere are
 /// painted at once.

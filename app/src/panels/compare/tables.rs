@@ -2,7 +2,7 @@
 //! each subject.
 
 use eframe::egui::{Align, Color32, Label, Layout, RichText, Role, Sense, TextStyle, Ui, WidgetInfo, text::LayoutJob};
-use egui_extras::{Column, TableBuilder};
+use egui_extras::Column;
 use plimsoll_engine::{
     Bytes,
     report::{Comparison, comparison::AliveRow},
@@ -120,11 +120,7 @@ fn grid(ui: &mut Ui, called: &[String], id: &str, rows: &[Row], strong: usize) {
     // A second line is there only where one of the names needs it: it is a row of figures less.
     let lines = if heads <= value { 1 } else { 2 };
     let colors: Vec<Color32> = shown.clone().map(|i| color(ui, i)).collect();
-    let mut table = TableBuilder::new(ui)
-        .id_salt((id, count))
-        .striped(true)
-        .auto_shrink(false)
-        .min_scrolled_height(0.0)
+    let mut table = table::filling(ui, (id, count))
         .cell_layout(Layout::left_to_right(Align::Center))
         .column(Column::exact(names).clip(true));
     for _ in 0..count {

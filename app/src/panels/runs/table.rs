@@ -4,7 +4,7 @@ use eframe::egui::{
     Align, Context, Id, Label, Layout, Modifiers, Response, RichText, Role, Sense, TextStyle, Ui, UiBuilder,
     WidgetInfo, vec2,
 };
-use egui_extras::{Column, TableBuilder, TableRow};
+use egui_extras::{Column, TableRow};
 use plimsoll_engine::store::{RunKey, RunState};
 
 use super::{
@@ -42,13 +42,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
     ui.spacing_mut().item_spacing = vec2(BETWEEN, 0.0);
     let salt = ("runs", columns.len());
     let is_first = is_first(ui, salt);
-    let mut table = TableBuilder::new(ui)
-        .id_salt(salt)
-        .striped(true)
-        .auto_shrink(false)
-        .min_scrolled_height(0.0)
-        .sense(Sense::CLICK)
-        .cell_layout(Layout::right_to_left(Align::Center));
+    let mut table = table::filling(ui, salt).sense(Sense::CLICK).cell_layout(Layout::right_to_left(Align::Center));
     for (_, width) in &columns {
         table = table.column(Column::exact(*width).clip(true));
     }
