@@ -97,7 +97,7 @@ impl Layout {
             let room = ui.available_rect_before_wrap();
             page(ui, self.front);
             regions::region(ui, "pane", |ui| self.one_at_a_time(ui, context, draw));
-            paging::end(ui.ctx(), self.front, room);
+            paging::end(ui, self.front, room);
         } else {
             let has_pointer = has_pointer(ui);
             self.turn(ui.ctx());
@@ -263,7 +263,7 @@ impl egui_tiles::Behavior<Pane> for Behavior<'_, '_> {
             ui.set_min_size(ui.available_size());
             ui.push_id(*pane, |ui| (self.draw)(ui, *pane, self.context));
         });
-        paging::end(ui.ctx(), *pane, with_tabs);
+        paging::end(ui, *pane, with_tabs);
         UiResponse::None
     }
 

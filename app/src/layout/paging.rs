@@ -3,7 +3,9 @@
 //!
 //! Owns how far a pane is to be moved with the next frame.
 
-use eframe::egui::{Context, Id, Key, Modifiers, Order, Rect, Response, Ui, style::ScrollAnimation, vec2};
+use eframe::egui::{
+    Context, Id, Key, Modifiers, Order, Rect, Response, ScrollArea, Ui, UiBuilder, Vec2, style::ScrollAnimation, vec2,
+};
 
 use crate::panels::pane::Pane;
 
@@ -17,11 +19,23 @@ const END: f32 = 1e6;
 pub(crate) fn begin(ui: &Ui, pane: Pane) {
     if let Some(down) = ui.data_mut(|data| data.remove_temp::<f32>(id(pane))) {
         ui.scroll_with_delta_animation(vec2(0.0, -down), ScrollAnimation::none());
+        ui.data_mut(|data| data.insert_temp(moved(), true));
+    }
+}
+
+/// Forgets a move that no area of the pane took, because nothing in it scrolls: the next area that is drawn would take it, and
+/// that is one of another pane.
+fn forget(ui: &mut Ui) {
+    if ui.data_mut(|data| data.remove_temp::<bool>(moved())).is_some() {
+        let nowhere = UiBuilder::new().id_salt("paging").max_rect(Rect::from_min_size(ui.max_rect().min, Vec2::ZERO));
+        ScrollArea::vertical().min_scrolled_height(0.0).show(&mut ui.new_child(nowhere), |_| ());
     }
 }
 
 /// Looks for keys that nothing in the pane had a use for; `rect` is the pane with its tabs. To be called after it is drawn.
-pub(super) fn end(ctx: &Context, pane: Pane, rect: Rect) {
+pub(super) fn end(ui: &mut Ui, pane: Pane, rect: Rect) {
+    forget(ui);
+    let ctx = ui.ctx();
     note_click(ctx, pane, rect);
     let focused = ctx.memory(|memory| memory.focused());
     // Scrolled out of sight, it still has the keys.
@@ -59,6 +73,11 @@ fn note_click(ctx: &Context, pane: Pane, rect: Rect) {
     if pressed.is_some_and(|at| rect.contains(at) && is_over(at)) {
         ctx.data_mut(|data| data.insert_temp::<Pane>(clicked(), pane));
     }
+}
+
+/// Where it is kept that the pane that is drawn was asked to move.
+fn moved() -> Id {
+    Id::unique("pane that is moved by keys")
 }
 
 fn clicked() -> Id {
