@@ -15,11 +15,10 @@ mod smaller;
 mod task;
 mod together;
 mod trail;
+mod view;
 
-use eframe::egui::{Color32, ComboBox, Id, Pos2, RichText, ScrollArea, Stroke, Ui, vec2};
-use egui_plot::{
-    Line, LineStyle, MarkerShape, Plot, PlotBounds, PlotPoint, PlotPoints, PlotTransform, PlotUi, Points, VLine,
-};
+use eframe::egui::{Color32, ComboBox, Pos2, RichText, ScrollArea, Stroke, Ui, vec2};
+use egui_plot::{Line, LineStyle, MarkerShape, Plot, PlotPoint, PlotPoints, PlotTransform, PlotUi, Points, VLine};
 use plimsoll_engine::experiment::ModelKind;
 
 use self::{
@@ -167,8 +166,10 @@ fn plot(
     let mut points: Vec<[f64; 2]> = dots.iter().filter(|dot| dot.in_focus).map(|dot| dot.at).collect();
     points.extend(smaller.iter().map(|smaller| smaller.at));
     let plane = plane(ui, &points, tasks[focus].is_of_values(), height);
-    let plane = if has_new_out_of_view(ui, dots) { plane.reset() } else { plane };
+    let plane = if view::has_new_out_of_view(ui, dots) { plane.reset() } else { plane };
+    let followed = view::followed(ui, dots);
     let response = plane.show(ui, |plot| {
+        followed.into_iter().for_each(|at| view::follow(plot, at));
         let stairs = steps(&stairs_of(dots, |dot| dot.in_focus));
         let line = Line::new("frontier", PlotPoints::from(stairs)).color(palette.frontier.gamma_multiply(0.7));
         plot.line(line.width(1.4).allow_band(false));
@@ -180,38 +181,17 @@ fn plot(
         dots.iter().filter(|dot| dot.in_focus).for_each(|dot| point(plot, dot, shown, palette));
         seeds::groups(dots).iter().for_each(|seeds| seeds.draw(plot, palette));
     });
-    ui.data_mut(|data| data.insert_temp(view_id(ui), *response.transform.bounds()));
+    let is_zoomed_back = response.response.double_clicked() && view::has_changed(ui, response.transform.bounds());
+    view::keep(ui, response.transform.bounds());
     dimmed(ui, tasks, dots, &response.transform);
     let lines = drawn_lines(dots, &smaller, budget, &response.transform);
     let named = labels::draw(ui, (dots, &smaller), shown, &response.transform, &lines);
     keys::ui(ui, context, &response.response, dots, shown, &response.transform);
     at_point::ui(ui, context);
-    pointed::ui(ui, context, &response.response, (dots, &named), (&smaller, shown), &response.transform);
-}
-
-/// Whether a run came to its end since the frame before, and its point lies outside the view that the user chose. A run that
-/// trains begins far below where it ends.
-fn has_new_out_of_view(ui: &Ui, dots: &[Dot<'_>]) -> bool {
-    let in_focus = || dots.iter().filter(|dot| dot.in_focus && !dot.run.status.is_active());
-    let now: Vec<RunKey> = in_focus().map(|dot| dot.run.key).collect();
-    let id = ui.scope_id().with("points");
-    let known: Option<Vec<RunKey>> = ui.data(|data| data.get_temp(id));
-    let view: Option<PlotBounds> = ui.data(|data| data.get_temp(view_id(ui)));
-    let is_in_view = |dot: &Dot<'_>| {
-        let inside = |axis: usize, range: std::ops::RangeInclusive<f64>| range.contains(&dot.at[axis]);
-        view.is_none_or(|view| inside(0, view.range_x()) && inside(1, view.range_y()))
-    };
-    let is_new = |dot: &Dot<'_>| known.as_ref().is_some_and(|known| !known.contains(&dot.run.key));
-    let is_out = in_focus().any(|dot| is_new(dot) && !is_in_view(dot));
-    if known.as_ref() != Some(&now) {
-        ui.data_mut(|data| data.insert_temp(id, now));
-    }
-    is_out
-}
-
-/// Where the view of the last frame is kept.
-fn view_id(ui: &Ui) -> Id {
-    ui.scope_id().with("view")
+    // The second click of the two that show everything again means no point that only then lies under the pointer.
+    let takes_clicks = !is_zoomed_back;
+    let picture = (&response.response, takes_clicks);
+    pointed::ui(ui, context, picture, (dots, &named), (&smaller, shown), &response.transform);
 }
 
 /// The axes, wide and high enough for all `points`.

@@ -140,3 +140,66 @@ fn what_the_model_of_a_kept_run_became_is_joined_to_its_point() {
     assert_eq!(kept, [known]);
     assert!(window.query_by_label_contains("hollow: the model alone").is_some());
 }
+
+/// Looks closer at a place of the picture.
+fn zoom_in(window: &mut Window, at: egui::Pos2) {
+    window.hover_at(at);
+    window.run_steps(2);
+    window.event(egui::Event::Zoom(8.0));
+    window.run_steps(3);
+}
+
+fn place(window: &Window, micro: usize) -> Option<egui::Rect> {
+    window.query_by_role_and_label(Role::ListItem, &name(window, micro)).map(|point| point.rect())
+}
+
+#[test]
+fn a_view_follows_the_arrows_to_a_point_outside_it() {
+    let mut window = with_points();
+    let picture = window.get_by_label("Memory against accuracy: 2 runs").rect();
+    let before = place(&window, 64).expect("in view");
+    zoom_in(&mut window, before.center());
+    assert!(place(&window, 64).is_some() && place(&window, 96).is_none(), "the other is out of view");
+    window.get_by_label("Memory against accuracy: 2 runs").focus();
+    window.run_steps(3);
+    press(&mut window, Key::Home);
+    let stays = place(&window, 64).expect("in view");
+    assert!((stays.center() - before.center()).length() < 1.0, "it is in view already: {stays:?}");
+    for (key, micro) in [(Key::ArrowRight, 96), (Key::ArrowLeft, 64)] {
+        press(&mut window, key);
+        assert_eq!(shown(&window), micro);
+        let point = place(&window, micro).expect("the view follows");
+        let edge = picture.right() - point.center().x;
+        assert!(picture.contains_rect(point), "{point:?} in {picture:?}");
+        assert!(key == Key::ArrowLeft || edge < 40.0, "no farther than needed: {edge}");
+    }
+    assert!(place(&window, 96).is_none(), "it is the view of before, moved");
+}
+
+#[test]
+fn a_double_click_that_shows_all_again_looks_at_no_run() {
+    let mut window = with_points();
+    let [small, large] = [64, 96].map(|micro| place(&window, micro).expect("in view").center());
+    window.get_by_role_and_label(Role::ListItem, &name(&window, 64)).click_accesskit();
+    window.run_steps(4);
+    zoom_in(&mut window, small);
+    assert!(place(&window, 96).is_none());
+    let click = |window: &mut Window| {
+        window.event(egui::Event::PointerMoved(large));
+        for pressed in [true, false] {
+            let (button, modifiers) = (egui::PointerButton::Primary, Modifiers::NONE);
+            window.event(egui::Event::PointerButton { pos: large, button, pressed, modifiers });
+            window.run_steps(2);
+        }
+    };
+    click(&mut window);
+    click(&mut window);
+    window.run_steps(3);
+    assert!(place(&window, 96).is_some(), "all is in view");
+    assert_eq!(shown(&window), 64);
+    // A click on the point means it.
+    window.run_steps(60);
+    click(&mut window);
+    window.run_steps(3);
+    assert_eq!(shown(&window), 96);
+}

@@ -9,7 +9,7 @@ use eframe::egui::{
 };
 use egui_plot::{PlotPoint, PlotTransform};
 
-use super::{Dot, PanelContext, REACH, at_point};
+use super::{Dot, PanelContext, REACH, at_point, view};
 use crate::{
     command::Action,
     format,
@@ -52,6 +52,7 @@ pub(super) fn ui(
     let filter = EventFilter { horizontal_arrows: true, vertical_arrows: true, ..EventFilter::default() };
     ui.memory_mut(|memory| memory.set_focus_lock_filter(plot.id, filter));
     if let Some(to) = asked(ui, dots, shown) {
+        view::lead(ui, to);
         context.send.send(Action::ShowRun(to));
     }
     let Some(dot) = present else { return };

@@ -16,11 +16,12 @@ fn shown_at(dots: &[Dot<'_>], shown: Option<RunKey>, transform: &PlotTransform) 
     Some(transform.position_from_point(&PlotPoint::new(dot.at[0], dot.at[1])))
 }
 
-/// The point under the pointer, or whose name is, or the one that the keys are at: its words, and the effect of a click on it.
+/// The point under the pointer, or whose name is, or the one that the keys are at: its words, and the effect of a click on it,
+/// where the picture takes one.
 pub(super) fn ui(
     ui: &Ui,
     context: &PanelContext<'_>,
-    response: &Response,
+    (response, takes_clicks): (&Response, bool),
     (dots, named): (&[Dot<'_>], &[(usize, Rect)]),
     (smaller, shown): (&[smaller::Smaller<'_>], Option<RunKey>),
     transform: &PlotTransform,
@@ -42,6 +43,7 @@ pub(super) fn ui(
             response.request_focus();
         }
         if response.clicked()
+            && takes_clicks
             && let Some(next) = together::next(&keys, shown)
         {
             context.send.send(Action::ShowRun(next));
