@@ -39,7 +39,7 @@ use crate::{
     trials::Trials,
     view::View,
     widgets::{tip, toasts::Toasts},
-    zoom::Zoom,
+    zoom::{self, Zoom},
 };
 
 /// A worker's news are drawn this much later at most. Not zero: that would draw two frames for each.
@@ -247,6 +247,9 @@ impl App {
     pub(crate) fn logic(&mut self, ctx: &egui::Context) {
         ctx.set_theme(self.view.theme);
         self.zoom.limit(ctx);
+        if let Some(text) = zoom::refused(ctx) {
+            self.toasts.info(text);
+        }
         self.opener.resume(ctx);
         // A pass that is drawn again is not a frame of its own.
         if ctx.current_pass_index() == 0 {

@@ -3,7 +3,7 @@
 //! Always holds: the chosen zoom comes back as soon as the window is large enough for it.
 
 use eframe::egui::{
-    Button, Context, KeyboardShortcut, Ui, Vec2,
+    Button, Context, Event, InputState, KeyboardShortcut, PointerState, Ui, Vec2,
     gui_zoom::{self, kb_shortcuts},
     vec2,
 };
@@ -13,9 +13,10 @@ use crate::widgets::tip::Tip as _;
 /// The least room, in points.
 const LEAST: Vec2 = vec2(640.0, 400.0);
 
-/// The step by which the toolkit's keys change the zoom, and the smallest zoom that they reach.
+/// The step by which the toolkit's keys change the zoom, and the ends that they reach.
 const STEP: f32 = 0.1;
 const SMALLEST: f32 = 0.2;
+const LARGEST: f32 = 5.0;
 
 /// The zoom that was asked for, and the one that is.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +37,9 @@ impl Zoom {
         let now = ctx.zoom_factor();
         if now != self.set {
             self.asked = now;
+            // The toolkit has its place in points of the zoom before. So the pointer is gone until it moves: a picture would point
+            // at something where it is not.
+            ctx.input_mut(|input| input.pointer = PointerState::default());
         }
         let native = ctx.content_rect().size() * now;
         self.set = allowed(native, self.asked);
@@ -43,6 +47,34 @@ impl Zoom {
             ctx.set_zoom_factor(self.set);
         }
     }
+}
+
+/// Why a key that was pressed zooms no farther.
+pub(crate) fn refused(ctx: &Context) -> Option<String> {
+    let zoom = ctx.zoom_factor();
+    let native = ctx.content_rect().size() * zoom;
+    let is_pressed = |keys: &[KeyboardShortcut]| ctx.input(|input| keys.iter().any(|keys| is_pressed(input, keys)));
+    let why = if is_pressed(&[kb_shortcuts::ZOOM_IN, kb_shortcuts::ZOOM_IN_SECONDARY]) && !has_larger(native, zoom) {
+        "a larger one needs a larger window"
+    } else if is_pressed(&[kb_shortcuts::ZOOM_OUT]) && zoom <= SMALLEST {
+        "it is the smallest"
+    } else {
+        return None;
+    };
+    Some(format!("The zoom stays at {:.0}%: {why}.", zoom * 100.0))
+}
+
+/// Whether keys were pressed, which stay the toolkit's.
+fn is_pressed(input: &InputState, keys: &KeyboardShortcut) -> bool {
+    input.events.iter().any(|event| {
+        matches!(event, Event::Key { key, pressed: true, modifiers, .. }
+            if *key == keys.logical_key && modifiers.matches_logically(keys.modifiers))
+    })
+}
+
+/// Whether a window of `native` points has room for more than a zoom.
+fn has_larger(native: Vec2, zoom: f32) -> bool {
+    allowed(native, zoom + STEP).min(LARGEST) > zoom
 }
 
 /// Draws the entries of a menu that zoom, with their keys, which the toolkit listens to.
@@ -54,7 +86,7 @@ pub(crate) fn menu(ui: &mut Ui) {
         (
             "Zoom in",
             kb_shortcuts::ZOOM_IN,
-            allowed(native, zoom + STEP) > zoom,
+            has_larger(native, zoom),
             gui_zoom::zoom_in,
             "Everything is as large as this window has room for. A larger window has room for more.",
         ),

@@ -323,6 +323,40 @@ fn the_window_is_zoomed_by_its_menu_as_far_as_it_has_room() {
 }
 
 #[test]
+fn a_zoom_key_that_has_no_room_or_no_smaller_one_says_so() {
+    let mut window = window(digits());
+    for (zoom, key, words) in [
+        (2.0, Key::Plus, "The zoom stays at 200%: a larger one needs a larger window."),
+        (0.2, Key::Minus, "The zoom stays at 20%: it is the smallest."),
+    ] {
+        window.ctx.set_zoom_factor(1.0);
+        window.run_steps(3);
+        press(&mut window, Modifiers::COMMAND, key);
+        assert!(window.query_by_label_contains("The zoom stays").is_none(), "{key:?} has an effect");
+        window.ctx.set_zoom_factor(zoom);
+        window.run_steps(3);
+        press(&mut window, Modifiers::COMMAND, key);
+        assert!(window.query_by_label_contains(words).is_some(), "{words}");
+        window.ctx.set_zoom_factor(1.0);
+        window.state_mut().as_mut().expect("drawn").toasts = Default::default();
+    }
+}
+
+#[test]
+fn no_picture_points_at_the_place_where_the_pointer_was_before_the_zoom() {
+    let mut window = window(digits());
+    window.hover_at(pos2(900.0, 300.0));
+    window.run_steps(2);
+    let is_there = |window: &Window| window.ctx.input(|input| input.pointer.hover_pos()).is_some();
+    assert!(is_there(&window));
+    press(&mut window, Modifiers::COMMAND, Key::Plus);
+    assert!(!is_there(&window), "until it moves");
+    window.hover_at(pos2(800.0, 270.0));
+    window.run_steps(2);
+    assert!(is_there(&window));
+}
+
+#[test]
 fn a_narrow_window_turns_its_one_pane_by_the_same_keys() {
     let mut window = window(digits());
     window.set_size(vec2(600.0, 400.0));
