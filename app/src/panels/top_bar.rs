@@ -4,7 +4,7 @@ mod recent;
 
 use std::cell::Cell;
 
-use eframe::egui::{self, MenuBar, Rect, Response, RichText, Ui, vec2};
+use eframe::egui::{self, Key, MenuBar, Rect, Response, RichText, Ui, vec2};
 use plimsoll_engine::{
     Bytes,
     device::{Target, profile},
@@ -20,7 +20,7 @@ use crate::{
     panels::pane::Pane,
     theme,
     widgets::{
-        control::{Form, Spec},
+        control::{self, Form, Spec},
         ends::{Room, ends},
         tip::Tip as _,
         toasts::{self, Place},
@@ -293,9 +293,14 @@ fn budget(ui: &mut Ui, context: &PanelContext<'_>) {
     let form = Form::new(context.state, context.send);
     let present = context.state.document.experiment.budget;
     let bad = context.state.prediction.problems().iter().find(|p| p.key == "budget");
-    let color = if bad.is_some() { theme::palette(ui).bad } else { theme::palette(ui).weak() };
+    let generation = context.state.document.generation;
+    let color = if bad.is_some() || control::is_refused(ui.ctx(), BUDGET.key, generation) {
+        theme::palette(ui).bad
+    } else {
+        theme::palette(ui).weak()
+    };
     let label = has_words(ui).then(|| ui.label(RichText::new("Budget").color(color)));
-    let field = budget_field(ui, &form, present, bad.is_some(), context.state.dialog.is_none());
+    let field = budget_field(ui, &form, (present, generation), bad.is_some(), context.state.dialog.is_none());
     let list = ui.menu_button("⏷", |ui| budget_list(ui, context, &form)).response.accessible_name("Common budgets");
     let whole = label.into_iter().fold(field | list, |whole, label| whole | label);
     if let Some(problem) = bad {
@@ -309,9 +314,15 @@ fn budget(ui: &mut Ui, context: &PanelContext<'_>) {
     });
 }
 
-/// A text field that keeps the typed text until it is a size. `is_bad`: the budget cannot be; `is_open`: no dialog lies over
-/// it.
-fn budget_field(ui: &mut Ui, form: &Form<'_>, present: Bytes, is_bad: bool, is_open: bool) -> Response {
+/// A text field that takes a size; another text is refused in words once the field is left. `is_bad`: the budget cannot be;
+/// `is_open`: no dialog lies over it.
+fn budget_field(
+    ui: &mut Ui,
+    form: &Form<'_>,
+    (present, generation): (Bytes, u64),
+    is_bad: bool,
+    is_open: bool,
+) -> Response {
     let id = ui.scope_id().with("budget text");
     let typed: Option<String> = ui.data(|data| data.get_temp(id));
     let mut text = typed.clone().unwrap_or_else(|| format::size(present));
@@ -330,10 +341,16 @@ fn budget_field(ui: &mut Ui, form: &Form<'_>, present: Bytes, is_bad: bool, is_o
     }
     if response.lost_focus() {
         ui.data_mut(|data| data.remove::<String>(id));
-        if typed.is_some()
-            && let Ok(bytes) = text.parse::<Bytes>()
-        {
-            form.edit(BUDGET.key, |experiment| experiment.budget = bytes);
+        let is_taken_back = text.trim().is_empty() || ui.input(|input| input.key_pressed(Key::Escape));
+        match &parsed {
+            Ok(bytes) if typed.is_some() => {
+                control::forget(ui.ctx(), BUDGET.key);
+                form.edit(BUDGET.key, |experiment| experiment.budget = *bytes);
+            }
+            Err(why) if typed.is_some() && !is_taken_back => {
+                control::refuse(ui.ctx(), BUDGET, (why, &format::size(present)), generation);
+            }
+            _ => {}
         }
     }
     if typed.is_some()

@@ -18,7 +18,7 @@ use plimsoll_engine::{Experiment, error::Problem};
 
 use self::set::Set;
 pub(crate) use self::{
-    field::{forget_refused, refused},
+    field::{forget, forget_refused, is_refused, refuse, refused},
     value::{Choice, Number, Place, Spec},
 };
 use crate::{
@@ -176,7 +176,7 @@ impl<'a> Form<'a> {
         let width = name_width(ui);
         let hover = ui.horizontal(|ui| {
             let size = egui::vec2(width, ui.spacing().interact_size.y);
-            let is_wrong = problem.is_some() || field::is_refused(ui.ctx(), spec.key, self.state.document.generation);
+            let is_wrong = problem.is_some() || is_refused(ui.ctx(), spec.key, self.state.document.generation);
             let color = if is_wrong { theme::palette(ui).bad } else { ui.visuals().text_color() };
             ui.allocate_ui_with_layout(size, Layout::left_to_right(Align::Center), |ui| {
                 ui.set_min_width(width);

@@ -76,3 +76,34 @@ fn a_problem_is_shown_at_its_control_and_keeps_a_run_from_beginning() {
     window.run_steps(3);
     assert!(app(&window).state.session.runs().is_empty() && !app(&window).state.is_starting);
 }
+
+#[test]
+fn a_budget_that_is_no_size_is_said_until_another_is_typed() {
+    let mut window = window(Experiment { budget: Bytes::mib(16), ..digits() });
+    settle(&mut window);
+    let enter = |window: &mut Window, text: &str, leave: Key| {
+        window.get_by_role_and_label(Role::TextInput, "Budget").focus();
+        window.run_steps(2);
+        window.key_press_modifiers(Modifiers::COMMAND, Key::A);
+        window.run_steps(1);
+        window.get_by_role_and_label(Role::TextInput, "Budget").type_text(text);
+        window.run_steps(2);
+        window.key_press(leave);
+        window.run_steps(60);
+    };
+    let words = "Budget: `abc` is not a size: write a number and a unit, such as 512 MiB or 8 GiB. It is still 16 MiB.";
+    enter(&mut window, "abc", Key::Enter);
+    assert_eq!(said(&window), [words]);
+    assert_eq!(window.get_by_role_and_label(Role::TextInput, "Budget").value().as_deref(), Some("16 MiB"));
+    enter(&mut window, "16 MiB", Key::Enter);
+    assert!(said(&window).is_empty(), "it is a size");
+    for (text, leave) in [("abc", Key::Escape), (" ", Key::Enter)] {
+        enter(&mut window, text, leave);
+        assert!(said(&window).is_empty(), "{text}: there is nothing to speak of");
+    }
+    enter(&mut window, "-4 MiB", Key::Enter);
+    assert_eq!(said(&window).len(), 1);
+    enter(&mut window, "8 MiB", Key::Enter);
+    assert!(said(&window).is_empty());
+    assert_eq!(app(&window).state.document.experiment.budget, Bytes::mib(8));
+}

@@ -1,5 +1,5 @@
 //! The field of a number. What is typed there and is no number is said with the problems of the experiment, until the settings
-//! change or something else is typed.
+//! change or something else is typed. A field of its own, such as that of the budget, says it in the same place.
 //!
 //! Owns the words for the last such text. Always holds: the setting keeps its value.
 
@@ -107,12 +107,17 @@ fn note(
     if typed.trim().chars().count() > REPEATED {
         repeated.push('…');
     }
-    let words = format!("{}: “{repeated}” {fault}; write {kind}{word}. It is still {shown}.", spec.name);
+    refuse(ctx, spec, (&format!("“{repeated}” {fault}; write {kind}{word}"), shown), generation);
+}
+
+/// Says why a field does not take what was typed, and that its value is still what is `shown`.
+pub(crate) fn refuse(ctx: &Context, spec: Spec, (why, shown): (&str, &str), generation: u64) {
+    let words = format!("{}: {why}. It is still {shown}.", spec.name);
     ctx.data_mut(|data| data.insert_temp(id(), Refused { key: spec.key, words, generation }));
 }
 
 /// Forgets what was typed over the setting of this key.
-fn forget(ctx: &Context, key: &str) {
+pub(crate) fn forget(ctx: &Context, key: &str) {
     if ctx.data(|data| data.get_temp::<Refused>(id())).is_some_and(|known| known.key == key) {
         ctx.data_mut(|data| data.remove::<Refused>(id()));
     }
@@ -124,7 +129,7 @@ pub(crate) fn forget_refused(ctx: &Context) {
 }
 
 /// Whether it was typed over the setting of this key.
-pub(super) fn is_refused(ctx: &Context, key: &str, generation: u64) -> bool {
+pub(crate) fn is_refused(ctx: &Context, key: &str, generation: u64) -> bool {
     known(ctx, generation).is_some_and(|known| known.key == key)
 }
 
