@@ -152,6 +152,8 @@ pub(crate) enum Dialog {
         suggestion: String,
         /// Tells one such dialog from the next.
         number: u64,
+        /// Why what was typed last is not taken.
+        trouble: Option<String>,
     },
     /// A file of this name exists: replace it?
     Replace(PathBuf),

@@ -27,18 +27,20 @@ impl Dispatcher<'_> {
         let typed = self.state.typed.as_ref().filter(|(of, _)| is_refused && *of == purpose);
         let suggestion = typed.map_or(suggestion, |(_, path)| path);
         let (suggestion, number) = (suggestion.to_string_lossy().into_owned(), self.state.paths_asked);
-        self.state.dialog = Some(Dialog::Path { purpose, suggestion, number });
+        self.state.dialog = Some(Dialog::Path { purpose, suggestion, number, trouble: None });
     }
 
-    /// A path was typed. Unlike a desktop's dialog, a field does not ask before a file is replaced.
+    /// A path was typed. Unlike a desktop's dialog, a field does not ask before a file is replaced. It stays open for a folder in
+    /// place of a file: a name is to be added there.
     pub(super) fn path_typed(&mut self, purpose: Purpose, path: PathBuf) {
         self.state.typed = Some((purpose, path.clone()));
         if matches!(purpose, Purpose::Save | Purpose::Take(_)) && path.is_dir() {
             let file = path.join(self.suggested(purpose));
             let text =
                 format!("{} is a folder. Add the name of a file to it, such as {}.", path.display(), file.display());
-            self.state.dialog = None;
-            self.file_trouble(Notice::Unsaved, text);
+            if let Some(Dialog::Path { trouble, .. }) = &mut self.state.dialog {
+                *trouble = Some(text);
+            }
         } else if purpose == Purpose::Save && path.exists() && self.state.document.path.as_ref() != Some(&path) {
             self.state.dialog = Some(Dialog::Replace(path));
         } else if matches!(purpose, Purpose::Take(_)) && path.exists() {

@@ -28,7 +28,9 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     let modal = Modal::new(Id::unique("dialog")).show(ui.ctx(), |ui| {
         ui.set_width(WIDTH);
         match dialog {
-            Dialog::Path { purpose, suggestion, number } => path::ui(ui, context, *purpose, suggestion, *number),
+            Dialog::Path { purpose, suggestion, number, trouble } => {
+                path::ui(ui, context, *purpose, (suggestion, trouble.as_deref()), *number);
+            }
             Dialog::Replace(path) => replace(ui, context, &format!("{} exists.", path.display()), "this preset"),
             Dialog::ReplaceTaken(path) => {
                 replace(ui, context, &format!("{} exists.", path.display()), "what the pane shows");

@@ -25,6 +25,12 @@ pub(crate) fn ask_for_focus(ctx: &Context, field: Id) {
     ctx.request_repaint();
 }
 
+/// Whether a field was to have the focus with this frame.
+pub(crate) fn is_focus_asked(ui: &Ui, field: Id) -> bool {
+    !ui.input(|input| input.pointer.any_released())
+        && ui.data_mut(|data| data.remove_temp::<bool>(field.with("asked"))).is_some()
+}
+
 /// Draws a field of one line over `known`. Once it is left it returns the typed text, if that differs. If the text is taken,
 /// `known` has it from then on. `about` describes the text on hover, or the field while it is empty.
 pub(crate) fn field(
@@ -74,9 +80,7 @@ pub(crate) fn edit(
     if !is_shown || shown == known {
         draft.text = text;
     }
-    if !ui.input(|input| input.pointer.any_released())
-        && ui.data_mut(|data| data.remove_temp::<bool>(id.with("asked"))).is_some()
-    {
+    if is_focus_asked(ui, id) {
         response.request_focus();
     }
     if has_focus || response.changed() {

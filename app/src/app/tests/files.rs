@@ -162,16 +162,25 @@ fn what_cannot_be_saved_is_said_until_it_is_read_and_nothing_is_lost() {
         assert!(app(&window).state.notice.is_none());
     }
     assert_eq!(preset::read(&locked).expect("as before"), Experiment::default());
-    // A folder is not asked about: it cannot be replaced.
+}
+
+#[test]
+fn a_folder_in_place_of_a_file_leaves_the_field_open_with_what_to_add() {
+    let folder = folder();
+    let mut window = window(digits());
     ask(&mut window, Modifiers::COMMAND | Modifiers::SHIFT, Key::S);
     enter(&mut window, folder.path());
+    // It is not asked about: a folder cannot be replaced.
     assert!(window.query_by_role_and_label(Role::Button, "Replace").is_none());
-    let Some(Notice::Unsaved(text)) = &app(&window).state.notice else { panic!("nothing was said of the folder") };
     let file = folder.path().join("tiny.toml");
-    assert!(text.contains("is a folder") && text.contains(&file.display().to_string()), "{text}");
-    ask(&mut window, Modifiers::COMMAND | Modifiers::SHIFT, Key::S);
+    let said =
+        format!("{} is a folder. Add the name of a file to it, such as {}.", folder.path().display(), file.display());
+    assert!(window.query_by_label(&said).is_some() && app(&window).state.notice.is_none(), "{said}");
+    let typed = window.get_by_label("Path").value().unwrap_or_default();
+    assert_eq!(PathBuf::from(typed), folder.path());
+    assert!(window.get_by_label("Path").is_focused(), "one types on");
     enter(&mut window, &file);
-    assert!(file.is_file() && app(&window).state.notice.is_none());
+    assert!(file.is_file() && app(&window).state.dialog.is_none());
 }
 
 #[test]

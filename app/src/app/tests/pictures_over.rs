@@ -72,7 +72,8 @@ fn every_dialog_can_be_read_in_every_size_scale_and_theme() {
         window(Experiment { title: "A title that is longer than there is room for".to_owned(), ..digits() });
     let long = "/home/somebody/experiments/of/this/year/and/of/the/last/one/with-a-name-that-is-long-as-well.toml";
     // A field that is typed in scrolls: what is long is not cut there.
-    let path = |purpose, number| Dialog::Path { purpose, suggestion: "/home/somebody/".to_owned(), number };
+    let path =
+        |purpose, number| Dialog::Path { purpose, suggestion: "/home/somebody/".to_owned(), number, trouble: None };
     let dialogs = [
         ("open", path(Purpose::Open, 1)),
         ("folder", path(Purpose::DataFolder, 2)),

@@ -3,7 +3,7 @@
 //! Always holds: a path that is pasted behind the suggestion takes its place.
 
 use eframe::egui::{
-    self, Id, Key, RichText, Ui,
+    self, Id, Key, Label, RichText, Ui,
     text::{CCursor, CCursorRange},
 };
 
@@ -13,6 +13,7 @@ use crate::{
     files::{self, Purpose},
     panels::PanelContext,
     theme,
+    widgets::draft,
 };
 
 /// The words of the dialog.
@@ -24,16 +25,28 @@ struct Words {
     button: &'static str,
 }
 
-/// Draws the dialog's contents; each `number` has a text of its own, which begins as the suggestion.
-pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, purpose: Purpose, suggestion: &str, number: u64) {
+/// Draws the dialog's contents; each `number` has a text of its own, which begins as the suggestion. `trouble` is why the text
+/// was not taken.
+pub(super) fn ui(
+    ui: &mut Ui,
+    context: &PanelContext<'_>,
+    purpose: Purpose,
+    (suggestion, trouble): (&str, Option<&str>),
+    number: u64,
+) {
     let words = Words::of(purpose);
     heading(ui, words.title);
     ui.label(RichText::new(words.about).weak());
     let (text, entered) = field(ui, suggestion, number, words.hint);
+    if let Some(trouble) = trouble {
+        ui.add(Label::new(RichText::new(trouble).color(theme::palette(ui).bad)).wrap());
+    }
     ui.add_space(theme::GAP);
     ui.horizontal(|ui| {
         let is_path = !text.trim().is_empty();
         if (primary(ui, words.button, is_path) || entered) && is_path {
+            // Where it is not taken, one types on.
+            draft::ask_for_focus(ui.ctx(), id(number));
             context.send.send(Action::UsePath(purpose, files::typed(&text)));
         }
         if ui.button("Cancel").clicked() {
@@ -42,14 +55,21 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, purpose: Purpose, sugg
     });
 }
 
+fn id(number: u64) -> Id {
+    Id::unique(("typed path", number))
+}
+
 /// The field: its text, and whether Enter was pressed in it.
 fn field(ui: &mut Ui, suggestion: &str, number: u64, hint: &str) -> (String, bool) {
-    let id = Id::unique(("typed path", number));
+    let id = id(number);
     let known: Option<String> = ui.data(|data| data.get_temp(id));
     let mut text = known.clone().unwrap_or_else(|| suggestion.to_owned());
     let edit = egui::TextEdit::singleline(&mut text).hint_text(hint).desired_width(f32::INFINITY).id(id);
     let field = theme::bordered(ui, |ui| edit.show(ui));
     let response = field.response.response.accessible_name("Path");
+    if draft::is_focus_asked(ui, id) {
+        response.request_focus();
+    }
     if known.is_none() {
         response.request_focus();
         // Type on where the suggestion ends.
