@@ -7,24 +7,25 @@ pub(crate) mod checkpointing;
 mod first_told;
 mod order;
 mod run;
+mod setting;
 mod short;
 #[cfg(test)]
 mod tests;
+mod words;
 
-use std::{collections::HashMap, path::Path, sync::LazyLock};
+use std::{collections::HashMap, path::Path};
 
 use jiff::{Timestamp, Zoned, tz::TimeZone};
-use plimsoll_engine::{
-    error::Problem,
-    experiment::{Experiment, preset},
-};
+use plimsoll_engine::experiment::{Experiment, ModelKind, preset};
 
+use self::setting::{family_in, setting_of};
 pub(crate) use self::{
     first_told::Names,
     run::{NAMED, in_words, of_run, place, told},
+    setting::{problem, problem_alone, setting, setting_among},
     short::{fitting, fitting_settings},
 };
-use crate::{format, panels};
+use crate::format;
 
 /// Settings that are not a property of a run.
 const UNNAMED: [&str; 4] = ["version", "title", "description", "low_rank.ranks"];
@@ -34,10 +35,11 @@ const BETWEEN: &str = ", ";
 const AND: &str = " and ";
 const MORE: &str = " more";
 
-/// A setting that differs, and its value.
+/// A setting that differs, with what it is called and its value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Differing {
     key: String,
+    name: String,
     value: String,
 }
 
@@ -52,80 +54,20 @@ impl Differing {
             _ if run::may_be_one(key) => place(Path::new(value)),
             _ => format::grouped(value),
         };
-        let differing = Self { key: key.to_owned(), value };
+        let differing = Self { key: key.to_owned(), name: setting(key), value };
         (!UNNAMED.contains(&key)).then_some(differing)
     }
 
-    /// The value with the name of its setting, as short as it can be understood: `micro-batch 32`, `every block`, `seed 2`.
-    pub(crate) fn words(&self) -> String {
-        let value = self.value.as_str();
-        match (self.key.as_str(), value) {
-            ("model.kind", _) => panels::family_of(value).unwrap_or(value).to_owned(),
-            ("optimizer.kind", _) => panels::optimizer_of(value).unwrap_or(value).to_owned(),
-            ("precision" | "data.kind", _) => value.to_owned(),
-            ("checkpointing", _) => value.parse().map_or_else(|_| value.to_owned(), checkpointing::words),
-            ("batch.micro", _) => format!("micro-batch {value}"),
-            ("batch.accumulation", "1") => "no accumulation".to_owned(),
-            ("batch.evaluation", "micro") => "evaluation by micro-batch".to_owned(),
-            ("batch.evaluation", "whole") => "evaluation at once".to_owned(),
-            ("batch.evaluation", _) => format!("evaluation by {value}"),
-            ("data.samples", "1") => "1 sample".to_owned(),
-            ("data.samples", _) => format!("{value} samples"),
-            ("device", _) => format!("on {}", format::device(value)),
-            ("distil.teacher", _) => format!("taught by {value}"),
-            ("weights.path", _) => format!("weights of {value}"),
-            ("execution", _) => format!("{value} execution"),
-            ("recompute", "none") => "no recompute".to_owned(),
-            ("quantise.base", _) => format!("{value} base"),
-            ("quantise.kind", "none") => "no integers".to_owned(),
-            ("quantise.kind", "after") => "integers after training".to_owned(),
-            ("quantise.kind", "aware") => "trained for integers".to_owned(),
-            ("quantise.weights", "with-inputs") => "inputs as integers".to_owned(),
-            ("quantise.weights", "int8" | "int4") => format!("weights alone as {value}"),
-            ("quantise.calibration", _) => format!("calibrated by {value}"),
-            ("low_rank.rank" | "low_rank.energy" | "low_rank.size", "0" | "0.0") => "whole layers".to_owned(),
-            ("low_rank.rank", _) => format!("layers of rank {value}"),
-            ("low_rank.energy", _) => format!("layers of energy {value}"),
-            ("low_rank.size", _) => format!("factored to size {value}"),
-            ("lora.dropout", _) => format!("adapter dropout {value}"),
-            (key, _) if key.starts_with("prune.") => self.pruning(),
-            (_, "true") => self.name(),
-            (_, "false") => format!("no {}", self.name()),
-            _ => format!("{} {value}", self.name()),
-        }
-    }
-
-    /// The name of a setting of pruning.
-    fn pruning(&self) -> String {
-        let value = self.value.as_str();
-        match (self.name().as_str(), value) {
-            ("kind", "none") => "no pruning".to_owned(),
-            ("kind", "magnitude") => "pruning".to_owned(),
-            ("kind", "channels") => "channel pruning".to_owned(),
-            ("kind", _) => format!("{value} pruning"),
-            ("n", _) => format!("{value} kept"),
-            ("m", _) => format!("of {value}"),
-            ("scope", "layer") => "pruned by layer".to_owned(),
-            ("scope", _) => "pruned over all layers".to_owned(),
-            ("schedule", _) => format!("{value} pruning schedule"),
-            ("begin step", _) => format!("pruned from step {value}"),
-            ("end step", "0") => "pruned to 3/4 of the run".to_owned(),
-            ("end step", _) => format!("pruned to step {value}"),
-            ("every", "1") => "pruned every step".to_owned(),
-            ("every", _) => format!("pruned every {value} steps"),
-            (name, _) => format!("{name} {value}"),
-        }
-    }
-
-    /// The last part of the key in words.
-    fn name(&self) -> String {
-        self.key.rsplit('.').next().unwrap_or_default().replace('_', " ")
+    /// The same, called as the controls of a family of models call it.
+    fn of_family(self, family: ModelKind) -> Self {
+        Self { name: setting_of(&self.key, family), ..self }
     }
 }
 
 /// The settings of `to` that are others in `from`, in the order of the experiment's pane.
 pub(crate) fn differing(from: &Experiment, to: &Experiment) -> Vec<Differing> {
-    let mut found: Vec<Differing> = preset::changes(from, to).iter().filter_map(|a| Differing::read(a)).collect();
+    let found = preset::changes(from, to).into_iter().filter_map(|change| Differing::read(&change));
+    let mut found: Vec<Differing> = found.map(|one| one.of_family(to.model.kind)).collect();
     order::sort(&mut found);
     found
 }
@@ -149,7 +91,9 @@ pub(crate) fn apart(runs: &[&[String]]) -> Vec<Vec<Differing>> {
             Some(assignment) => Differing::read(assignment),
             None => default.clone(),
         };
-        let mut differing: Vec<Differing> = at_default.iter().filter_map(value).collect();
+        let family = family_in(settings);
+        let mut differing: Vec<Differing> =
+            at_default.iter().filter_map(value).map(|one| one.of_family(family)).collect();
         order::sort(&mut differing);
         differing
     };
@@ -227,51 +171,11 @@ pub(crate) fn value(key: &str, value: &str, called: impl Fn(&str) -> Option<Stri
     let Some(differing) = Differing::read(&format!("{key}={value}")) else { return value.to_owned() };
     let differing = differing.with_runs(called);
     let words = differing.words();
-    match (key, words.strip_prefix(&differing.name())) {
+    match (key, words.strip_prefix(&differing.name)) {
         ("batch.micro" | "data.samples", _) => format::grouped(value),
-        (_, Some(rest)) if !rest.is_empty() => rest.trim_start().to_owned(),
+        (_, Some(rest)) if !rest.is_empty() => rest.trim_start().trim_start_matches(words::OF).to_owned(),
         _ => words,
     }
-}
-
-/// The names of settings in words, as their controls have them. Where kinds of models or data call a setting differently, it is
-/// not here.
-static NAMES: LazyLock<HashMap<&'static str, String>> = LazyLock::new(|| {
-    let mut names: HashMap<&str, Vec<String>> = HashMap::new();
-    for (key, name) in panels::names_of_settings() {
-        names.entry(key).or_default().push(name);
-    }
-    let one = |(key, mut names): (&'static str, Vec<String>)| {
-        names.dedup();
-        (names.len() == 1).then(|| names.pop()).flatten().map(|name| (key, name))
-    };
-    names.into_iter().filter_map(one).collect()
-});
-
-/// The name of a setting in words: `batch.micro` is `micro-batch`.
-pub(crate) fn setting(key: &str) -> String {
-    NAMES.get(key).cloned().unwrap_or_else(|| key.rsplit('.').next().unwrap_or(key).replace('_', " "))
-}
-
-/// What is wrong with an experiment, by the name of the setting as its control has it.
-pub(crate) fn problem(problem: &Problem) -> String {
-    format!("{}: {}", format::capital(&setting(&problem.key)), problem_alone(problem))
-}
-
-/// The same where the name of the setting stands next to it.
-pub(crate) fn problem_alone(problem: &Problem) -> String {
-    format::in_groups(&by_names(&format!("{}; {}", problem.message, problem.mend)))
-}
-
-/// A text of the engine in which settings are called as their controls are, and not by their keys; what is to be written in a
-/// file or a command stays.
-fn by_names(text: &str) -> String {
-    let named = |word: &str| {
-        let key = word.trim_end_matches([',', '.', ';', ':', ')']);
-        let name = NAMES.get(key).filter(|_| key.contains('.'));
-        name.map_or_else(|| word.to_owned(), |name| format!("{name}{}", &word[key.len()..]))
-    };
-    text.split(' ').map(named).collect::<Vec<_>>().join(" ")
 }
 
 /// What turns `from` into `to`: `micro-batch 64 → 32`, `no checkpointing → every block`, `seed 1 → 2`. A kept run is called as

@@ -307,7 +307,8 @@ impl State {
     pub(crate) fn why_no_training(&self) -> Option<String> {
         match &self.prediction.obstacle {
             Some(Obstacle::Problems(problems)) => {
-                let first = problems.first().map(naming::problem).unwrap_or_default();
+                let family = self.document.experiment.model.kind;
+                let first = problems.first().map(|problem| naming::problem(problem, family)).unwrap_or_default();
                 let more = problems.len().saturating_sub(1);
                 let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
                 return Some(format!("The experiment is not valid: {first}{more}"));

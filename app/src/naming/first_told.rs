@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::{Differing, default_of, order};
+use super::{Differing, default_of, family_in, order};
 use crate::{presets, runs};
 
 /// A name tells a setting last once more than one in this many runs of its title share it.
@@ -73,6 +73,8 @@ impl Title {
             let default = self.defaults.entry(key.to_owned()).or_insert_with(|| default_of(key, value));
             differing.extend(default.clone());
         }
+        let family = family_in(settings);
+        let mut differing: Vec<Differing> = differing.into_iter().map(|one| one.of_family(family)).collect();
         order::sort(&mut differing);
         differing
     }

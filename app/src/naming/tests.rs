@@ -1,8 +1,12 @@
 //! What settings and runs are called.
 
-use plimsoll_engine::experiment::{Precision, preset::set};
+use plimsoll_engine::{
+    error::Problem,
+    experiment::{Precision, preset::set},
+};
 
-use super::*;
+use super::{setting::setting_of, *};
+use crate::panels;
 
 fn with(changes: &[&str]) -> Experiment {
     let mut experiment = Experiment::default();
@@ -42,7 +46,7 @@ fn experiments_are_told_apart_by_what_differs() {
 #[test]
 fn a_problem_calls_every_setting_as_its_control_does() {
     let mend = "write 22 or less, lower batch.micro, or `--set data.samples=200000`";
-    let told = problem(&Problem::new("batch.accumulation", "30720 samples are too many", mend));
+    let told = problem(&Problem::new("batch.accumulation", "30720 samples are too many", mend), ModelKind::Cnn);
     let said = "Accumulation: 30\u{a0}720 samples are too many; write 22 or less, lower micro-batch, or `--set data.samples=200000`";
     assert_eq!(told, said);
 }
@@ -50,7 +54,7 @@ fn a_problem_calls_every_setting_as_its_control_does() {
 #[test]
 fn names_of_columns_have_a_space_between_them() {
     let without = with(&["data.kind=table", "data.leave_out=hull,port"]);
-    assert!(words(&with(&["data.kind=table"]), &without).contains(&"leave out hull, port".to_owned()));
+    assert!(words(&with(&["data.kind=table"]), &without).contains(&"left out hull, port".to_owned()));
     assert_eq!(value("data.leave_out", "hull,port", |_| None), "hull, port");
 }
 
@@ -92,9 +96,64 @@ fn a_setting_is_called_as_its_control_is_and_no_two_settings_alike() {
 }
 
 #[test]
+fn every_setting_of_the_window_is_told_by_the_name_of_its_control() {
+    let mut told = 0;
+    for family in ModelKind::ALL {
+        let own = panels::names_for_family(family);
+        for key in panels::settings_in_order() {
+            let everywhere = || panels::names_of_settings().into_iter().find(|(known, _)| *known == key);
+            let known = own.iter().find(|(known, _)| *known == key).cloned();
+            let (_, name) = known.or_else(everywhere).expect("it is drawn");
+            if !key.starts_with("model.") || own.iter().any(|(known, _)| *known == key) {
+                assert_eq!(setting_of(key, family), name, "{key} of {family:?}");
+            }
+            for value in ["7", "true", "false"] {
+                let Some(differing) = Differing::read(&format!("{key}={value}")) else { continue };
+                let differing = differing.of_family(family);
+                let words = differing.words();
+                assert!(
+                    words.contains(&differing.name) || differing.phrase().is_some(),
+                    "{key} of {family:?}: {words}"
+                );
+                assert!(!words.contains(", "), "a comma stands between settings: {words}");
+                told += 1;
+            }
+        }
+    }
+    assert!(told > 1000, "{told}");
+}
+
+#[test]
+fn the_depth_of_a_model_is_called_as_its_family_does() {
+    for (kind, name) in [("mlp", "hidden layers"), ("cnn", "blocks"), ("vit", "blocks"), ("unet", "levels")] {
+        let [from, to] = ["2", "3"]
+            .map(|depth| with(&[format!("model.kind={kind}").as_str(), format!("model.depth={depth}").as_str()]));
+        assert_eq!(changes(&from, &to, |_| None), [format!("{name} 2 → 3")]);
+        let runs = [&from, &to].map(|run| preset::changes(&Experiment::default(), run));
+        let apart = apart(&runs.each_ref().map(Vec::as_slice));
+        assert_eq!(named(&apart[1], 1), format!("{name} 3"), "{kind}");
+        let mut names = Names::default();
+        let told = |run: (usize, &Vec<String>)| named(&names.of(&run.0.to_string(), "Mine", run.1), 1);
+        let told: Vec<String> = runs.iter().enumerate().map(told).collect();
+        assert_eq!(told, [String::new(), format!("{name} 3")], "{kind}");
+    }
+    assert_eq!(words(&with(&["data.kind=shapes"]), &with(&["data.kind=shapes", "data.samples=300"])), ["300 samples"]);
+    let [ten, twenty] = ["0.1", "0.2"].map(|share| {
+        let mut experiment = with(&["data.kind=table"]);
+        set(&mut experiment, &format!("data.test_fraction={share}")).expect("a setting");
+        experiment
+    });
+    assert_eq!(changes(&ten, &twenty, |_| None), ["test share 0.1 → 0.2"]);
+    let families = [ModelKind::Mlp, ModelKind::Cnn, ModelKind::Vit];
+    assert_eq!(setting_among("model.depth", families.into_iter()), "hidden layers / blocks");
+}
+
+#[test]
 fn what_is_wrong_is_told_by_the_name_of_its_control() {
     let wrong = Problem::new("batch.micro", "is 0", "write 1 or more");
-    assert_eq!(problem(&wrong), "Micro-batch: is 0; write 1 or more");
+    assert_eq!(problem(&wrong, ModelKind::Mlp), "Micro-batch: is 0; write 1 or more");
+    let deep = Problem::new("model.depth", "leaves nothing of the image", "lower model.depth");
+    assert_eq!(problem(&deep, ModelKind::Cnn), "Blocks: leaves nothing of the image; lower blocks");
 }
 
 #[test]

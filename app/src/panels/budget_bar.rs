@@ -46,7 +46,10 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     ui.set_height(theme::LINE_HEIGHT + legend_height);
     let Some(plan) = context.state.newest_plan() else {
         let words = match &context.state.prediction.obstacle {
-            Some(Obstacle::Problems(problems)) => problems.first().map(naming::problem).unwrap_or_default(),
+            Some(Obstacle::Problems(problems)) => {
+                let family = context.state.document.experiment.model.kind;
+                problems.first().map(|problem| naming::problem(problem, family)).unwrap_or_default()
+            }
             Some(Obstacle::Failure(why)) => format::in_groups(why),
             None => "Planning…".to_owned(),
         };

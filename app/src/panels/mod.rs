@@ -29,11 +29,13 @@ use plimsoll_engine::{
     plan::{Plan, Verdict},
 };
 
-use crate::{layout::Layout, passes, regions, theme, widgets::chip};
+use crate::{focus, layout::Layout, passes, regions, theme, widgets::chip};
 
 #[cfg(test)]
 pub(crate) use bottom_bar::length;
-pub(crate) use experiment::{family, family_of, names_of_settings, optimizer_of, optimizer_words, settings_in_order};
+pub(crate) use experiment::{
+    family, family_of, names_for_family, names_of_settings, optimizer_of, optimizer_words, settings_in_order,
+};
 use pane::Pane;
 pub(crate) use pane::PanelContext;
 pub(crate) use runs::Shown as ShownRuns;

@@ -292,8 +292,8 @@ fn device_entry(ui: &mut Ui, form: &Form<'_>, device: &str, name: &str) -> Respo
 fn budget(ui: &mut Ui, context: &PanelContext<'_>) {
     let form = Form::new(context.state, context.send);
     let present = context.state.document.experiment.budget;
-    let bad = context.state.prediction.problems().iter().find(|p| p.key == "budget");
-    let generation = context.state.document.generation;
+    let (generation, family) = (context.state.document.generation, context.state.document.experiment.model.kind);
+    let bad = context.state.prediction.problems().iter().find(|p| p.key == BUDGET.key);
     let color = if bad.is_some() || control::is_refused(ui.ctx(), BUDGET.key, generation) {
         theme::palette(ui).bad
     } else {
@@ -304,7 +304,7 @@ fn budget(ui: &mut Ui, context: &PanelContext<'_>) {
     let list = ui.menu_button("⏷", |ui| budget_list(ui, context, &form)).response.accessible_name("Common budgets");
     let whole = label.into_iter().fold(field | list, |whole, label| whole | label);
     if let Some(problem) = bad {
-        whole.tip(naming::problem_alone(problem));
+        whole.tip(naming::problem_alone(problem, family));
         return;
     }
     whole.tip_ui(|ui| {
@@ -314,8 +314,7 @@ fn budget(ui: &mut Ui, context: &PanelContext<'_>) {
     });
 }
 
-/// A text field that takes a size; another text is refused in words once the field is left. `is_bad`: the budget cannot be;
-/// `is_open`: no dialog lies over it.
+/// A text field that takes a size. `is_bad`: the budget cannot be; `is_open`: no dialog lies over it.
 fn budget_field(
     ui: &mut Ui,
     form: &Form<'_>,

@@ -220,7 +220,8 @@ impl<'a> Form<'a> {
         ui.set_max_width(theme::TOOLTIP_WIDTH);
         ui.strong(title);
         if let Some(problem) = self.problem(spec.key) {
-            ui.label(RichText::new(naming::problem_alone(problem)).color(theme::palette(ui).bad));
+            let words = naming::problem_alone(problem, self.experiment().model.kind);
+            ui.label(RichText::new(words).color(theme::palette(ui).bad));
         }
         ui.label(spec.help);
         let neighbours = neighbours();

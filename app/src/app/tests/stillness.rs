@@ -182,7 +182,7 @@ fn a_value_that_cannot_be_moves_no_row_and_says_why_below_them() {
             window.step();
         }
         let problem = app(&window).state.prediction.problems()[0].clone();
-        let message = window.get_by_label(&crate::naming::problem(&problem)).rect();
+        let message = window.get_by_label(&crate::naming::problem(&problem, digits().model.kind)).rect();
         let (_, pane) =
             app(&window).layout.rects().into_iter().find(|(pane, _)| *pane == Pane::Experiment).expect("there");
         assert!(pane.expect("drawn").contains_rect(message), "{message:?} is not in {pane:?}");
@@ -199,7 +199,7 @@ fn a_value_that_cannot_be_stays_in_sight_above_what_is_said_of_it() {
     until(&mut window, |app| app.state.prediction.problems().iter().any(|problem| problem.key == "weights.path"));
     window.run_steps(20);
     let problem = app(&window).state.prediction.problems()[0].clone();
-    let message = window.get_by_label(&crate::naming::problem(&problem)).rect();
+    let message = window.get_by_label(&crate::naming::problem(&problem, digits().model.kind)).rect();
     let rows: Vec<_> = window.query_all_by_label("Weights").map(|row| row.rect()).collect();
     assert!(rows.iter().any(|row| row.top() > 0.0 && row.bottom() <= message.top()), "{rows:?} and {message:?}");
 }

@@ -34,13 +34,14 @@ type Row = (String, Vec<Option<String>>);
 /// The settings that differ, then the predictions and the results.
 pub(super) fn settings(ui: &mut Ui, compared: &Compared, called: &[String], runs: &Runs) {
     let comparison = &compared.comparison;
+    let families = || comparison.subjects.iter().map(|subject| subject.experiment.model.kind);
     let mut rows: Vec<Row> = comparison
         .settings
         .iter()
         .map(|row| {
             let in_words = |value: &String| naming::value(row.key, value.trim_matches('"'), |key| runs.called(key));
             let words = |value: &Option<String>| value.as_ref().map(in_words);
-            (naming::setting(row.key), row.values.iter().map(words).collect())
+            (naming::setting_among(row.key, families()), row.values.iter().map(words).collect())
         })
         .collect();
     let differing = rows.len();

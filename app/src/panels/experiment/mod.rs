@@ -23,7 +23,7 @@ use plimsoll_engine::experiment::{BlockSet, Checkpointing, check, preset};
 pub(super) use self::controls::{model_words, source_words};
 pub(crate) use self::{
     controls::{family, family_of, optimizer_of, optimizer_words},
-    order::{names_of_settings, settings_in_order},
+    order::{names_for_family, names_of_settings, settings_in_order},
 };
 use self::{path::PathRow, rows::Row};
 use super::{PanelContext, pane::Pane};

@@ -23,6 +23,12 @@ pub(crate) fn names_of_settings() -> Vec<(&'static str, String)> {
     rows::names(&all())
 }
 
+/// The same of the settings that only some families of models use, as the pane names them for this family.
+pub(crate) fn names_for_family(family: ModelKind) -> Vec<(&'static str, String)> {
+    let rows: Vec<Row> = family.traits().settings.iter().map(|setting| model_row(*setting)).collect();
+    rows::names(&rows)
+}
+
 /// Every row that the pane draws, from above downwards.
 fn all() -> Vec<Row> {
     let models = ModelKind::ALL.into_iter().flat_map(|kind| kind.traits().settings.iter());

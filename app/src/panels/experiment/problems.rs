@@ -53,7 +53,8 @@ fn told(ctx: &Context, context: &PanelContext<'_>) -> Vec<String> {
         Some(Obstacle::Problems(problems)) => {
             let left = problems.len().saturating_sub(MOST);
             let more = (left > 0).then(|| format!("And {}.", format::counted(left as u64, "more problem")));
-            problems.iter().take(MOST).map(naming::problem).chain(more).collect()
+            let family = context.state.document.experiment.model.kind;
+            problems.iter().take(MOST).map(|problem| naming::problem(problem, family)).chain(more).collect()
         }
         None => Vec::new(),
     };

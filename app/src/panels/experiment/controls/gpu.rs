@@ -64,4 +64,4 @@ pub(in crate::panels::experiment) const DETERMINISTIC: (Spec, Choice<bool>) = (
 
 /// The rows of the group.
 pub(in crate::panels::experiment) const GPU: &[Row] =
-    &[Row::of(&POOL), Row::of(&WORKSPACE), Row::of(&TF32), Row::of(&DETERMINISTIC)];
+    &[Row::of(&POOL), Row::of(&WORKSPACE).alone("workspace"), Row::of(&TF32), Row::of(&DETERMINISTIC)];

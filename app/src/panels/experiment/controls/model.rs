@@ -2,6 +2,7 @@
 
 use plimsoll_engine::experiment::{ActivationKind, DepthUnit, Model, ModelKind, ModelSetting, Stem, WidthUnit};
 
+use super::super::rows;
 use super::{
     ATTENTION, DROPOUT, HEAD_DIM, HEADS, HIDDEN, KV_HEADS, LEVEL_FILTERS, LEVELS, NORM_EPSILON, Numeric, PATCH,
     QK_NORM, QKV_BIAS, ROTARY_BASE, Row, SAME_BLOCKS, TIED, TOKEN_WIDTH, WINDOW, hint,
@@ -216,7 +217,10 @@ pub(crate) fn family_of(key: &str) -> Option<&'static str> {
 pub(in crate::panels) fn model_words(setting: ModelSetting, model: &Model) -> Option<String> {
     match setting {
         ModelSetting::Width(_) => Some(format!("width {}", model.width)),
-        ModelSetting::Depth(_) => Some(format!("depth {}", model.depth)),
+        // As its control is called.
+        ModelSetting::Depth(_) => {
+            rows::names(&[model_row(setting)]).pop().map(|(_, name)| format!("{name} {}", model.depth))
+        }
         ModelSetting::Layers => Some(format::counted(model.layers as u64, "layer")),
         ModelSetting::Multiplier => Some(format!("multiplier {}", model.multiplier)),
         ModelSetting::Patch => Some(format!("patch {}", model.patch)),
