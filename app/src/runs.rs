@@ -33,8 +33,8 @@ pub(crate) struct Row {
     pub(crate) differs: String,
     /// When it began, as exactly as needed to distinguish it from runs that have everything else in common.
     pub(crate) when: String,
-    /// Whether another run began in the same minute.
-    pub(crate) shares_minute: bool,
+    /// Whether the beginnings of all runs of today are told to the second: two of them share a minute.
+    pub(crate) to_the_second: bool,
     /// The settings alone that set it apart.
     by_settings: String,
     /// The same one by one, and whether there are more of them.
@@ -178,9 +178,7 @@ pub(crate) fn rows(runs: Vec<StoredRun>, saved: impl Fn(&StoredRun) -> Option<Pa
         parts[i] = (naming::first(&differing, naming::NAMED), differing.len() > naming::NAMED);
     }
     let moments = moments(&runs, &differs);
-    let minute = |run: &StoredRun| run.started.as_second().div_euclid(60);
-    let mut minutes: HashMap<i64, usize> = HashMap::new();
-    runs.iter().for_each(|run| *minutes.entry(minute(run)).or_default() += 1);
+    let to_the_second = moment::share_a_minute(runs.iter().map(|run| run.started));
     let row = |((run, (by_settings, one_by_one)), moment): ((StoredRun, (String, _)), Option<String>)| {
         let when = moment.clone().unwrap_or_else(|| when(run.started));
         let began = moment.map(|moment| format!("began {moment}"));
@@ -196,8 +194,7 @@ pub(crate) fn rows(runs: Vec<StoredRun>, saved: impl Fn(&StoredRun) -> Option<Pa
         let parts =
             parts.into_iter().chain([run.status()]).chain(run.tags.iter().chain(&run.settings).map(String::as_str));
         let text = parts.chain([differs.as_str()]).collect::<Vec<_>>().join("\n").to_lowercase();
-        let shares_minute = minutes[&minute(&run)] > 1;
-        Row { saved: saved(&run), run, differs, when, shares_minute, by_settings, parts: one_by_one, details, text }
+        Row { saved: saved(&run), run, differs, when, to_the_second, by_settings, parts: one_by_one, details, text }
     };
     runs.into_iter().zip(differs.into_iter().zip(parts)).zip(moments).map(row).collect()
 }

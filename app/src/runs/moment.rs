@@ -2,6 +2,8 @@
 //!
 //! Always holds: a moment is told in the time of the system's place, from the day's hour for today to the whole date.
 
+use std::collections::HashSet;
+
 use jiff::{Timestamp, tz::TimeZone};
 
 /// When a run began, as short as it is understood today: `14:12`, `22 Nov`, `22 Nov 2025`.
@@ -15,10 +17,17 @@ pub(crate) fn when(started: Timestamp) -> String {
     then.strftime(form).to_string()
 }
 
-/// The same among others: of today to the second, where another began in the same minute.
-pub(crate) fn when_among(started: Timestamp, shares_minute: bool) -> String {
+/// The same in a table: of today `to_the_second`, where two of its rows share a minute. All its rows have one form.
+pub(crate) fn when_among(started: Timestamp, to_the_second: bool) -> String {
     let short = when(started);
-    if shares_minute && short.contains(':') { at_the_second(started) } else { short }
+    if to_the_second && short.contains(':') { at_the_second(started) } else { short }
+}
+
+/// Whether two of these began today in the same minute.
+pub(super) fn share_a_minute(begun: impl Iterator<Item = Timestamp>) -> bool {
+    let mut minutes = HashSet::new();
+    let mut of_today = begun.filter(|started| when(*started).contains(':'));
+    of_today.any(|started| !minutes.insert(started.as_second().div_euclid(60)))
 }
 
 /// The time to the second: `14:12:05`, `22 Nov, 14:12:05`.

@@ -134,9 +134,9 @@ impl Widths {
         let most = |widths: &mut dyn Iterator<Item = f32>| widths.fold(0.0, f32::max);
         let mut states: Vec<&str> = Vec::new();
         let mut devices: Vec<String> = Vec::new();
-        // What began longest ago is told with the most words, or what began today in the same minute as another.
+        // What began longest ago is told with the most words, or what began today to the second.
         let oldest = rows().map(|row| row.run.started).min().map(runs::when).unwrap_or_default();
-        let sharing = rows().filter(|row| row.shares_minute).map(|row| row.run.started).max();
+        let sharing = rows().filter(|row| row.to_the_second).map(|row| row.run.started).max();
         let sharing = sharing.map(|started| runs::when_among(started, true)).unwrap_or_default();
         let began = width(&oldest).max(width(&sharing));
         for row in rows() {
@@ -240,6 +240,8 @@ fn shared_out(
         // A single text is what the table is read by.
         let most = match (needs[1] <= 0.0, count < FOR_TEXTS) {
             (true, _) => [ALONE, 0.0],
+            // When it began tells a run from others of its title: the title yields first.
+            (false, true) if column == RunColumn::Started => [NAME_FIRST, TIGHT[1]],
             (false, true) => ROOMY,
             (false, false) => TIGHT,
         };
@@ -367,6 +369,9 @@ mod tests {
         let both = widths([240.0, 240.0], 420.0);
         assert!(of(&both, RunColumn::Name).expect("there") >= NAME_FIRST, "{both:?}");
         assert!(of(&both, RunColumn::Details).expect("there") >= TIGHT[1], "a title stands next to its name: {both:?}");
+        let some = widths([300.0, 300.0], 460.0);
+        assert!(of(&some, RunColumn::Started).is_some(), "a title yields before the time: {some:?}");
+        assert!(of(&some, RunColumn::Name).expect("there") >= NAME_FIRST, "{some:?}");
         let narrow = widths([300.0, 300.0], 330.0);
         assert!(of(&narrow, RunColumn::Name).expect("there") >= TIGHT[0], "{narrow:?}");
         assert!(of(&narrow, RunColumn::Details).expect("there") >= TIGHT[1], "{narrow:?}");

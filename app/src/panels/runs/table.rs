@@ -229,12 +229,16 @@ fn cell(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, column: RunColumn, i
         RunColumn::Details => {
             let color = if is_picked { palette.strong() } else { palette.weak() };
             ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-                // Its title comes first: its name does not say what its settings are the settings of.
-                let label = Label::new(RichText::new(&row.details).color(color)).truncate();
-                ui.add(label.show_tooltip_when_elided(false).sense(Sense::hover()));
+                // Its title comes first: its name does not say what its settings are the settings of. The row has the whole on
+                // hover.
+                let (font, room) = (TextStyle::Body.resolve(ui.style()), ui.available_width());
+                let short = text::shortened(&row.details, |words| text::width(ui, words, &font) <= room);
+                let label = Label::new(RichText::new(short).color(color)).truncate();
+                let label = ui.add(label.show_tooltip_when_elided(false).sense(Sense::hover()));
+                label.widget_info(|| WidgetInfo::labeled(Role::Label, true, &row.details));
             });
         }
-        RunColumn::Started => drop(table::text(ui, &runs::when_among(run.started, row.shares_minute))),
+        RunColumn::Started => drop(table::text(ui, &runs::when_among(run.started, row.to_the_second))),
         RunColumn::State => left(ui, colored(run.status(), color(ui, run.state))),
         RunColumn::Device => left(ui, RichText::new(row.device())),
         RunColumn::Measured => match row.measured() {
