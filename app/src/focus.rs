@@ -5,7 +5,7 @@
 //! Owns the control that had the focus before it was opened, and the one that had it last. Always holds: a focus that is already
 //! in the window again, or that the pointer took away, is left as it is.
 
-use eframe::egui::{Context, Id, Key, Order, Popup, Pos2, Ui};
+use eframe::egui::{Context, Id, Key, Order, Popup, Pos2, Rect, Response, Ui};
 
 use crate::regions;
 
@@ -56,6 +56,20 @@ impl Opener {
             self.last = focused;
         }
     }
+}
+
+/// Has the ring of the focus go around a place in place of the widget itself.
+pub(crate) fn ring_around(widget: &Response, place: Rect) {
+    widget.ctx.data_mut(|data| data.insert_temp(ring_id(widget.id), place));
+}
+
+/// The place that the ring goes around, where it is another than the widget's.
+pub(crate) fn ring_of(widget: &Response) -> Option<Rect> {
+    widget.ctx.data(|data| data.get_temp(ring_id(widget.id)))
+}
+
+fn ring_id(widget: Id) -> Id {
+    widget.with("ring of the focus")
 }
 
 /// Whether a list was just opened. What is asked for in the frame of the pointer's click is taken back with it.

@@ -139,7 +139,7 @@ pub(crate) fn focus_ring(ui: &Ui) {
     if response.interact_rect.is_positive() {
         let painter = ui.ctx().layer_painter(response.layer_id);
         let stroke = egui::Stroke::new(theme::FOCUS_RING, theme::palette(ui).focus);
-        let ring = response.interact_rect.expand(1.0);
+        let ring = focus::ring_of(&response).unwrap_or(response.interact_rect).expand(1.0);
         painter.rect_stroke(ring, egui::CornerRadius::same(5), stroke, egui::StrokeKind::Outside);
     }
 }

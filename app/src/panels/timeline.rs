@@ -228,7 +228,7 @@ fn draw(ui: &mut Ui, picture: Picture<'_>, signs: Option<Signs>) {
         .show_crosshair(false)
         .label_formatter(|_| None);
     let mut by_keys = None;
-    let response = plot.show(ui, |plot| {
+    let response = axes::show(ui, plot, |plot| {
         let (count, peak) = (timeline.points.len(), timeline.peak_index().unwrap_or_default());
         let places = Places { count, first: peak, x: &|index| index as f64 + 0.5, whole: 0.0..=ops as f64 };
         by_keys = plot_keys::at(plot, &places);

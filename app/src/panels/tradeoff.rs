@@ -8,7 +8,7 @@ mod chosen;
 mod extent;
 mod key;
 mod keys;
-mod labels;
+pub(crate) mod labels;
 mod pointed;
 mod seeds;
 mod smaller;
@@ -168,7 +168,7 @@ fn plot(
     let plane = plane(ui, &points, tasks[focus].is_of_values(), height);
     let plane = if view::has_new_out_of_view(ui, dots) { plane.reset() } else { plane };
     let followed = view::followed(ui, dots);
-    let response = plane.show(ui, |plot| {
+    let response = axes::show(ui, plane, |plot| {
         followed.into_iter().for_each(|at| view::follow(plot, at));
         let stairs = steps(&stairs_of(dots, |dot| dot.in_focus));
         let line = Line::new("frontier", PlotPoints::from(stairs)).color(palette.frontier.gamma_multiply(0.7));

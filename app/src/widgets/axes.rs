@@ -1,10 +1,10 @@
 //! The common look of all plots: quiet grid lines at round values, small labels, no background.
 
-use eframe::egui::{FontId, Ui};
-use egui_plot::{AxisHints, GridInput, GridMark, Plot};
+use eframe::egui::{FontId, Rect, Ui, pos2};
+use egui_plot::{AxisHints, GridInput, GridMark, Plot, PlotResponse, PlotUi};
 
 use super::text;
-use crate::theme;
+use crate::{focus, theme};
 
 /// Grid lines of the vertical axis are at least this far apart.
 const ROW: f32 = 26.0;
@@ -40,6 +40,16 @@ pub(crate) fn plot<'a>(ui: &Ui, name: &str, x: Round, y: Round) -> Plot<'a> {
         .grid_spacing(ROW..=ROW * 2.0)
         .x_grid_spacer(move |input| columns(x, &input))
         .y_grid_spacer(at_least_two_up_to(y, f64::INFINITY))
+}
+
+/// Draws a plot. The ring of the keyboard's focus goes around it with its axes, whose labels it would strike.
+pub(crate) fn show<'a, R>(ui: &mut Ui, plot: Plot<'a>, add: impl FnOnce(&mut PlotUi<'a>) -> R + 'a) -> PlotResponse<R> {
+    let start = ui.cursor().min;
+    let shown = plot.show(ui, add);
+    let end = pos2(shown.response.rect.right(), ui.cursor().top() - ui.spacing().item_spacing.y);
+    let whole = shown.response.rect.union(Rect::from_two_pos(start, end));
+    focus::ring_around(&shown.response, whole.intersect(ui.clip_rect()));
+    shown
 }
 
 /// Lines of a horizontal axis: none at its right end, where the words below it would be cut.

@@ -108,7 +108,7 @@ pub(crate) fn plot(ui: &mut Ui, name: &str, group: Id, axes: &Axes, curves: &[Cu
     let longest = curves.iter().filter(|curve| !curve.faint).max_by_key(|curve| curve.xs.len());
     let last = curves.iter().filter_map(|curve| curve.xs.last().copied()).fold(f64::NEG_INFINITY, f64::max);
     let mut by_keys = None;
-    let response = plot.show(ui, |plot| {
+    let response = axes::show(ui, plot, |plot| {
         by_keys = longest.and_then(|along| place(plot, along.xs, last));
         for curve in curves {
             draw(plot, curve, axes);

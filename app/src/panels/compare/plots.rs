@@ -151,7 +151,7 @@ pub(super) fn step(ui: &mut Ui, compared: &Compared) {
             egui_plot::HoverPosition::Elsewhere { .. } => None,
         });
     let colors: Vec<_> = (0..compared.steps.len()).map(|i| color(ui, i)).collect();
-    let response = plot.show(ui, |plot| {
+    let response = axes::show(ui, plot, |plot| {
         let width = plot.response().rect.width().max(1.0) as usize;
         for (i, step) in compared.steps.iter().enumerate() {
             let Some((xs, series)) = step else { continue };
