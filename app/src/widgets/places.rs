@@ -10,6 +10,8 @@ const AWAY: f32 = 4.0;
 const FARTHER: f32 = 8.0;
 /// From a point to a name with a line.
 const FAR: [f32; 6] = [16.0, 30.0, 48.0, 72.0, 104.0, 144.0];
+/// Between two names in a line: a space, so that `6` and `1, 2` are not read as `61, 2`.
+const BETWEEN_NAMES: f32 = 6.0;
 /// From a line of the picture to a name.
 const BESIDE_LINE: f32 = 1.0;
 /// Where a name may stand, the best first.
@@ -103,9 +105,10 @@ impl Places {
     }
 
     fn is_free(&self, rect: Rect) -> bool {
-        let others = self.points.iter().chain(&self.taken);
+        let apart = rect.expand2(vec2(BETWEEN_NAMES, 0.0));
         self.frame.contains_rect(rect)
-            && others.into_iter().all(|other| !other.intersects(rect))
+            && self.points.iter().all(|other| !other.intersects(rect))
+            && self.taken.iter().all(|name| !name.intersects(apart))
             && self.leaders.iter().all(|leader| !crosses(rect, *leader))
     }
 
@@ -188,6 +191,18 @@ mod tests {
         let Placed { rect, leader: has_line, .. } =
             places(&[(100.0, 100.0), (102.0, 100.0)]).place(0, size).expect("there is room");
         assert!(has_line.is_some() && !rect.contains(pos2(100.0, 100.0)), "{rect:?}");
+    }
+
+    #[test]
+    fn two_names_in_a_line_have_a_space_between_them() {
+        let size = vec2(40.0, 12.0);
+        let mut named = places(&[(100.0, 100.0)]);
+        // A name that ends just where the next one would begin, or a space before that.
+        for (gap, is_free) in [(1.0, false), (BETWEEN_NAMES + 1.0, true)] {
+            named.taken = vec![Rect::from_min_size(pos2(109.0 + size.x + gap, 94.0), size)];
+            let placed = named.place(0, size).expect("there is room");
+            assert_eq!(placed.side == 0, is_free, "{gap}: {placed:?}");
+        }
     }
 
     #[test]

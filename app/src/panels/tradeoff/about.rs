@@ -1,6 +1,6 @@
 //! The words about a run when the pointer is on its point.
 
-use eframe::egui::{RectAlign, Response, RichText, Tooltip, Ui};
+use eframe::egui::{Rect, RectAlign, Response, RichText, Tooltip, Ui};
 use plimsoll_engine::experiment::Model;
 
 use super::{
@@ -13,11 +13,17 @@ use crate::{
     widgets::tip::{self, Speaks},
 };
 
-/// A tooltip next to the pointer and upwards, because the field of the run's name is below the picture; or beside it.
-pub(super) fn tip(picture: &Response, speaks: Speaks) -> Tooltip<'_> {
+/// A tooltip next to the pointer and upwards, because the field of the run's name is below the picture; or beside it. It covers
+/// none of the name that is `named` there.
+pub(super) fn tip(picture: &Response, speaks: Speaks, named: Option<Rect>) -> Tooltip<'_> {
     let mut tip = tip::speaking(picture, speaks);
     if let Speaks::Beside = speaks {
         return tip;
+    }
+    if let Speaks::At(at) = speaks
+        && let Some(name) = named
+    {
+        tip.popup = tip.popup.anchor(name.union(Rect::from_pos(at)));
     }
     tip.popup = tip.popup.align(RectAlign::RIGHT_END).align_alternatives(&[
         RectAlign::LEFT_END,
@@ -73,7 +79,7 @@ fn run(ui: &mut Ui, run: &RunRecord) {
     );
 }
 
-/// The sizes that distinguish two models of a family, such as `ViT, patch 4, width 64, depth 2, 4 heads`.
+/// The sizes that distinguish two models of a family, such as `ViT, patch 4, width 64, blocks 2, 4 heads`.
 fn model_of(model: &Model) -> String {
     let sizes = model.kind.traits().settings.iter().filter_map(|setting| model_words(*setting, model));
     std::iter::once(family(model.kind).to_owned()).chain(sizes).collect::<Vec<_>>().join(", ")

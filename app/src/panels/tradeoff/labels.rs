@@ -26,6 +26,8 @@ const LETTERS: [usize; 3] = [64, 26, 14];
 const FORMS: usize = LETTERS.len() + 1;
 /// More runs at one place are counted.
 const LISTED: usize = 3;
+/// Marks of every shape reach so far in every direction.
+const INSIDE: f32 = theme::POINT_RADIUS * 0.4;
 /// The ground of a name hides the lines of the grid.
 const GROUND: f32 = 1.0;
 
@@ -81,10 +83,11 @@ pub(super) fn draw(
     for ((name, forms), placed) in names.iter().zip(&galleys).zip(placed) {
         let Some((form, placed)) = placed else { continue };
         if let Some([_, end]) = placed.leader {
-            // From the point as it is drawn.
-            let (at, ring) = (place(&dots[name.dots[0]]), if name.is_shown { RING } else { 0.0 });
-            let from = at + (end - at).normalized() * (theme::POINT_RADIUS + ring);
-            painter.line_segment([from, end], Stroke::new(0.8, palette.weak()));
+            let is_ringed = |dot: &&usize| Some(dots[**dot].run.key) == shown;
+            let ringed = name.dots.iter().find(is_ringed);
+            let dot = &dots[*ringed.unwrap_or(&name.dots[0])];
+            let radius = if ringed.is_some() { ring_of(dot) } else { INSIDE };
+            painter.line_segment(touching(place(dot), radius, end), Stroke::new(0.8, palette.weak()));
         } else {
             homes.entry(name.key).or_insert(placed.side);
         }
@@ -93,11 +96,29 @@ pub(super) fn draw(
         painter.galley(placed.rect.min, Arc::clone(&forms[form]), color);
         drawn.push((name.dots[0], placed.rect));
     }
+    #[cfg(test)]
+    ui.data_mut(|data| data.insert_temp(seen_id(), drawn.iter().map(|(_, rect)| *rect).collect::<Vec<Rect>>()));
     homes.retain(|key, _| dots.iter().any(|dot| dot.run.key == *key));
     ui.data_mut(|data| data.insert_temp(id, homes));
     let in_view = smaller.iter().enumerate().filter(|(_, smaller)| frame.contains(small(smaller)));
     in_view.for_each(|(index, smaller)| name_of_smaller(ui, &painter, &mut places, dots.len() + index, smaller));
     drawn
+}
+
+/// Where a test finds the places of the names that were drawn last.
+#[cfg(test)]
+pub(crate) fn seen_id() -> eframe::egui::Id {
+    eframe::egui::Id::unique("names in memory against accuracy")
+}
+
+/// The radius of the ring around a point.
+fn ring_of(dot: &Dot<'_>) -> f32 {
+    theme::POINT_RADIUS + RING + if dot.run.status.is_active() { ACTIVE } else { 0.0 }
+}
+
+/// The line from a mark at `at`, which reaches as far as `radius` in every direction, to the name that ends it.
+fn touching(at: Pos2, radius: f32, end: Pos2) -> [Pos2; 2] {
+    [at + (end - at).normalized() * radius.min(at.distance(end)), end]
 }
 
 /// The names of the points, by `places`: those of older runs first, and last those of runs that train, whose points move.
@@ -136,7 +157,9 @@ fn galleys(
         let is_one = numbers.iter().filter(|number| **number == numbers[at]).count() == 1;
         texts(&numbers[at], (&own, at), is_one)
     });
+    let texts = unlike(texts.collect(), &numbers, &own);
     texts
+        .into_iter()
         .zip(names)
         .map(|(texts, name)| {
             let color = if name.is_shown { strong } else { weak };
@@ -174,6 +197,22 @@ fn texts(number: &str, (names, at): (&[String], usize), is_one: bool) -> [String
     let [whole, short, shortest] = LETTERS.map(|letters| format!("{number}: {}", form(letters)));
     let last = if is_one { number.to_owned() } else { shortest.clone() };
     [whole, short, shortest, last]
+}
+
+/// The same, with the last form in place of one that says of two names the same where they are not: what they differ in has no
+/// room in it.
+fn unlike(mut texts: Vec<[String; FORMS]>, numbers: &[String], names: &[String]) -> Vec<[String; FORMS]> {
+    for form in 0..FORMS - 1 {
+        let words: Vec<&str> =
+            texts.iter().zip(numbers).map(|(text, number)| text[form].trim_start_matches(number.as_str())).collect();
+        let says_another =
+            |at: &usize| (0..names.len()).any(|other| names[other] != names[*at] && words[other] == words[*at]);
+        let alike: Vec<usize> = (0..names.len()).filter(says_another).collect();
+        for at in alike {
+            texts[at][form] = texts[at][FORMS - 1].clone();
+        }
+    }
+    texts
 }
 
 /// A name that looks for a place.
@@ -306,6 +345,34 @@ mod tests {
         assert_eq!(texts("4", (&names, 1), true)[2..], ["4: … batch 32", "4"]);
         let of_day = texts("22 Nov", (&names, 0), false);
         assert_eq!(of_day[3], of_day[2], "a day of several tells none of them");
+    }
+
+    #[test]
+    fn two_short_names_of_different_runs_are_never_equal_but_for_their_numbers() {
+        let names = ["micro-batch 256, width 64", "micro-batch 256, width 128", "seed 6"].map(str::to_owned);
+        let numbers = ["4", "5", "6"].map(str::to_owned);
+        let forms = |words: [&str; 3]| {
+            let form = |(number, words): (&String, &str)| {
+                let short = format!("{number}: {words}");
+                [format!("{number}: whole {number}"), short.clone(), short, number.clone()]
+            };
+            numbers.iter().zip(words).map(form).collect::<Vec<_>>()
+        };
+        let cut = unlike(forms(["micro… 256 …", "micro… 256 …", "seed 6"]), &numbers, &names);
+        assert_eq!([&cut[0], &cut[1]].map(|forms| forms[1].as_str()), ["4", "5"]);
+        assert_eq!((cut[0][0].as_str(), cut[2][1].as_str()), ("4: whole 4", "6: seed 6"));
+        // Runs of the same settings have the same name.
+        let same = [names[0].clone(), names[0].clone(), names[2].clone()];
+        let kept = forms(["micro… 256 …", "micro… 256 …", "seed 6"]);
+        assert_eq!(unlike(kept.clone(), &numbers, &same), kept);
+    }
+
+    #[test]
+    fn a_leader_touches_its_point_and_its_name() {
+        let [from, end] = touching(pos2(50.0, 50.0), INSIDE, pos2(80.0, 50.0));
+        assert_eq!((from, end), (pos2(50.0 + INSIDE, 50.0), pos2(80.0, 50.0)));
+        // A triangle is no nearer to its middle than half of its radius.
+        assert!(from.x < 50.0 + theme::POINT_RADIUS / 2.0);
     }
 
     #[test]

@@ -29,12 +29,14 @@ pub(super) fn ui(
     let at_focus = tip::is_at_focus(response).then(|| shown_at(dots, shown, transform));
     let speaks = |at| if at_focus.is_some() { Speaks::Beside } else { Speaks::At(at) };
     let Some(at) = at_focus.unwrap_or(response.hover_pos()) else { return };
-    let tip = (!at_point::is_open(ui.ctx())).then(|| about::tip(response, speaks(at)));
+    let is_silent = at_point::is_open(ui.ctx());
+    let tip = |name| (!is_silent).then(|| about::tip(response, speaks(at), name));
     // A name that is cut is whole there as well.
     let by_name = || named.iter().find(|(_, name)| name.contains(at)).map(|(dot, _)| &dots[*dot]);
     if let Some(dot) = nearest(dots, transform, at).or_else(by_name) {
         let here = at_place_of(dots, dot, transform);
-        if let Some(tip) = tip {
+        let is_here = |(named, _): &&(usize, Rect)| here.iter().any(|dot| dot.run.key == dots[*named].run.key);
+        if let Some(tip) = tip(named.iter().find(is_here).map(|(_, name)| *name)) {
             tip.show(|ui| about::runs(ui, &here.iter().map(|dot| dot.run).collect::<Vec<_>>(), shown));
         }
         let keys: Vec<RunKey> = here.iter().map(|dot| dot.run.key).collect();
@@ -54,11 +56,11 @@ pub(super) fn ui(
             at_point::open(ui.ctx(), meant);
         }
     } else if let Some(smaller) = smaller_near(smaller, transform, at)
-        && let Some(tip) = tip
+        && let Some(tip) = tip(None)
     {
         tip.show(|ui| smaller.about(ui));
     } else if let Some(seeds) = mean_near(dots, transform, at)
-        && let Some(tip) = tip
+        && let Some(tip) = tip(None)
     {
         tip.show(|ui| {
             ui.strong(seeds.words());
