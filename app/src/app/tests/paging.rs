@@ -114,6 +114,7 @@ fn a_table_in_a_low_pane_scrolls_to_its_last_row() {
 fn page_keys_in_a_pane_with_nothing_to_scroll_leave_the_others_where_they_are() {
     let mut window = window(digits());
     window.set_size(LOW);
+    settle(&mut window);
     window.get_by_role_and_label(Role::Button, "Train").click();
     until(&mut window, |app| app.state.session.latest().is_some_and(|run| run.summary.is_some()));
     let layout = &mut window.state_mut().as_mut().expect("drawn").layout;

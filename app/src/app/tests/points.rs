@@ -159,12 +159,13 @@ fn a_view_follows_the_arrows_to_a_point_outside_it() {
     let picture = window.get_by_label("Memory against accuracy: 2 runs").rect();
     let before = place(&window, 64).expect("in view");
     zoom_in(&mut window, before.center());
-    assert!(place(&window, 64).is_some() && place(&window, 96).is_none(), "the other is out of view");
+    let closer = place(&window, 64).expect("in view");
+    assert!(place(&window, 96).is_none(), "the other is out of view");
     window.get_by_label("Memory against accuracy: 2 runs").focus();
     window.run_steps(3);
     press(&mut window, Key::Home);
     let stays = place(&window, 64).expect("in view");
-    assert!((stays.center() - before.center()).length() < 1.0, "it is in view already: {stays:?}");
+    assert_eq!(stays, closer, "it is in view already");
     for (key, micro) in [(Key::ArrowRight, 96), (Key::ArrowLeft, 64)] {
         press(&mut window, key);
         assert_eq!(shown(&window), micro);
@@ -202,4 +203,38 @@ fn a_double_click_that_shows_all_again_looks_at_no_run() {
     click(&mut window);
     window.run_steps(3);
     assert_eq!(shown(&window), 96);
+}
+
+#[test]
+fn the_words_about_a_point_cover_no_part_of_its_name() {
+    let mut window = with_points();
+    for micro in [64, 96] {
+        let point = place(&window, micro).expect("in view");
+        window.hover_at(point.center());
+        window.run_steps(60);
+        let names: Vec<egui::Rect> =
+            window.ctx.data(|data| data.get_temp(crate::panels::tradeoff::labels::seen_id())).expect("drawn");
+        let own = names.iter().min_by(|a, b| {
+            let [a, b] = [a, b].map(|name| name.distance_to_pos(point.center()));
+            a.total_cmp(&b)
+        });
+        let words = window.get_by_label_contains("Click to look at it: its curves").rect();
+        let status = window.get_by_label_contains("measured peak ").rect();
+        let own = own.expect("it has a name");
+        assert!(!words.union(status).intersects(*own), "{micro}: {words:?} over {own:?}");
+    }
+}
+
+#[test]
+fn the_ring_of_the_focus_goes_around_a_picture_with_its_labels() {
+    let mut window = with_points();
+    window.get_by_label("Memory against accuracy: 2 runs").focus();
+    window.run_steps(3);
+    let id = window.ctx.memory(|memory| memory.focused()).expect("it has the focus");
+    let picture = window.ctx.read_response(id).expect("drawn");
+    let ring = crate::focus::ring_of(&picture).expect("not around the picture alone");
+    let (_, pane) = app(&window).layout.rects().into_iter().find(|(pane, _)| *pane == Pane::Tradeoff).expect("there");
+    assert!(pane.expect("drawn").contains_rect(ring), "{ring:?}");
+    assert!(ring.left() < picture.rect.left() - 20.0 && ring.bottom() > picture.rect.bottom() + 10.0, "{ring:?}");
+    assert!((ring.right(), ring.top()) == (picture.rect.right(), picture.rect.top()), "{ring:?}, {picture:?}");
 }
