@@ -121,7 +121,7 @@ fn page_keys_in_a_pane_with_nothing_to_scroll_leave_the_others_where_they_are() 
     layout.set_shown(Pane::Live, true);
     layout.set_shown(Pane::Compare, true);
     settle(&mut window);
-    let shown = |window: &Window| window.get_by_role_and_label(Role::ComboBox, "Run shown").rect();
+    let shown = |window: &Window| window.get_by_label("Loss plot").rect();
     let before = shown(&window);
     let [ground, below] =
         [Pane::Compare, Pane::Live].map(|pane| rect(&window, pane).left_center() + egui::vec2(2.0, 0.0));

@@ -2,6 +2,8 @@
 //! day; all names are of one form, the longest in which each has room. Runs at one place share a name. The tooltip of a point has
 //! the whole name.
 //!
+//! Always holds: two names that are not the same are not cut to the same words; the number alone stands where they would be.
+//!
 //! Always holds: a name has a side of its point for as long as its run has a point, and stands elsewhere only while another name or
 //! point is there. So names are where they were when a view that was moved is moved back. A name has a ground of its own, so that
 //! lines do not strike it through.
