@@ -37,8 +37,8 @@ impl Zoom {
         let now = ctx.zoom_factor();
         if now != self.set {
             self.asked = now;
-            // The toolkit has its place in points of the zoom before. So the pointer is gone until it moves: a picture would point
-            // at something where it is not.
+            // The toolkit has its place in points of the zoom before. So the pointer is gone until it moves: a picture would
+            // point at something where it is not.
             ctx.input_mut(|input| input.pointer = PointerState::default());
         }
         let native = ctx.content_rect().size() * now;

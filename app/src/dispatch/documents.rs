@@ -30,8 +30,8 @@ impl Dispatcher<'_> {
         self.state.dialog = Some(Dialog::Path { purpose, suggestion, number, trouble: None });
     }
 
-    /// A path was typed. Unlike a desktop's dialog, a field does not ask before a file is replaced. It stays open for a folder in
-    /// place of a file: a name is to be added there.
+    /// A path was typed. Unlike a desktop's dialog, a field does not ask before a file is replaced. It stays open for a
+    /// folder in place of a file: a name is to be added there.
     pub(super) fn path_typed(&mut self, purpose: Purpose, path: PathBuf) {
         self.state.typed = Some((purpose, path.clone()));
         if matches!(purpose, Purpose::Save | Purpose::Take(_)) && path.is_dir() {

@@ -23,8 +23,8 @@ pub(crate) fn begin(ui: &Ui, pane: Pane) {
     }
 }
 
-/// Forgets a move that no area of the pane took, because nothing in it scrolls: the next area that is drawn would take it, and
-/// that is one of another pane.
+/// Forgets a move that no area of the pane took, because nothing in it scrolls: the next area that is drawn would take it,
+/// and that is one of another pane.
 fn forget(ui: &mut Ui) {
     if ui.data_mut(|data| data.remove_temp::<bool>(moved())).is_some() {
         let nowhere = UiBuilder::new().id_salt("paging").max_rect(Rect::from_min_size(ui.max_rect().min, Vec2::ZERO));

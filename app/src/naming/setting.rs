@@ -1,7 +1,7 @@
 //! The names of settings in words, as their controls have them.
 //!
-//! Always holds: a setting has the name of its control in every sentence. One that families of models call differently has the
-//! name that the family has for it.
+//! Always holds: a setting has the name of its control in every sentence. One that families of models call differently has
+//! the name that the family has for it.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -71,8 +71,8 @@ pub(crate) fn problem_alone(problem: &Problem, family: ModelKind) -> String {
     format::in_groups(&by_names(&format!("{}; {}", problem.message, problem.mend), family))
 }
 
-/// A text of the engine in which settings are called as their controls are, and not by their keys; what is to be written in a
-/// file or a command stays.
+/// A text of the engine in which settings are called as their controls are, and not by their keys; what is to be written in
+/// a file or a command stays.
 fn by_names(text: &str, family: ModelKind) -> String {
     let named = |word: &str| {
         let key = word.trim_end_matches([',', '.', ';', ':', ')']);

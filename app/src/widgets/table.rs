@@ -17,8 +17,8 @@ pub(crate) const SHARE: f32 = 26.0;
 /// Next to a heading.
 const BESIDE: f32 = 2.0;
 
-/// A table that fills the rest of its pane and scrolls its rows there. In a pane with little room it is as low as that room: the
-/// toolkit's least height would put its last rows below the pane, where nothing scrolls to them.
+/// A table that fills the rest of its pane and scrolls its rows there. In a pane with little room it is as low as that room:
+/// the toolkit's least height would put its last rows below the pane, where nothing scrolls to them.
 pub(crate) fn filling(ui: &mut Ui, salt: impl AsIdSalt) -> TableBuilder<'_> {
     TableBuilder::new(ui).id_salt(salt).striped(true).auto_shrink(false).min_scrolled_height(0.0)
 }

@@ -25,8 +25,8 @@ struct Words {
     button: &'static str,
 }
 
-/// Draws the dialog's contents; each `number` has a text of its own, which begins as the suggestion. `trouble` is why the text
-/// was not taken.
+/// Draws the dialog's contents; each `number` has a text of its own, which begins as the suggestion. `trouble` is why the
+/// text was not taken.
 pub(super) fn ui(
     ui: &mut Ui,
     context: &PanelContext<'_>,

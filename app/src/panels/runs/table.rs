@@ -229,8 +229,8 @@ fn cell(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, column: RunColumn, i
         RunColumn::Details => {
             let color = if is_picked { palette.strong() } else { palette.weak() };
             ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-                // Its title comes first: its name does not say what its settings are the settings of. The row has the whole on
-                // hover.
+                // Its title comes first: its name does not say what its settings are the settings of. The row has the whole
+                // on hover.
                 let (font, room) = (TextStyle::Body.resolve(ui.style()), ui.available_width());
                 let short = text::shortened(&row.details, |words| text::width(ui, words, &font) <= room);
                 let label = Label::new(RichText::new(short).color(color)).truncate();

@@ -13,8 +13,8 @@ use crate::{
     widgets::tip::{self, Speaks},
 };
 
-/// A tooltip next to the pointer and upwards, because the field of the run's name is below the picture; or beside it. It covers
-/// none of the name that is `named` there.
+/// A tooltip next to the pointer and upwards, because the field of the run's name is below the picture; or beside it. It
+/// covers none of the name that is `named` there.
 pub(super) fn tip(picture: &Response, speaks: Speaks, named: Option<Rect>) -> Tooltip<'_> {
     let mut tip = tip::speaking(picture, speaks);
     if let Speaks::Beside = speaks {

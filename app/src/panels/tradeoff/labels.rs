@@ -201,8 +201,8 @@ fn texts(number: &str, (names, at): (&[String], usize), is_one: bool) -> [String
     [whole, short, shortest, last]
 }
 
-/// The same, with the last form in place of one that says of two names the same where they are not: what they differ in has no
-/// room in it.
+/// The same, with the last form in place of one that says of two names the same where they are not: what they differ in has
+/// no room in it.
 fn unlike(mut texts: Vec<[String; FORMS]>, numbers: &[String], names: &[String]) -> Vec<[String; FORMS]> {
     for form in 0..FORMS - 1 {
         let words: Vec<&str> =

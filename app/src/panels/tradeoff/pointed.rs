@@ -16,8 +16,8 @@ fn shown_at(dots: &[Dot<'_>], shown: Option<RunKey>, transform: &PlotTransform) 
     Some(transform.position_from_point(&PlotPoint::new(dot.at[0], dot.at[1])))
 }
 
-/// The point under the pointer, or whose name is, or the one that the keys are at: its words, and the effect of a click on it,
-/// where the picture takes one.
+/// The point under the pointer, or whose name is, or the one that the keys are at: its words, and the effect of a click on
+/// it, where the picture takes one.
 pub(super) fn ui(
     ui: &Ui,
     context: &PanelContext<'_>,

@@ -1,4 +1,5 @@
-//! The part of the picture that is in view: it is the user's choice until a run ends outside it, or the arrows lead out of it.
+//! The part of the picture that is in view: it is the user's choice until a run ends outside it, or the arrows lead out of
+//! it.
 
 use eframe::egui::{Id, Rect, Ui, Vec2};
 use egui_plot::{PlotBounds, PlotPoint, PlotUi};
