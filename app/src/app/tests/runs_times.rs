@@ -24,7 +24,7 @@ fn all_runs_of_today_are_told_to_the_second_where_two_share_a_minute() {
         let run = with_settings(&window, number, &[settings[0].as_str()]);
         StoredRun { started, key: RunKey::new(started), ..run }
     };
-    let runs = vec![at(1, minute - 200), at(2, minute - 50), at(3, minute - 20)];
+    let runs = [at(1, minute - 200), at(2, minute - 50), at(3, minute - 20)];
     let words =
         |run: &StoredRun, form: &str| run.started.to_zoned(jiff::tz::TimeZone::system()).strftime(form).to_string();
     for (runs, form) in [(&runs[..2], "%H:%M"), (&runs[..], "%H:%M:%S")] {
