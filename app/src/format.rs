@@ -211,6 +211,11 @@ pub(crate) fn best_score(subject: &Subject) -> Option<String> {
     subject.ran.as_ref()?.best_test_accuracy.map(|score| score_among(&subject.experiment.data, score))
 }
 
+/// The bytes of its model in the end, where that is smaller than the trained one.
+pub(crate) fn smaller(subject: &Subject) -> Option<String> {
+    subject.ran.as_ref()?.smaller.map(|model| format!("{} ({})", model.bytes, model.became.key()))
+}
+
 fn r2(score: f64) -> String {
     format!("{R2} {}", plain_score(score))
 }

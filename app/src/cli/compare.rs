@@ -200,6 +200,9 @@ fn tables(comparison: &Comparison, names: &[String]) -> String {
         peaks.push(row("measured peak", of(&|s| s.measured().map(|bytes| bytes.to_string()))));
         peaks.push(row("test accuracy", of(&format::last_score)));
         peaks.push(row("best test accuracy", of(&format::best_score)));
+        if subjects.iter().any(|subject| format::smaller(subject).is_some()) {
+            peaks.push(row("the model in the end", of(&format::smaller)));
+        }
         peaks.push(row("measured time of a step", of(&|s| s.ran.as_ref()?.step_secs.map(format::secs))));
     }
     peaks.push(row("estimated time of a step", of(&format::estimate)));

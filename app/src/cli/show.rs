@@ -6,7 +6,7 @@ use clap::Args;
 use plimsoll_engine::{
     Bytes,
     plan::Peak,
-    store::{EventKind, KeptEvent, Prediction, Series, StoredDetails, StoredRun},
+    store::{Became, EventKind, KeptEvent, Prediction, Series, SmallerModel, StoredDetails, StoredRun},
 };
 use serde::Serialize;
 
@@ -139,6 +139,7 @@ fn describe(run: &StoredRun, details: &StoredDetails, series: &Series) -> String
             text.push_str(&format!("{what}: {value}\n"));
         }
     }
+    text.push_str(&smaller(run));
     text.push_str(&format!("\n{}", peaks(run)));
     text.push_str(&phases(&details.prediction));
     text.push_str(&evaluations(series, run));
@@ -148,6 +149,21 @@ fn describe(run: &StoredRun, details: &StoredDetails, series: &Series) -> String
     }
     text.push_str(&happened(&details.events));
     text
+}
+
+/// The model in the end, where it is smaller than the trained one.
+fn smaller(run: &StoredRun) -> String {
+    let Some(SmallerModel { became, bytes, whole_bytes, accuracy, trained_accuracy }) = run.smaller else {
+        return String::new();
+    };
+    let score = |score| if run.learns_values() { format::plain_score(score) } else { format::share(score) };
+    let measure = if run.learns_values() { "R²" } else { "accuracy" };
+    let trained = match became {
+        Became::Pruned | Became::Factored => String::new(),
+        Became::Integers | Became::Weights8 | Became::Weights4 => format!(" (as trained {})", score(trained_accuracy)),
+    };
+    let became = became.in_words();
+    format!("The model {became}: {bytes} in place of {whole_bytes}, test {measure} {}{trained}\n", score(accuracy))
 }
 
 fn peaks(run: &StoredRun) -> String {

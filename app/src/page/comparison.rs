@@ -41,6 +41,9 @@ pub(crate) fn comparison(comparison: &Comparison, machines: &[Vec<(String, Strin
     rows.push(row("estimated time of a step", of(&format::estimate)));
     rows.push(row("measured time of a step", of(&|s| s.ran.as_ref()?.step_secs.map(format::secs))));
     rows.push(row("best test accuracy", of(&format::best_score)));
+    if comparison.subjects.iter().any(|s| format::smaller(s).is_some()) {
+        rows.push(row("the model in the end", of(&format::smaller)));
+    }
     page.table(&heading("memory"), &rows);
     figures(&mut page, comparison);
     page.heading("Alive at one peak and not, or not as large, at another");

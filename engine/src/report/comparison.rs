@@ -13,6 +13,7 @@ use crate::{
     experiment::{Experiment, preset},
     memory::{Alive, Categories, Category},
     plan::{Pass, Plan},
+    store::SmallerModel,
 };
 
 /// The fewest subjects.
@@ -53,6 +54,8 @@ pub struct Ran {
     pub test_accuracy: Option<f64>,
     /// Best accuracy of all tests.
     pub best_test_accuracy: Option<f64>,
+    /// The form of its model in the end, if that is smaller than the trained one.
+    pub smaller: Option<SmallerModel>,
 }
 
 impl Subject {

@@ -103,6 +103,7 @@ impl Ran {
             train_loss: run.train_loss,
             test_accuracy: run.test_accuracy,
             best_test_accuracy: run.best_test_accuracy,
+            smaller: run.smaller,
         }
     }
 }

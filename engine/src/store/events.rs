@@ -24,7 +24,7 @@ words! {
         Saved = "saved",
         /// Channels were taken out of the model.
         Thinned = "thinned",
-        /// The trained model was tested as one of 8-bit integers.
+        /// The trained model was tested as one of 8-bit integers, or its zeros were counted.
         Compressed = "compressed",
     }
 }

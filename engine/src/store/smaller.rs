@@ -4,6 +4,7 @@
 //! Always holds: of several changes the last counts, because integers and factors already leave the zeros out.
 
 use rusqlite::{Row, Transaction, params};
+use serde::Serialize;
 
 use super::run::word;
 use crate::{
@@ -28,8 +29,21 @@ words! {
     }
 }
 
+impl Became {
+    /// The form in words that follow `the model`.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Integers => "as 8-bit integers",
+            Self::Weights8 => "with weights as 8-bit integers",
+            Self::Weights4 => "with weights as 4-bit integers",
+            Self::Pruned => "without its pruned parts",
+            Self::Factored => "with layers as products of smaller ones",
+        }
+    }
+}
+
 /// A trained model that became smaller.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SmallerModel {
     /// Its form.
     pub became: Became,

@@ -76,6 +76,7 @@ fn results(comparison: &Comparison) -> Vec<Row> {
         ("steps done".to_owned(), ran(&|ran| Some(format::count(ran.steps)))),
         ("training loss".to_owned(), ran(&|ran| ran.train_loss.map(format::three))),
         ("best test accuracy".to_owned(), subjects.iter().map(format::best_score).collect()),
+        ("the model in the end".to_owned(), subjects.iter().map(format::smaller).collect()),
     ];
     let bytes = |bytes: &Option<u64>| bytes.map(|bytes| Bytes(bytes).to_string());
     let category = |row: &plimsoll_engine::report::comparison::CategoryRow| {

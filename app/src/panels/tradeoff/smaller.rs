@@ -36,17 +36,6 @@ fn short(became: Became) -> &'static str {
     }
 }
 
-/// The form of a model in a sentence.
-fn words(became: Became) -> &'static str {
-    match became {
-        Became::Integers => "as 8-bit integers",
-        Became::Weights8 => "with weights as 8-bit integers",
-        Became::Weights4 => "with weights as 4-bit integers",
-        Became::Pruned => "without its pruned parts",
-        Became::Factored => "with layers as products of smaller ones",
-    }
-}
-
 /// The smaller models of the runs in focus.
 pub(super) fn of<'a>(dots: &[Dot<'a>]) -> Vec<Smaller<'a>> {
     let one = |dot: &Dot<'a>| {
@@ -84,7 +73,7 @@ impl Smaller<'_> {
 
     /// The words when the pointer is on it.
     pub(super) fn about(&self, ui: &mut Ui) {
-        ui.strong(format!("{}, {}", self.run.name(), words(self.model.became)));
+        ui.strong(format!("{}, {}", self.run.name(), self.model.became.in_words()));
         self.lines().into_iter().for_each(|line| drop(ui.label(line)));
     }
 

@@ -95,6 +95,10 @@ impl Shared {
             Outcome::OverBudget(refusal) => (RunState::Failed, Some(refusal.error.to_string())),
             Outcome::Failed(error) => (RunState::Failed, Some(error.to_string())),
         };
+        // Integers and taken out channels have events of their own.
+        if let Some(stripped) = summary.stripped.filter(|stripped| stripped.are_zeros && stripped.gone > 0) {
+            self.note(EventKind::Compressed, &stripped.to_string());
+        }
         let was_refused = matches!(outcome, Outcome::OverBudget(_)) && !is_forced && !self.batch.has_begun;
         self.is_refused = was_refused || !self.has_plan;
         self.batch.has_begun = !self.is_refused;
