@@ -131,12 +131,50 @@ impl LimitedBy {
     }
 }
 
+/// The part of a run that an allocation belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum During {
+    /// A training step, or the making of the model.
+    #[default]
+    Training,
+    /// The reading of weights or of a checkpoint.
+    Loading,
+    /// The asking of a teacher before the first step.
+    Teaching,
+    /// The taking out of channels.
+    Pruning,
+    /// A test.
+    Test,
+    /// The writing of a checkpoint.
+    Saving,
+    /// The making of a smaller model of the trained one, and its test.
+    Compression,
+}
+
+impl During {
+    /// The beginning of a message about it; empty for a training step.
+    fn lead(self) -> &'static str {
+        match self {
+            Self::Training => "",
+            Self::Loading => "while weights are loaded: ",
+            Self::Teaching => "while the teacher is asked: ",
+            Self::Pruning => "while channels are taken out: ",
+            Self::Test => "in the test: ",
+            Self::Saving => "while a checkpoint is written: ",
+            Self::Compression => "in the compression of the trained model: ",
+        }
+    }
+}
+
 /// The refusal of an allocation that would have crossed the budget.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error(
-    "{layer}, {op}: {asked} more for {label} would take {} ({live} {}in use)",
+    "{}{layer}, {op}: {asked} more for {label} would take {} ({live} {}in use){}",
+    during.lead(),
     self.in_words(),
-    if *is_planned { "would be " } else { "" }
+    if *is_planned { "would be " } else { "" },
+    mend.as_deref().map_or(String::new(), |mend| format!("; {mend}"))
 )]
 pub struct BudgetError {
     /// Path of the layer that asked.
@@ -155,6 +193,10 @@ pub struct BudgetError {
     pub limited_by: LimitedBy,
     /// A dry run met it: nothing was allocated.
     pub is_planned: bool,
+    /// The part of the run that asked.
+    pub during: During,
+    /// A change that would fit, if one is known.
+    pub mend: Option<Box<str>>,
 }
 
 impl BudgetError {
@@ -166,7 +208,7 @@ impl BudgetError {
 
     /// Whether a text is the message of such a refusal, because a kept run has only the words of its error.
     pub fn is_told_by(text: &str) -> bool {
-        text.contains(" more for ") && text.contains(" would take ") && text.ends_with(" in use)")
+        text.contains(" more for ") && text.contains(" would take ") && text.contains(" in use)")
     }
 
     /// The bytes that would be alive, and the limit: `12.0 MiB of a budget of 8.00 MiB`.

@@ -173,6 +173,7 @@ fn ended(outcome: &Outcome, summary: &Summary, is_of_values: bool) -> Value {
     }
     if let Outcome::OverBudget(refusal) = outcome {
         let error = &refusal.error;
+        object["during"] = json!(error.during);
         object["layer"] = error.layer.as_str().into();
         object["asked_bytes"] = error.asked.0.into();
         object["live_bytes"] = error.live.0.into();

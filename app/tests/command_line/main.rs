@@ -164,7 +164,7 @@ fn training_past_the_line_is_refused_with_the_changes_that_fit() {
     let output = plimsoll(&["train", "cnn-shapes-over-budget", "--json"]);
     let events = lines(&text(&output.stdout));
     let last = events.last().expect("events");
-    has_keys(last, &["layer", "asked_bytes", "live_bytes", "budget_bytes", "would_fit"]);
+    has_keys(last, &["during", "layer", "asked_bytes", "live_bytes", "budget_bytes", "would_fit"]);
     assert_eq!((last["event"].as_str(), last["left_over_bytes"].as_u64()), (Some("over_budget"), Some(0)));
 }
 

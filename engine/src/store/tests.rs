@@ -69,6 +69,8 @@ fn refusal() -> Outcome {
         budget: Bytes(2),
         limited_by: crate::error::LimitedBy::Budget,
         is_planned: true,
+        during: crate::error::During::Training,
+        mend: None,
     };
     Outcome::OverBudget(Box::new(Refusal { error, advice: Vec::new() }))
 }

@@ -4,7 +4,7 @@ use std::{ops::ControlFlow, path::Path, time::Duration};
 
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{DataKind, ModelKind, Normalise, Placement, Precision, PruneKind},
+    experiment::{DataKind, EvaluationBatch, ModelKind, Normalise, Placement, Precision, PruneKind},
     hardware::Machine,
     interop::export,
     plan::Resolved,
@@ -198,7 +198,13 @@ fn what_would_cross_the_line_and_what_is_of_another_model_is_refused_in_words() 
     let held_to =
         |budget| Tried { experiment: Experiment { budget, ..experiment.clone() }, ..of(&experiment, folder.path()) };
     let refused = tester.evaluate(&held_to(whole.took.predicted - Bytes(1))).expect_err("a byte too few").to_string();
-    assert!(refused.contains("of a budget of"), "{refused}");
+    let offered =
+        refused.split_once("; write batch.evaluation=").map(|(before, batch)| (before, batch.split_once(' ')));
+    let Some((before, Some((batch, _)))) = offered else { panic!("{refused}") };
+    assert!(before.starts_with("in the test: ") && before.contains("of a budget of"), "{refused}");
+    let mut smaller = held_to(whole.took.predicted - Bytes(1));
+    smaller.experiment.batch.evaluation = EvaluationBatch::Samples(batch.parse().expect("a number"));
+    assert_eq!(tester.evaluate(&smaller).expect("what is offered fits").accuracy, whole.accuracy);
     assert_eq!(tester.evaluate(&held_to(whole.took.predicted)).expect("it just fits").loss, whole.loss);
     let mut other = of(&experiment, folder.path());
     other.experiment.model.width = 16;

@@ -332,7 +332,9 @@ impl<B: Backend> Executor<B> {
         let (layer, op) = (self.ledger().layer_path(), self.ledger().op());
         match error {
             Error::Kernel { op, message, .. } => Error::Kernel { op, message, layer },
-            Error::Budget(error) => Error::Budget(BudgetError { layer, op, label, ..error }),
+            Error::Budget(error) => {
+                Error::Budget(BudgetError { layer, op, label, during: self.ledger().phase().during(), ..error })
+            }
             Error::DeviceFull(error) => {
                 let label = if error.label.is_empty() { label } else { error.label };
                 Error::DeviceFull(DeviceFull { layer, op, label, ..error })

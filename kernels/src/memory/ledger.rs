@@ -175,6 +175,8 @@ impl Ledger {
                     budget,
                     limited_by: account.limited_by.get(),
                     is_planned: false,
+                    during: account.phase.get().during(),
+                    mend: None,
                 });
             }
         }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::During;
+
 /// The part of a run that memory is used in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
@@ -34,6 +36,21 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// The part of a run that it belongs to.
+    pub fn during(self) -> During {
+        match self {
+            Self::Start | Self::Batch | Self::Forward | Self::Recompute | Self::Backward | Self::Optimizer => {
+                During::Training
+            }
+            Self::Loading => During::Loading,
+            Self::Teach => During::Teaching,
+            Self::Prune => During::Pruning,
+            Self::Evaluate => During::Test,
+            Self::Saving => During::Saving,
+            Self::Compress => During::Compression,
+        }
+    }
+
     /// Every phase, in the order of a run.
     pub const ALL: [Self; 12] = [
         Self::Start,

@@ -334,6 +334,8 @@ fn a_run_that_met_its_budget_has_one_word_in_the_window_and_on_the_command_line(
         budget: Bytes(2),
         limited_by: plimsoll_engine::error::LimitedBy::Budget,
         is_planned: false,
+        during: plimsoll_engine::error::During::Test,
+        mend: Some("write batch.evaluation=8".into()),
     };
     let ended = |number, message: String| StoredRun {
         state: RunState::Failed,

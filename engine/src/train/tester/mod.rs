@@ -10,6 +10,7 @@ mod answers;
 mod evaluation;
 mod known;
 mod one_sample;
+mod refused;
 mod reply;
 mod rows;
 mod tried;
@@ -268,7 +269,12 @@ impl Tester {
         if forward.load() > line.bytes
             && let Some(error) = Forward::refusal(&resolved.held_to(line.bytes), machine, passes, begun)?
         {
-            return Err(BudgetError { limited_by: line.limited_by, ..error }.into());
+            let error = BudgetError { limited_by: line.limited_by, ..error };
+            return Err(match trying {
+                Trying::TestSet => refused::test(error, &resolved, machine, begun, (&forward, line.bytes))?,
+                Trying::Sample | Trying::Picture | Trying::Prompt { .. } => refused::reply(error, &forward),
+            }
+            .into());
         }
         Ok(Ready { resolved, forward, weights, line, known })
     }

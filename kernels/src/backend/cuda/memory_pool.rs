@@ -29,7 +29,7 @@ use super::{
 use crate::{
     bytes::Bytes,
     device::profile::PoolProfile,
-    error::{BudgetError, DeviceFull, Error, Result},
+    error::{BudgetError, DeviceFull, During, Error, Result},
     memory::{
         allocator::Place,
         host::LimitedBy,
@@ -209,6 +209,8 @@ impl Pool {
                 live: used,
                 budget: Bytes(limit.bytes),
                 is_planned: false,
+                during: During::default(),
+                mend: None,
             }),
             None => self.device_full(Bytes(asked), ""),
         }
