@@ -96,6 +96,11 @@ impl Teacher {
         Problem::new(KEY, error.to_string(), "choose another teacher, or none")
     }
 
+    /// The experiment of the run that trained it; `None` of a published model, and of a preset, whose run is yet to come.
+    pub fn trained_as(&self) -> Option<&Experiment> {
+        (self.is_run && !self.is_preset).then_some(&self.own)
+    }
+
     /// Whether it lies at this path.
     pub fn is_at(&self, path: &Path) -> bool {
         self.path == path

@@ -7,11 +7,13 @@ mod first;
 mod notes;
 mod problems;
 mod ranked;
+mod taught;
 
 use std::sync::Arc;
 
 use first::First;
 use problems::{of_data, of_device};
+use taught::teacher_of;
 
 use crate::{
     bytes::Bytes,
@@ -342,28 +344,6 @@ fn decided(experiment: &Experiment, data: &Inspection) -> Experiment {
 fn answers(experiment: &Experiment, info: &DatasetInfo) -> Option<AnswerSizes> {
     let is_kept = experiment.distil.is_asked_before();
     is_kept.then(|| AnswerSizes::new(&experiment.data, info, experiment.precision.compute()))
-}
-
-/// The teacher of `experiment`, read again unless it is `known`; its faults join the problems.
-fn teacher_of(
-    experiment: &Experiment,
-    known: Option<&Arc<Teacher>>,
-    info: &DatasetInfo,
-    problems: &mut Vec<Problem>,
-) -> Option<Arc<Teacher>> {
-    let path = experiment.distil.chosen()?;
-    let read = || Teacher::read(path).map(Arc::new).map_err(|error| Teacher::problem_of(&error));
-    let found = known.filter(|known| known.is_at(path)).map_or_else(read, |known| Ok(Arc::clone(known)));
-    match found {
-        Ok(teacher) => {
-            problems.extend(teacher.problem(experiment, info));
-            Some(teacher)
-        }
-        Err(problem) => {
-            problems.push(problem);
-            None
-        }
-    }
 }
 
 #[cfg(test)]

@@ -259,6 +259,13 @@ fn a_teacher_of_other_classes_or_none_is_refused_with_what_would_be_right() {
     let said = problems(&taught(values, &few));
     assert!(said.len() == 1 && said[0].contains("values"), "{said:?}");
 
+    // Samples of another size are told when the experiment is resolved, not when the run begins.
+    let mut larger = small(ModelKind::Cnn);
+    larger.data.side = 24;
+    let said = problems(&taught(larger, &kept(&small(ModelKind::Cnn), at("smaller"))));
+    let sizes = "learned from images of 16 x 16 x 3, and these data have images of 24 x 24 x 3";
+    assert!(said.len() == 1 && said[0].contains(sizes), "{said:?}");
+
     // Without a description of the model, its weights are of no use.
     let bare = at("bare");
     fs::create_dir_all(&bare).expect("a folder");

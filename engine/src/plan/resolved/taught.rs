@@ -1,0 +1,59 @@
+//! The teacher that an experiment chooses, whose weights must be of samples like its own.
+
+use std::sync::Arc;
+
+use crate::{
+    data::Inspection,
+    error::Problem,
+    experiment::{DatasetInfo, Experiment, Input, Teacher},
+    interop,
+};
+
+/// The teacher of `experiment`, read again unless it is `known`; its faults join the problems.
+pub(super) fn teacher_of(
+    experiment: &Experiment,
+    known: Option<&Arc<Teacher>>,
+    info: &DatasetInfo,
+    problems: &mut Vec<Problem>,
+) -> Option<Arc<Teacher>> {
+    let path = experiment.distil.chosen()?;
+    if let Some(known) = known.filter(|known| known.is_at(path)) {
+        problems.extend(known.problem(experiment, info));
+        return Some(Arc::clone(known));
+    }
+    match Teacher::read(path) {
+        Ok(teacher) => {
+            let problem = teacher.problem(experiment, info);
+            problems.extend(problem.or_else(|| misfit(&teacher, experiment, info)));
+            Some(Arc::new(teacher))
+        }
+        Err(error) => {
+            problems.push(Teacher::problem_of(&error));
+            None
+        }
+    }
+}
+
+/// The fault of a kept run as a teacher whose weights do not fit samples of these sizes.
+fn misfit(teacher: &Teacher, experiment: &Experiment, info: &DatasetInfo) -> Option<Problem> {
+    let own = teacher.trained_as()?;
+    let error = interop::teaching(experiment, Some(&teacher.beside(experiment)), info).err()?;
+    let learned = Inspection::of(&own.whole_data(), None).ok().map(|found| found.info().input);
+    let problem = match learned.filter(|learned| *learned != info.input) {
+        Some(learned) => {
+            let message =
+                format!("the teacher learned from {}, and these data have {}", size(learned), size(info.input));
+            Problem::new("distil.teacher", message, "choose a teacher that learned from samples of the same size")
+        }
+        None => Teacher::problem_of(&error),
+    };
+    Some(problem)
+}
+
+/// The size of a sample in words.
+fn size(input: Input) -> String {
+    match input {
+        Input::Image { height, width, channels } => format!("images of {height} x {width} x {channels}"),
+        Input::Tokens { length, .. } => format!("sequences of {length} tokens"),
+    }
+}
