@@ -166,7 +166,22 @@ fn known(value: Option<f64>) -> f64 {
 /// The rows of some runs: each is distinguished from its preset, or from the first run of its title. `names` are those of
 /// earlier readings, which stay.
 pub(crate) fn rows(runs: Vec<StoredRun>, saved: impl Fn(&StoredRun) -> Option<PathBuf>, names: &mut Names) -> Vec<Row> {
-    let called = |key: &str| runs.iter().find(|run| run.key.as_str() == key).map(called);
+    rows_with(runs, saved, names, |run| Some(called(run)))
+}
+
+/// The same rows, for a command line, which knows runs by their keys: their numbers are shown in the window alone.
+pub(crate) fn rows_by_key(runs: Vec<StoredRun>) -> Vec<Row> {
+    rows_with(runs, |_| None, &mut Names::default(), |_| None)
+}
+
+/// The rows, with what other runs are `called` in them; the key where that is nothing.
+fn rows_with(
+    runs: Vec<StoredRun>,
+    saved: impl Fn(&StoredRun) -> Option<PathBuf>,
+    names: &mut Names,
+    called: impl Fn(&StoredRun) -> Option<String>,
+) -> Vec<Row> {
+    let called = |key: &str| runs.iter().find(|run| run.key.as_str() == key).and_then(&called);
     let mut differs = vec![String::new(); runs.len()];
     let mut parts = vec![(Vec::new(), false); runs.len()];
     let mut as_begun: Vec<usize> = (0..runs.len()).collect();

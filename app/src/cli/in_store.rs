@@ -7,6 +7,7 @@ use std::{
 
 use clap::{Args, Command};
 use plimsoll_engine::{
+    error::Error,
     experiment::shipped,
     store::{self, EventKind, RunKey, Store, StoredDetails, StoredRun},
 };
@@ -52,14 +53,32 @@ impl InStore {
         Store::open_existing(&self.folder().ok()?).ok()?
     }
 
-    /// The folder of the run that a word names where a path is asked for; `None` if it is a path, or names no run.
-    pub(super) fn folder_of(&self, word: &Path) -> Option<PathBuf> {
-        let name = word.to_str().filter(|name| !name.is_empty() && !name.contains(['/', '\\']))?;
+    /// The folder of the run that a word names where a path is asked for; `None` if it is a path, or a shipped preset.
+    ///
+    /// # Errors
+    /// A word that looks like the name of a run and is neither one nor a file.
+    pub(super) fn folder_of(&self, word: &Path) -> anyhow::Result<Option<PathBuf>> {
+        let Some(name) = word.to_str().filter(|name| !name.is_empty() && !name.contains(['/', '\\'])) else {
+            return Ok(None);
+        };
         if word.symlink_metadata().is_ok() || shipped::find(name).is_some() {
-            return None;
+            return Ok(None);
         }
-        let store = self.existing_quietly()?;
-        store.find(name).ok().map(|key| store::files(store.folder(), &key))
+        let found = self.existing_quietly().map(|store| {
+            let key = store.find(name)?;
+            Ok::<_, Error>(store::files(store.folder(), &key))
+        });
+        match found {
+            Some(Ok(folder)) => Ok(Some(folder)),
+            // The file that is not there is told of where it is opened.
+            _ if word.extension().is_some() => Ok(None),
+            Some(Err(Error::Experiment(several))) if several.key == "run" => Err(Error::Experiment(several).into()),
+            Some(Err(Error::Experiment(_))) | None => {
+                anyhow::bail!("no kept run and no file is called `{name}`; `plimsoll runs` lists the runs")
+            }
+            // A store that cannot be read.
+            Some(Err(_)) => Ok(None),
+        }
     }
 
     /// The runs of a store, newest first. Parts of a damaged one that cannot be read are reported.

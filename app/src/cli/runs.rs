@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use plimsoll_engine::{
     Bytes,
     plan::Peak,
-    store::{Prune, RunKey, RunState, Store, StoredRun, Stray},
+    store::{Prune, RunKey, RunState, SmallerModel, Store, StoredRun, Stray},
 };
 use serde::Serialize;
 use serde_json::json;
@@ -24,9 +24,7 @@ use crate::{
         out, strays,
         table::Table,
     },
-    format,
-    naming::Names,
-    runs,
+    format, runs,
 };
 
 /// Letters of a name or a tag in a table.
@@ -175,6 +173,8 @@ pub(super) struct Row<'a> {
     /// R² of values, in place of accuracies.
     test_r2: Option<f64>,
     best_test_r2: Option<f64>,
+    /// The form of the model in the end, if it is smaller than the trained one.
+    smaller: Option<SmallerModel>,
     bytes_on_disk: u64,
 }
 
@@ -215,6 +215,7 @@ impl<'a> Row<'a> {
             best_test_accuracy: run.best_test_accuracy.filter(|_| !run.learns_values()),
             test_r2: run.test_accuracy.filter(|_| run.learns_values()),
             best_test_r2: run.best_test_accuracy.filter(|_| run.learns_values()),
+            smaller: run.smaller,
             bytes_on_disk: run.on_disk.0,
         }
     }
@@ -237,7 +238,7 @@ fn describe(runs: &[&StoredRun], all: Vec<StoredRun>) -> String {
         "on disk",
     ])
     .words(6);
-    let rows = runs::rows(all, |_| None, &mut Names::default());
+    let rows = runs::rows_by_key(all);
     let differs: HashMap<&RunKey, &str> = rows.iter().map(|row| (&row.run.key, row.differs.as_str())).collect();
     for run in runs {
         let star = if run.is_starred { "* " } else { "" };
