@@ -89,8 +89,10 @@ impl Changes {
             [("weights.path", &mut experiment.weights.path), ("distil.teacher", &mut experiment.distil.teacher)]
         {
             let is_set = |change: &String| change.split('=').next().is_some_and(|set| set.trim() == key);
-            let run = path.as_deref().filter(|_| set.iter().any(is_set)).and_then(|word| runs.folder_of(word));
-            *path = run.or(path.take());
+            if let Some(word) = path.as_deref().filter(|_| set.iter().any(is_set)) {
+                let run = runs.folder_of(word).map_err(|error| error.context(format!("--set {key}")))?;
+                *path = run.or(path.take());
+            }
         }
         let mut notes: Vec<String> = notes.iter().map(|note| format!("--set: {note}")).collect();
         if let Some(Size { bytes, .. }) = budget.filter(|size| !size.has_unit && size.bytes < Bytes::mib(1)) {
@@ -193,6 +195,11 @@ impl Choice {
             let lines: Vec<String> = problems.iter().map(|p| format!("{}: {p}", self.source(p, &places))).collect();
             anyhow::anyhow!(lines.join("\n"))
         })?;
+        let (ranks, found) = (&experiment.low_rank.ranks, &resolved.experiment().low_rank.ranks);
+        if !ranks.is_empty() && ranks != found {
+            let words = "are not of these weights and this choice of energy or size, which give others; leave them out";
+            self.note([format!("low_rank.ranks: `{ranks}` {words}")]);
+        }
         let hints = hints(resolved.experiment(), Some(resolved.info()));
         self.note(hints.iter().map(|hint| hint.problem.to_string()));
         match (resolved.target().profile(), budget) {

@@ -58,9 +58,36 @@ fn a_kept_run_is_named_as_weights_and_as_a_teacher() {
     let teacher = format!("distil.teacher={key}");
     let events = lines(&kept.told(&["train", "mlp-digits", "--set", &teacher, "--steps", "2", "--json", "--quiet"]));
     assert_eq!(events.last().expect("an end")["event"], "finished");
-    let output = kept.output(&["train", "mlp-digits", "--set", "weights.path=no-such-run"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("no-such-run"), "{}", text(&output.stderr));
+    for key in ["weights.path", "distil.teacher"] {
+        let output = kept.output(&["train", "mlp-digits", "--set", &format!("{key}=no-such-run")]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(said.contains(key) && said.contains("no kept run and no file is called `no-such-run`"), "{said}");
+    }
+    let listed = kept.told(&["runs"]);
+    assert!(listed.contains(&format!("taught by {key}")) && !listed.contains("taught by Run"), "{listed}");
+}
+
+#[test]
+fn the_bytes_of_a_model_that_became_smaller_are_shown_and_compared() {
+    let kept = Kept::new();
+    let plain = kept.train("3", &[]);
+    let pruned = kept.train("3", &["--set", "prune.kind=magnitude", "--set", "prune.begin_step=1"]);
+    let shown = kept.told(&["show", "last"]);
+    assert!(shown.contains("\nThe model without its pruned parts: ") && shown.contains("% of "), "{shown}");
+    let of = |run: &str| kept.show(run)["smaller"].clone();
+    assert_eq!((of(&pruned)["became"].as_str(), &of(&plain)), (Some("pruned"), &Value::Null));
+    let compared = kept.told(&["compare", &plain, &pruned]);
+    let row = compared.lines().find(|line| line.starts_with("the model in the end"));
+    assert!(row.is_some_and(|row| row.contains('–') && row.ends_with("(pruned)")), "{compared}");
+    // What trains on from zeros fills them again.
+    let weights = format!("weights.path={pruned}");
+    let train = ["train", "mlp-digits", "--steps", "1", "--set", &weights];
+    let said = |more: &[&str]| text(&kept.output(&[&train, more].concat()).stderr);
+    assert!(said(&[]).contains("zeros become other numbers again"), "{}", said(&[]));
+    assert!(!said(&["--set", "prune.kind=magnitude"]).contains("zeros become other numbers"));
+    let ranks = said(&["--set", "low_rank.energy=0.5", "--set", "low_rank.ranks=4"]);
+    assert!(ranks.contains("low_rank.ranks: `4` are not of these weights"), "{ranks}");
 }
 
 #[test]

@@ -116,6 +116,7 @@ impl Fitted {
         let mut notes = mapped.refuse_others(&found, naming, experiment, info)?;
         notes.extend(agrees::with(&mapped, naming.is_none(), experiment)?);
         notes.extend(found.notes);
+        notes.extend(mapped.zeros_that_fill(experiment));
         let naming = naming.map_or(OWN, |naming| naming.title);
         let tensors = found.found.into_iter().collect();
         Ok(Self { mapped, naming, tensors, factors: None, meter: None, notes, now: Now::default() })

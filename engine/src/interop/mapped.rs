@@ -16,7 +16,7 @@ use crate::memory::host::page_size;
 use crate::{
     error::{Error, Result},
     experiment::{
-        Experiment, LowRank, PruneKind, preset,
+        Experiment, Frozen, LowRank, PruneKind, preset,
         weights::{
             files::{self, Files},
             own,
@@ -88,6 +88,19 @@ impl Mapped {
     /// Whether the run that saved these weights takes channels out of its model.
     pub(super) fn prunes_channels(&self) -> bool {
         self.experiment().is_some_and(|own| own.prune.kind == PruneKind::Channels)
+    }
+
+    /// A note if the run that saved these weights made zeros of some that `experiment`, which trains them, lets go.
+    pub(super) fn zeros_that_fill(&self, experiment: &Experiment) -> Option<String> {
+        let kind = self.experiment()?.prune.kind;
+        let goes_on = experiment.prune.kind.sets_to_zero() || experiment.frozen == Frozen::All;
+        (kind.sets_to_zero() && !goes_on).then(|| {
+            format!(
+                "their run pruned them (prune.kind = {}), and this one does not: zeros become other numbers again as it \
+                 trains, unless prune.* is written here as well",
+                kind.key()
+            )
+        })
     }
 
     /// The experiment of the run that saved these weights, if a run of this program did.

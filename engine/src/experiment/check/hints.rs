@@ -1,8 +1,10 @@
 //! Settings that are possible and were probably not meant.
 
 use crate::{
+    bytes::counted,
+    device::cpu_threads,
     error::Problem,
-    experiment::{DataSetting, DatasetInfo, Experiment, Frozen, ModelSetting, Stem},
+    experiment::{DataSetting, DatasetInfo, Experiment, Frozen, ModelSetting, PruneKind, Stem},
 };
 
 /// Sides of images from which the stem for small images is probably not meant.
@@ -20,7 +22,9 @@ pub struct Hint {
 /// Choices in `experiment` that are possible but probably not meant. Without `info`, only those for which the settings alone
 /// give the size of an image and the length of the run.
 pub fn hints(experiment: &Experiment, info: Option<&DatasetInfo>) -> Vec<Hint> {
-    [of_stem(experiment, info), of_pruning(experiment, info), of_adapters(experiment)].into_iter().flatten().collect()
+    let of_pruning = [of_pruning(experiment, info), of_nothing_pruned(experiment)];
+    let others = [of_adapters(experiment), of_threads(experiment, cpu_threads())];
+    of_stem(experiment, info).into_iter().chain(of_pruning.into_iter().chain(others).flatten()).collect()
 }
 
 fn of_stem(experiment: &Experiment, info: Option<&DatasetInfo>) -> Option<Hint> {
@@ -53,6 +57,32 @@ fn of_pruning(experiment: &Experiment, info: Option<&DatasetInfo>) -> Option<Hin
     Some(Hint { problem, change: "prune.begin_step=0" })
 }
 
+/// Pruning of no share of the weights.
+fn of_nothing_pruned(experiment: &Experiment) -> Option<Hint> {
+    let prune = &experiment.prune;
+    let message = match prune.kind {
+        PruneKind::Magnitude => "with a share of 0 nothing is pruned, and the masks take their memory all the same",
+        PruneKind::Channels => "with a share of 0 no channel is taken out",
+        PruneKind::None | PruneKind::Groups => return None,
+    };
+    let problem = Problem::new("prune.final_sparsity", message, "write prune.kind = \"none\", or a share such as 0.8");
+    (prune.final_sparsity == 0.0).then_some(Hint { problem, change: "prune.kind=none" })
+}
+
+/// More threads than a processor of so many `cores` runs at a time.
+fn of_threads(experiment: &Experiment, cores: usize) -> Option<Hint> {
+    let threads = experiment.run.threads;
+    if threads <= cores || !experiment.is_on_cpu() {
+        return None;
+    }
+    let message = format!(
+        "this machine runs {} at a time: {threads} compute no faster than that, and take more memory and time",
+        counted(cores as u64, "thread")
+    );
+    let problem = Problem::new("run.threads", message, "write 0 for as many as it runs");
+    Some(Hint { problem, change: "run.threads=0" })
+}
+
 /// Adapters that no layer has: all dense layers are the head's, which learn whole.
 fn of_adapters(experiment: &Experiment) -> Option<Hint> {
     let Experiment { model, lora, frozen, .. } = experiment;
@@ -70,7 +100,23 @@ fn of_adapters(experiment: &Experiment) -> Option<Hint> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{Data, DataKind, Input, Model, ModelKind, PruneKind, preset};
+    use crate::experiment::{Data, DataKind, Input, Model, ModelKind, preset};
+
+    #[test]
+    fn what_prunes_nothing_and_threads_that_do_not_run_are_hinted_at() {
+        let mut experiment = Experiment::default();
+        (experiment.prune.kind, experiment.prune.final_sparsity) = (PruneKind::Magnitude, 0.0);
+        let found = hints(&experiment, None);
+        assert!(found[0].problem.message.contains("masks"), "{}", found[0].problem);
+        preset::set(&mut experiment, found[0].change).expect("a change");
+        assert_eq!(hints(&experiment, None), []);
+        experiment.run.threads = 64;
+        assert_eq!(of_threads(&experiment, 64), None);
+        let found = of_threads(&experiment, 2).expect("more than 2");
+        assert!(found.problem.message.contains("2 threads at a time"), "{}", found.problem);
+        preset::set(&mut experiment, found.change).expect("a change");
+        assert_eq!(of_threads(&experiment, 2), None);
+    }
 
     #[test]
     fn adapters_that_no_layer_has_are_hinted_at_and_their_mend_ends_the_hint() {

@@ -5,7 +5,6 @@ use super::{
     Fitted, Now,
 };
 use crate::{
-    bytes::{are, counted},
     error::{Error, Result},
     experiment::LowRank,
     interop::Mapped,
@@ -35,10 +34,7 @@ impl Mapped {
 impl Fitted {
     /// The same weights for a model with some factored layers.
     pub(super) fn factored(self, factors: Factors) -> Self {
-        let mut notes = self.notes;
-        let layers = factors.layers() as u64;
-        notes.push(format!("{} {} factored during loading", counted(layers, "layer"), are(layers)));
-        Self { notes, factors: Some(factors), ..self }
+        Self { factors: Some(factors), ..self }
     }
 
     /// Counts the memory in which layers are factored on `meter` from here on.

@@ -47,11 +47,6 @@ impl Factors {
         own
     }
 
-    /// How many layers are factored.
-    pub(in crate::interop) fn layers(&self) -> usize {
-        self.layers.len()
-    }
-
     /// The tensor of the whole model that the tensor `name` is, or is made of.
     pub(in crate::interop) fn whole_of<'a>(&'a self, name: &'a str) -> &'a str {
         match self.weights.get(name) {
