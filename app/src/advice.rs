@@ -3,7 +3,7 @@
 use plimsoll_engine::{
     Bytes,
     error::Problem,
-    experiment::{Answers, BaseWeights, Batch, EvaluationBatch, Execution, Frozen, Recompute, UpdateTime},
+    experiment::{Answers, BaseWeights, Batch, EvaluationBatch, Execution, Frozen, Placement, Recompute, UpdateTime},
     memory::host::Line,
     plan::{Advice, Change, Found, Plan},
 };
@@ -53,6 +53,9 @@ fn one(change: &Change) -> String {
         Change::Frozen(choice) => frozen(*choice),
         Change::Base(BaseWeights::None) => "frozen weights as they are computed with".to_owned(),
         Change::Base(base) => format!("frozen weights as {}", base.key()),
+        Change::Placement(Placement::Host) => "data in host memory".to_owned(),
+        Change::Placement(Placement::Streamed) => "data as they are needed (streamed)".to_owned(),
+        Change::Placement(Placement::Device) => "data on the device".to_owned(),
         Change::Length(length) => format!("sequences of {length}"),
         Change::Device(name) => format!("on {}", format::device(name)),
         Change::Budget(budget) => format!("budget {budget}"),
@@ -76,6 +79,8 @@ pub(crate) struct Shortfall {
     held: Bytes,
     /// The lowest peak of the configurations that were planned.
     least: Bytes,
+    /// How many configurations were planned.
+    tried: usize,
     /// Whether everything was tried.
     is_whole: bool,
 }
@@ -83,7 +88,7 @@ pub(crate) struct Shortfall {
 impl Shortfall {
     /// The advice of a search that found nothing.
     pub(crate) fn of(found: &Found) -> Self {
-        Self { held: found.held, least: found.least, is_whole: found.is_whole }
+        Self { held: found.held, least: found.least, tried: found.tried, is_whole: found.is_whole }
     }
 
     /// The problem of the data, where it alone refuses the plans that were tried: one of them is inside the line.
@@ -93,7 +98,7 @@ impl Shortfall {
 
     /// The advice in a sentence.
     pub(crate) fn words(&self, plan: &Plan) -> String {
-        let Self { held, least, is_whole } = *self;
+        let Self { held, least, tried, is_whole } = *self;
         let line = line(plan);
         if held > line.bytes {
             let [held, budget] = line.beside(held);
@@ -101,6 +106,10 @@ impl Shortfall {
             return format!(
                 "{what} and optimizer state alone take {held} of {budget}: no micro-batch, mixed precision or checkpointing fits."
             );
+        }
+        if tried == 0 && !is_whole {
+            let words = "The time of the search was over before any other micro-batch, precision or checkpointing was planned; ";
+            return format!("{words}`plimsoll fit --seconds 120` gives it more.");
         }
         let tried = if is_whole { "" } else { " of those tried in time" };
         let effective = plan.experiment.batch.effective();
@@ -129,6 +138,8 @@ mod tests {
     use plimsoll_engine::{
         Experiment,
         experiment::{Checkpointing, Precision},
+        hardware::Machine,
+        plan::{self, Limit},
     };
 
     use super::*;
@@ -142,6 +153,17 @@ mod tests {
             step_secs: 1.0,
             time_ratio: 1.0,
         }
+    }
+
+    #[test]
+    fn a_search_without_time_does_not_claim_to_have_tried_anything() {
+        let mut experiment = Experiment::default();
+        let planned = |e: &Experiment| Plan::of(e, &Machine::nominal()).expect("a plan");
+        experiment.budget = planned(&experiment).peak.live - Bytes(1);
+        let plan = planned(&experiment);
+        let words = |limit| Shortfall::of(&plan::fit(&plan, plan.budget, limit).expect("a search")).words(&plan);
+        let said = words(Limit::within(std::time::Duration::ZERO));
+        assert!(said.starts_with("The time of the search was over") && said.contains("fit --seconds"), "{said}");
     }
 
     #[test]

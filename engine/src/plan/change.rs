@@ -4,7 +4,7 @@ use crate::{
     bytes::Bytes,
     experiment::{
         Answers, BaseWeights, Batch, Checkpointing, EvaluationBatch, Execution, Experiment, Frozen, OptimizerKind,
-        Precision, Recompute, UpdateTime,
+        Placement, Precision, Recompute, UpdateTime,
     },
 };
 
@@ -39,6 +39,8 @@ pub enum Change {
     Frozen(Frozen),
     /// The form of frozen weights.
     Base(BaseWeights),
+    /// Where the training samples wait.
+    Placement(Placement),
     /// Length of a sequence.
     Length(usize),
     /// The device.
@@ -70,6 +72,7 @@ pub fn between(from: &Experiment, to: &Experiment) -> Vec<Change> {
     add(from.distil.answers != to.distil.answers, Change::Answers(to.distil.answers));
     add(from.frozen != to.frozen, Change::Frozen(to.frozen));
     add(from.quantise.base != to.quantise.base, Change::Base(to.quantise.base));
+    add(from.data.placement != to.data.placement, Change::Placement(to.data.placement));
     add(from.data.length != to.data.length, Change::Length(to.data.length));
     add(from.device != to.device, Change::Device(to.device.clone()));
     add(from.budget != to.budget, Change::Budget(to.budget));

@@ -7,7 +7,9 @@
 use crate::{
     bytes::Bytes,
     error::Result,
-    experiment::{Answers, Batch, Checkpointing, Experiment, OptimizerKind, Precision, Recompute, UpdateTime},
+    experiment::{
+        Answers, Batch, Checkpointing, Experiment, OptimizerKind, Placement, Precision, Recompute, UpdateTime,
+    },
     hardware::Machine,
     plan::{
         Limit, Pass, Plan, Resolved,
@@ -19,6 +21,8 @@ use crate::{
 
 /// Offers that are worth making even when one of them is best in everything.
 const OFFERS: usize = 3;
+/// The most blocks of which a segment as long as the square root of their number is among the lengths that are tried.
+const DEEP: usize = 49;
 /// A change is worth making if it saves this part of the memory or of the time: one in this many.
 const WORTH: u64 = 100;
 
@@ -32,6 +36,8 @@ pub struct Found {
     pub held: Bytes,
     /// The lowest peak of all configurations that were planned.
     pub least: Bytes,
+    /// How many were planned.
+    pub tried: usize,
     /// Whether everything was tried; false when the search met its limit.
     pub is_whole: bool,
 }
@@ -61,8 +67,11 @@ pub struct Found {
 /// # Errors
 /// Fails if [`predict`](predict::predict()) does.
 pub fn fit(plan: &Plan, budget: Bytes, limit: Limit<'_>) -> Result<Found> {
-    let search = Search::new(plan, limit);
-    let line = search.line(budget);
+    searched(&Search::new(plan, limit), budget)
+}
+
+fn searched(search: &Search<'_>, budget: Bytes) -> Result<Found> {
+    let (plan, line) = (search.plan(), search.line(budget));
     let asked = Experiment { budget, ..search.evaluable(line)? };
     let (mut offers, mut held) = (Vec::new(), Bytes(u64::MAX));
     for precision in precisions(asked.precision) {
@@ -81,7 +90,8 @@ pub fn fit(plan: &Plan, budget: Bytes, limit: Limit<'_>) -> Result<Found> {
     let (enough, quick) = (plan.load() - Bytes(plan.load().0 / WORTH), plan.step_secs * (1.0 - 1.0 / WORTH as f64));
     offers.retain(|offer| line < plan.load() || offer.peak < enough || offer.step_secs < quick);
     let offers = without_dominated(ranked(offers));
-    Ok(Found { offers, held: held.min(plan.held()), least: search.least(), is_whole: search.is_whole() })
+    let (held, least) = (held.min(plan.held()), search.least());
+    Ok(Found { offers, held, least, tried: search.tried(), is_whole: search.is_whole() })
 }
 
 /// The plan with the largest micro-batch that fits the budget; `None` when not even one sample does.
@@ -169,19 +179,43 @@ fn without_dominated(found: Vec<Advice>) -> Vec<Advice> {
 /// # Errors
 /// Fails if [`predict`](predict::predict()) does.
 pub fn advise(plan: &Plan, count: usize, limit: Limit<'_>) -> Result<Vec<Advice>> {
-    let (asked, search) = (&*plan.experiment, Search::new(plan, limit));
-    let mut found = Vec::new();
+    Ok(advise_or_tell(plan, count, limit)?.0)
+}
+
+/// The same changes; where there are none, with the result of the search that found nothing, which tells why.
+///
+/// # Errors
+/// Fails if [`predict`](predict::predict()) does.
+pub fn advise_or_tell(plan: &Plan, count: usize, limit: Limit<'_>) -> Result<(Vec<Advice>, Option<Found>)> {
+    let search = Search::new(plan, limit);
     let raised = higher_budget(&search)?;
     if plan.target.profile().is_some_and(|profile| profile.context >= plan.budget) {
-        return Ok(raised.into_iter().take(count).collect());
+        return Ok((raised.into_iter().take(count).collect(), None));
     }
+    let (mut found, mut why) = (nearest(&search)?, None);
+    if found.is_empty() {
+        let mut searched = searched(&search, plan.budget)?;
+        found = std::mem::take(&mut searched.offers);
+        why = Some(searched);
+    }
+    found.truncate(count - usize::from(raised.is_some()).min(count));
+    found.extend(raised.into_iter().take(count));
+    let why = why.filter(|_| found.is_empty());
+    Ok((found, why))
+}
+
+/// One choice changed, if that is enough: fastest first, but other optimizers in a row.
+fn nearest(search: &Search<'_>) -> Result<Vec<Advice>> {
+    let (plan, asked) = (search.plan(), &*search.plan().experiment);
+    let mut found = Vec::new();
     // A change that only makes activations smaller does not help if weights and optimizer state alone are too large.
     if plan.held() <= plan.line().bytes {
-        found.extend(smaller_evaluation(&search)?);
-        found.extend(search.largest(asked, &batches(&asked.batch, asked.batch.micro - 1))?);
+        found.extend(smaller_evaluation(search)?);
+        found.extend(data_elsewhere(search)?);
         for checkpointing in checkpointings(asked) {
             found.extend(search.fitting(Experiment { checkpointing, ..asked.clone() })?);
         }
+        found.extend(search.largest(asked, &batches(&asked.batch, asked.batch.micro - 1))?);
         found.extend(search.fitting(Experiment { retain_graph: false, ..asked.clone() })?);
         let execution = asked.execution.without_copies();
         found.extend(search.fitting(Experiment { execution, ..asked.clone() })?);
@@ -190,21 +224,32 @@ pub fn advise(plan: &Plan, count: usize, limit: Limit<'_>) -> Result<Vec<Advice>
         early.optimizer.update = UpdateTime::InBackward;
         found.extend(search.fitting(early)?);
     }
-    found.extend(asked_before(&search)?);
+    found.extend(asked_before(search)?);
     for precision in precisions(asked.precision) {
         found.extend(search.fitting(Experiment { precision, ..asked.clone() })?);
     }
     let mut found = ranked(found);
     // Another rule is another training, so these offers stand together, the nearest first, at the place of that one's time.
-    let lighter = lighter_optimizers(&search)?;
+    let lighter = lighter_optimizers(search)?;
     let place = lighter.first().map_or(0, |nearest| found.partition_point(|a| a.step_secs <= nearest.step_secs));
     found.splice(place..place, lighter);
-    if found.is_empty() {
-        found = fit(plan, plan.budget, limit)?.offers;
-    }
-    found.truncate(count - usize::from(raised.is_some()).min(count));
-    found.extend(raised.into_iter().take(count));
     Ok(found)
+}
+
+/// The plan with the training samples in host memory, or else read as they are needed, where they are on the device.
+fn data_elsewhere(search: &Search<'_>) -> Result<Option<Advice>> {
+    let asked = &*search.plan().experiment;
+    if asked.data.placement != Placement::Device {
+        return Ok(None);
+    }
+    for placement in [Placement::Host, Placement::Streamed] {
+        let mut candidate = asked.clone();
+        candidate.data.placement = placement;
+        if let Some(advice) = search.fitting(candidate)? {
+            return Ok(Some(advice));
+        }
+    }
+    Ok(None)
 }
 
 /// The largest smaller evaluation batch with which the plan fits, if evaluation crosses the line.
@@ -287,7 +332,10 @@ fn checkpointings(asked: &Experiment) -> Vec<Checkpointing> {
     let mut all = vec![asked.checkpointing];
     let segments = lengths.skip(1).take(6).map(Checkpointing::Every);
     let shares = [75, 50, 25].map(Checkpointing::Percent);
-    for candidate in [Checkpointing::None, Checkpointing::Blocks].into_iter().chain(segments).chain(shares) {
+    // A deep model keeps least by segments that are longer than these, and each plan of one takes its time.
+    let deep = (depth > DEEP).then_some(Checkpointing::Sqrt);
+    let known = [Checkpointing::None, Checkpointing::Blocks];
+    for candidate in deep.into_iter().chain(known).chain(segments).chain(shares) {
         if !all.contains(&candidate) {
             all.push(candidate);
         }

@@ -36,13 +36,15 @@ pub(super) struct Search<'a> {
     limit: Limit<'a>,
     /// The lowest peak so far.
     least: Cell<Bytes>,
+    /// Candidates that were planned.
+    tried: Cell<usize>,
     /// Whether something was not tried because the limit was met.
     was_cut: Cell<bool>,
 }
 
 impl<'a> Search<'a> {
     pub(super) fn new(plan: &'a Plan, limit: Limit<'a>) -> Self {
-        Self { plan, limit, least: Cell::new(plan.load()), was_cut: Cell::new(false) }
+        Self { plan, limit, least: Cell::new(plan.load()), tried: Cell::new(0), was_cut: Cell::new(false) }
     }
 
     /// The plan that is asked about.
@@ -53,6 +55,11 @@ impl<'a> Search<'a> {
     /// The lowest peak of everything that was planned.
     pub(super) fn least(&self) -> Bytes {
         self.least.get()
+    }
+
+    /// How many candidates were planned.
+    pub(super) fn tried(&self) -> usize {
+        self.tried.get()
     }
 
     /// The line that an offer must fit: `budget`, or what the machine can give if that is less.
@@ -77,6 +84,7 @@ impl<'a> Search<'a> {
         match predict(&resolved, machine) {
             Ok(plan) => {
                 self.least.set(self.least.get().min(plan.load()));
+                self.tried.set(self.tried.get() + 1);
                 Ok(Some(plan))
             }
             Err(Error::Experiment(_)) => Ok(None),

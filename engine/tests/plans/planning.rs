@@ -1,11 +1,13 @@
 //! Plans: shape of the answer, and what it must not contain.
 
+use std::time::Duration;
+
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{Batch, Checkpointing, ModelKind, OptimizerKind, Precision, UpdateTime},
+    experiment::{Batch, Checkpointing, ModelKind, OptimizerKind, Placement, Precision, UpdateTime},
     hardware::Machine,
     memory::{Category, Phase},
-    plan::{Change, Limit, Plan, Resolved, advise, fit, further, largest_batch},
+    plan::{Change, Limit, Plan, Resolved, advise, advise_or_tell, fit, further, largest_batch},
 };
 
 fn cnn() -> Experiment {
@@ -204,6 +206,27 @@ fn advice_changes_one_thing_where_that_is_enough() {
     assert!(advice.iter().all(|a| a.changes.len() == 1), "{advice:?}");
     asked.budget = Bytes(1000);
     assert!(advise(&plan(&asked), 3, Limit::NONE).expect("no advice").is_empty(), "nothing fits in a thousand bytes");
+}
+
+#[test]
+fn data_on_the_device_are_offered_elsewhere_and_a_deep_model_the_square_root() {
+    let mut asked = cnn();
+    asked.data.placement = Placement::Device;
+    let mut elsewhere = asked.clone();
+    elsewhere.data.placement = Placement::Host;
+    asked.budget = plan(&elsewhere).peak.live;
+    let offers = advise(&plan(&asked), 20, Limit::NONE).expect("advice");
+    let offer = offers.iter().find(|offer| offer.changes == [Change::Placement(Placement::Host)]).expect("an offer");
+    assert!(offer.peak <= asked.budget);
+
+    let mut deep = Experiment::default();
+    (deep.model.depth, deep.model.width, deep.batch.micro) = (60, 8, 512);
+    deep.budget = plan(&Experiment { checkpointing: Checkpointing::Sqrt, ..deep.clone() }).peak.live;
+    let offers = advise(&plan(&deep), 20, Limit::NONE).expect("advice");
+    assert!(offers.iter().any(|offer| offer.changes == [Change::Checkpointing(Checkpointing::Sqrt)]), "{offers:?}");
+    let (none, why) = advise_or_tell(&plan(&deep), 3, Limit::within(Duration::ZERO)).expect("no time");
+    let why = why.expect("a reason");
+    assert!(none.is_empty() && why.tried == 0 && !why.is_whole);
 }
 
 #[test]
