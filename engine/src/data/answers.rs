@@ -123,7 +123,7 @@ impl Answers {
                 let folder = kept::folder(data).ok_or_else(|| {
                     Problem::new("data.cache_folder", "the system has no folder for it", "write the folder to use")
                 })?;
-                let file = tempfile::tempfile_in(&folder).map_err(|error| unreadable(&folder, &error))?;
+                let file = kept::file_in(&folder)?;
                 file.set_len(bytes).map_err(|error| unwritable(&folder, &error))?;
                 Ok(Place::File { folder, file: Mutex::new(file) })
             }

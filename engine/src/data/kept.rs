@@ -148,6 +148,21 @@ pub(super) fn folder(data: &Data) -> Option<PathBuf> {
     chosen.or_else(|| cache::folder("samples"))
 }
 
+/// A file without a name in `folder`.
+///
+/// # Errors
+/// Fails with the setting of the folder if it is not there, or cannot be written.
+pub(super) fn file_in(folder: &Path) -> Result<File> {
+    tempfile::tempfile_in(folder).map_err(|error| {
+        let why = match error.kind() {
+            io::ErrorKind::NotFound => "there is no such folder".to_owned(),
+            _ => error.to_string(),
+        };
+        let message = format!("no file can be made in {}: {why}", folder.display());
+        Problem::new("data.cache_folder", message, "write a folder that is there, or leave it out").into()
+    })
+}
+
 impl Kept {
     /// Makes an empty cache.
     ///
@@ -160,7 +175,7 @@ impl Kept {
                 let folder = folder(data).ok_or_else(|| {
                     Problem::new("data.cache_folder", "the system has no folder for it", "write the folder to use")
                 })?;
-                let file = tempfile::tempfile_in(&folder).map_err(|error| unreadable(&folder, &error))?;
+                let file = file_in(&folder)?;
                 // At its full size from the start, without its blocks: file systems then set nothing aside behind its end.
                 file.set_len(sizes.bytes()).map_err(|error| unwritable(&folder, &error))?;
                 let is_filled = table(sizes.samples(), || AtomicBool::new(false))?;

@@ -130,9 +130,12 @@ impl HostObstacle {
         match self {
             Self::Budget { budget } => {
                 let total = host.total();
+                let kept = if host.cache > Bytes::ZERO { ", kept samples" } else { "" };
+                let answers = if host.answers > Bytes::ZERO { ", a teacher's answers" } else { "" };
+                let past = total - *budget;
                 let message = format!(
-                    "data, batches and the threads that make them take {total} of host memory, {} more than the budget of {budget}",
-                    total - *budget
+                    "data{kept}{answers}, batches and the threads that make them take {total} of host memory, {past} \
+                     more than the budget of {budget}",
                 );
                 Problem::new("data.host_budget", message, format!("raise it, or {other}"))
             }

@@ -124,5 +124,5 @@ fn a_file_of_samples_has_no_name_and_needs_a_folder_that_can_be_written() {
     }
     let missing = folder.path().join("none");
     let error = Dataset::open(&at(&missing), &Run::default()).map(drop).expect_err("no folder").to_string();
-    assert!(error.contains("none: not found"), "{error}");
+    assert!(error.starts_with("data.cache_folder: ") && error.contains("none: there is no such folder"), "{error}");
 }

@@ -214,8 +214,9 @@ pub(in crate::panels::experiment) const HOST_BUDGET: Numeric = (
     Spec {
         key: "data.host_budget",
         name: "Host budget, MiB",
-        help: "The most that data, batches and the threads that make them may take of host memory (RAM), which is outside the budget \
-                of the run. A run past it is refused before it begins. No step takes longer for it.",
+        help: "The most that data, kept samples, batches and the threads that make them may take of host memory (RAM), which is \
+                outside the budget of the run. A run past it is refused before it begins. No step takes longer for it. 0 is no \
+                budget: they may take all that the machine has.",
     },
     Number {
         stops: &[0., 16., 64., 256., 1024., 4096., 16_384., 65_536.],
@@ -269,7 +270,8 @@ pub(in crate::panels::experiment) const WORKERS: Numeric = (
     Spec {
         key: "data.workers",
         name: "Workers",
-        help: "Threads that decode or generate the samples of a batch together; the batches are the same for any number. \
+        help: "Threads that decode or generate the samples of a batch together; the batches are the same for any number. 0 is \
+                automatic: half of the processor's threads, at the least 2 and at the most 8. \
                 Each works in host memory of its own: an image at its full size, before it is made smaller. On a processor they \
                 take their time from the training.",
     },
