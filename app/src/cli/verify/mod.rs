@@ -43,8 +43,9 @@ const ABOVE: Bytes = Bytes::mib(64);
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A prediction is right when the live peak is never below the measured one, and at most 1% of the measurement plus 128 KiB
-above it (for experiments drawn at random, which are small, plus the stated bookkeeping and 1 MiB). The figure for the process, which
-also holds parts of the window and the system, is an estimate.
+above it (for experiments drawn at random, which are small, plus the stated bookkeeping and 64 KiB). The reserved peak is never
+below the measured one either, and at most 1% plus the stated bookkeeping and 1.06 MiB above it. The figure for the process,
+which also holds parts of the window and the system, is an estimate.
 On a GPU, live is what the memory pool has handed out. What the pool holds from the device, and the process as the driver
 reports it, may be at most 3% above the measured figure, and never below. Each experiment runs twice there: the prediction
 of the first run allows for the kernels it loads; the second run is judged.

@@ -23,6 +23,19 @@ impl Bound {
     const HELD: Self = Self { share: 0.03, extra: Bytes::ZERO };
     const ANYTHING: Self = Self { share: f64::INFINITY, extra: Bytes::ZERO };
 
+    /// The allowance for the bytes alive of an experiment of any size: 1%, what is stated for the engine's bookkeeping,
+    /// and a little that a short run may not come to.
+    fn of_any_size(plan: &Plan) -> Self {
+        Self { extra: plan.categories_at_peak.get(Category::Context) + Bytes::kib(64), ..Self::LIVE }
+    }
+
+    /// The allowance for the range that a run on the processor holds of the system: the same, and 1 MiB, because after a
+    /// test that makes the range longer perhaps no step follows.
+    fn range(plan: &Plan) -> Self {
+        let alive = Self::of_any_size(plan);
+        Self { extra: alive.extra + Bytes::mib(1), ..alive }
+    }
+
     /// A measurement of nothing is not a measurement.
     fn holds(self, predicted: Bytes, measured: Bytes) -> bool {
         let most = measured.0 as f64 * (1.0 + self.share) + self.extra.0 as f64;
@@ -41,11 +54,11 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// The bounds for a plan. On the processor the bytes alive are judged. A GPU's figures are the driver's, and all are; but a
+    /// The bounds for a plan. On the processor the bytes alive and the range are judged. A GPU's figures are the driver's, and all are; but a
     /// pool that is given back after each step is empty whenever the driver can be asked about the process.
     pub(super) fn of(plan: &Plan) -> Self {
         if !plan.target.is_gpu() {
-            return Self { live: Bound::LIVE, reserved: None, process: None, line: None };
+            return Self { live: Bound::LIVE, reserved: Some(Bound::range(plan)), process: None, line: None };
         }
         let is_given_back = plan.experiment.gpu.pool == PoolPolicy::Release;
         // What graphs of launches take is the driver's, and they are made where launches repeat: they may be fewer than planned.
@@ -54,15 +67,13 @@ impl Rule {
         Self { live: Bound::LIVE, reserved: Some(Bound::HELD), process: Some(process), line: None }
     }
 
-    /// The bounds for an experiment of any size, however small: the engine's bookkeeping, which is a stated bound, and scratch
-    /// that was not used may show.
+    /// The bounds for an experiment of any size, however small: the engine's bookkeeping, which is a stated bound, may show.
     pub(super) fn of_any_size(plan: &Plan) -> Self {
         let rule = Self::of(plan);
         if plan.target.is_gpu() {
             return rule;
         }
-        let extra = plan.categories_at_peak.get(Category::Context) + Bytes::mib(1);
-        Self { live: Bound { extra, ..rule.live }, ..rule }
+        Self { live: Bound::of_any_size(plan), ..rule }
     }
 
     /// The same bounds for a run that may have done less than was planned.
@@ -89,6 +100,8 @@ impl Rule {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_engine::{Experiment, hardware::Machine};
+
     use super::*;
 
     const ON_GPU: Rule =
@@ -106,6 +119,22 @@ mod tests {
         assert!(is_right(Bytes::mib(101), Bytes::mib(100)));
         assert!(!is_right(Bytes::mib(102), Bytes::mib(100)));
         assert!(!is_right(Bytes(0), Bytes(0)));
+    }
+
+    #[test]
+    fn on_the_processor_the_range_is_judged_as_well() {
+        let plan = Plan::of(&Experiment::default(), &Machine::nominal()).expect("a plan");
+        let (rule, context) = (Rule::of_any_size(&plan), plan.categories_at_peak.get(Category::Context));
+        let measured = peak(100, 100, 100);
+        let at = |live: Bytes, reserved: Bytes| {
+            rule.is_met(
+                Peak { live: measured.live + live, reserved: measured.reserved + reserved, ..measured },
+                measured,
+            )
+        };
+        let (live, reserved) = (context + Bytes::mib(1), context + Bytes::mib(2));
+        assert!(at(live, reserved) && at(live + Bytes::kib(64), reserved + Bytes::kib(64)));
+        assert!(!at(live + Bytes::kib(65), reserved) && !at(live, reserved + Bytes::kib(65)));
     }
 
     #[test]
