@@ -89,7 +89,14 @@ fn searched(search: &Search<'_>, budget: Bytes) -> Result<Found> {
     // A plan that fits gets no offer that hardly saves anything.
     let (enough, quick) = (plan.load() - Bytes(plan.load().0 / WORTH), plan.step_secs * (1.0 - 1.0 / WORTH as f64));
     offers.retain(|offer| line < plan.load() || offer.peak < enough || offer.step_secs < quick);
-    let offers = without_dominated(ranked(offers));
+    let mut offers = without_dominated(ranked(offers));
+    if asked.batch.evaluation != plan.experiment.batch.evaluation {
+        // Another test alone may be all that is needed, however much more other changes save.
+        let known = |offer: &Advice| offers.iter().any(|other| other.experiment == offer.experiment);
+        let tested = search.fitting(asked)?.filter(|offer| !known(offer));
+        offers.extend(tested);
+        offers = ranked(offers);
+    }
     let (held, least) = (held.min(plan.held()), search.least());
     Ok(Found { offers, held, least, tried: search.tried(), is_whole: search.is_whole() })
 }
@@ -173,8 +180,9 @@ fn without_dominated(found: Vec<Advice>) -> Vec<Advice> {
 }
 
 /// The nearest changes that fit, at most `count`: one choice changed if that is enough, otherwise several as [`fit`]
-/// finds them. Fastest first, but other optimizers in a row, the nearest first. On a GPU with room for the plan as it is, a
-/// higher budget comes last, because no other choice reduces the driver's own memory.
+/// finds them. Another place for data on the device comes first; then fastest first, but other optimizers in a row, the
+/// nearest first. On a GPU with room for the plan as it is, a higher budget comes last, because no other choice reduces the
+/// driver's own memory.
 ///
 /// # Errors
 /// Fails if [`predict`](predict::predict()) does.
@@ -204,14 +212,13 @@ pub fn advise_or_tell(plan: &Plan, count: usize, limit: Limit<'_>) -> Result<(Ve
     Ok((found, why))
 }
 
-/// One choice changed, if that is enough: fastest first, but other optimizers in a row.
+/// One choice changed, if that is enough: data elsewhere, then fastest first, but other optimizers in a row.
 fn nearest(search: &Search<'_>) -> Result<Vec<Advice>> {
     let (plan, asked) = (search.plan(), &*search.plan().experiment);
     let mut found = Vec::new();
     // A change that only makes activations smaller does not help if weights and optimizer state alone are too large.
     if plan.held() <= plan.line().bytes {
         found.extend(smaller_evaluation(search)?);
-        found.extend(data_elsewhere(search)?);
         for checkpointing in checkpointings(asked) {
             found.extend(search.fitting(Experiment { checkpointing, ..asked.clone() })?);
         }
@@ -233,13 +240,15 @@ fn nearest(search: &Search<'_>) -> Result<Vec<Advice>> {
     let lighter = lighter_optimizers(search)?;
     let place = lighter.first().map_or(0, |nearest| found.partition_point(|a| a.step_secs <= nearest.step_secs));
     found.splice(place..place, lighter);
+    // Where the data alone are too much, this changes nothing else.
+    found.splice(0..0, data_elsewhere(search)?);
     Ok(found)
 }
 
 /// The plan with the training samples in host memory, or else read as they are needed, where they are on the device.
 fn data_elsewhere(search: &Search<'_>) -> Result<Option<Advice>> {
     let asked = &*search.plan().experiment;
-    if asked.data.placement != Placement::Device {
+    if asked.data.placement != Placement::Device || search.plan().held() > search.plan().line().bytes {
         return Ok(None);
     }
     for placement in [Placement::Host, Placement::Streamed] {

@@ -215,9 +215,9 @@ fn data_on_the_device_are_offered_elsewhere_and_a_deep_model_the_square_root() {
     let mut elsewhere = asked.clone();
     elsewhere.data.placement = Placement::Host;
     asked.budget = plan(&elsewhere).peak.live;
-    let offers = advise(&plan(&asked), 20, Limit::NONE).expect("advice");
-    let offer = offers.iter().find(|offer| offer.changes == [Change::Placement(Placement::Host)]).expect("an offer");
-    assert!(offer.peak <= asked.budget);
+    let offers = advise(&plan(&asked), 3, Limit::NONE).expect("advice");
+    let offer = offers.first().expect("an offer");
+    assert!(offer.changes == [Change::Placement(Placement::Host)] && offer.peak <= asked.budget, "{offers:?}");
 
     let mut deep = Experiment::default();
     (deep.model.depth, deep.model.width, deep.batch.micro) = (60, 8, 512);

@@ -112,6 +112,12 @@ fn the_whole_test_set_at_once_is_refused_before_it_happens_and_a_smaller_batch_i
     assert!(samples.is_power_of_two() && offer.peak <= plan.budget);
     let twice = with(&lesson(), EvaluationBatch::Samples(2 * samples));
     assert!(!Plan::of(&twice, &plan.machine).expect("a plan").fits(), "{samples} is not the largest that fits");
+    // A search for everything lists it too, though other changes save more.
+    let mut digits = with(&shipped::open("cnn-digits").expect("a preset").experiment, EvaluationBatch::Whole);
+    digits.budget = Bytes::mib(2);
+    let plan = Plan::of(&digits, &Machine::nominal()).expect("a plan");
+    let found = fit(&plan, plan.budget, Limit::NONE).expect("a search").offers;
+    assert!(found.iter().any(|offer| offer.changes.len() == 1 && smaller(&offer.changes[0])), "{found:?}");
 }
 
 #[test]
