@@ -80,17 +80,14 @@ impl Cuda {
         let (stream, handle) = (&self.candle().stream, self.device().handle());
         // What failed in candle where it could not say so is said now: cudarc would panic of it below.
         stream.context().bind_to_thread().map_err(|error| failed("lending a tensor", error))?;
-        // Not from the run's pool, which may be full.
-        // SAFETY: device and stream are alive.
-        let byte = unsafe {
-            result::device::get_default_mem_pool(handle)
-                .and_then(|pool| result::mem_pool::alloc_async(pool, 1, stream.cu_stream()))
-        };
-        let byte = byte.map_err(|error| self.explained(refused(LOAN, "lending a tensor", error)))?;
         let (at, length) = (tensor.pointer().0, tensor.elements());
-        // SAFETY: nothing else has the byte. The elements are the tensor's, of its type, and the caller keeps it; their slice
-        // is taken apart by `take_back` and never dropped.
+        // SAFETY: device and stream are alive, and nothing else has the byte. The elements are the tensor's, of its type,
+        // and the caller keeps it; their slice is taken apart by `take_back` and never dropped.
         let slices = unsafe {
+            // Not from the run's pool, which may be full.
+            let byte = result::device::get_default_mem_pool(handle)
+                .and_then(|pool| result::mem_pool::alloc_async(pool, 1, stream.cu_stream()))
+                .map_err(|error| self.explained(refused(LOAN, "lending a tensor", error)))?;
             let elements = match tensor.dtype() {
                 DType::F64 => Slice::F64(stream.upgrade_device_ptr(at, length)),
                 DType::F32 => Slice::F32(stream.upgrade_device_ptr(at, length)),

@@ -108,7 +108,11 @@ fn describe_one(index: usize) -> Result<Description, DriverError> {
     })
 }
 
-fn attribute(handle: sys::CUdevice, which: CUdevice_attribute) -> Result<i32, DriverError> {
+/// What the driver says of a device, which need not be open.
+///
+/// # Errors
+/// Fails when the driver does.
+pub(super) fn attribute(handle: sys::CUdevice, which: CUdevice_attribute) -> Result<i32, DriverError> {
     // SAFETY: the handle is the driver's own.
     unsafe { result::device::get_attribute(handle, which) }
 }

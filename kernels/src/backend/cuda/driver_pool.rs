@@ -5,7 +5,7 @@
 //! a pool may hold, so another pool takes its place for that, as long as it never held anything. Refuses what the driver
 //! refuses.
 
-use std::{cell::Cell, ffi::c_void, rc::Rc};
+use std::{cell::Cell, ptr, rc::Rc};
 
 use cudarc::driver::{
     DriverError,
@@ -13,7 +13,7 @@ use cudarc::driver::{
     sys::{self, CUmemPool_attribute as Attribute},
 };
 
-use super::{arena::Address, device::Device};
+use super::{arena::Address, device::Device, virtual_memory::size};
 
 /// A pool of a device's memory.
 pub(super) struct DriverPool {
@@ -34,7 +34,7 @@ impl DriverPool {
                 type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
                 id: device.handle(),
             },
-            win32SecurityAttributes: std::ptr::null_mut(),
+            win32SecurityAttributes: ptr::null_mut(),
             maxSize: size(most),
             usage: 0,
             reserved: [0; 54],
@@ -56,8 +56,7 @@ impl DriverPool {
     /// # Errors
     /// Fails when the driver does.
     pub(super) fn is_device_s(&self) -> Result<(), DriverError> {
-        // SAFETY: device and pool are alive.
-        unsafe { result::device::set_mem_pool(self.device.handle(), self.handle.get()) }
+        self.ask(Ask::Serve)
     }
 
     /// Lets it hold `most` bytes from here on, if it never held anything. It is the device's afterwards.
@@ -98,8 +97,7 @@ impl DriverPool {
     /// # Errors
     /// Fails when the driver does.
     pub(super) fn fill(&self, from: Address, bytes: u64, with: u8) -> Result<(), DriverError> {
-        // SAFETY: a block of this pool is there, and as large.
-        unsafe { result::memset_d8_async(from, with, size(bytes), self.device.stream().raw()) }
+        self.device.stream().fill(from, bytes, with)
     }
 
     /// Gives the device back what is in no block.
@@ -107,8 +105,7 @@ impl DriverPool {
     /// # Errors
     /// Fails when the driver does.
     pub(super) fn trim(&self) -> Result<(), DriverError> {
-        // SAFETY: the pool is alive.
-        unsafe { mem_pool::trim_to(self.handle.get(), 0) }
+        self.ask(Ask::Trim)
     }
 
     /// What the driver counts.
@@ -117,7 +114,7 @@ impl DriverPool {
     /// Fails when the driver does.
     pub(super) fn get(&self, attribute: Attribute) -> Result<u64, DriverError> {
         let mut value = 0;
-        self.pass(mem_pool::get_attribute, attribute, &mut value)?;
+        self.ask(Ask::Get(attribute, &mut value))?;
         Ok(value)
     }
 
@@ -125,20 +122,32 @@ impl DriverPool {
     ///
     /// # Errors
     /// Fails when the driver does.
-    pub(super) fn set(&self, attribute: Attribute, mut value: u64) -> Result<(), DriverError> {
-        self.pass(mem_pool::set_attribute, attribute, &mut value)
+    pub(super) fn set(&self, attribute: Attribute, value: u64) -> Result<(), DriverError> {
+        self.ask(Ask::Set(attribute, value))
     }
 
-    /// Reads or writes an attribute.
-    fn pass(
-        &self,
-        call: unsafe fn(sys::CUmemoryPool, Attribute, *mut c_void) -> Result<(), DriverError>,
-        attribute: Attribute,
-        value: &mut u64,
-    ) -> Result<(), DriverError> {
-        // SAFETY: the two calls ask for a pool that is alive, and for a place as wide as the attribute: 64 bits at the most.
-        unsafe { call(self.handle.get(), attribute, std::ptr::from_mut(value).cast()) }
+    fn ask(&self, ask: Ask<'_>) -> Result<(), DriverError> {
+        let pool = self.handle.get();
+        // SAFETY: device and pool are alive, and a place is as wide as the attribute: 64 bits at the most.
+        unsafe {
+            match ask {
+                Ask::Serve => result::device::set_mem_pool(self.device.handle(), pool),
+                Ask::Trim => mem_pool::trim_to(pool, 0),
+                Ask::Get(attribute, value) => mem_pool::get_attribute(pool, attribute, ptr::from_mut(value).cast()),
+                Ask::Set(attribute, mut value) => mem_pool::set_attribute(pool, attribute, (&raw mut value).cast()),
+            }
+        }
     }
+}
+
+/// What a pool is asked for.
+enum Ask<'a> {
+    /// To be its device's.
+    Serve,
+    /// To give back what is in no block.
+    Trim,
+    Get(Attribute, &'a mut u64),
+    Set(Attribute, u64),
 }
 
 impl Drop for DriverPool {
@@ -148,9 +157,4 @@ impl Drop for DriverPool {
             self.device.leave_pool(self.handle.get());
         }
     }
-}
-
-/// Bytes as the driver counts them, cut at the largest number that it takes.
-fn size(bytes: u64) -> usize {
-    usize::try_from(bytes).unwrap_or(usize::MAX)
 }

@@ -33,22 +33,6 @@ impl Left {
     fn is_empty(&self) -> bool {
         self.blocks.is_empty() && self.pools.is_empty() && self.addresses.is_empty()
     }
-
-    /// Gives it back. A context of the GPU is current.
-    fn clear(self) {
-        // SAFETY: all of it belongs to the driver, and nothing else has it; what is not taken now is lost.
-        unsafe {
-            for block in self.blocks {
-                let _ = result::memory_free(block);
-            }
-            for pool in self.pools {
-                let _ = result::mem_pool::destroy(pool);
-            }
-        }
-        for mut addresses in self.addresses {
-            addresses.give_back();
-        }
-    }
 }
 
 /// The error of a call to the driver.
@@ -114,13 +98,22 @@ fn is_lost(error: CUresult) -> bool {
 /// Ends a context that is lost, so that the next one is another. The libraries retain it too and never release it, so that a
 /// release alone does not end it. What it left in pools and ranges is returned by a context made for that.
 pub(super) fn renew(handle: sys::CUdevice, left: Left) {
-    // SAFETY: nothing of this process uses the context any more.
-    let _ = unsafe { sys::cuDevicePrimaryCtxReset_v2(handle) };
-    if left.is_empty() {
-        return;
-    }
-    if let Ok(context) = Context::enter(handle) {
-        left.clear();
-        drop(context);
+    // SAFETY: nothing of this process uses the context any more. What is left belongs to the driver, and nothing else has
+    // it; what is not taken now is lost.
+    unsafe {
+        let _ = sys::cuDevicePrimaryCtxReset_v2(handle);
+        if left.is_empty() {
+            return;
+        }
+        let Ok(_context) = Context::enter(handle) else { return };
+        for block in left.blocks {
+            let _ = result::memory_free(block);
+        }
+        for pool in left.pools {
+            let _ = result::mem_pool::destroy(pool);
+        }
+        for mut addresses in left.addresses {
+            addresses.give_back();
+        }
     }
 }

@@ -24,18 +24,23 @@ use crate::error::Result;
 
 // SAFETY: the driver makes a new graph, and nothing of it is queued.
 unsafe impl Handle for sys::CUgraph {
-    /// The stream whose capture ends with it; an empty graph where there is none.
-    type Asked<'a> = Option<Queue<'a>>;
+    /// The stream that is captured while something is queued on it; an empty graph where there is none.
+    type Asked<'a> = Option<(Queue<'a>, &'a mut dyn FnMut())>;
     type Error = DriverError;
 
     const TAKE_BACK: unsafe fn(Self) -> Result<(), DriverError> = graph::destroy;
 
-    fn make(captured: Option<Queue<'_>>) -> Result<Self, DriverError> {
+    fn make(captured: Option<(Queue<'_>, &mut dyn FnMut())>) -> Result<Self, DriverError> {
         let mut raw = ptr::null_mut();
         // SAFETY: the stream and the place are alive.
         unsafe {
             match captured {
-                Some(queue) => sys::cuStreamEndCapture(queue.raw(), &mut raw),
+                Some((queue, call)) => {
+                    result::stream::begin_capture(queue.raw(), OF_THIS_THREAD)?;
+                    // A capture has to end, whatever became of the call.
+                    call();
+                    sys::cuStreamEndCapture(queue.raw(), &mut raw)
+                }
                 None => sys::cuGraphCreate(&mut raw, 0),
             }
         }
@@ -111,20 +116,7 @@ impl Graph {
             if own.is_same(other) {
                 continue;
             }
-            Filling::of(other, device)?
-                .ask(|kernel, child| {
-                    // SAFETY: the executable graph was made of the one that has the node; the child is alive; the arguments
-                    // are the kernel's own, and are copied.
-                    unsafe {
-                        match kernel {
-                            Some(kernel) => {
-                                sys::cuGraphExecKernelNodeSetParams_v2(self.executable.raw(), *node, kernel)
-                            }
-                            None => sys::cuGraphExecChildGraphNodeSetParams(self.executable.raw(), *node, child),
-                        }
-                    }
-                })
-                .map_err(|error| failed("changing a graph", error))?;
+            fill(Place::Of(&self.executable, *node), other, device)?;
         }
         Ok(())
     }
@@ -134,53 +126,53 @@ impl Graph {
 fn nodes(graph: &Owned<sys::CUgraph>, work: &[Work], device: &Device) -> Result<Vec<sys::CUgraphNode>> {
     let mut nodes: Vec<sys::CUgraphNode> = Vec::with_capacity(work.len());
     for piece in work {
-        let (before, count) = (nodes.last().map_or(ptr::null(), ptr::from_ref), usize::from(!nodes.is_empty()));
-        let mut node = ptr::null_mut();
-        Filling::of(piece, device)?
-            .ask(|kernel, child| {
-                // SAFETY: the graph, its last node and the child are alive; the arguments are the kernel's own, and are copied.
-                unsafe {
-                    match kernel {
-                        Some(kernel) => sys::cuGraphAddKernelNode_v2(&mut node, graph.raw(), before, count, kernel),
-                        None => sys::cuGraphAddChildGraphNode(&mut node, graph.raw(), before, count, child),
-                    }
-                }
-            })
-            .map_err(|error| failed("adding to a graph", error))?;
-        nodes.push(node);
+        nodes.push(fill(Place::Behind(graph, nodes.last()), piece, device)?);
     }
     Ok(nodes)
 }
 
-/// What a node is filled with.
-enum Filling<'a> {
-    Kernel(&'a Launch),
-    /// The capture of a library's call.
-    Child(Owned<sys::CUgraph>),
+/// The node that a piece of work fills.
+enum Place<'a> {
+    /// A new one of the graph, behind one that it has.
+    Behind(&'a Owned<sys::CUgraph>, Option<&'a sys::CUgraphNode>),
+    /// One of the graph that the executable graph was made of.
+    Of(&'a Owned<sys::CUgraphExec>, sys::CUgraphNode),
 }
 
-impl<'a> Filling<'a> {
-    fn of(work: &'a Work, device: &Device) -> Result<Self> {
-        match work {
-            Work::Launch(launch) => Ok(Self::Kernel(launch)),
-            Work::Product(_) | Work::Epilogue(_) | Work::Convolution(_) => captured(work, device).map(Self::Child),
-        }
-    }
-
-    /// Asks the driver, for a kernel or for the graph of a library's call.
-    fn ask(
-        &self,
-        mut ask: impl FnMut(Option<&sys::CUDA_KERNEL_NODE_PARAMS>, sys::CUgraph) -> sys::CUresult,
-    ) -> Result<(), DriverError> {
-        match self {
-            Self::Kernel(launch) => {
-                let mut places = launch.args.places();
-                ask(Some(&parameters(launch, &mut places)), ptr::null_mut())
+/// Fills a node with a piece of work: a kernel of ours, or the capture of a library's call.
+fn fill(place: Place<'_>, work: &Work, device: &Device) -> Result<sys::CUgraphNode> {
+    let (launch, child) = match work {
+        Work::Launch(launch) => (Some(launch), None),
+        Work::Product(_) | Work::Epilogue(_) | Work::Convolution(_) => (None, Some(captured(work, device)?)),
+    };
+    let mut places = launch.map_or_else(Vec::new, |launch| launch.args.places());
+    let kernel = launch.map(|launch| parameters(launch, &mut places));
+    let doing = if let Place::Behind(..) = place { "adding to a graph" } else { "changing a graph" };
+    let (kernel, child) = (kernel.as_ref().map(ptr::from_ref), child.as_ref().map_or(ptr::null_mut(), Owned::raw));
+    // SAFETY: the graphs and their nodes are alive, and so is the child, which is there where no kernel is; the arguments
+    // are the kernel's own, and are copied.
+    let (node, filled) = unsafe {
+        match place {
+            Place::Behind(graph, last) => {
+                let (before, count) = (last.map_or(ptr::null(), ptr::from_ref), usize::from(last.is_some()));
+                let mut node = ptr::null_mut();
+                let added = match kernel {
+                    Some(kernel) => sys::cuGraphAddKernelNode_v2(&mut node, graph.raw(), before, count, kernel),
+                    None => sys::cuGraphAddChildGraphNode(&mut node, graph.raw(), before, count, child),
+                };
+                (node, added)
             }
-            Self::Child(child) => ask(None, child.raw()),
+            Place::Of(executable, node) => {
+                let set = match kernel {
+                    Some(kernel) => sys::cuGraphExecKernelNodeSetParams_v2(executable.raw(), node, kernel),
+                    None => sys::cuGraphExecChildGraphNodeSetParams(executable.raw(), node, child),
+                };
+                (node, set)
+            }
         }
-        .result()
-    }
+    };
+    filled.result().map_err(|error| failed(doing, error))?;
+    Ok(node)
 }
 
 /// A launch as the driver reads it, while its arguments are at these places.
@@ -205,17 +197,15 @@ fn parameters(launch: &Launch, places: &mut [*mut c_void]) -> sys::CUDA_KERNEL_N
 /// What a library's call queues, as a graph. Nothing of it runs.
 fn captured(work: &Work, device: &Device) -> Result<Owned<sys::CUgraph>> {
     work.prepare(device)?;
-    let queue = device.stream();
-    // SAFETY: the stream is alive.
-    unsafe { result::stream::begin_capture(queue.raw(), OF_THIS_THREAD) }
-        .map_err(|error| failed("capturing a library's call", error))?;
-    let called = match work {
-        // Kernels of our own are nodes of the graph that follows, and not of this one.
-        Work::Epilogue(run) => run.call(device),
-        work => work.queue(device),
+    let mut called = Ok(());
+    let mut call = || {
+        called = match work {
+            // Kernels of our own are nodes of the graph that follows, and not of this one.
+            Work::Epilogue(run) => run.call(device),
+            work => work.queue(device),
+        }
     };
-    // A capture has to end, whatever became of the call.
-    let captured = Owned::<sys::CUgraph>::new(Some(queue));
+    let captured = Owned::<sys::CUgraph>::new(Some((device.stream(), &mut call)));
     called?;
     captured.map_err(|error| failed("capturing a library's call", error))
 }

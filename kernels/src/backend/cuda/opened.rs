@@ -12,6 +12,7 @@ use super::candle::Candle as Kernels;
 use super::stream::Stream as Kernels;
 use super::{
     fault::refused,
+    handle::{Handle, Owned},
     stream::{Queue, Stream},
 };
 use crate::error::Result;
@@ -63,29 +64,36 @@ impl Opened {
     }
 }
 
+// SAFETY: the driver retains the primary context once more for each, and ends it when the last one is released.
+unsafe impl Handle for sys::CUdevice {
+    /// The device.
+    type Asked<'a> = Self;
+    type Error = DriverError;
+
+    const TAKE_BACK: unsafe fn(Self) -> Result<(), DriverError> = result::primary_ctx::release;
+
+    fn make(device: Self) -> Result<Self, DriverError> {
+        // SAFETY: the device is the driver's own. Its context is retained, and made current on the one thread that uses it;
+        // it is released where that fails.
+        unsafe {
+            let context = result::primary_ctx::retain(device)?;
+            result::ctx::set_current(context).inspect_err(|_| _ = result::primary_ctx::release(device))?;
+        }
+        Ok(device)
+    }
+}
+
 /// A GPU's context, retained once.
-pub(super) struct Context(sys::CUdevice);
+pub(super) struct Context {
+    _retained: Owned<sys::CUdevice>,
+}
 
 impl Context {
     /// Retains it and makes it current on this thread.
     ///
     /// # Errors
     /// Fails when the driver does.
-    pub(super) fn enter(handle: sys::CUdevice) -> Result<Self, DriverError> {
-        // SAFETY: the handle is the driver's own; the context is retained until this is dropped, and made current on the one
-        // thread that uses it.
-        unsafe {
-            let raw = result::primary_ctx::retain(handle)?;
-            let context = Self(handle);
-            result::ctx::set_current(raw)?;
-            Ok(context)
-        }
-    }
-}
-
-impl Drop for Context {
-    fn drop(&mut self) {
-        // SAFETY: the context was retained once.
-        let _ = unsafe { result::primary_ctx::release(self.0) };
+    pub(super) fn enter(device: sys::CUdevice) -> Result<Self, DriverError> {
+        Owned::new(device).map(|_retained| Self { _retained })
     }
 }

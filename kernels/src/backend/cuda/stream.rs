@@ -12,8 +12,10 @@ use cudarc::driver::{
 };
 
 use super::{
+    arena::Address,
     fault::failed,
     handle::{Handle, Owned},
+    virtual_memory::size,
 };
 use crate::error::Result;
 
@@ -73,20 +75,35 @@ impl<'a> Queue<'a> {
         // SAFETY: the stream is alive.
         unsafe { result::stream::synchronize(self.raw) }
     }
+
+    /// Fills `bytes` of the device's memory, which are the caller's until what is queued is done.
+    ///
+    /// # Errors
+    /// Fails when the driver does.
+    pub(super) fn fill(self, from: Address, bytes: u64, with: u8) -> Result<(), DriverError> {
+        // SAFETY: the stream is alive. The memory is the device's, so no reference of the host's names it.
+        unsafe { result::memset_d8_async(from, with, size(bytes), self.raw) }
+    }
 }
 
 // SAFETY: the driver makes a new event, and keeps one that is destroyed until it is done.
 unsafe impl Handle for sys::CUevent {
-    /// Flags that go together.
-    type Asked<'a> = [sys::CUevent_flags; 2];
+    /// The stream that it marks.
+    type Asked<'a> = Queue<'a>;
     type Error = DriverError;
 
     const TAKE_BACK: unsafe fn(Self) -> Result<(), DriverError> = result::event::destroy;
 
-    fn make(flags: [sys::CUevent_flags; 2]) -> Result<Self, DriverError> {
+    fn make(queue: Queue<'_>) -> Result<Self, DriverError> {
         let mut event = std::ptr::null_mut();
-        // SAFETY: the place is alive.
-        unsafe { sys::cuEventCreate(&mut event, flags[0] as u32 | flags[1] as u32) }.result()?;
+        // Who waits for it sleeps: a thread that spins would take a core from the loader.
+        let flags =
+            sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32 | sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32;
+        // SAFETY: the place and the stream are alive, and so is the event, until it is destroyed where it marks nothing.
+        unsafe {
+            sys::cuEventCreate(&mut event, flags).result()?;
+            result::event::record(event, queue.raw).inspect_err(|_| _ = result::event::destroy(event))?;
+        }
         Ok(event)
     }
 }
@@ -98,36 +115,40 @@ pub(super) struct Event(Owned<sys::CUevent>);
 impl Event {
     /// Marks what is queued on `queue` so far.
     pub(super) fn record(queue: Queue<'_>) -> Result<Self> {
-        let marking = |error| failed("marking a stream", error);
-        // Who waits for it sleeps: a thread that spins would take a core from the loader.
-        let flags = [sys::CUevent_flags::CU_EVENT_DISABLE_TIMING, sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC];
-        let event = Self(Owned::new(flags).map_err(marking)?);
-        // SAFETY: event and stream are alive.
-        unsafe { result::event::record(event.0.raw(), queue.raw) }.map_err(marking)?;
-        Ok(event)
+        Owned::new(queue).map(Self).map_err(|error| failed("marking a stream", error))
     }
 
     /// Lets `queue` wait for the mark before what is queued on it from now on.
     pub(super) fn hold_back(&self, queue: Queue<'_>) -> Result<()> {
-        let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
-        // SAFETY: event and stream are alive.
-        unsafe { result::stream::wait_event(queue.raw, self.0.raw(), flags) }
-            .map_err(|error| failed("ordering two streams", error))
+        self.ask(Ask::HoldBack(queue)).map_err(|error| failed("ordering two streams", error))
     }
 
     /// Whether what was marked is done.
     pub(super) fn is_done(&self) -> bool {
-        self.ask(result::event::query).is_ok()
+        self.ask(Ask::IsDone).is_ok()
     }
 
     /// Waits until what was marked is done.
     pub(super) fn wait(&self) -> Result<()> {
-        self.ask(result::event::synchronize).map_err(|error| failed("waiting for the GPU", error))
+        self.ask(Ask::Wait).map_err(|error| failed("waiting for the GPU", error))
     }
 
-    /// Calls what asks for nothing but an event.
-    fn ask(&self, call: unsafe fn(sys::CUevent) -> Result<(), DriverError>) -> Result<(), DriverError> {
-        // SAFETY: the event is alive.
-        unsafe { call(self.0.raw()) }
+    fn ask(&self, ask: Ask<'_>) -> Result<(), DriverError> {
+        let (event, flags) = (self.0.raw(), sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT);
+        // SAFETY: the event and the stream are alive.
+        unsafe {
+            match ask {
+                Ask::HoldBack(queue) => result::stream::wait_event(queue.raw, event, flags),
+                Ask::IsDone => result::event::query(event),
+                Ask::Wait => result::event::synchronize(event),
+            }
+        }
     }
+}
+
+/// What is asked about a mark.
+enum Ask<'a> {
+    HoldBack(Queue<'a>),
+    IsDone,
+    Wait,
 }

@@ -9,7 +9,13 @@ use std::{cell::RefCell, rc::Rc};
 
 use cudarc::driver::result;
 
-use super::{device::Device, fault::failed, launch::Pointer, memory_pool::Block, stream::Event};
+use super::{
+    device::Device,
+    fault::failed,
+    launch::Pointer,
+    memory_pool::Block,
+    stream::{Event, Queue},
+};
 use crate::error::Result;
 
 /// Pieces that may wait for their copies before the host does.
@@ -33,6 +39,12 @@ struct Piece {
     copy: Option<Event>,
 }
 
+/// Which way bytes are copied, and the place on the device.
+enum Way {
+    ToDevice(Pointer),
+    ToHost(Pointer),
+}
+
 impl Staging {
     /// No copies yet.
     pub(super) fn new(device: &Rc<Device>) -> Self {
@@ -49,14 +61,10 @@ impl Staging {
         }
         self.device.flush()?;
         let mut piece = self.piece(bytes)?;
-        let part = &mut piece.bytes[..bytes];
-        fill(part);
-        let copying = |error| failed("copying to the GPU", error);
+        fill(&mut piece.bytes[..bytes]);
         // The place is this block's from where the kernels' stream stands now.
         Event::record(self.device.stream())?.hold_back(self.device.copy_stream())?;
-        // SAFETY: the piece stays untouched until the event below is done; the place is as long.
-        unsafe { result::memcpy_htod_async(to.0, &*part, self.device.copy_stream().raw()) }.map_err(copying)?;
-        piece.copy = Some(Event::record(self.device.copy_stream())?);
+        piece.start(Way::ToDevice(to), bytes, self.device.copy_stream())?;
         block.fills_until(Event::record(self.device.copy_stream())?);
         self.pieces.borrow_mut().push(piece);
         Ok(())
@@ -120,10 +128,7 @@ impl Staging {
             Some(at) => self.returned.borrow_mut().swap_remove(at),
             None => Piece::new(room)?,
         };
-        // SAFETY: the piece lives until the copy is done; the place is as long.
-        unsafe { result::memcpy_dtoh_async(&mut piece.bytes[..bytes], from.0, self.device.stream().raw()) }
-            .map_err(|error| failed("copying from the GPU", error))?;
-        piece.copy = Some(Event::record(self.device.stream())?);
+        piece.start(Way::ToHost(from), bytes, self.device.stream())?;
         Ok(Parcel { piece: Some(piece), bytes, returned: Rc::clone(&self.returned) })
     }
 
@@ -198,6 +203,24 @@ impl Piece {
             std::slice::from_raw_parts_mut(start, bytes)
         };
         Ok(Self { bytes, copy: None })
+    }
+
+    /// Starts to copy its first `bytes` to a place of the device that is as long, or from there.
+    fn start(&mut self, way: Way, bytes: usize, queue: Queue<'_>) -> Result<()> {
+        let (part, stream) = (&mut self.bytes[..bytes], queue.raw());
+        // SAFETY: the stream is alive, and the place is as long. The piece keeps its bytes until the copy is done, and they
+        // are written and read again only then.
+        unsafe {
+            match way {
+                Way::ToDevice(to) => {
+                    result::memcpy_htod_async(to.0, part, stream).map_err(|error| failed("copying to the GPU", error))
+                }
+                Way::ToHost(from) => result::memcpy_dtoh_async(part, from.0, stream)
+                    .map_err(|error| failed("copying from the GPU", error)),
+            }
+        }?;
+        self.copy = Some(Event::record(queue)?);
+        Ok(())
     }
 }
 

@@ -16,11 +16,14 @@
 use std::{collections::BTreeMap, rc::Rc};
 
 use cudarc::driver::{
-    DriverError, result,
+    DriverError,
     sys::{self, CUdevice_attribute, CUpointer_attribute as Attribute, CUresult},
 };
 
-use super::{arena::Address, device::Device};
+use super::{
+    arena::Address,
+    device::{Device, attribute},
+};
 
 /// A range of addresses, and the memory in it.
 pub(super) struct Range {
@@ -46,8 +49,7 @@ pub(super) struct Addresses {
 /// Fails when the driver does.
 pub(super) fn is_supported(device: sys::CUdevice) -> Result<bool, DriverError> {
     let supported = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED;
-    // SAFETY: the handle is the driver's own.
-    Ok(unsafe { result::device::get_attribute(device, supported) }? != 0)
+    Ok(attribute(device, supported)? != 0)
 }
 
 /// What mapped memory is a multiple of, in bytes; `None` where the device has no such memory.
@@ -80,11 +82,8 @@ impl Range {
     /// # Errors
     /// Fails when the driver does.
     pub(super) fn new(device: &Rc<Device>, bytes: u64, granularity: u64) -> Result<Self, DriverError> {
-        let mut start = 0;
-        // SAFETY: the place of the address is alive. The driver chooses the alignment and the address.
-        unsafe { sys::cuMemAddressReserve(&raw mut start, size(bytes), 0, 0, 0) }.result()?;
-        let addresses = Addresses { start, bytes, mappings: BTreeMap::new() };
-        Ok(Self { device: Rc::clone(device), granularity, addresses, top: start })
+        let addresses = Addresses::reserve(bytes)?;
+        Ok(Self { device: Rc::clone(device), granularity, top: addresses.start, addresses })
     }
 
     /// Where the range begins.
@@ -108,17 +107,8 @@ impl Range {
     /// `CUDA_ERROR_OUT_OF_MEMORY` where no gap is as large, or the card has no room; others when the driver fails.
     pub(super) fn map(&mut self, bytes: u64) -> Result<Address, DriverError> {
         let at = self.addresses.gap(bytes).ok_or(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY))?;
-        let (mut handle, properties) = (0, properties(&self.device));
-        // SAFETY: both structures are alive and complete.
-        unsafe { sys::cuMemCreate(&raw mut handle, size(bytes), &raw const properties, 0) }.result()?;
-        // SAFETY: the addresses are this range's, nothing is mapped there, and the memory is as large.
-        let is_mapped = unsafe { sys::cuMemMap(at, size(bytes), 0, handle, 0) }.result();
-        // SAFETY: the handle is not used again. Its memory stays as long as it is mapped.
-        let is_released = unsafe { sys::cuMemRelease(handle) }.result();
-        is_mapped?;
-        self.addresses.mappings.insert(at, bytes);
+        let is_ready = self.addresses.map(at, bytes, &self.device)?;
         self.top = self.top.max(at + bytes);
-        let is_ready = is_released.and_then(|()| self.open(at, bytes));
         if is_ready.is_err() {
             // What the driver does not unmap now, it is asked to unmap when the range goes.
             let _ = self.unmap(at);
@@ -131,11 +121,7 @@ impl Range {
     /// # Errors
     /// Fails when the driver does; the piece then stays.
     pub(super) fn unmap(&mut self, at: Address) -> Result<(), DriverError> {
-        let Some(bytes) = self.addresses.mappings.get(&at) else { return Ok(()) };
-        // SAFETY: this is a whole mapping, and nothing uses it.
-        unsafe { sys::cuMemUnmap(at, size(*bytes)) }.result()?;
-        self.addresses.mappings.remove(&at);
-        Ok(())
+        self.addresses.unmap(at)
     }
 
     /// Bytes of memory behind the addresses by the driver's account: what it says of one mapping after the other.
@@ -149,23 +135,12 @@ impl Range {
         counted
     }
 
-    /// Lets the device read and write a mapping.
-    fn open(&self, at: Address, bytes: u64) -> Result<(), DriverError> {
-        let access = sys::CUmemAccessDesc {
-            location: location(&self.device),
-            flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
-        };
-        // SAFETY: the structure is alive, and the addresses are a whole mapping.
-        unsafe { sys::cuMemSetAccess(at, size(bytes), &raw const access, 1) }.result()
-    }
-
     /// Fills the first `bytes`, all of which are mapped.
     ///
     /// # Errors
     /// Fails when the driver does.
     pub(super) fn fill(&self, bytes: u64, with: u8) -> Result<(), DriverError> {
-        // SAFETY: as many bytes are mapped, and the range waits for the stream before it unmaps them.
-        unsafe { result::memset_d8_async(self.address(), with, size(bytes), self.device.stream().raw()) }
+        self.device.stream().fill(self.address(), bytes, with)
     }
 }
 
@@ -193,15 +168,54 @@ impl Addresses {
         (self.start + self.bytes - at >= bytes).then_some(at)
     }
 
+    /// Has the driver set `bytes` of addresses aside, at a place and with an alignment of its choice.
+    fn reserve(bytes: u64) -> Result<Self, DriverError> {
+        let mut start = 0;
+        // SAFETY: the place of the address is alive.
+        unsafe { sys::cuMemAddressReserve(&raw mut start, size(bytes), 0, 0, 0) }.result()?;
+        Ok(Self { start, bytes, mappings: BTreeMap::new() })
+    }
+
+    /// Maps new memory of a device into a gap that holds `bytes`; whether the device may read and write it, if it is mapped.
+    fn map(&mut self, gap: Address, bytes: u64, device: &Device) -> Result<Result<(), DriverError>, DriverError> {
+        let (mut memory, properties, length) = (0, properties(device), size(bytes));
+        let access = sys::CUmemAccessDesc {
+            location: location(device),
+            flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+        };
+        // SAFETY: the structures are alive and complete. The addresses are of this range, nothing is mapped there, and the
+        // memory is as large. Its name is not used once it is released; the memory stays as long as it is mapped.
+        let is_ready = unsafe {
+            sys::cuMemCreate(&raw mut memory, length, &raw const properties, 0).result()?;
+            let is_mapped = sys::cuMemMap(gap, length, 0, memory, 0).result();
+            let is_released = sys::cuMemRelease(memory).result();
+            is_mapped?;
+            is_released.and_then(|()| sys::cuMemSetAccess(gap, length, &raw const access, 1).result())
+        };
+        self.mappings.insert(gap, bytes);
+        Ok(is_ready)
+    }
+
+    /// Unmaps the mapping that begins at an address, if one does. Nothing that is queued uses it.
+    fn unmap(&mut self, at: Address) -> Result<(), DriverError> {
+        let Some(bytes) = self.mappings.get(&at) else { return Ok(()) };
+        unmapped(at, *bytes)?;
+        self.mappings.remove(&at);
+        Ok(())
+    }
+
     /// Gives memory and addresses back, and says whether the driver took all of it. Nothing that is queued uses them.
     pub(super) fn give_back(&mut self) -> bool {
-        self.mappings.retain(|at, bytes| {
-            // SAFETY: this is a whole mapping, and nothing uses it.
-            unsafe { sys::cuMemUnmap(*at, size(*bytes)) }.result().is_err()
-        });
+        self.mappings.retain(|at, bytes| unmapped(*at, *bytes).is_err());
         // SAFETY: this is the whole range, and nothing is mapped there.
         self.mappings.is_empty() && unsafe { sys::cuMemAddressFree(self.start, size(self.bytes)) }.result().is_ok()
     }
+}
+
+/// Unmaps a whole mapping of [`Addresses`].
+fn unmapped(at: Address, bytes: u64) -> Result<(), DriverError> {
+    // SAFETY: this is a whole mapping, and nothing uses it.
+    unsafe { sys::cuMemUnmap(at, size(bytes)) }.result()
 }
 
 /// Where the mapping ends that an address belongs to, by the driver; `None` where there is none.
@@ -239,7 +253,7 @@ fn location(device: &Device) -> sys::CUmemLocation {
 }
 
 /// Bytes as the driver counts them, cut at the largest number that it takes.
-fn size(bytes: u64) -> usize {
+pub(super) fn size(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 

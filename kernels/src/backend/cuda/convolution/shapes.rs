@@ -58,54 +58,6 @@ unsafe impl Handle for Convolution {
     }
 }
 
-/// A new descriptor, once `set` has said what it describes.
-fn described<D>(set: impl FnOnce(D) -> std::result::Result<(), CudnnError>) -> Result<Owned<D>>
-where
-    D: for<'a> Handle<Asked<'a> = (), Error = CudnnError>,
-{
-    let descriptor = Owned::<D>::new(());
-    let described = descriptor.and_then(|descriptor| set(descriptor.raw()).map(|()| descriptor));
-    described.map_err(|error| failed("describing a convolution", error))
-}
-
-/// Images of `[batch, channels, height, width]`.
-fn images(data: Type, extents: [usize; 4]) -> Result<Owned<Images>> {
-    described(|raw| {
-        // SAFETY: the descriptor is alive.
-        unsafe { result::set_tensor4d_descriptor(raw, FORMAT, data, extents.map(int)) }
-    })
-}
-
-/// Filters of `[filters, channels, size, size]`.
-fn filters(data: Type, extents: [usize; 4]) -> Result<Owned<Filters>> {
-    described(|raw| {
-        // SAFETY: the descriptor is alive.
-        unsafe { result::set_filter4d_descriptor(raw, data, FORMAT, extents.map(int)) }
-    })
-}
-
-/// A window that moves by its stride, whose products are summed in f32.
-fn moving(window: &Window) -> Result<Owned<Convolution>> {
-    let (padding, stride) = (int(window.padding), int(window.stride));
-    let mode = sys::cudnnConvolutionMode_t::CUDNN_CROSS_CORRELATION;
-    described(|raw| {
-        // SAFETY: the descriptor is alive.
-        unsafe {
-            result::set_convolution2d_descriptor(
-                raw,
-                padding,
-                padding,
-                stride,
-                stride,
-                1,
-                1,
-                mode,
-                Type::CUDNN_DATA_FLOAT,
-            )
-        }
-    })
-}
-
 /// An extent of tensors that the library can count.
 fn int(extent: usize) -> c_int {
     c_int::try_from(extent).unwrap_or(c_int::MAX)
@@ -136,14 +88,34 @@ impl Shapes {
     /// # Errors
     /// Fails when the library does.
     pub(super) fn new(window: &Window, dtype: DType) -> Result<Self> {
-        let Window { batch, height, width, channels, size, .. } = *window;
         let data = data_type(dtype)?;
-        Ok(Self {
-            x: images(data, [batch, channels, height, width])?,
-            y: images(data, [batch, window.filters, window.out_height(), window.out_width()])?,
-            w: filters(data, [window.filters, channels, size, size])?,
-            convolution: moving(window)?,
-        })
+        Self::described(window, data).map_err(|error| failed("describing a convolution", error))
+    }
+
+    /// New descriptors of images, `[batch, channels, height, width]`, of filters, `[filters, channels, size, size]`, and of
+    /// a window that moves by its stride, whose products are summed in f32.
+    fn described(window: &Window, data: Type) -> std::result::Result<Self, CudnnError> {
+        let Window { batch, height, width, channels, size, filters, .. } = *window;
+        let [of_x, of_y, of_w] = [
+            [batch, channels, height, width],
+            [batch, filters, window.out_height(), window.out_width()],
+            [filters, channels, size, size],
+        ]
+        .map(|extents| extents.map(int));
+        let (padding, stride) = (int(window.padding), int(window.stride));
+        let (mode, sums) = (sys::cudnnConvolutionMode_t::CUDNN_CROSS_CORRELATION, Type::CUDNN_DATA_FLOAT);
+        // SAFETY: each descriptor is alive.
+        unsafe {
+            let x = Owned::<Images>::new(())?;
+            result::set_tensor4d_descriptor(x.raw(), FORMAT, data, of_x)?;
+            let y = Owned::<Images>::new(())?;
+            result::set_tensor4d_descriptor(y.raw(), FORMAT, data, of_y)?;
+            let w = Owned::<Filters>::new(())?;
+            result::set_filter4d_descriptor(w.raw(), data, FORMAT, of_w)?;
+            let moving = Owned::<Convolution>::new(())?;
+            result::set_convolution2d_descriptor(moving.raw(), padding, padding, stride, stride, 1, 1, mode, sums)?;
+            Ok(Self { x, y, w, convolution: moving })
+        }
     }
 
     /// Chooses the units that multiply.

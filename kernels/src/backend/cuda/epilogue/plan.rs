@@ -138,20 +138,27 @@ pub(super) struct Places {
     pub(super) work: Pointer,
 }
 
-/// Sets an attribute of a product.
-fn set<T: Copy>(of: &Owned<sys::cublasLtMatmulDesc_t>, which: Attribute, value: T) -> Result<(), CublasError> {
-    // SAFETY: the descriptor is alive, and the value is copied.
-    unsafe { result::set_matmul_desc_attribute(of.raw(), which, ptr::from_ref(&value).cast(), size_of::<T>()) }
+/// What a descriptor is told: an attribute of a product, or a preference.
+enum Setting<'a> {
+    Attribute(&'a Owned<sys::cublasLtMatmulDesc_t>, Attribute),
+    Preference(&'a Owned<sys::cublasLtMatmulPreference_t>, Preference),
 }
 
-/// Sets a preference.
-fn prefer<T: Copy>(
-    of: &Owned<sys::cublasLtMatmulPreference_t>,
-    which: Preference,
-    value: T,
-) -> Result<(), CublasError> {
+/// Sets an attribute of a product.
+fn set<T: Copy>(of: &Owned<sys::cublasLtMatmulDesc_t>, which: Attribute, value: T) -> Result<(), CublasError> {
+    tell(Setting::Attribute(of, which), value)
+}
+
+/// Sets an attribute or a preference.
+fn tell<T: Copy>(setting: Setting<'_>, value: T) -> Result<(), CublasError> {
+    let (value, bytes) = (ptr::from_ref(&value).cast(), size_of::<T>());
     // SAFETY: the descriptor is alive, and the value is copied.
-    unsafe { result::set_matmul_pref_attribute(of.raw(), which, ptr::from_ref(&value).cast(), size_of::<T>()) }
+    unsafe {
+        match setting {
+            Setting::Attribute(of, which) => result::set_matmul_desc_attribute(of.raw(), which, value, bytes),
+            Setting::Preference(of, which) => result::set_matmul_pref_attribute(of.raw(), which, value, bytes),
+        }
+    }
 }
 
 impl Plan {
@@ -207,8 +214,9 @@ impl Question {
     fn preference(&self) -> Result<Owned<sys::cublasLtMatmulPreference_t>, CublasError> {
         let preference = Owned::<sys::cublasLtMatmulPreference_t>::new(())?;
         let full_sums = sys::cublasLtReductionScheme_t::CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE as u32;
-        prefer(&preference, Preference::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, self.workspace_bytes)?;
-        prefer(&preference, Preference::CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, full_sums)?;
+        let of = |which| Setting::Preference(&preference, which);
+        tell(of(Preference::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES), self.workspace_bytes)?;
+        tell(of(Preference::CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK), full_sums)?;
         let [a, b, d] = self.alignments;
         for (which, bytes) in [
             (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, a),
@@ -216,7 +224,7 @@ impl Question {
             (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, d),
             (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, d),
         ] {
-            prefer(&preference, which, bytes)?;
+            tell(of(which), bytes)?;
         }
         Ok(preference)
     }
