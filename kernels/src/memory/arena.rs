@@ -42,11 +42,24 @@ impl Arena {
         Some(Self { part: Part::take()?, expected: usize::try_from(expected.0).ok()? })
     }
 
-    /// The address of a block of `bytes` at `place`, counted as the thread's; `None` if there is no memory for it.
+    /// A vector without elements that has room for so many at `place`, counted as the thread's; `None` if there is no memory
+    /// for it.
     ///
     /// # Errors
     /// [`Error::Misused`] where another block lies.
-    pub(crate) fn put(&self, place: Place, bytes: usize) -> Result<Option<NonNull<u8>>> {
+    pub(crate) fn vector<T>(&self, place: Place, elements: usize) -> Result<Option<Vec<T>>> {
+        let Some(block) = self.put(place, elements * size_of::<T>())? else { return Ok(None) };
+        assert!(
+            block.addr().get().is_multiple_of(align_of::<T>()),
+            "places are aligned to more than any element asks for"
+        );
+        // SAFETY: the arena is part of the program's allocator, which takes the block back by its address. The block is of
+        // this size, aligned, and exclusively the vector's.
+        Ok(Some(unsafe { Vec::from_raw_parts(block.cast().as_ptr(), 0, elements) }))
+    }
+
+    /// The address of a block of `bytes` at `place`, counted as the thread's; `None` if there is no memory for it.
+    fn put(&self, place: Place, bytes: usize) -> Result<Option<NonNull<u8>>> {
         let Some((start, end)) = ends(place) else { return Ok(None) };
         let is_there =
             self.part.has_memory(end) || self.part.lengthen(end.max(self.expected)) || self.part.lengthen(end);

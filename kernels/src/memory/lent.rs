@@ -89,14 +89,11 @@ pub(super) fn take(layout: Layout, is_zeroed: bool) -> Option<*mut u8> {
     if before.checked_add(layout.size())? > room {
         return None;
     }
-    // SAFETY: the block ends inside the memory that is lent, which this thread alone writes to.
-    let block = unsafe {
-        let block = lent.at.add(before);
-        if is_zeroed {
-            block.write_bytes(0, layout.size());
-        }
-        block
-    };
+    let block = lent.at.wrapping_add(before);
+    if is_zeroed {
+        // SAFETY: the block ends inside the memory that is lent, which this thread alone writes to.
+        unsafe { block.write_bytes(0, layout.size()) };
+    }
     LENT.set(Lent { at: block.wrapping_add(layout.size()), blocks: lent.blocks + 1, ..lent });
     Some(block)
 }
@@ -115,37 +112,44 @@ pub(super) fn give_back() {
 
 #[cfg(test)]
 mod tests {
-    use std::alloc;
-
     use super::*;
     use crate::memory::probe::{Meter, meter_this_thread};
 
-    /// Allocates a block, looks where it lies, and frees it.
-    fn is_lent(size: usize, align: usize, is_zeroed: bool) -> bool {
-        let layout = Layout::from_size_align(size, align).expect("a layout");
-        // SAFETY: the layout is not empty; the block is read inside its size and freed once.
-        unsafe {
-            let block = if is_zeroed { alloc::alloc_zeroed(layout) } else { alloc::alloc(layout) };
-            assert!(!block.is_null() && block.addr().is_multiple_of(align));
-            assert!(!is_zeroed || (0..size).all(|at| block.add(at).read() == 0));
-            let is_lent = has(block);
-            alloc::dealloc(block, layout);
-            is_lent
-        }
+    #[derive(Clone, Copy)]
+    #[repr(align(64))]
+    struct Line(#[expect(dead_code, reason = "bytes that nothing reads")] [u8; 64]);
+
+    #[derive(Clone, Copy)]
+    #[repr(align(128))]
+    struct Lines(#[expect(dead_code, reason = "bytes that nothing reads")] [u8; 128]);
+
+    /// Allocates a block of `count` elements, looks where it lies, and frees it.
+    fn is_lent<T>(count: usize) -> bool {
+        let mut block = Vec::<T>::with_capacity(count);
+        let start = std::hint::black_box(block.as_mut_ptr()).cast::<u8>();
+        assert!(start.addr().is_multiple_of(align_of::<T>()));
+        has(start)
+    }
+
+    /// Allocates zeros, looks where they lie, and frees them.
+    fn zeros_are_lent(count: usize) -> bool {
+        let mut zeros = vec![0_u8; count];
+        assert!(zeros.iter().all(|zero| *zero == 0));
+        has(zeros.as_mut_ptr())
     }
 
     #[test]
     fn a_call_takes_its_blocks_out_of_what_is_lent_and_the_heap_gives_none() {
         let mut memory = vec![7; 10_000];
         let meter = Meter::new();
-        assert!(!during(|| is_lent(100, 128, false)), "nothing is lent");
+        assert!(!during(|| is_lent::<Lines>(1)), "nothing is lent");
         within(&mut memory, || {
             assert!(is_there() && !without(is_there));
-            assert!(!is_lent(100, 128, false), "no call is under way");
+            assert!(!is_lent::<Lines>(1), "no call is under way");
             meter_this_thread(Some(meter));
-            let of_call = during(|| [is_lent(9000, 128, false), is_lent(9000, 64, false), is_lent(100, 1, true)]);
+            let of_call = during(|| [is_lent::<Lines>(70), is_lent::<Line>(140), zeros_are_lent(100)]);
             let of_heap = meter.peak().live;
-            let of_others = during(|| [is_lent(100, 8, false), is_lent(10_001, 64, false), is_lent(10_001, 1, true)]);
+            let of_others = during(|| [is_lent::<u64>(13), is_lent::<Line>(157), zeros_are_lent(10_001)]);
             meter_this_thread(None);
             assert_eq!((of_call, of_others), ([true; 3], [false; 3]));
             assert_eq!((of_heap.0, meter.peak().live.0 > 10_000, meter.now().live.0), (0, true, 0));

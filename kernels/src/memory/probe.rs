@@ -8,6 +8,7 @@
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     cell::Cell,
+    ptr,
     sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed},
 };
 
@@ -163,7 +164,7 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 fn held(pointer: *mut u8, layout: Layout) -> i64 {
     // SAFETY: the pointer came from the C library's malloc family, through `System`, or lies in a block that did, and is alive.
     let usable = unsafe {
-        let start = if aligned::is_here(layout) { aligned::start(pointer) } else { pointer };
+        let start = if aligned::is_here(layout) { aligned::note(pointer).read() } else { pointer };
         libc::malloc_usable_size(start.cast())
     };
     (usable + size_of::<usize>()) as i64
@@ -184,14 +185,23 @@ fn count(sign: i64, pointer: *mut u8, layout: Layout) {
     tally::note(sign, layout.size());
 }
 
-/// A new block, not yet counted.
-///
-/// # Safety
-/// The layout is not empty.
-unsafe fn new_block(layout: Layout, ask: unsafe fn(&System, Layout) -> *mut u8) -> *mut u8 {
-    // SAFETY: the layout is the caller's, or is longer.
-    let ask = |layout: Layout| asked(layout.size(), || unsafe { ask(&System, layout) });
-    if aligned::is_here(layout) { aligned::alloc(layout, ask) } else { ask(layout) }
+/// A new block, counted; null for one that the system refuses, or that is empty.
+fn block(layout: Layout, is_zeroed: bool) -> *mut u8 {
+    if let Some(block) = lent::take(layout, is_zeroed) {
+        return block;
+    }
+    if layout.size() == 0 {
+        return ptr::null_mut();
+    }
+    let ask = |layout: Layout| {
+        asked(layout.size(), || {
+            // SAFETY: the layout is not empty: it is the one that was asked for, or longer.
+            unsafe { if is_zeroed { System.alloc_zeroed(layout) } else { System.alloc(layout) } }
+        })
+    };
+    let pointer = if aligned::is_here(layout) { aligned::alloc(layout, ask) } else { ask(layout) };
+    count(1, pointer, layout);
+    pointer
 }
 
 /// Counts `live` more bytes of blocks at places of their own, for which `held` more bytes are held.
@@ -212,23 +222,11 @@ fn asked(size: usize, ask: impl Fn() -> *mut u8) -> *mut u8 {
 // touches only atomics and a const thread-local without a destructor, so it neither allocates nor unwinds.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if let Some(block) = lent::take(layout, false) {
-            return block;
-        }
-        // SAFETY: the caller's promises are `System`'s.
-        let pointer = unsafe { new_block(layout, System::alloc) };
-        count(1, pointer, layout);
-        pointer
+        block(layout, false)
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if let Some(block) = lent::take(layout, true) {
-            return block;
-        }
-        // SAFETY: the caller's promises are `System`'s.
-        let pointer = unsafe { new_block(layout, System::alloc_zeroed) };
-        count(1, pointer, layout);
-        pointer
+        block(layout, true)
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
@@ -240,35 +238,40 @@ unsafe impl GlobalAlloc for CountingAllocator {
             return count_placed(-(layout.size() as i64), 0);
         }
         count(-1, pointer, layout);
-        // SAFETY: the caller's promises are `System`'s, and a block of this layout came from where it goes.
+        let whole = if aligned::is_here(layout) { aligned::whole(layout) } else { None };
+        // SAFETY: the caller's promises are `System`'s. A block of this layout came from where it goes: a whole was
+        // allocated with its layout, and its start is noted before a living block.
         unsafe {
-            if aligned::is_here(layout) { aligned::dealloc(pointer, layout) } else { System.dealloc(pointer, layout) }
+            match whole {
+                Some(whole) => System.dealloc(aligned::note(pointer).read(), whole),
+                None => System.dealloc(pointer, layout),
+            }
         }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if lent::has(pointer) || arena::has(pointer) || aligned::is_here(layout) {
-            // Elsewhere, because no block grows there. SAFETY: the size, rounded up to the alignment, is one by the caller's
-            // promise; both blocks are as long as the copied bytes, and a new block overlaps with no other.
-            return unsafe {
-                let moved = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
+        // SAFETY: the size, rounded up to the alignment, is one by the caller's promise, and the other promises are
+        // `System`'s. Both blocks are as long as the copied bytes, and a new block overlaps with no other.
+        unsafe {
+            let longer = Layout::from_size_align_unchecked(size, layout.align());
+            if lent::has(pointer) || arena::has(pointer) || aligned::is_here(layout) {
+                // Elsewhere, because no block grows there.
+                let moved = block(longer, false);
                 if !moved.is_null() {
                     moved.copy_from_nonoverlapping(pointer, size.min(layout.size()));
                     self.dealloc(pointer, layout);
                 }
-                moved
-            };
+                return moved;
+            }
+            count(-1, pointer, layout);
+            let moved = asked(size, || System.realloc(pointer, layout, size));
+            if moved.is_null() {
+                count(1, pointer, layout)
+            } else {
+                count(1, moved, longer)
+            }
+            moved
         }
-        count(-1, pointer, layout);
-        // SAFETY: the caller's promises are `System`'s.
-        let moved = asked(size, || unsafe { System.realloc(pointer, layout, size) });
-        if moved.is_null() {
-            count(1, pointer, layout);
-        } else {
-            // SAFETY: the size, rounded up to the alignment, is one by the caller's promise.
-            count(1, moved, unsafe { Layout::from_size_align_unchecked(size, layout.align()) });
-        }
-        moved
     }
 }
 

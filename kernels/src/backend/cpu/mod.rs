@@ -83,14 +83,7 @@ impl Cpu {
     /// A vector of `elements` with arbitrary values, at `place` if there is an arena.
     fn placed<T: Plain>(&self, elements: usize, place: Option<Place>) -> Result<Vec<T>> {
         let (Some(arena), Some(place), 1..) = (&self.arena, place, elements) else { return unwritten(elements) };
-        let Some(pointer) = arena.put(place, elements * size_of::<T>())? else { return unwritten(elements) };
-        let pointer = pointer.cast::<T>().as_ptr();
-        // SAFETY: the arena is part of the program's allocator, which takes the block back by its address. The block is of this
-        // size, aligned to more than any element asks for, and exclusively ours. `take_as_it_is` initialises its elements.
-        unsafe {
-            scratch::take_as_it_is(pointer, elements);
-            Ok(Vec::from_raw_parts(pointer, elements, elements))
-        }
+        arena.vector(place, elements)?.map_or_else(|| unwritten(elements), |vector| Ok(whole(vector, elements)))
     }
 }
 
@@ -221,7 +214,7 @@ fn refusable(launch: impl FnOnce() -> Result<()>) -> Result<()> {
 }
 
 /// Types for which any bytes are a valid value.
-pub(in crate::backend) trait Plain: Copy {}
+pub(in crate::backend) trait Plain: bytemuck::Pod {}
 impl Plain for f64 {}
 impl Plain for f32 {}
 impl Plain for bf16 {}
@@ -236,12 +229,18 @@ impl Plain for i16 {}
 fn unwritten<T: Plain>(elements: usize) -> Result<Vec<T>> {
     let mut vector = Vec::new();
     vector.try_reserve_exact(elements).map_err(|_| MemoryRefused::of(Bytes((elements * size_of::<T>()) as u64)))?;
+    Ok(whole(vector, elements))
+}
+
+/// The vector, once it has `elements` with arbitrary values, for which it has room.
+fn whole<T: Plain>(mut vector: Vec<T>, elements: usize) -> Vec<T> {
+    assert!(elements <= vector.capacity(), "room for the elements");
     // SAFETY: the capacity is there, and its elements are values once they are taken as they are.
     unsafe {
         scratch::take_as_it_is::<T>(vector.as_mut_ptr(), elements);
         vector.set_len(elements);
     }
-    Ok(vector)
+    vector
 }
 
 fn copy<T: Copy>(from: &[T], to: &mut [T]) -> bool {

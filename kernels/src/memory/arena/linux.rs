@@ -199,7 +199,7 @@ fn reserve() -> bool {
     if page_size() as u64 != PAGE.0 || has_own_limit() {
         return false;
     }
-    let Some(base) = map(None, parts + parts / OF_BITS) else { return false };
+    let Some(base) = ask(Ask::Map(0), ptr::null_mut(), parts + parts / OF_BITS) else { return false };
     BASE.store(base.as_ptr(), Relaxed);
     BYTES.store(parts, Relaxed);
     true
@@ -210,25 +210,39 @@ fn allow(base: NonNull<u8>, bytes: Range<usize>) -> bool {
     if bytes.is_empty() {
         return true;
     }
-    let access = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: whole pages of the range that had no access, so nothing refers to them.
-    unsafe { libc::mprotect(base.add(bytes.start).as_ptr().cast(), bytes.len(), access) == 0 }
+    let start = base.as_ptr().wrapping_add(bytes.start);
+    ask(Ask::Allow, start, bytes.len()).is_some()
 }
 
 /// Takes the memory of these bytes back: whole pages of a part without an owner and without blocks.
 fn take_back(base: NonNull<u8>, bytes: usize) -> bool {
-    map(Some(base), bytes).is_some()
+    ask(Ask::Map(libc::MAP_FIXED), base.as_ptr(), bytes).is_some()
 }
 
-/// Maps addresses without access, in place of those there are at `at` or where the system likes; none if it refuses.
-fn map(at: Option<NonNull<u8>>, bytes: usize) -> Option<NonNull<u8>> {
-    let fixed = if at.is_some() { libc::MAP_FIXED } else { 0 };
-    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | fixed;
-    let place = at.map_or(ptr::null_mut(), |at| at.as_ptr().cast());
-    // SAFETY: a mapping at a place of the system's choice touches no memory of ours, and a place that is given is of the range,
-    // with nothing alive in it.
-    let base = unsafe { libc::mmap(place, bytes, libc::PROT_NONE, kind, -1, 0) };
-    NonNull::new(base.cast()).filter(|_| base != libc::MAP_FAILED)
+/// What the system is asked about addresses.
+enum Ask {
+    /// Addresses without access, where the system likes, or in place of those there are (`MAP_FIXED`).
+    Map(libc::c_int),
+    /// Access, which they had not.
+    Allow,
+}
+
+/// Where the addresses are that the system was asked about; none if it refuses.
+fn ask(ask: Ask, at: *mut u8, bytes: usize) -> Option<NonNull<u8>> {
+    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a mapping at a place of the system's choice touches no memory of ours. Addresses that are given are whole
+    // pages of the range, with nothing alive in those that are mapped, and without access before, so that nothing refers to
+    // them, in those that are allowed.
+    let start = unsafe {
+        match ask {
+            Ask::Map(fixed) => libc::mmap(at.cast(), bytes, libc::PROT_NONE, kind | fixed, -1, 0),
+            Ask::Allow => match libc::mprotect(at.cast(), bytes, libc::PROT_READ | libc::PROT_WRITE) {
+                0 => at.cast(),
+                _ => libc::MAP_FAILED,
+            },
+        }
+    };
+    NonNull::new(start.cast()).filter(|_| start != libc::MAP_FAILED)
 }
 
 pub(super) fn has(pointer: *mut u8) -> bool {

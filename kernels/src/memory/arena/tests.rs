@@ -17,12 +17,12 @@ fn place(start: u64, bytes: u64) -> Place {
     Place { segment: 0, segment_bytes: 0, start, bytes }
 }
 
-/// A vector at a place, as the backend makes one.
+/// A vector of zeros at a place.
 fn vector(arena: &Arena, place: Place) -> Vec<u8> {
     let bytes = place.bytes as usize;
-    let pointer = arena.put(place, bytes).expect("free").expect("memory");
-    // SAFETY: the program's allocator gave the block, and memory that is new to the part has zeros.
-    unsafe { Vec::from_raw_parts(pointer.as_ptr(), bytes, bytes) }
+    let mut vector = arena.vector(place, bytes).expect("free").expect("memory");
+    vector.resize(bytes, 0);
+    vector
 }
 
 #[test]
