@@ -37,8 +37,10 @@ pub(super) unsafe fn take_as_it_is<T: Plain>(pointer: *mut T, length: usize) {
 pub(super) struct Scratch<A> {
     pointer: NonNull<A>,
     length: usize,
-    /// The room that it lies in; else it is a block of its own.
+    /// The room that it lies in.
     room: Option<Arc<Room>>,
+    /// Its own block, where it lies in no room and has elements.
+    _block: Option<Block>,
 }
 
 // SAFETY: it owns its elements, as a vector does.
@@ -46,31 +48,25 @@ unsafe impl<A: Send> Send for Scratch<A> {}
 // SAFETY: as above.
 unsafe impl<A: Sync> Sync for Scratch<A> {}
 
-impl<A> Scratch<A> {
-    fn layout(length: usize) -> Layout {
-        Layout::array::<A>(length).and_then(|of| of.align_to(ALIGNMENT)).expect("less than an address space")
-    }
-}
-
 impl<A: Plain> Scratch<A> {
     /// Room for `length` elements: in the room of the launch, or a block of its own where no launch is under way.
     pub(super) fn new(length: usize) -> Self {
         if length == 0 {
-            return Self { pointer: NonNull::dangling(), length, room: None };
+            return Self { pointer: NonNull::dangling(), length, room: None, _block: None };
         }
-        let of = Self::layout(length);
-        let part = current().and_then(|room| Some((room.take(of.size(), align_of::<A>())?, room)));
-        debug_assert!(part.is_some() || current().is_none(), "{} bytes of scratch are not booked", of.size());
-        let (block, room) = part.map_or_else(|| (block(of), None), |(part, room)| (part, Some(room)));
-        let pointer = block.cast::<A>();
-        // SAFETY: the block holds as many elements, and is ours until it is given back.
-        unsafe { take_as_it_is(pointer.as_ptr(), length) };
-        Self { pointer, length, room }
+        let bytes = Layout::array::<A>(length).expect(TOO_LONG).size();
+        let part = current().and_then(|room| Some((room.take(bytes, align_of::<A>())?, room)));
+        debug_assert!(part.is_some() || current().is_none(), "{bytes} bytes of scratch are not booked");
+        if let Some((part, room)) = part {
+            return Self { pointer: part.cast(), length, room: Some(room), _block: None };
+        }
+        let block = Block::new(bytes);
+        Self { pointer: block.start.cast(), length, room: None, _block: Some(block) }
     }
 
     /// The elements.
     pub(super) fn elements(&mut self) -> &mut [A] {
-        // SAFETY: the block holds `length` elements, or none, and each is a value since the block was made.
+        // SAFETY: what it lies in holds `length` elements, or none, and each is a value since the block was made.
         unsafe { std::slice::from_raw_parts_mut(self.pointer.as_ptr(), self.length) }
     }
 }
@@ -79,19 +75,13 @@ impl<A: Plain> Scratch<A> {
 pub(super) fn lending<A: Plain, R>(length: usize, bytes: usize, work: impl FnOnce(&mut [A]) -> R) -> R {
     let mut scratch = Scratch::<A>::new(length + bytes.div_ceil(size_of::<A>()));
     let (elements, rest) = scratch.elements().split_at_mut(length);
-    // SAFETY: the bytes are those of the elements, and any bytes are a `Plain`.
-    let rest = unsafe { std::slice::from_raw_parts_mut(rest.as_mut_ptr().cast::<u8>(), size_of_val(rest)) };
-    lent::within(rest, || work(elements))
+    lent::within(bytemuck::cast_slice_mut(rest), || work(elements))
 }
 
 impl<A> Drop for Scratch<A> {
     fn drop(&mut self) {
-        let of = Self::layout(self.length);
-        match &self.room {
-            Some(room) => room.give_back(self.pointer.cast()),
-            None if self.length == 0 => (),
-            // SAFETY: allocated in `new` with this layout.
-            None => unsafe { alloc::dealloc(self.pointer.as_ptr().cast(), of) },
+        if let Some(room) = &self.room {
+            room.give_back(self.pointer.cast());
         }
     }
 }
@@ -99,14 +89,45 @@ impl<A> Drop for Scratch<A> {
 /// Alignment that vector loads like.
 const ALIGNMENT: usize = 64;
 
-/// A block of the heap. A refusal of the system unwinds to the launch, which turns it into an error.
-fn block(of: Layout) -> NonNull<u8> {
-    // SAFETY: the caller asks for at least one byte.
-    let Some(block) = NonNull::new(unsafe { alloc::alloc(of) }) else {
-        // Without the panic hook, which would print a trace.
-        resume_unwind(Box::new(ScratchRefused { asked: Bytes(of.size() as u64) }));
-    };
-    block
+/// What an extent is that no block has.
+const TOO_LONG: &str = "less than an address space";
+
+/// A block of the heap, whose bytes have arbitrary values at first.
+#[derive(Debug)]
+struct Block {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: it owns its bytes, as a vector does.
+unsafe impl Send for Block {}
+
+impl Block {
+    /// A block of `bytes`, at least one. A refusal of the system unwinds to the launch, which turns it into an error.
+    fn new(bytes: usize) -> Self {
+        assert!(bytes > 0, "bytes of a block");
+        // SAFETY: the layout is not empty. A block that is there has so many bytes, which are ours to write.
+        let start = unsafe {
+            let start = NonNull::new(alloc::alloc(Self::layout(bytes)));
+            start.inspect(|start| take_as_it_is(start.as_ptr(), bytes))
+        };
+        let Some(start) = start else {
+            // Without the panic hook, which would print a trace.
+            resume_unwind(Box::new(ScratchRefused { asked: Bytes(bytes as u64) }));
+        };
+        Self { start, bytes }
+    }
+
+    fn layout(bytes: usize) -> Layout {
+        Layout::from_size_align(bytes, ALIGNMENT).expect(TOO_LONG)
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this layout.
+        unsafe { alloc::dealloc(self.start.as_ptr(), Self::layout(self.bytes)) };
+    }
 }
 
 #[cfg(test)]

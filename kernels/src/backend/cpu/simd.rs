@@ -56,15 +56,16 @@ macro_rules! simd {
             #[allow(clippy::too_many_arguments, reason = "a kernel's operands")]
             fn avx2<$($generics)*>($($arg: $type),*) $(-> $return)? { body($($arg),*) }
 
-            match $crate::backend::cpu::simd::level() {
-                #[cfg(target_arch = "x86_64")]
-                // SAFETY: the level says that this processor has these instructions.
-                $crate::backend::cpu::simd::Level::Avx512 => unsafe { avx512($($arg),*) },
-                #[cfg(target_arch = "x86_64")]
-                // SAFETY: the level says that this processor has these instructions.
-                $crate::backend::cpu::simd::Level::Avx2 => unsafe { avx2($($arg),*) },
-                $crate::backend::cpu::simd::Level::Baseline => body($($arg),*),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the level says that this processor has the instructions of the function that is called.
+            unsafe {
+                match $crate::backend::cpu::simd::level() {
+                    $crate::backend::cpu::simd::Level::Avx512 => return avx512($($arg),*),
+                    $crate::backend::cpu::simd::Level::Avx2 => return avx2($($arg),*),
+                    $crate::backend::cpu::simd::Level::Baseline => {}
+                }
             }
+            body($($arg),*)
         }
     )*};
 }

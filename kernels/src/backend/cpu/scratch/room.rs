@@ -4,14 +4,9 @@
 //! bytes that are booked for it, no more and no fewer. Pieces ask for equal parts, at most one on each thread, so a part fits
 //! wherever one was given back.
 
-use std::{
-    alloc::{self, Layout},
-    cell::RefCell,
-    ptr::NonNull,
-    sync::Arc,
-};
+use std::{cell::RefCell, ptr::NonNull, sync::Arc};
 
-use super::{ALIGNMENT, block};
+use super::Block;
 use crate::sync::Mutex;
 
 thread_local! {
@@ -21,65 +16,55 @@ thread_local! {
 
 /// The room of the launches of a backend, one after the other.
 #[derive(Debug)]
-pub(in crate::backend::cpu) struct Room(Mutex<Block>);
+pub(in crate::backend::cpu) struct Room(Mutex<Parts>);
 
 /// The block of a launch, and the parts of it that pieces have.
 #[derive(Debug)]
-struct Block {
-    start: Option<NonNull<u8>>,
-    bytes: usize,
+struct Parts {
+    of: Option<Block>,
     /// Where each part begins and ends, in their order.
     taken: Vec<(usize, usize)>,
 }
-
-// SAFETY: it owns its block, as a vector does.
-unsafe impl Send for Block {}
 
 impl Room {
     /// Room for the launches on so many threads.
     pub(in crate::backend::cpu) fn new(threads: usize) -> Arc<Self> {
         // A part for each thread, and those that all of them share.
         let taken = Vec::with_capacity(threads + 2);
-        Arc::new(Self(Mutex::new(Block { start: None, bytes: 0, taken })))
+        Arc::new(Self(Mutex::new(Parts { of: None, taken })))
     }
 
     /// Runs a kernel that has `bytes` of scratch. A refusal of the system unwinds to the launch.
     pub(in crate::backend::cpu) fn during<R>(self: &Arc<Self>, bytes: usize, kernel: impl FnOnce() -> R) -> R {
-        let Some(of) = layout(bytes) else { return within(None, kernel) };
-        {
-            let start = block(of);
-            let mut block = self.0.lock();
-            (block.start, block.bytes) = (Some(start), bytes);
+        if bytes == 0 {
+            return within(None, kernel);
         }
+        let block = Block::new(bytes);
+        self.0.lock().of = Some(block);
         let _open = Open(self);
         within(Some(Arc::clone(self)), kernel)
     }
 
     /// The first part of `bytes` that is free and aligned; `None` if the block has none.
     pub(super) fn take(&self, bytes: usize, alignment: usize) -> Option<NonNull<u8>> {
-        let mut block = self.0.lock();
-        let start = block.start?;
-        let ends = std::iter::once(0).chain(block.taken.iter().map(|(_, end)| *end));
-        let starts = block.taken.iter().map(|(start, _)| *start).chain([block.bytes]);
+        let mut parts = self.0.lock();
+        let block = parts.of.as_ref()?;
+        let ends = std::iter::once(0).chain(parts.taken.iter().map(|(_, end)| *end));
+        let starts = parts.taken.iter().map(|(start, _)| *start).chain([block.bytes]);
         let mut gaps = ends.map(|end| end.next_multiple_of(alignment)).zip(starts).enumerate();
         let (at, (from, _)) = gaps.find(|(_, (from, to))| to.saturating_sub(*from) >= bytes)?;
-        block.taken.insert(at, (from, from + bytes));
-        // SAFETY: the part lies in the block.
-        Some(unsafe { start.add(from) })
+        let part = NonNull::new(block.start.as_ptr().wrapping_add(from))?;
+        parts.taken.insert(at, (from, from + bytes));
+        Some(part)
     }
 
     /// Takes the part back that begins there.
     pub(super) fn give_back(&self, part: NonNull<u8>) {
-        let mut block = self.0.lock();
-        let Some(start) = block.start else { return };
-        let from = part.addr().get() - start.addr().get();
-        block.taken.retain(|(taken, _)| *taken != from);
+        let mut parts = self.0.lock();
+        let Some(block) = &parts.of else { return };
+        let from = part.addr().get() - block.start.addr().get();
+        parts.taken.retain(|(taken, _)| *taken != from);
     }
-}
-
-/// A block of so many bytes; `None` for none.
-fn layout(bytes: usize) -> Option<Layout> {
-    (bytes > 0).then(|| Layout::from_size_align(bytes, ALIGNMENT).expect("less than an address space"))
 }
 
 /// A room whose launch is under way. Its drop gives the block back.
@@ -87,14 +72,14 @@ struct Open<'a>(&'a Room);
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        let mut block = self.0.0.lock();
+        let mut parts = self.0.0.lock();
         // All pieces are over. A part that one of them never gave back would be used on, so its block stays.
-        let is_free = block.taken.is_empty();
-        block.taken.clear();
-        if let (true, Some(start), Some(of)) = (is_free, block.start.take(), layout(block.bytes)) {
-            // SAFETY: the block was allocated with this layout, and no part of it is in use.
-            unsafe { alloc::dealloc(start.as_ptr(), of) };
+        let is_free = parts.taken.is_empty();
+        parts.taken.clear();
+        if !is_free {
+            std::mem::forget(parts.of.take());
         }
+        parts.of = None;
     }
 }
 
@@ -144,8 +129,9 @@ mod tests {
         let (threads, elements) = (rayon::current_num_threads(), 64);
         let room = Room::new(threads);
         let inside = |part: &mut [u32]| {
-            let block = room.0.lock();
-            let (start, end) = (block.start.expect("a launch").addr().get(), part.as_ptr_range());
+            let parts = room.0.lock();
+            let block = parts.of.as_ref().expect("a launch");
+            let (start, end) = (block.start.addr().get(), part.as_ptr_range());
             start <= end.start.addr() && end.end.addr() <= start + block.bytes
         };
         room.during((threads + 1) * elements * 4, || {
@@ -162,6 +148,6 @@ mod tests {
             });
             assert!(shared.elements().iter().all(|element| *element == 7));
         });
-        assert!(current().is_none() && room.0.lock().start.is_none());
+        assert!(current().is_none() && room.0.lock().of.is_none());
     }
 }
