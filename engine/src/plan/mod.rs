@@ -12,6 +12,7 @@ mod limit;
 mod pass;
 mod peak;
 pub mod predict;
+mod rates;
 mod resolved;
 mod search;
 pub mod time;

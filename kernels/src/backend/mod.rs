@@ -34,8 +34,8 @@ pub use execution::Execution;
 pub use executor::{Executor, Launched, LayerGuard, Sample};
 pub use ops::{AttentionShape, IGNORE_INDEX, Kernel, Window};
 pub use readback::{PendingReadback, Readback};
-pub use roofline::Rates;
 pub use roofline::{F32, FLOATS};
+pub use roofline::{Rates, Streams};
 pub use tensor::Tensor;
 
 pub use crate::tensor::{DType, HostSlice, Shape};

@@ -1,12 +1,17 @@
 //! How long a kernel takes: a roofline (Williams, Waterman & Patterson 2009).
 //!
-//! A kernel takes the longer of its arithmetic and its memory traffic, plus a constant for the launch. Owns [`Rates`] and
-//! the rule. `plan::time` of the engine measures the rates of a processor.
+//! A kernel takes the longer of its arithmetic and its memory traffic, plus constants for the launch and for the threads that
+//! share it. Kernels that do more with a number than adding it have rates of their own. Owns [`Rates`] and the rule.
+//! `plan::rates` of the engine measures the rates of a processor.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    backend::{DType, Kernel},
+    backend::{
+        DType, Kernel, Window,
+        ops::{Activation, Linear, Optimizer},
+        scratch::on_cpu::{ATTENTION_FLOPS, GRAIN},
+    },
     device::Profile,
 };
 
@@ -17,16 +22,71 @@ pub struct Rates {
     pub flops: [f64; 4],
     /// Arithmetic of depthwise convolutions, which reuse little of what they read.
     pub depthwise_flops: f64,
-    /// The share of the rate of products that convolutions reach, because they gather what they multiply.
+    /// The share of the rate of products that convolutions reach once their patches are gathered.
     pub convolutions: f64,
+    /// The multiple of the rate of products that wide convolutions of 3 x 3 taps in f32 reach, which some processors compute by
+    /// minimal filtering.
+    pub wide: f64,
     /// The share of the rate of products that attention reaches, because it takes exponentials between its products.
     pub attention: f64,
     /// The rate of products of 8-bit integers, as a multiple of that of products of f32.
     pub integers: f64,
-    /// Operand bytes that streaming kernels move in a second, by dtype: narrow types are converted on their way.
+    /// Operand bytes that additions move in a second, by dtype: narrow types are converted on their way.
     pub bytes: [f64; 4],
+    /// Operand bytes of f32 that other loops over memory move in a second.
+    pub streams: Streams,
+    /// Bytes of f32 operands that products bring into order in a second before they multiply.
+    pub packed: f64,
+    /// Bytes of f32 patches that convolutions gather in a second.
+    pub gathered: f64,
+    /// Heads of short sequences that attention goes through in a second.
+    pub heads: f64,
     /// Seconds of a launch that does nothing, with the work around it: its result is allocated, booked and dropped.
     pub launch_secs: f64,
+    /// Seconds until threads share a launch and are done with it, in addition to their work.
+    pub fork_secs: f64,
+    /// Threads that reach the rates together. A launch that is not worth sharing has one of them.
+    pub threads: f64,
+}
+
+/// Operand bytes that loops over f32 in memory move in a second, by what they do with each number.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Streams {
+    /// Pooling of windows.
+    pub pools: f64,
+    /// Norms and their gradients.
+    pub norms: f64,
+    /// Exponentials and other curves of each number.
+    pub curves: f64,
+    /// Updates of weights.
+    pub updates: f64,
+    /// Sums over rows or of squares.
+    pub sums: f64,
+}
+
+impl Streams {
+    /// The same rate for all.
+    pub const fn all(rate: f64) -> Self {
+        Self { pools: rate, norms: rate, curves: rate, updates: rate, sums: rate }
+    }
+
+    /// Each rate of two as `of` makes it of both.
+    #[must_use]
+    pub fn zip(self, other: Self, of: impl Fn(f64, f64) -> f64) -> Self {
+        let Self { pools, norms, curves, updates, sums } = self;
+        Self {
+            pools: of(pools, other.pools),
+            norms: of(norms, other.norms),
+            curves: of(curves, other.curves),
+            updates: of(updates, other.updates),
+            sums: of(sums, other.sums),
+        }
+    }
+
+    fn rates(&self) -> [f64; 5] {
+        let Self { pools, norms, curves, updates, sums } = *self;
+        [pools, norms, curves, updates, sums]
+    }
 }
 
 /// The dtypes of floating-point numbers that have rates.
@@ -40,17 +100,27 @@ impl Rates {
         flops: [6e10, 1.5e11, 1e11, 1e11],
         depthwise_flops: 1e10,
         convolutions: 0.7,
+        wide: 0.7,
         attention: 0.3,
         integers: 0.5,
         bytes: [1e10, 1e10, 5e9, 3e9],
-        launch_secs: 3e-6,
+        streams: Streams { pools: 3e9, norms: 5e9, curves: 5e9, updates: 8e9, sums: 5e9 },
+        packed: 2e10,
+        gathered: 2e10,
+        heads: 5e5,
+        launch_secs: 1e-6,
+        fork_secs: 4e-6,
+        threads: 2.0,
     };
 
     /// Whether each is a rate: a figure above zero.
     pub fn is_sane(&self) -> bool {
-        let Self { flops, depthwise_flops, convolutions, attention, integers, bytes, launch_secs } = self;
-        let rates = flops.iter().chain(bytes).chain([depthwise_flops, convolutions, attention, integers, launch_secs]);
-        rates.into_iter().all(|rate| rate.is_finite() && *rate > 0.0)
+        let Self { flops, depthwise_flops, convolutions, wide, attention, integers, bytes, streams, .. } = self;
+        let Self { packed, gathered, heads, launch_secs, fork_secs, threads, .. } = self;
+        let shares = [convolutions, wide, attention, integers].map(|share| *share);
+        let others = [depthwise_flops, packed, gathered, heads, launch_secs, threads].map(|rate| *rate);
+        let rates = flops.iter().chain(bytes).copied().chain(shares).chain(others).chain(streams.rates());
+        rates.into_iter().all(|rate| rate.is_finite() && rate > 0.0) && fork_secs.is_finite() && *fork_secs >= 0.0
     }
 
     /// The rates of `threads` threads of a processor whose `all` threads reach these rates: their share, for memory too.
@@ -59,9 +129,19 @@ impl Rates {
             return self;
         }
         let share = threads.max(1) as f64 / all as f64;
-        let Self { flops, depthwise_flops, bytes, .. } = self;
+        let Self { flops, depthwise_flops, bytes, streams, packed, gathered, heads, .. } = self;
         let part = |rates: [f64; 4]| rates.map(|rate| rate * share);
-        Self { flops: part(flops), depthwise_flops: depthwise_flops * share, bytes: part(bytes), ..self }
+        Self {
+            flops: part(flops),
+            depthwise_flops: depthwise_flops * share,
+            bytes: part(bytes),
+            streams: streams.zip(streams, |rate, _| rate * share),
+            packed: packed * share,
+            gathered: gathered * share,
+            heads: heads * share,
+            threads: threads.max(1) as f64,
+            ..self
+        }
     }
 
     /// A card's at its peak; with `tf32`, products of f32 at that rate.
@@ -76,10 +156,17 @@ impl Rates {
             flops: [peak.f64, f32, bf16, peak.half],
             depthwise_flops: peak.f32,
             convolutions: 1.0,
+            wide: 1.0,
             attention: 1.0,
             integers: at_once * peak.f32 / f32,
             bytes: [peak.bytes; 4],
+            streams: Streams::all(peak.bytes),
+            packed: f64::INFINITY,
+            gathered: f64::INFINITY,
+            heads: f64::INFINITY,
             launch_secs: peak.launch_secs,
+            fork_secs: 0.0,
+            threads: 1.0,
         }
     }
 
@@ -94,8 +181,20 @@ impl Rates {
     pub fn secs(&self, kernel: &Kernel, dtype: DType, operand_bytes: u64) -> f64 {
         // Integers are computed with in f32, but for products of them.
         let at = FLOATS.iter().position(|d| *d == dtype).unwrap_or(F32);
-        let rate = match kernel {
+        let (flops, bytes) = (kernel.flops() as f64, operand_bytes as f64);
+        let is_shared = is_shared(kernel, operand_bytes as usize / FLOATS[at].size());
+        let arithmetic = flops / self.flops_of(kernel, at) + self.secs_before(kernel, at, bytes);
+        let work = arithmetic.max(bytes / self.bytes_of(kernel, at));
+        let fork = if is_shared { self.fork_secs } else { 0.0 };
+        let work = if is_shared { work } else { work * self.threads };
+        work + fork + self.launch_secs
+    }
+
+    /// Flops a second of a kernel's products.
+    fn flops_of(&self, kernel: &Kernel, at: usize) -> f64 {
+        match kernel {
             Kernel::Depthwise(_) => self.depthwise_flops,
+            Kernel::Convolution(of) if at == F32 && is_wide(of.window()) => self.flops[at] * self.wide,
             Kernel::Convolution(_) => self.flops[at] * self.convolutions,
             Kernel::Attention(_) => self.flops[at] * self.attention,
             Kernel::Int8(_) => self.flops[F32] * self.integers,
@@ -115,11 +214,69 @@ impl Rates {
             | Kernel::Pool(_)
             | Kernel::Prune(_)
             | Kernel::Rotary(_) => self.flops[at],
-        };
-        let arithmetic = kernel.flops() as f64 / rate;
-        let traffic = operand_bytes as f64 / self.bytes[at];
-        arithmetic.max(traffic) + self.launch_secs
+        }
     }
+
+    /// Seconds of the work that comes to a kernel's products besides them.
+    fn secs_before(&self, kernel: &Kernel, at: usize, operand_bytes: f64) -> f64 {
+        match kernel {
+            // Minimal filtering gathers as it multiplies.
+            Kernel::Convolution(of) if at == F32 && is_wide(of.window()) => 0.0,
+            Kernel::Convolution(of) => 4.0 * of.gathered() as f64 / self.gathered,
+            Kernel::Attention(of) => of.heads() / self.heads,
+            Kernel::Linear(_) | Kernel::Coded(_) if kernel.flops() > 0 => operand_bytes / self.packed,
+            _ => 0.0,
+        }
+    }
+
+    /// Bytes a second of a kernel that streams through memory.
+    fn bytes_of(&self, kernel: &Kernel, at: usize) -> f64 {
+        let streams = &self.streams;
+        let of_f32 = match kernel {
+            Kernel::Pool(_) => streams.pools,
+            Kernel::Norm(_) => streams.norms,
+            Kernel::Activation(Activation::Relu | Activation::ReluGrad | Activation::Relu6 | Activation::Relu6Grad) => {
+                return self.bytes[at];
+            }
+            Kernel::Activation(_) | Kernel::Fused(_) | Kernel::Loss(_) | Kernel::Rotary(_) | Kernel::Dropout(_) => {
+                streams.curves
+            }
+            Kernel::Optimizer(Optimizer::Update(_) | Optimizer::UpdateAll { .. }) => streams.updates,
+            Kernel::Optimizer(_) | Kernel::Prune(_) | Kernel::Linear(Linear::BiasGrad { .. }) => streams.sums,
+            Kernel::Attention(_)
+            | Kernel::Coded(_)
+            | Kernel::Convolution(_)
+            | Kernel::Depthwise(_)
+            | Kernel::Elementwise(_)
+            | Kernel::Embedding(_)
+            | Kernel::Gather(_)
+            | Kernel::Int8(_)
+            | Kernel::Layout(_)
+            | Kernel::Linear(_) => return self.bytes[at],
+        };
+        of_f32 * self.bytes[at] / self.bytes[F32]
+    }
+}
+
+/// Whether threads share a launch whose operands have so many elements in all: as a rule, where a result has as many elements as
+/// are worth it, or products as many multiplications.
+fn is_shared(kernel: &Kernel, elements: usize) -> bool {
+    const PRODUCTS: u64 = 3 << 20;
+    let operands = match kernel {
+        Kernel::Attention(_) => return kernel.flops() >= ATTENTION_FLOPS as u64,
+        _ if kernel.flops() > 0 => return kernel.flops() >= PRODUCTS,
+        Kernel::Activation(Activation::Relu | Activation::Relu6) | Kernel::Linear(_) => 1,
+        // Weight, gradient and moments; and sums of so many parts.
+        Kernel::Optimizer(_) => 4,
+        _ => 2,
+    };
+    elements >= operands * GRAIN
+}
+
+/// Whether a convolution is of a kind that some processors compute by minimal filtering.
+fn is_wide(w: &Window) -> bool {
+    let sides = [w.channels, w.filters];
+    w.size == 3 && w.stride == 1 && sides.iter().all(|side| side.is_multiple_of(32) && *side >= 64)
 }
 
 #[cfg(test)]

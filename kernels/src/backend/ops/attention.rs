@@ -44,6 +44,16 @@ impl Attention {
             Self::Cached(cached) => &cached.shape,
         }
     }
+
+    /// Heads of sequences that a launch goes through one by one. A gradient counts as half a head more.
+    pub(in crate::backend) fn heads(&self) -> f64 {
+        let s = self.shape();
+        let all = (s.batch * s.heads) as f64;
+        match self {
+            Self::Efficient(_) | Self::Plain(_) | Self::Cached(_) => all,
+            Self::EfficientGrad(_) | Self::PlainGrad(_) => 1.5 * all,
+        }
+    }
 }
 
 impl Contract for Attention {

@@ -30,6 +30,12 @@ impl Convolution {
             Self::Forward(window) | Self::InputGrad(window) | Self::WeightGrad { window, .. } => window,
         }
     }
+
+    /// Elements of the patches that are multiplied by filters, or that gradients are made of.
+    pub(in crate::backend) fn gathered(&self) -> u64 {
+        let w = self.window();
+        (w.out_pixels() * w.taps()) as u64
+    }
 }
 
 impl Contract for Convolution {
