@@ -24,6 +24,10 @@ const MOST_SHOWN: usize = 16;
 /// Mistakes that are named if there are more classes.
 const MISTAKES: usize = 8;
 
+/// The note on a run that makes a model of integers.
+const OF_INTEGERS: &str = "the trained weights are tested. The model of integers that quantise.kind makes of them is tested when \
+                           the run ends, and plimsoll show has its figures";
+
 /// Test a model on its test set: loss, accuracy, and the answers for each class; for values RMSE, MAE and R²
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -51,6 +55,9 @@ impl Evaluate {
         let tried = self.model.tried(tester.machine())?;
         let evaluation = tester.evaluate(&tried)?;
         evaluation.caution.iter().for_each(|caution| out::say("warning", caution));
+        if !tried.experiment.quantise.kind.is_none() {
+            out::say("note", OF_INTEGERS);
+        }
         match self.json {
             true => out::json(&as_json(&evaluation, &tried.experiment.device))?,
             false => out::text(&format!("{} {}", self.model.name(), describe(&evaluation)))?,

@@ -46,6 +46,15 @@ fn a_run_is_tried_by_its_checkpoint_and_has_the_figures_that_it_reported() {
 }
 
 #[test]
+fn a_run_that_made_integers_says_which_weights_are_tested() {
+    let kept = Kept::new();
+    kept.told(&["train", "mlp-digits", "--steps", "2", "--quiet", "--set", "quantise.kind=after"]);
+    let noted = |more: &[&str]| text(&kept.output(&[&["evaluate", "last"], more].concat()).stderr).to_owned();
+    assert!(noted(&[]).contains("note: the trained weights are tested"), "{}", noted(&[]));
+    assert!(!noted(&["--set", "quantise.kind=none"]).contains("integers"));
+}
+
+#[test]
 fn a_kept_run_is_named_as_weights_and_as_a_teacher() {
     let kept = Kept::new();
     let key = kept.train("3", &[]);
