@@ -253,6 +253,8 @@ fn whole(store: &Store, run: &StoredRun, smoothing: f32) -> plimsoll_engine::Res
     let (step, measured) = details.measured_step;
     record.measured_step = (!measured.is_empty()).then(|| (step, measured.into()));
     record.replay(&store.series(&run.key)?, smoothing);
+    // Of a pruned run, those tests count whose model was pruned.
+    record.best_accuracy = run.best_test_accuracy.or(record.best_accuracy);
     Ok(record)
 }
 

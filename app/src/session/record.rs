@@ -385,6 +385,10 @@ impl RunRecord {
         let load = if self.is_gpu { measured.process } else { measured.live };
         self.peak_load = self.peak_load.max(load);
         self.smaller = SmallerModel::of(&summary);
+        if summary.stripped.is_some() {
+            // Tests before the model was pruned are of another one.
+            self.best_accuracy = summary.best_test_accuracy.or(self.best_accuracy);
+        }
         self.summary = Some(summary);
     }
 }

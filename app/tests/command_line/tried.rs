@@ -86,6 +86,7 @@ fn the_bytes_of_a_model_that_became_smaller_are_shown_and_compared() {
     assert!(shown.contains("\nThe model without its pruned parts: ") && shown.contains("% of "), "{shown}");
     let of = |run: &str| kept.show(run)["smaller"].clone();
     assert_eq!((of(&pruned)["became"].as_str(), &of(&plain)), (Some("pruned"), &Value::Null));
+    assert!(of(&pruned)["bytes"].as_u64() < of(&pruned)["whole_bytes"].as_u64(), "{}", of(&pruned));
     let compared = kept.told(&["compare", &plain, &pruned]);
     let row = compared.lines().find(|line| line.starts_with("the model in the end"));
     assert!(row.is_some_and(|row| row.contains('–') && row.ends_with("(pruned)")), "{compared}");

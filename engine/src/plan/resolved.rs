@@ -290,11 +290,10 @@ impl Resolved {
         self.experiment.prune.thins_after(steps).filter(|after| *after <= steps)
     }
 
-    /// The update after which pruning changes the model no more; `None` if nothing is pruned, and if the run ends before.
-    pub fn pruned_after(&self) -> Option<u64> {
+    /// The update after which masks change no more; `None` if there are none, and if the run ends before.
+    pub fn masked_after(&self) -> Option<u64> {
         let (prune, (_, steps)) = (&self.experiment.prune, self.steps());
-        let end = prune.kind.sets_to_zero().then(|| prune.span(steps).1);
-        end.or_else(|| prune.thins_after(steps)).filter(|after| *after <= steps)
+        prune.kind.sets_to_zero().then(|| prune.span(steps).1).filter(|after| *after <= steps)
     }
 
     /// Whether the model is tested before channels are taken out of it.

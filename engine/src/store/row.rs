@@ -104,6 +104,10 @@ impl Reached {
         let process = if is_continued { measured.process } else { summary.measured.process };
         self.so_far.measured = Peak { process, ..measured };
         self.secs = self.secs.max(summary.secs);
+        if summary.stripped.is_some() {
+            // Tests before the model was pruned are of another one.
+            self.so_far.best_test_accuracy = summary.best_test_accuracy.or(self.so_far.best_test_accuracy);
+        }
     }
 }
 

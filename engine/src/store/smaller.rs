@@ -4,7 +4,7 @@
 //! Always holds: of several changes the last counts, because integers and factors already leave the zeros out.
 
 use rusqlite::{Row, Transaction, params};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::run::word;
 use crate::{
@@ -48,13 +48,19 @@ pub struct SmallerModel {
     /// Its form.
     pub became: Became,
     /// Bytes of its weights.
+    #[serde(serialize_with = "as_number")]
     pub bytes: Bytes,
     /// Bytes of the weights as they would be otherwise.
+    #[serde(serialize_with = "as_number")]
     pub whole_bytes: Bytes,
     /// Its accuracy on the test set; of values the share of the labels' variance that is explained (R²).
     pub accuracy: f64,
     /// The accuracy of the model as it was trained.
     pub trained_accuracy: f64,
+}
+
+fn as_number<S: Serializer>(bytes: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(bytes.0)
 }
 
 impl SmallerModel {
@@ -77,7 +83,7 @@ impl SmallerModel {
         let accuracy = summary.test_accuracy?;
         let smaller =
             |became, bytes, whole_bytes| Self { became, bytes, whole_bytes, accuracy, trained_accuracy: accuracy };
-        if let Some(stripped) = summary.stripped {
+        if let Some(stripped) = summary.stripped.filter(|stripped| stripped.gone > 0) {
             return Some(smaller(Became::Pruned, stripped.bytes, stripped.dense_bytes));
         }
         summary.factored.map(|factored| smaller(Became::Factored, factored.bytes, factored.whole_bytes))

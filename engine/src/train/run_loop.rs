@@ -64,8 +64,8 @@ pub(super) struct RunLoop<'a, 'j> {
     saver: Option<Saver<'a>>,
     /// The reason why the last save failed, if it did.
     unsaved_by: Option<String>,
-    /// The accuracy of the model that is saved as the best.
-    best_saved: Option<f64>,
+    /// The best accuracy of the tests that count in the end: where weights are pruned, of those after that.
+    best_final: Option<f64>,
     /// Images that the user knows are skipped.
     skipped: usize,
     /// Whether a test waits until channels are taken out.
@@ -113,7 +113,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             measured_before: spec.plan.resolved.resumed().map(|resumed| resumed.so_far.measured).unwrap_or_default(),
             saver: None,
             unsaved_by: None,
-            best_saved: None,
+            best_final: None,
             skipped: 0,
             is_test_asked: false,
             pending,
@@ -133,8 +133,8 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         (self.step, self.tested, self.before_secs) = (progress.step, tested, progress.secs);
         self.test_loss = test_loss;
         // Earlier versions counted every test.
-        let earlier = best_test_accuracy.filter(|_| self.spec.plan.resolved.pruned_after().is_none());
-        self.best_saved = progress.best_saved.or(earlier);
+        let earlier = best_test_accuracy.filter(|_| self.spec.plan.resolved.masked_after().is_none() && !self.thins());
+        self.best_final = progress.best_final.or(earlier);
         *self.summary = Summary {
             steps: progress.step,
             train_loss,
@@ -308,26 +308,34 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         self.report_skipped();
         self.sampler.read(Bytes::ZERO);
         let (loss, (accuracy, errors)) = (means.0, self.spec.dataset.score(Split::Test, means));
-        let is_best = self.is_pruned() && self.best_saved.is_none_or(|best| accuracy > best);
+        let is_best = self.is_pruned(session) && self.best_final.is_none_or(|best| accuracy > best);
+        if is_best {
+            self.best_final = Some(accuracy);
+        }
         (self.tested, self.test_loss) = (step, Some(loss));
         self.evaluations += 1;
         self.summary.test_accuracy = Some(accuracy);
         self.summary.test_errors = errors;
-        let best = self.summary.best_test_accuracy;
-        self.summary.best_test_accuracy = Some(best.map_or(accuracy, |best| best.max(accuracy)));
+        let of_all = self.summary.best_test_accuracy.map_or(accuracy, |best| best.max(accuracy));
+        self.summary.best_test_accuracy = Some(self.best_final.unwrap_or(of_all));
         self.spec.events.send(Event::Evaluated { step, at_secs: self.secs(), loss, accuracy, errors });
         if !is_best || !self.experiment.run.save_best {
             return Ok(());
         }
-        self.best_saved = Some(accuracy);
         self.save(session, SaveReason::Best)
     }
 
     /// Whether pruning is over, if there is any. A better test before it is one of another model.
-    fn is_pruned(&self) -> bool {
-        let after = self.spec.plan.resolved.pruned_after();
+    fn is_pruned<B: Backend>(&self, session: &Session<B>) -> bool {
         // Masks follow updates, of which f16 may have skipped some.
-        after.is_none_or(|after| self.step - self.summary.skipped_steps.min(self.step) >= after)
+        let updates = self.step - self.summary.skipped_steps.min(self.step);
+        let masked = self.spec.plan.resolved.masked_after();
+        session.is_thinned() || masked.is_none_or(|after| updates >= after) && !self.thins()
+    }
+
+    /// Whether channels are taken out in the course of the run.
+    fn thins(&self) -> bool {
+        self.spec.plan.resolved.thinned_after().is_some()
     }
 
     /// Writes a checkpoint, if the run is kept and has come further than the one before.
@@ -377,7 +385,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             teacher_checksum: self.spec.teacher_checksum,
             skipped_steps: self.summary.skipped_steps,
             secs: self.secs(),
-            best_saved: self.best_saved,
+            best_final: self.best_final,
             so_far: SoFar {
                 measured: self.sampler.peak().max(self.measured_before),
                 train_loss: self.summary.train_loss,

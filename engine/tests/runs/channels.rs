@@ -125,12 +125,14 @@ fn updates_that_f16_skips_do_not_delay_the_channels() {
     for kind in KINDS {
         let mut experiment = Experiment { precision: Precision::F16Mixed, ..thinned(kind) };
         (experiment.data.samples, experiment.batch.evaluation) = (400, EvaluationBatch::Whole);
-        experiment.run.evaluate_every = 4;
+        (experiment.run.evaluate_every, experiment.run.save_best) = (4, true);
         let plan = Plan::of(&experiment, &Machine::nominal()).expect("a plan");
         assert!(!plan.resolved.tests_whole_model(), "{kind:?}");
-        let seen = run(&Experiment { budget: plan.peak.live, ..experiment }, Keep::default());
+        let folder = tempfile::tempdir().expect("a folder");
+        let seen = run(&Experiment { budget: plan.peak.live, ..experiment }, Keep::in_folder(folder.path()));
         assert_eq!(seen.thinned_at, Some(3), "{kind:?}");
         assert!(seen.summary.measured.live <= seen.summary.predicted.live, "{kind:?}");
+        assert!(folder.path().join("best.safetensors").exists(), "{kind:?}: every test is of the smaller model");
         skipped += seen.summary.skipped_steps;
     }
     assert!(skipped > 0, "a loss scale that fits from the first step shows nothing");

@@ -14,14 +14,23 @@ use plimsoll_engine::{
 
 /// A run to its end; what it came to.
 fn run(experiment: Experiment, folder: &Path) -> Summary {
+    tested(experiment, folder).0
+}
+
+/// A run to its end; what it came to, and the steps and accuracies of its tests.
+fn tested(experiment: Experiment, folder: &Path) -> (Summary, Vec<(u64, f64)>) {
     let trainer = Trainer::new(|| {});
     let start = Start { keep: Keep::in_folder(folder), ..Start::new(experiment) };
     trainer.send(Command::Start(Box::new(start)));
+    let mut tests = Vec::new();
     loop {
-        let event = trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on");
-        if let Event::Ended { outcome, summary, .. } = event {
-            assert!(matches!(outcome, Outcome::Finished), "{outcome:?}");
-            return *summary;
+        match trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on") {
+            Event::Evaluated { step, accuracy, .. } => tests.push((step, accuracy)),
+            Event::Ended { outcome, summary, .. } => {
+                assert!(matches!(outcome, Outcome::Finished), "{outcome:?}");
+                return (*summary, tests);
+            }
+            _ => {}
         }
     }
 }
@@ -110,9 +119,13 @@ fn the_best_model_that_is_saved_is_one_that_was_pruned_to_the_end() {
     let mut experiment = Experiment { prune, ..small(ModelKind::Mlp) };
     (experiment.run.steps, experiment.run.evaluate_every, experiment.run.save_best) = (Some(10), 1, true);
     experiment.optimizer.learning_rate = 1e-2;
-    let summary = run(experiment, folder.path());
-    let (best, last) = (summary.best_test_accuracy.expect("tested"), summary.test_accuracy.expect("tested"));
-    assert!(best > last, "{best} before the end and {last} at it");
+    let (summary, tests) = tested(experiment, folder.path());
+    let best = |is_pruned: bool| {
+        let of = tests.iter().filter(|(step, _)| (*step >= 8) == is_pruned).map(|(_, accuracy)| *accuracy);
+        of.reduce(f64::max).expect("tested")
+    };
+    assert!(best(false) > best(true), "{tests:?}");
+    assert_eq!(summary.best_test_accuracy, Some(best(true)));
     for (name, shape, numbers) in weights_in(&folder.path().join("best.safetensors")) {
         let zeros = share_of_zeros(&numbers);
         assert!((zeros - 0.99).abs() < 0.01, "{name} {shape:?}: {zeros}");

@@ -45,6 +45,15 @@ fn wide(plan: &Plan) -> String {
     if rows.is_empty() { String::new() } else { format!("\n{table}") }
 }
 
+/// The time of a step, and of one after channels are taken out.
+fn pace(plan: &Plan) -> String {
+    let step = format::secs(plan.step_secs);
+    match plan.pruned_step_secs {
+        0.0 => step,
+        smaller => format!("{step} ({} once channels are taken out)", format::secs(smaller)),
+    }
+}
+
 /// The plan in words and tables.
 pub(super) fn describe(plan: &Plan) -> anyhow::Result<String> {
     let peak = plan.peak;
@@ -61,7 +70,7 @@ pub(super) fn describe(plan: &Plan) -> anyhow::Result<String> {
         if plan.target.is_gpu() { "" } else { " (an estimate)" },
         parameters(plan),
         format::counted(plan.total_steps, "step"),
-        format::secs(plan.step_secs),
+        pace(plan),
         format::counted(plan.tests(), "test"),
         format::secs(plan.test_secs),
         format::secs(plan.run_secs()),

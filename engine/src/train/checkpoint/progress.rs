@@ -37,9 +37,9 @@ pub(in crate::train) struct Progress {
     pub(in crate::train) skipped_steps: u64,
     /// Seconds so far, pauses excluded.
     pub(in crate::train) secs: f64,
-    /// The accuracy of the test whose model is saved as the best one; none if no test was, and in the checkpoints of earlier
-    /// versions.
-    pub(in crate::train) best_saved: Option<f64>,
+    /// The best accuracy of the tests that count in the end, which are those after pruning; none if there was none, and in the
+    /// checkpoints of earlier versions.
+    pub(in crate::train) best_final: Option<f64>,
     /// The record of it so far.
     pub(in crate::train) so_far: SoFar,
 }
@@ -88,7 +88,7 @@ impl HeaderTexts<'_> {
             teacher_checksum: self.number_if_any("teacher_checksum")?,
             skipped_steps: self.count("skipped_steps")?,
             secs: self.real("secs", 0.0, LONGEST_SECS)?,
-            best_saved: self.number_if_any("best_saved_accuracy")?,
+            best_final: self.number_if_any("best_final_accuracy")?,
             so_far: self.so_far()?,
         })
     }
@@ -150,7 +150,7 @@ impl Progress {
             ("test_loss", test_loss),
             ("test_accuracy", test_accuracy),
             ("best_test_accuracy", best_test_accuracy),
-            ("best_saved_accuracy", self.best_saved),
+            ("best_final_accuracy", self.best_final),
         ];
         facts.extend(counters.is_thinned.then(|| (THINNED, true.to_string())));
         facts.extend(self.data_checksum.map(|checksum| ("data_checksum", checksum.to_string())));
@@ -197,7 +197,7 @@ mod tests {
             teacher_checksum: Some(7),
             skipped_steps: 2,
             secs: 1e-7 / 3.0,
-            best_saved: Some(0.1 + 0.7),
+            best_final: Some(0.1 + 0.7),
             so_far: SoFar {
                 measured: Peak { live: Bytes(1_234_567), reserved: Bytes(0), process: Bytes(98_765_432) },
                 train_loss: Some(f64::MIN_POSITIVE / 3.0),
