@@ -302,7 +302,8 @@ impl Resolved {
         let done = self.steps_done();
         let is_tested = self.resumed.as_ref().is_some_and(|resumed| resumed.so_far.tested >= done);
         let next = (done + u64::from(is_tested)).max(1).next_multiple_of(self.tested_every());
-        next < after
+        // A run that should have taken them out before does so after its next step.
+        next < after.max(done + 1)
     }
 
     /// Steps between tests.

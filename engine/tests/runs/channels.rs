@@ -309,6 +309,20 @@ fn a_resumed_run_plans_no_test_that_it_has_behind_it() {
 }
 
 #[test]
+fn a_run_that_is_cut_short_plans_the_test_before_its_channels_go() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut experiment = widely_tested(6);
+    (experiment.run.steps, experiment.run.save_every, experiment.prune.begin_step) = (Some(12), 2, 0);
+    let checkpoint = stopped(&experiment, 2, folder.path());
+    // Its channels were to go after step 2 now, which was done with all of them.
+    (experiment.run.steps, experiment.run.evaluate_every) = (Some(4), 2);
+    let (losses, summary) = resumed(&experiment, checkpoint);
+    assert_eq!(losses.len(), 2);
+    let (predicted, measured) = (summary.predicted.live, summary.measured.live);
+    assert!(measured <= predicted, "{measured} measured, {predicted} predicted");
+}
+
+#[test]
 fn weights_whose_channels_were_taken_out_are_refused_with_what_can_be_done() {
     let folder = tempfile::tempdir().expect("a folder");
     let experiment = thinned(ModelKind::Cnn);
