@@ -120,7 +120,8 @@ impl List {
         if let Some(second) = chosen.next() {
             self.add(second, format!("it and {first} both give the ranks"), "take one of the two out");
         }
-        if low_rank.is_sought() && e.weights.chosen().is_none() {
+        // With a rank as well, that is said above.
+        if low_rank.is_sought() && low_rank.rank == 0 && e.weights.chosen().is_none() {
             let message = "ranks are found from trained weights, and none are chosen";
             self.add(first, message, "choose weights.path, or write low_rank.rank, which needs none");
         }

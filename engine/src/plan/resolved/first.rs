@@ -16,6 +16,7 @@ use crate::{
 
 const KEY: &str = "distil.teacher";
 const OTHER: &str = "choose another teacher, or train it as a run of its own and choose that run";
+const LIKE: &str = "choose a teacher that learned from samples of the same size";
 
 /// A run that comes before another one, whose teacher it trains.
 #[derive(Debug, Clone)]
@@ -40,29 +41,20 @@ impl First {
         machine: &Machine,
     ) -> Result<Option<Arc<Self>>, Problem> {
         let Some(experiment) = teacher.to_train(student) else { return Ok(None) };
-        let first = match known.filter(|known| *known.experiment == experiment) {
-            Some(known) => Arc::clone(known),
-            None => Arc::new(Self::planned(experiment, machine)?),
-        };
-        let taught = first.info;
-        if (taught.label, taught.classes) != (info.label, info.classes) {
-            let classes = counted(taught.classes as u64, "class");
-            let message = format!("the teacher would learn {classes}, and the data have {}", info.classes);
-            return Err(Problem::new(KEY, message, OTHER));
+        if let Some(known) = known.filter(|known| *known.experiment == experiment) {
+            fits(teacher, student, [&known.info, info])?;
+            return Ok(Some(Arc::clone(known)));
         }
-        let beside = teacher.beside(student);
-        let is_alike = interop::are_alike(&beside, [&taught, info]);
-        if !is_alike.map_err(|error| Problem::new(KEY, error.to_string(), OTHER))? {
-            let message = "the teacher would learn from samples of other sizes, and its weights would not fit these";
-            return Err(Problem::new(KEY, message, OTHER));
-        }
-        Ok(Some(first))
-    }
-
-    fn planned(experiment: Experiment, machine: &Machine) -> Result<Self, Problem> {
         let not_here = |error: Error| Problem::new(KEY, format!("the teacher cannot be trained here: {error}"), OTHER);
         let resolved = Resolved::new(&experiment, machine).map_err(|problems| not_here(plan::first(problems)))?;
-        let planned = predict(&resolved, machine).map_err(not_here)?;
+        // Said before its size, which another budget would mend.
+        fits(teacher, student, [resolved.info(), info])?;
+        Ok(Some(Arc::new(Self::planned(experiment, &resolved, machine)?)))
+    }
+
+    fn planned(experiment: Experiment, resolved: &Resolved, machine: &Machine) -> Result<Self, Problem> {
+        let planned = predict(resolved, machine)
+            .map_err(|error| Problem::new(KEY, format!("the teacher cannot be trained here: {error}"), OTHER))?;
         if !planned.fits() {
             let [load, budget] = planned.load().beside(planned.budget);
             let message = format!("the teacher takes {load} while it is trained, and the budget is {budget}");
@@ -80,4 +72,19 @@ impl First {
             self.load
         )
     }
+}
+
+/// Whether a teacher that learns from the first of two data sets can teach what learns from the second.
+fn fits(teacher: &Teacher, student: &Experiment, [taught, info]: [&DatasetInfo; 2]) -> Result<(), Problem> {
+    if (taught.label, taught.classes) != (info.label, info.classes) {
+        let classes = counted(taught.classes as u64, "class");
+        let message = format!("the teacher would learn {classes}, and the data have {}", info.classes);
+        return Err(Problem::new(KEY, message, OTHER));
+    }
+    let is_alike = interop::are_alike(&teacher.beside(student), [taught, info]);
+    if !is_alike.map_err(|error| Problem::new(KEY, error.to_string(), LIKE))? {
+        let message = "the teacher would learn from samples of other sizes, and its weights would not fit these";
+        return Err(Problem::new(KEY, message, LIKE));
+    }
+    Ok(())
 }
