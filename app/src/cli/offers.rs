@@ -1,6 +1,7 @@
 //! Changes that would fit, in lines for people.
 
 use plimsoll_engine::{
+    experiment::preset,
     plan::{self, Advice, Found, Limit, Plan},
     train::Refusal,
 };
@@ -32,14 +33,24 @@ pub(super) fn list(title: &str, offers: &[Advice]) -> String {
         return String::new();
     }
     let line = |offer: &Advice| {
-        format!("  {}: {} at the peak, {} time\n", advice::words(offer), offer.peak, percent(offer.time_ratio))
+        let words = advice::words(offer);
+        format!("  {words}: {} at the peak, {} time{}\n", offer.peak, percent(offer.time_ratio), how(offer))
     };
     format!("\n{title}:\n{}", offers.iter().map(line).collect::<String>())
 }
 
+/// What to write for an offer; nothing for an experiment as it is.
+fn how(offer: &Advice) -> String {
+    let keys = offer.changes.iter().flat_map(|change| change.keys());
+    let written = keys.filter_map(|key| preset::assignment(&offer.experiment, key));
+    let written: Vec<String> = written.map(|setting| format!("--set {setting}")).collect();
+    if written.is_empty() { String::new() } else { format!("  ({})", written.join(" ")) }
+}
+
 /// A ratio as a change: 1.1 is `+10%`.
 pub(super) fn percent(ratio: f64) -> String {
-    format!("{:+.0}%", (ratio - 1.0) * 100.0)
+    // Without the sign of a zero.
+    format!("{:+.0}%", ((ratio - 1.0) * 100.0).round() + 0.0)
 }
 
 /// Why a run was refused, and the changes that would fit.

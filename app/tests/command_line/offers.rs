@@ -79,6 +79,21 @@ fn a_plan_inside_the_machine_is_as_before() {
 }
 
 #[test]
+fn an_offer_of_a_plan_says_what_to_write() {
+    let planned = stdout(&["plan", "cnn-shapes", "--budget", "18MiB"]);
+    let offers: Vec<&str> =
+        planned.lines().filter_map(|line| line.split_once("  (--set ")?.1.strip_suffix(')')).collect();
+    assert!(!offers.is_empty(), "{planned}");
+    for offer in offers {
+        let sets = offer.split(" --set ").flat_map(|setting| ["--set", setting]);
+        let arguments: Vec<&str> =
+            ["plan", "cnn-shapes", "--budget", "18MiB", "--check"].into_iter().chain(sets).collect();
+        let checked = plimsoll(&arguments);
+        assert_eq!(checked.status.code(), Some(0), "{offer}: {}", text(&checked.stdout));
+    }
+}
+
+#[test]
 fn an_offer_is_run_from_what_is_set_alone() {
     let changes = ["--budget", "16MiB", "--set", "optimizer.kind=sgd", "--set", "model.dense=200"];
     let found = json(&[&["fit", "cnn-shapes", "--json"], &changes[..]].concat());

@@ -230,6 +230,12 @@ pub fn changes(from: &Experiment, to: &Experiment) -> Vec<String> {
     differing.collect()
 }
 
+/// The value of the setting `key` as [`set`] takes it: `batch.micro=16`; `None` without such a setting, and of one that is not
+/// there.
+pub fn assignment(experiment: &Experiment, key: &str) -> Option<String> {
+    Some(format!("{key}={}", find(key)?.write(experiment)?))
+}
+
 /// A setting's key, with its value in each of some experiments; `None` if their kinds do not use it.
 pub type Row = (&'static str, Vec<Option<String>>);
 

@@ -49,6 +49,32 @@ pub enum Change {
     Budget(Bytes),
 }
 
+impl Change {
+    /// The keys of the settings that it changes.
+    pub fn keys(&self) -> &'static [&'static str] {
+        match self {
+            Self::Batch(_) => &["batch.micro", "batch.accumulation"],
+            Self::EvaluationBatch(_) => &["batch.evaluation"],
+            Self::Precision(_) => &["precision"],
+            Self::Checkpointing(_) => &["checkpointing"],
+            Self::RetainGraph(_) => &["retain_graph"],
+            Self::Recompute(_) => &["recompute"],
+            Self::Execution(_) => &["execution"],
+            Self::LossChunk(_) => &["loss_chunk"],
+            Self::Optimizer(_) => &["optimizer.kind"],
+            Self::Update(_) => &["optimizer.update"],
+            Self::LoraRank(_) => &["lora.rank"],
+            Self::Answers(_) => &["distil.answers"],
+            Self::Frozen(_) => &["frozen"],
+            Self::Base(_) => &["quantise.base"],
+            Self::Placement(_) => &["data.placement"],
+            Self::Length(_) => &["data.length"],
+            Self::Device(_) => &["device"],
+            Self::Budget(_) => &["budget"],
+        }
+    }
+}
+
 /// The settings that differ, each with its value in `to`; empty when none does. Settings that no offer changes are left out.
 pub fn between(from: &Experiment, to: &Experiment) -> Vec<Change> {
     let mut changes = Vec::new();
@@ -82,6 +108,38 @@ pub fn between(from: &Experiment, to: &Experiment) -> Vec<Change> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::preset;
+
+    #[test]
+    fn the_keys_of_every_change_are_settings() {
+        let e = Experiment::default();
+        let all = [
+            Change::Batch(e.batch.clone()),
+            Change::EvaluationBatch(e.batch.evaluation),
+            Change::Precision(e.precision),
+            Change::Checkpointing(e.checkpointing),
+            Change::RetainGraph(true),
+            Change::Recompute(e.recompute),
+            Change::Execution(e.execution),
+            Change::LossChunk(8),
+            Change::Optimizer(e.optimizer.kind),
+            Change::Update(e.optimizer.update),
+            Change::LoraRank(1),
+            Change::Answers(e.distil.answers),
+            Change::Frozen(e.frozen),
+            Change::Base(e.quantise.base),
+            Change::Placement(e.data.placement),
+            Change::Length(8),
+            Change::Device(e.device.clone()),
+            Change::Budget(e.budget),
+        ];
+        for key in all.iter().flat_map(Change::keys) {
+            let mut other = e.clone();
+            let assignment = preset::assignment(&e, key).unwrap_or_else(|| panic!("{key} is no setting"));
+            preset::set(&mut other, &assignment).expect("what is written is taken");
+            assert_eq!(other, e, "{assignment}");
+        }
+    }
 
     #[test]
     fn only_what_differs_is_named_with_its_new_value() {
