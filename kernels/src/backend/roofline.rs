@@ -295,7 +295,7 @@ mod tests {
         let product = MatMul { m: rows, n: out, k: inner, transpose_a: false, transpose_b: true, accumulate: false };
         let (integers, floats) = (Kernel::from(Int8::Product(window)), Kernel::from(Linear::MatMul(product)));
         assert_eq!(integers.flops(), floats.flops());
-        let rates = Rates { integers: 2.0, launch_secs: 0.0, ..Rates::NOMINAL };
+        let rates = Rates { integers: 2.0, launch_secs: 0.0, fork_secs: 0.0, ..Rates::NOMINAL };
         let (halved, whole) = (rates.secs(&integers, DType::U8, 0), rates.secs(&floats, DType::F32, 0));
         assert_eq!(halved, whole / 2.0);
         // On a card they are no faster where only products of f32 are, by TF32.
