@@ -153,6 +153,17 @@ fn what_only_a_run_has_is_not_asked_of_a_preset() {
 }
 
 #[test]
+fn a_phase_that_a_run_does_not_have_is_refused_with_those_that_it_has() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let to = folder.path().join("step.svg");
+    let to = to.to_str().expect("UTF-8");
+    let refused = fails(2, &["export", "cnn-digits", "--format", "svg", "--phase", "pruned", "-o", to]);
+    assert!(refused.contains("no phase `pruned`; it has first, training, evaluating, saving"), "{refused}");
+    let written = plimsoll(&["export", "cnn-digits-channels", "--format", "svg", "--phase", "pruned", "-o", to]);
+    assert_eq!(written.status.code(), Some(0), "{}", text(&written.stderr));
+}
+
+#[test]
 fn a_run_is_exported_after_its_data_and_its_weights_are_gone() {
     let kept = super::kept::Kept::new();
     let at = |name: &str| kept.0.path().join(name).to_str().expect("text").to_owned();

@@ -1,6 +1,7 @@
 //! The content of an exported file.
 
 use anyhow::Context;
+use clap::ValueEnum;
 use plimsoll_engine::{
     Bytes,
     experiment::Experiment,
@@ -95,6 +96,22 @@ impl Contents {
         }
     }
 
+    /// The pass of the phase that was asked for.
+    ///
+    /// # Errors
+    /// Fails if the run of the plan has no such phase.
+    fn pass(self, plan: &Plan) -> anyhow::Result<Option<Pass>> {
+        let Some(phase) = self.phase else { return Ok(None) };
+        let is_there = |phase: &&Phase| !plan.timeline(phase.pass()).points.is_empty();
+        if is_there(&&phase) {
+            return Ok(Some(phase.pass()));
+        }
+        let name = |phase: &Phase| phase.to_possible_value().map(|value| value.get_name().to_owned());
+        let others: Vec<String> = Phase::value_variants().iter().filter(is_there).filter_map(name).collect();
+        let name = name(&phase).unwrap_or_default();
+        Err(Misuse(format!("--phase: this run has no phase `{name}`; it has {}", others.join(", "))).into())
+    }
+
     fn table(self, subject: &Subject, kept: Option<&Kept>) -> anyhow::Result<String> {
         self.check_phase()?;
         let written = |table: Table| if self.format == Format::Csv { table.csv() } else { table.json_lines() };
@@ -108,7 +125,7 @@ impl Contents {
                 let plan = planned(subject)?;
                 let measured = kept.and_then(|kept| measured(kept, plan));
                 let measured = measured.as_ref().map(|(pass, bytes)| (*pass, &bytes[..]));
-                let passes = self.phase.map_or_else(|| plan.passes().collect(), |phase| vec![phase.pass()]);
+                let passes = self.pass(plan)?.map_or_else(|| plan.passes().collect(), |pass| vec![pass]);
                 Ok(written(tables::ops(plan, &passes, measured)))
             }
             (Some(What::Layers), _) => Ok(written(tables::layers(planned(subject)?))),
@@ -124,7 +141,7 @@ impl Contents {
             (Some(What::Curves | What::Gradients), None) => anyhow::bail!(only_a_run(subject, "curves come")),
             (Some(What::Step) | None, _) => {
                 let plan = planned(subject)?;
-                let pass = self.phase.map_or(plan.peak_pass, Phase::pass);
+                let pass = self.pass(plan)?.unwrap_or(plan.peak_pass);
                 let measured = kept.and_then(|kept| measured(kept, plan)).filter(|(of, _)| *of == pass);
                 let mib: Vec<f64> = measured.iter().flat_map(|(_, bytes)| bytes).map(|b| b.as_mib()).collect();
                 Ok(timeline::figure(timeline::Step { plan, pass, outline: None, measured: &mib }))
