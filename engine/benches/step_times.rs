@@ -72,7 +72,7 @@ fn main() {
         let best = |i: usize| steps.iter().map(|step| step[i]).fold(f64::INFINITY, f64::min);
         let mut kinds: BTreeMap<String, (usize, f64, f64)> = BTreeMap::new();
         for (i, (point, predicted)) in points.iter().zip(&predicted).enumerate() {
-            let kind = kinds.entry(format!("{}", point.op)).or_default();
+            let kind = kinds.entry(point.op.to_string()).or_default();
             *kind = (kind.0 + 1, kind.1 + predicted, kind.2 + best(i));
         }
         let total: f64 = (0..points.len()).map(best).sum();

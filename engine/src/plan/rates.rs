@@ -214,6 +214,9 @@ fn attended(executor: &Executor<Cpu>, s: AttentionShape) -> Result<(f64, f64)> {
     Ok(((Kernel::from(forward).flops() + Kernel::from(backward).flops()) as f64, secs))
 }
 
+/// A launch, with what it reads and what it writes.
+type Timed<'a> = (Kernel, &'a [&'a Tensor<Cpu>], &'a [&'a Tensor<Cpu>]);
+
 /// The bytes that loops over memory move in a second which do more with a number than adding it.
 fn streams(executor: &Executor<Cpu>, others: &Others) -> Result<Streams> {
     let (rows, columns) = (1024, 256);
@@ -221,7 +224,7 @@ fn streams(executor: &Executor<Cpu>, others: &Others) -> Result<Streams> {
     let (x, y, sums) = (tensor(rows * columns)?, tensor(rows * columns)?, tensor(rows)?);
     let (weight, bias) = (tensor(columns)?, tensor(columns)?);
     // The bytes of all launches over their seconds, each at its fastest.
-    let rate = |launches: &[(Kernel, &[&Tensor<Cpu>], &[&Tensor<Cpu>])]| -> Result<f64> {
+    let rate = |launches: &[Timed<'_>]| -> Result<f64> {
         let (mut bytes, mut secs) = (0, 0.0);
         for (kernel, reads, writes) in launches {
             let of = |tensors: &[&Tensor<Cpu>]| tensors.iter().map(|tensor| tensor.bytes()).sum::<u64>();

@@ -280,8 +280,13 @@ fn stopped(experiment: &Experiment, stop: u64, folder: &Path) -> PathBuf {
 
 /// The losses of the same run from a checkpoint on, and what it came to.
 fn resumed(experiment: &Experiment, checkpoint: PathBuf) -> (Vec<f64>, Summary) {
+    gone_on(experiment, checkpoint, true)
+}
+
+/// The losses of a run from a checkpoint on, which may be that of another run, and what it came to.
+fn gone_on(experiment: &Experiment, checkpoint: PathBuf, is_same_run: bool) -> (Vec<f64>, Summary) {
     let trainer = Trainer::new(|| {});
-    let start = Start { resume: Some(checkpoint), is_same_run: true, ..Start::new(experiment.clone()) };
+    let start = Start { resume: Some(checkpoint), is_same_run, ..Start::new(experiment.clone()) };
     trainer.send(Command::Start(Box::new(start)));
     let mut losses = Vec::new();
     loop {
@@ -316,7 +321,7 @@ fn a_run_that_is_cut_short_plans_the_test_before_its_channels_go() {
     let checkpoint = stopped(&experiment, 2, folder.path());
     // Its channels were to go after step 2 now, which was done with all of them.
     (experiment.run.steps, experiment.run.evaluate_every) = (Some(4), 2);
-    let (losses, summary) = resumed(&experiment, checkpoint);
+    let (losses, summary) = gone_on(&experiment, checkpoint, false);
     assert_eq!(losses.len(), 2);
     let (predicted, measured) = (summary.predicted.live, summary.measured.live);
     assert!(measured <= predicted, "{measured} measured, {predicted} predicted");
