@@ -181,96 +181,84 @@ impl Rates {
     pub fn secs(&self, kernel: &Kernel, dtype: DType, operand_bytes: u64) -> f64 {
         // Integers are computed with in f32, but for products of them.
         let at = FLOATS.iter().position(|d| *d == dtype).unwrap_or(F32);
-        let (flops, bytes) = (kernel.flops() as f64, operand_bytes as f64);
-        let is_shared = is_shared(kernel, operand_bytes as usize / FLOATS[at].size());
-        let arithmetic = flops / self.flops_of(kernel, at) + self.secs_before(kernel, at, bytes);
-        let work = arithmetic.max(bytes / self.bytes_of(kernel, at));
-        let fork = if is_shared { self.fork_secs } else { 0.0 };
-        let work = if is_shared { work } else { work * self.threads };
-        work + fork + self.launch_secs
-    }
-
-    /// Flops a second of a kernel's products.
-    fn flops_of(&self, kernel: &Kernel, at: usize) -> f64 {
-        match kernel {
-            Kernel::Depthwise(_) => self.depthwise_flops,
-            Kernel::Convolution(of) if at == F32 && is_wide(of.window()) => self.flops[at] * self.wide,
-            Kernel::Convolution(_) => self.flops[at] * self.convolutions,
-            Kernel::Attention(_) => self.flops[at] * self.attention,
-            Kernel::Int8(_) => self.flops[F32] * self.integers,
-            // Products of matrices; those of coded weights are products of the numbers that the codes stand for.
-            Kernel::Linear(_) | Kernel::Coded(_) => self.flops[at],
-            // They stream through memory and count no flops.
-            Kernel::Activation(_)
-            | Kernel::Dropout(_)
-            | Kernel::Elementwise(_)
-            | Kernel::Embedding(_)
-            | Kernel::Fused(_)
-            | Kernel::Gather(_)
-            | Kernel::Layout(_)
-            | Kernel::Loss(_)
-            | Kernel::Norm(_)
-            | Kernel::Optimizer(_)
-            | Kernel::Pool(_)
-            | Kernel::Prune(_)
-            | Kernel::Rotary(_) => self.flops[at],
-        }
-    }
-
-    /// Seconds of the work that comes to a kernel's products besides them.
-    fn secs_before(&self, kernel: &Kernel, at: usize, operand_bytes: f64) -> f64 {
-        match kernel {
-            // Minimal filtering gathers as it multiplies.
-            Kernel::Convolution(of) if at == F32 && is_wide(of.window()) => 0.0,
-            Kernel::Convolution(of) => 4.0 * of.gathered() as f64 / self.gathered,
-            Kernel::Attention(of) => of.heads() / self.heads,
-            Kernel::Linear(_) | Kernel::Coded(_) if kernel.flops() > 0 => operand_bytes / self.packed,
-            _ => 0.0,
-        }
-    }
-
-    /// Bytes a second of a kernel that streams through memory.
-    fn bytes_of(&self, kernel: &Kernel, at: usize) -> f64 {
-        let streams = &self.streams;
-        let of_f32 = match kernel {
-            Kernel::Pool(_) => streams.pools,
-            Kernel::Norm(_) => streams.norms,
-            Kernel::Activation(Activation::Relu | Activation::ReluGrad | Activation::Relu6 | Activation::Relu6Grad) => {
-                return self.bytes[at];
-            }
-            Kernel::Activation(_) | Kernel::Fused(_) | Kernel::Loss(_) | Kernel::Rotary(_) | Kernel::Dropout(_) => {
-                streams.curves
-            }
-            Kernel::Optimizer(Optimizer::Update(_) | Optimizer::UpdateAll { .. }) => streams.updates,
-            Kernel::Optimizer(_) | Kernel::Prune(_) | Kernel::Linear(Linear::BiasGrad { .. }) => streams.sums,
-            Kernel::Attention(_)
-            | Kernel::Coded(_)
-            | Kernel::Convolution(_)
-            | Kernel::Depthwise(_)
-            | Kernel::Elementwise(_)
-            | Kernel::Embedding(_)
-            | Kernel::Gather(_)
-            | Kernel::Int8(_)
-            | Kernel::Layout(_)
-            | Kernel::Linear(_) => return self.bytes[at],
+        let pace = self.pace(kernel, at, operand_bytes);
+        let arithmetic = kernel.flops() as f64 / pace.flops + pace.before;
+        let work = arithmetic.max(operand_bytes as f64 / pace.bytes);
+        let is_shared = if kernel.flops() > 0 {
+            kernel.flops() >= pace.shared_flops
+        } else {
+            operand_bytes as usize / FLOATS[at].size() >= pace.operands * GRAIN
         };
-        of_f32 * self.bytes[at] / self.bytes[F32]
+        let work = if is_shared { work + self.fork_secs } else { work * self.threads };
+        work + self.launch_secs
+    }
+
+    /// How fast a kernel of operands of the type `at` is.
+    fn pace(&self, kernel: &Kernel, at: usize, operand_bytes: u64) -> Pace {
+        let plain = Pace {
+            flops: self.flops[at],
+            before: 0.0,
+            bytes: self.bytes[at],
+            operands: 2,
+            shared_flops: SHARED_PRODUCTS,
+        };
+        let stream = |of_f32: f64| Pace { bytes: of_f32 * self.bytes[at] / self.bytes[F32], ..plain };
+        let Streams { pools, norms, curves, updates, sums } = self.streams;
+        match kernel {
+            Kernel::Depthwise(_) => Pace { flops: self.depthwise_flops, ..plain },
+            // Minimal filtering gathers as it multiplies.
+            Kernel::Convolution(of) if at == F32 && is_wide(of.window()) => {
+                Pace { flops: plain.flops * self.wide, ..plain }
+            }
+            Kernel::Convolution(of) => {
+                let before = 4.0 * of.gathered() as f64 / self.gathered;
+                Pace { flops: plain.flops * self.convolutions, before, ..plain }
+            }
+            Kernel::Attention(of) => {
+                let (flops, before) = (plain.flops * self.attention, of.heads() / self.heads);
+                Pace { flops, before, shared_flops: ATTENTION_FLOPS as u64, ..plain }
+            }
+            Kernel::Int8(_) => Pace { flops: self.flops[F32] * self.integers, ..plain },
+            Kernel::Linear(Linear::AddBias) => Pace { operands: 1, ..plain },
+            // A sum has parts from so many elements on.
+            Kernel::Linear(Linear::BiasGrad { .. }) => Pace { operands: 4, ..stream(sums) },
+            Kernel::Coded(_) if kernel.flops() == 0 => plain,
+            // Products of matrices; those of coded weights are products of the numbers that the codes stand for.
+            Kernel::Linear(_) | Kernel::Coded(_) => Pace { before: operand_bytes as f64 / self.packed, ..plain },
+            Kernel::Activation(Activation::Relu | Activation::Relu6) => Pace { operands: 1, ..plain },
+            Kernel::Activation(Activation::ReluGrad | Activation::Relu6Grad) => plain,
+            Kernel::Elementwise(_) | Kernel::Embedding(_) | Kernel::Gather(_) | Kernel::Layout(_) => plain,
+            Kernel::Activation(_) | Kernel::Dropout(_) | Kernel::Fused(_) | Kernel::Loss(_) | Kernel::Rotary(_) => {
+                stream(curves)
+            }
+            Kernel::Norm(_) => stream(norms),
+            // Weight, gradient and moments.
+            Kernel::Optimizer(Optimizer::Update(_) | Optimizer::UpdateAll { .. }) => {
+                Pace { operands: 4, ..stream(updates) }
+            }
+            Kernel::Optimizer(_) => Pace { operands: 4, ..stream(sums) },
+            Kernel::Pool(_) => stream(pools),
+            Kernel::Prune(_) => stream(sums),
+        }
     }
 }
 
-/// Whether threads share a launch whose operands have so many elements in all: as a rule, where a result has as many elements as
-/// are worth it, or products as many multiplications.
-fn is_shared(kernel: &Kernel, elements: usize) -> bool {
-    const PRODUCTS: u64 = 3 << 20;
-    let operands = match kernel {
-        Kernel::Attention(_) => return kernel.flops() >= ATTENTION_FLOPS as u64,
-        _ if kernel.flops() > 0 => return kernel.flops() >= PRODUCTS,
-        Kernel::Activation(Activation::Relu | Activation::Relu6) | Kernel::Linear(_) => 1,
-        // Weight, gradient and moments; and sums of so many parts.
-        Kernel::Optimizer(_) => 4,
-        _ => 2,
-    };
-    elements >= operands * GRAIN
+/// Multiplications and additions from which threads share a product.
+const SHARED_PRODUCTS: u64 = 3 << 20;
+
+/// How fast a kernel is, and from which size on threads share it.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    /// Flops a second of its products.
+    flops: f64,
+    /// Seconds of the work that comes to its products besides them.
+    before: f64,
+    /// Operand bytes a second, where it streams through memory.
+    bytes: f64,
+    /// Operands of a result's size. Threads share a loop over so many times the elements that are worth it.
+    operands: usize,
+    /// Flops from which threads share its products.
+    shared_flops: u64,
 }
 
 /// Whether a convolution is of a kind that some processors compute by minimal filtering.
