@@ -1,5 +1,5 @@
-//! The rates of this processor, for the [roofline](crate::backend::Rates) of kernels: measured in some tens of milliseconds by
-//! launches of every kind whose time is not that of an addition or of a product.
+//! The rates of this processor, for the [roofline](crate::backend::Rates) of kernels: measured by launches of the engine's own
+//! kernels, one or two for each rate, in some tens of milliseconds.
 
 use std::time::Instant;
 
@@ -24,17 +24,24 @@ use crate::{
 };
 
 /// The rates of the processor: the fastest that was measured, by this program or by one before it. Other work on the machine
-/// only makes a kernel slower, so each start comes nearer to the processor's real rates, and all starts agree.
+/// only makes a kernel slower. So rates that are kept stay, unless products or additions are clearly faster now: then all are
+/// measured again. All starts of a quiet machine agree.
 pub(super) fn rates() -> Result<Rates> {
+    // In a range of addresses, as in a run: what the heap of a thread once held stays with the process.
+    let line = Line { bytes: Bytes(u64::MAX), limited_by: LimitedBy::Budget };
+    let executor = Executor::new(Cpu::in_arena(cpu_threads(), Bytes::ZERO), Ledger::within(line, true));
     let kept = KeptRates::read();
-    let known = kept.as_ref().map(|kept| kept.rates);
-    let measured = measure(known.is_some())?;
-    let rates = known.map_or(measured, |known| fastest_of(known, measured));
-    if known.is_none_or(|known| is_faster(&rates, &known)) {
-        KeptRates::write(rates, kept);
+    let Some(known) = kept.as_ref().map(|kept| kept.rates) else {
+        let rates = measure(&executor)?;
+        KeptRates::write(rates, None);
         return Ok(rates);
+    };
+    if !is_faster(products_and_additions(&executor)?, &known) {
+        return Ok(known);
     }
-    Ok(known.unwrap_or(rates))
+    let rates = fastest_of(known, measure(&executor)?);
+    KeptRates::write(rates, kept);
+    Ok(rates)
 }
 
 /// Rounds of the measurement at most. The machine may be busy for the length of one round, so there are several, and rates
@@ -45,24 +52,21 @@ const LEAST_ROUNDS: usize = 4;
 /// A round in which no rate rises by more is the last.
 const SETTLED: f64 = 1.03;
 
-/// Measures until nothing gets faster; of a processor that was measured before, once.
-fn measure(is_known: bool) -> Result<Rates> {
-    // In a range of addresses, as in a run: what the heap of a thread once held stays with the process.
-    let line = Line { bytes: Bytes(u64::MAX), limited_by: LimitedBy::Budget };
-    let executor = Executor::new(Cpu::in_arena(cpu_threads(), Bytes::ZERO), Ledger::within(line, true));
-    let mut rates = round(&executor)?;
-    let rounds = if is_known { 1 } else { ROUNDS };
-    for count in 1..rounds {
-        let (known, new) = (rates, round(&executor)?);
+/// Measures until products and additions get no faster.
+fn measure(executor: &Executor<Cpu>) -> Result<Rates> {
+    let mut rates = round(executor)?;
+    for count in 1..ROUNDS {
+        let (known, new) = (rates, round(executor)?);
         rates = fastest_of(known, new);
-        if count + 1 >= LEAST_ROUNDS && !is_faster(&rates, &known) {
+        if count + 1 >= LEAST_ROUNDS && !is_faster((rates.flops, rates.bytes), &known) {
             break;
         }
     }
     Ok(rates)
 }
 
-fn round(executor: &Executor<Cpu>) -> Result<Rates> {
+/// Flops a second of products, and bytes a second of additions, by dtype.
+fn products_and_additions(executor: &Executor<Cpu>) -> Result<([f64; 4], [f64; 4])> {
     let tensor = |n: usize, dtype| executor.filled(0.5, [n, n], dtype, Category::Scratch, "calibration");
     let (mut flops, mut bytes) = ([0.0; 4], [0.0; 4]);
     for (i, dtype) in FLOATS.into_iter().enumerate() {
@@ -76,6 +80,11 @@ fn round(executor: &Executor<Cpu>) -> Result<Rates> {
         let secs = fastest(3, || executor.launch(Elementwise::Add, &[&x], &[&y]))?;
         bytes[i] = (x.bytes() + y.bytes()) as f64 / secs;
     }
+    Ok((flops, bytes))
+}
+
+fn round(executor: &Executor<Cpu>) -> Result<Rates> {
+    let (flops, bytes) = products_and_additions(executor)?;
     let others = Others::new(executor)?;
     let size = 3;
     let window = Window { batch: 8, height: 32, width: 32, channels: 64, filters: 64, size, stride: 1, padding: 1 };
@@ -113,8 +122,7 @@ fn unexplained(secs: f64, explained: f64) -> f64 {
     (secs - explained).max(secs / 20.0)
 }
 
-/// Operands so large that a launch with them leaves nothing of others in the nearer caches. Launches of a step find theirs there
-/// no more, because others came between.
+/// Two large tensors. Adding one to the other empties the nearer caches, as the launches of a step do for each other.
 struct Others([Tensor<Cpu>; 2]);
 
 impl Others {
@@ -123,7 +131,7 @@ impl Others {
         Ok(Self([tensor()?, tensor()?]))
     }
 
-    /// Seconds of the fastest of some launches, each after another one of these operands.
+    /// Seconds of the fastest of some launches, each with the caches emptied before it.
     fn fastest(&self, executor: &Executor<Cpu>, mut run: impl FnMut() -> Result<()>) -> Result<f64> {
         let [x, y] = &self.0;
         let mut best = f64::INFINITY;
@@ -316,10 +324,10 @@ fn fastest_of(a: Rates, b: Rates) -> Rates {
     }
 }
 
-/// Whether one of the rates that compare types is clearly above the known one.
-fn is_faster(new: &Rates, known: &Rates) -> bool {
-    let rates = |rates: &Rates| rates.flops.into_iter().chain(rates.bytes).collect::<Vec<_>>();
-    rates(new).iter().zip(rates(known)).any(|(new, known)| *new > known * SETTLED)
+/// Whether products or additions of a type are clearly faster than the known ones.
+fn is_faster((flops, bytes): ([f64; 4], [f64; 4]), known: &Rates) -> bool {
+    let new = flops.into_iter().chain(bytes);
+    new.zip(known.flops.into_iter().chain(known.bytes)).any(|(new, known)| new > known * SETTLED)
 }
 
 /// Seconds of the fastest of `times` runs, after one to warm up.
@@ -342,7 +350,8 @@ mod tests {
     #[test]
     fn every_rate_is_measured() {
         let pool = ThreadPool::new(ThreadPriority::Normal).expect("threads");
-        let rates = pool.run(|| measure(true)).expect("kernels that run");
+        let rates = pool.run(|| round(&Executor::new(Cpu::new(cpu_threads()), Ledger::new(None, false))));
+        let rates = rates.map_err(|error| error.to_string()).expect("kernels that run");
         assert!(rates.is_sane(), "{rates:?}");
     }
 
@@ -352,7 +361,7 @@ mod tests {
         let other = Rates { flops: [5e8, 2e9, 5e8, 5e8], launch_secs: 1e-6, ..slow };
         let best = fastest_of(slow, other);
         assert_eq!((best.flops, best.bytes, best.launch_secs), ([1e9, 2e9, 1e9, 1e9], [3e9; 4], 1e-6));
-        assert!(is_faster(&best, &slow) && !is_faster(&best, &best));
-        assert!(!is_faster(&Rates { flops: slow.flops.map(|rate| rate * 1.01), ..slow }, &slow));
+        assert!(is_faster((best.flops, best.bytes), &slow) && !is_faster((best.flops, best.bytes), &best));
+        assert!(!is_faster((slow.flops.map(|rate| rate * 1.01), slow.bytes), &slow));
     }
 }
