@@ -319,10 +319,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         let of_all = self.summary.best_test_accuracy.map_or(accuracy, |best| best.max(accuracy));
         self.summary.best_test_accuracy = Some(self.best_final.unwrap_or(of_all));
         self.spec.events.send(Event::Evaluated { step, at_secs: self.secs(), loss, accuracy, errors });
-        if !is_best || !self.experiment.run.save_best {
-            return Ok(());
-        }
-        self.save(session, SaveReason::Best)
+        if is_best && self.experiment.run.save_best { self.save(session, SaveReason::Best) } else { Ok(()) }
     }
 
     /// Whether pruning is over, if there is any. A better test before it is one of another model.

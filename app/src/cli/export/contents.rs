@@ -102,12 +102,13 @@ impl Contents {
     /// Fails if the run of the plan has no such phase.
     fn pass(self, plan: &Plan) -> anyhow::Result<Option<Pass>> {
         let Some(phase) = self.phase else { return Ok(None) };
-        let is_there = |phase: &&Phase| !plan.timeline(phase.pass()).points.is_empty();
-        if is_there(&&phase) {
+        let is_there = |phase: Phase| !plan.timeline(phase.pass()).points.is_empty();
+        if is_there(phase) {
             return Ok(Some(phase.pass()));
         }
         let name = |phase: &Phase| phase.to_possible_value().map(|value| value.get_name().to_owned());
-        let others: Vec<String> = Phase::value_variants().iter().filter(is_there).filter_map(name).collect();
+        let others = Phase::value_variants().iter().filter(|phase| is_there(**phase));
+        let others: Vec<String> = others.filter_map(name).collect();
         let name = name(&phase).unwrap_or_default();
         Err(Misuse(format!("--phase: this run has no phase `{name}`; it has {}", others.join(", "))).into())
     }

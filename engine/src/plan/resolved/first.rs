@@ -16,7 +16,8 @@ use crate::{
 
 const KEY: &str = "distil.teacher";
 const OTHER: &str = "choose another teacher, or train it as a run of its own and choose that run";
-const LIKE: &str = "choose a teacher that learned from samples of the same size";
+/// What to do about a teacher of samples of other sizes.
+pub(super) const LIKE: &str = "choose a teacher that learned from samples of the same size";
 
 /// A run that comes before another one, whose teacher it trains.
 #[derive(Debug, Clone)]
@@ -45,7 +46,6 @@ impl First {
             fits(teacher, student, [&known.info, info])?;
             return Ok(Some(Arc::clone(known)));
         }
-        let not_here = |error: Error| Problem::new(KEY, format!("the teacher cannot be trained here: {error}"), OTHER);
         let resolved = Resolved::new(&experiment, machine).map_err(|problems| not_here(plan::first(problems)))?;
         // Said before its size, which another budget would mend.
         fits(teacher, student, [resolved.info(), info])?;
@@ -53,8 +53,7 @@ impl First {
     }
 
     fn planned(experiment: Experiment, resolved: &Resolved, machine: &Machine) -> Result<Self, Problem> {
-        let planned = predict(resolved, machine)
-            .map_err(|error| Problem::new(KEY, format!("the teacher cannot be trained here: {error}"), OTHER))?;
+        let planned = predict(resolved, machine).map_err(not_here)?;
         if !planned.fits() {
             let [load, budget] = planned.load().beside(planned.budget);
             let message = format!("the teacher takes {load} while it is trained, and the budget is {budget}");
@@ -72,6 +71,10 @@ impl First {
             self.load
         )
     }
+}
+
+fn not_here(error: Error) -> Problem {
+    Problem::new(KEY, format!("the teacher cannot be trained here: {error}"), OTHER)
 }
 
 /// Whether a teacher that learns from the first of two data sets can teach what learns from the second.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::first::LIKE;
 use crate::{
     data::Inspection,
     error::Problem,
@@ -43,7 +44,7 @@ fn misfit(teacher: &Teacher, experiment: &Experiment, info: &DatasetInfo) -> Opt
         Some(learned) => {
             let message =
                 format!("the teacher learned from {}, and these data have {}", size(learned), size(info.input));
-            Problem::new("distil.teacher", message, "choose a teacher that learned from samples of the same size")
+            Problem::new("distil.teacher", message, LIKE)
         }
         None => Teacher::problem_of(&error),
     };
