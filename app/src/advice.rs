@@ -108,8 +108,9 @@ impl Shortfall {
             );
         }
         if tried == 0 && !is_whole {
-            let words = "The time of the search was over before any other micro-batch, precision or checkpointing was planned; ";
-            return format!("{words}`plimsoll fit --seconds 120` gives it more.");
+            return "The search ran out of time before it planned another micro-batch, precision or checkpointing. \
+                    `plimsoll fit --seconds 120` gives it more."
+                .to_owned();
         }
         let tried = if is_whole { "" } else { " of those tried in time" };
         let effective = plan.experiment.batch.effective();
@@ -163,7 +164,7 @@ mod tests {
         let plan = planned(&experiment);
         let words = |limit| Shortfall::of(&plan::fit(&plan, plan.budget, limit).expect("a search")).words(&plan);
         let said = words(Limit::within(std::time::Duration::ZERO));
-        assert!(said.starts_with("The time of the search was over") && said.contains("fit --seconds"), "{said}");
+        assert!(said.starts_with("The search ran out of time") && said.contains("fit --seconds"), "{said}");
     }
 
     #[test]

@@ -197,7 +197,8 @@ impl Choice {
         })?;
         let (ranks, found) = (&experiment.low_rank.ranks, &resolved.experiment().low_rank.ranks);
         if !ranks.is_empty() && ranks != found {
-            let words = "are not of these weights and this choice of energy or size, which give others; leave them out";
+            let words =
+                "do not follow from these weights and this energy or size, which give other ranks; leave them out";
             self.note([format!("low_rank.ranks: `{ranks}` {words}")]);
         }
         let hints = hints(resolved.experiment(), Some(resolved.info()));

@@ -97,7 +97,7 @@ fn the_bytes_of_a_model_that_became_smaller_are_shown_and_compared() {
     assert!(said(&[]).contains("zeros become other numbers again"), "{}", said(&[]));
     assert!(!said(&["--set", "prune.kind=magnitude"]).contains("zeros become other numbers"));
     let ranks = said(&["--set", "low_rank.energy=0.5", "--set", "low_rank.ranks=4"]);
-    assert!(ranks.contains("low_rank.ranks: `4` are not of these weights"), "{ranks}");
+    assert!(ranks.contains("low_rank.ranks: `4` do not follow from these weights"), "{ranks}");
 }
 
 #[test]

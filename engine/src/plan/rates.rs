@@ -117,7 +117,7 @@ fn round(executor: &Executor<Cpu>) -> Result<Rates> {
     Ok(Rates { packed, convolutions, wide, gathered, attention, heads, ..known })
 }
 
-/// Of a time that was measured, the part that no other rate explains: at least a twentieth, as both were measured.
+/// The part of a measured time that no other rate explains. It is at least a twentieth, because rates are measured as well.
 fn unexplained(secs: f64, explained: f64) -> f64 {
     (secs - explained).max(secs / 20.0)
 }
@@ -153,7 +153,7 @@ fn fork_secs(executor: &Executor<Cpu>, others: &Others, bytes: f64) -> Result<f6
     Ok(unexplained(secs, (x.bytes() + y.bytes()) as f64 / bytes))
 }
 
-/// Bytes of operands a second that products bring into order: of a product with so few columns that it is little else.
+/// Bytes of operands that products pack in a second. A product with few columns does little else.
 fn packed(executor: &Executor<Cpu>, known: &Rates) -> Result<f64> {
     let (m, n, k) = (16 << 10, 8, 16);
     let tensor = |rows, columns| executor.filled(0.5, [rows, columns], DType::F32, Category::Scratch, "calibration");
@@ -198,8 +198,8 @@ fn convolution(executor: &Executor<Cpu>, window: Window) -> Result<(f64, f64)> {
     Ok(all)
 }
 
-/// The share of the rate of products that attention reaches with its gradient, and the heads that it goes through in a second
-/// where sequences are so short that it does little else.
+/// The share of the rate of products that attention and its gradient reach, and the heads that they go through in a second where
+/// sequences are short.
 fn attention(executor: &Executor<Cpu>, known: &Rates) -> Result<(f64, f64)> {
     let heads = 4;
     let s = AttentionShape { batch: 8, length: 64, heads, kv_heads: heads, head_dim: 32, is_causal: true, window: 0 };
@@ -225,7 +225,7 @@ fn attended(executor: &Executor<Cpu>, s: AttentionShape) -> Result<(f64, f64)> {
 /// A launch, with what it reads and what it writes.
 type Timed<'a> = (Kernel, &'a [&'a Tensor<Cpu>], &'a [&'a Tensor<Cpu>]);
 
-/// The bytes that loops over memory move in a second which do more with a number than adding it.
+/// Bytes a second of loops over memory that do more with a number than adding it.
 fn streams(executor: &Executor<Cpu>, others: &Others) -> Result<Streams> {
     let (rows, columns) = (1024, 256);
     let tensor = |elements: usize| executor.filled(0.5, [elements], DType::F32, Category::Scratch, "calibration");

@@ -35,7 +35,7 @@ pub struct Rates {
     pub bytes: [f64; 4],
     /// Operand bytes of f32 that other loops over memory move in a second.
     pub streams: Streams,
-    /// Bytes of f32 operands that products bring into order in a second before they multiply.
+    /// Bytes of f32 operands that products pack in a second before they multiply.
     pub packed: f64,
     /// Bytes of f32 patches that convolutions gather in a second.
     pub gathered: f64,
