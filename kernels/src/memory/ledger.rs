@@ -195,7 +195,7 @@ impl Ledger {
         match allocator {
             // The bookkeeping of a phase that has begun may be past the budget already.
             Allocator::Heap(_) | Allocator::Range(_) => Bytes((self.0.live.get() + bytes).max(self.0.peak.get())),
-            Allocator::Pool(_) => self.0.context + allocator.reserved_with(bytes),
+            Allocator::Pool(pool) => self.0.context + pool.reserved() + pool.growth(bytes),
         }
     }
 

@@ -85,15 +85,6 @@ impl Allocator {
         }
     }
 
-    /// The reserved bytes if a block of `bytes` was there as well.
-    pub(super) fn reserved_with(&self, bytes: u64) -> Bytes {
-        match self {
-            Self::Heap(reserved) => Bytes(reserved + heap::reserved(bytes)),
-            Self::Range(range) => range.reserved() + range.pool().growth(bytes),
-            Self::Pool(pool) => pool.reserved() + pool.growth(bytes),
-        }
-    }
-
     /// Takes a block, and returns the number of its place. One that is not `is_placed` is the heap's on the processor.
     pub(super) fn take(&mut self, bytes: u64, is_placed: bool) -> u32 {
         match self {

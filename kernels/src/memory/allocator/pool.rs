@@ -49,6 +49,8 @@ pub struct Pool {
     vacant: Vec<u32>,
     used: u64,
     reserved: u64,
+    /// Where the highest block so far ended in its segment.
+    highest: u64,
     /// Where blocks should lie, if that was found beforehand.
     guide: Option<Guide>,
     /// The requests, if they are to be kept.
@@ -93,6 +95,7 @@ impl Pool {
             vacant: Vec::new(),
             used: 0,
             reserved: 0,
+            highest: 0,
             guide: None,
             requests: None,
         };
@@ -135,9 +138,9 @@ impl Pool {
         Bytes(self.used)
     }
 
-    /// Bytes of segments.
+    /// Bytes of segments. A range has memory only as far as a block has lain, also where its planned places go on.
     pub fn reserved(&self) -> Bytes {
-        Bytes(self.reserved)
+        Bytes(if self.is_range { self.highest.next_multiple_of(self.profile.page.0.max(1)) } else { self.reserved })
     }
 
     /// The bytes that a block of `bytes` takes. The driver has no empty blocks.
@@ -145,7 +148,7 @@ impl Pool {
         self.profile.rounded(bytes)
     }
 
-    /// The bytes that the pool would grow by for a block of `bytes`.
+    /// The bytes that the pool would grow by for a block of `bytes`; of a range, one whose places were not planned.
     pub fn growth(&self, bytes: u64) -> Bytes {
         let bytes = self.rounded(bytes);
         let planned = self.not_yet_taken();
@@ -202,6 +205,7 @@ impl Pool {
             self.open(segment, start + bytes, hole + room - start - bytes);
         }
         self.used += bytes;
+        self.highest = self.highest.max(start + bytes);
         let segment_bytes = self.segments.get(&segment).map_or(0, |segment| segment.bytes);
         let number = self.numbered(Place { segment, segment_bytes, start, bytes });
         self.requests.iter_mut().for_each(|requests| requests.born(number, bytes));
