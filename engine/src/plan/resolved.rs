@@ -300,10 +300,14 @@ impl Resolved {
     pub fn tests_whole_model(&self) -> bool {
         let Some(after) = self.thinned_after() else { return true };
         let done = self.steps_done();
-        let is_tested = self.resumed.as_ref().is_some_and(|resumed| resumed.so_far.tested >= done);
-        let next = (done + u64::from(is_tested)).max(1).next_multiple_of(self.tested_every());
+        let next = (done + u64::from(self.is_tested())).max(1).next_multiple_of(self.tested_every());
         // A run that should have taken them out before does so after its next step.
         next < after.max(done + 1)
+    }
+
+    /// Whether the model that the run goes on from was tested.
+    pub(crate) fn is_tested(&self) -> bool {
+        self.resumed.as_ref().is_some_and(|resumed| resumed.so_far.tested >= resumed.step)
     }
 
     /// Steps between tests.

@@ -244,8 +244,13 @@ impl<'a, 'j> RunLoop<'a, 'j> {
                 }
             }
         }
-        // A run may go on from its last test.
-        if self.tested < self.step { self.evaluate(session, inbox) } else { Ok(()) }
+        if self.tested < self.step {
+            return self.evaluate(session, inbox);
+        }
+        // A run that goes on from its last test has the model of that test.
+        self.summary.stripped = session.stripped()?;
+        self.summary.factored = session.factored();
+        Ok(())
     }
 
     fn step<B: Backend>(&mut self, session: &mut Session<B>) -> Result<()> {

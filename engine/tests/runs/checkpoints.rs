@@ -12,9 +12,10 @@ use std::{
 };
 
 use plimsoll_engine::{
-    Experiment,
+    Bytes, Experiment,
     experiment::{OptimizerKind, Precision, Run, preset},
     hardware::Machine,
+    memory::bookkeeping::ENGINE,
     plan::Resolved,
     train::{Checkpoint, Command, Event, Keep, Outcome, Start, Trainer},
 };
@@ -260,6 +261,10 @@ fn a_run_with_all_its_steps_and_no_end_comes_to_its_end() {
         };
         assert!(matches!(outcome, Outcome::Finished) && summary.test_accuracy.is_some(), "{outcome:?}");
         assert_eq!((steps, tested, summary.steps), (0, tests, 2));
+        // Nothing is predicted for steps that are not made.
+        let (predicted, measured) = (summary.predicted.live, summary.measured.live);
+        let most = measured + ENGINE + Bytes::kib(16);
+        assert!((measured..=most).contains(&predicted), "{measured} measured, {predicted} predicted");
         let last = fs::read(folder.path().join("last.safetensors")).expect("saved at its end");
         let elements = |bytes: &[u8]| bytes[8 + header_length(bytes)..].to_vec();
         assert!(elements(&last) == elements(whole()), "other weights");

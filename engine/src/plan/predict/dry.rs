@@ -113,7 +113,7 @@ pub(super) fn logged<'a>(resolved: &'a Resolved, machine: &Machine) -> Result<Do
 fn done(mut dry: Dry<'_>) -> Result<Done<'_>> {
     let mut passes = dry.passes()?;
     if dry.resolved.steps_left() <= 1 {
-        // A second step, as it would be.
+        // A later step, as it would be.
         passes.whole.step_secs = dry.step()?;
         passes.whole.steady = Some(dry.take_recording());
     }

@@ -8,7 +8,7 @@ const PASSES: u64 = 16;
 
 /// The recordings of a run's passes, by number. The pass in which a teacher is asked before the first step has number 0.
 pub(super) struct Passes {
-    /// The first step.
+    /// The first step, with the making of the model; that alone if no step is left.
     pub(super) first: usize,
     /// The passes of the model as it is built, after the first step.
     pub(super) whole: OfModel,
@@ -61,11 +61,16 @@ impl Layouts {
 impl Dry<'_> {
     /// The first step and those that follow, on the model before channels are taken out and on the one after that.
     pub(super) fn passes(&mut self) -> Result<Passes> {
-        self.step()?;
-        let first = self.take_recording();
         let left = self.resolved.steps_left();
-        let Some(after) = self.resolved.thinned_after().filter(|_| !self.session.is_thinned()) else {
-            let whole = self.until_repeated(left.saturating_sub(1), true)?;
+        // A run may go on from its last step, with nothing left but a test.
+        if left > 0 {
+            self.step()?;
+        }
+        let first = self.take_recording();
+        let will_be_thinned = left > 0 && !self.session.is_thinned();
+        let Some(after) = self.resolved.thinned_after().filter(|_| will_be_thinned) else {
+            let is_tested = left > 0 || !self.resolved.is_tested();
+            let whole = self.until_repeated(left.saturating_sub(1), is_tested)?;
             return Ok(Passes { first, whole, thinned: None, compress: self.compressed()? });
         };
         let before = left.min(after.saturating_sub(self.resolved.steps_done())).max(1);
