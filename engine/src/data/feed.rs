@@ -31,6 +31,13 @@ impl Feed {
         };
         Self { workers, batches: data.prefetch + 1 }
     }
+
+    /// The same for a model that takes no more than so many batches: none is made that nobody takes.
+    #[must_use]
+    pub(crate) fn at_most(self, taken: u64) -> Self {
+        let taken = usize::try_from(taken.max(1)).unwrap_or(usize::MAX);
+        Self { batches: self.batches.min(taken), ..self }
+    }
 }
 
 /// The host memory that data and loaders take while a model is trained. It is outside the budget of a run on a GPU, and does
@@ -59,16 +66,16 @@ const LOADER_BOOKKEEPING: usize = 16 << 10;
 const WORKER_BOOKKEEPING: usize = 2 << 10;
 
 impl HostMemory {
-    /// The memory of batches of `micro` samples for training and of `test` for a test.
-    pub(crate) fn new(data: &Data, found: &Inspection, [micro, test]: [usize; 2]) -> Self {
-        let (feed, info) = (Feed::of(data), found.info());
+    /// The memory of batches of `micro` samples for training, made as `feed` says, and of `test` for a test.
+    pub(crate) fn new(data: &Data, found: &Inspection, feed: Feed, [micro, test]: [usize; 2]) -> Self {
+        let (for_test, info) = (Feed::of(data), found.info());
         let kept = KeptSizes::of(data, info);
         let batch = |split, samples| samples * BatchLayout::new(data, info, split).sample_bytes();
         let order = if is_shuffled(data) { Order::bytes(info.train) } else { 0 };
         // A test may be over before every batch was filled once.
-        let tested = feed.batches.min(info.test.div_ceil(test.max(1)));
+        let tested = for_test.batches.min(info.test.div_ceil(test.max(1)));
         let batches = feed.batches * batch(Split::Train, micro) + tested * batch(Split::Test, test) + order;
-        let queues = 2 * feed.batches * IN_QUEUES;
+        let queues = (feed.batches + for_test.batches) * IN_QUEUES;
         // When a test begins, the last batches for training are still being made.
         let scratch = scratch(data, found) + kept.map_or(0, |kept| kept.scratch());
         let own = 2 * feed.workers * (scratch + WORKER_BOOKKEEPING);
@@ -84,8 +91,8 @@ impl HostMemory {
     }
 
     /// The same, with a teacher's answers to all training samples, and to those of each batch of `micro`.
-    pub(crate) fn with_answers(self, data: &Data, sizes: &AnswerSizes, micro: usize) -> Self {
-        let in_batches = Feed::of(data).batches * micro * sizes.each();
+    pub(crate) fn with_answers(self, feed: Feed, sizes: &AnswerSizes, micro: usize) -> Self {
+        let in_batches = feed.batches * micro * sizes.each();
         Self {
             answers: sizes.host(),
             disk: self.disk + sizes.disk(),
@@ -110,7 +117,7 @@ impl HostMemory {
 /// come to (its loader is some batches of `micro` ahead), and the rest of the last batch for a test.
 pub(crate) fn untouched(data: &Data, found: &Inspection, taken: u64, [micro, test]: [usize; 2]) -> Bytes {
     let (feed, info) = (Feed::of(data), found.info());
-    let ahead = (feed.batches * micro) as u64;
+    let ahead = feed.batches.saturating_mul(micro) as u64;
     let kept = KeptSizes::of(data, info).map_or(Bytes::ZERO, |kept| kept.unfilled(taken.saturating_add(ahead)));
     let tested = feed.batches.min(info.test.div_ceil(test.max(1)));
     let rest = (tested * test).saturating_sub(info.test) * BatchLayout::new(data, info, Split::Test).sample_bytes();

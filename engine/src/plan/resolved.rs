@@ -17,10 +17,10 @@ use taught::teacher_of;
 
 use crate::{
     bytes::Bytes,
-    data::{self, AnswerSizes, HostMemory, Inspection, TableFacts},
+    data::{self, AnswerSizes, Feed, HostMemory, Inspection, TableFacts},
     device::Target,
     error::Problem,
-    experiment::{DatasetInfo, Experiment, Teacher, check::check},
+    experiment::{DatasetInfo, Experiment, QuantiseKind, Teacher, check::check},
     hardware::Machine,
     interop::{self, Spectra},
     nn::Factorable,
@@ -265,12 +265,21 @@ impl Resolved {
     /// The host memory of its data and of the threads that make its batches.
     pub fn host(&self) -> HostMemory {
         let batches = [self.experiment.batch.micro, self.evaluation_batch()];
-        let host = HostMemory::new(&self.experiment.data, &self.data, batches);
+        let feed = self.feed();
+        let host = HostMemory::new(&self.experiment.data, &self.data, feed, batches);
         let is_loaded = self.experiment.weights.chosen().is_some() && self.resumed.is_none();
         let factors = if is_loaded { interop::factoring_bytes(&self.factored) } else { Bytes::ZERO };
         let host = HostMemory { factors, ..host };
         let Some(answers) = self.answers() else { return host };
-        host.with_answers(&self.experiment.data, &answers, self.experiment.batch.micro)
+        host.with_answers(feed, &answers, self.experiment.batch.micro)
+    }
+
+    /// How batches for training are made: no more of them ahead than the run takes.
+    pub(crate) fn feed(&self) -> Feed {
+        let Experiment { batch, quantise, data, .. } = &*self.experiment;
+        let calibration = if quantise.kind == QuantiseKind::After { quantise.calibration as u64 } else { 0 };
+        let steps = self.steps_left().saturating_mul(batch.accumulation as u64);
+        Feed::of(data).at_most(steps.saturating_add(calibration))
     }
 
     /// The target that it runs on.

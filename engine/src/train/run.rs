@@ -16,7 +16,7 @@ use crate::{
 };
 use crate::{
     backend::{Cpu, Executor, thread_pool::ThreadPool},
-    data::{Answers, Dataset, Feed, Loader, Position},
+    data::{Answers, Dataset, Loader, Position},
     error::Result,
     experiment::Experiment,
     interop::Fitted,
@@ -170,15 +170,15 @@ impl RunSpec<'_> {
         if self.plan.resolved.answers().is_none() {
             return self.training_loader(None);
         }
-        let Experiment { batch, data, .. } = &*self.plan.experiment;
-        Loader::lessons(Arc::clone(&self.dataset), batch.micro, Feed::of(data))
+        let micro = self.plan.experiment.batch.micro;
+        Loader::lessons(Arc::clone(&self.dataset), micro, self.plan.resolved.feed())
     }
 
     /// The loader of the steps, from where the run goes on; with the teacher's answers, if it was asked before.
     pub(super) fn training_loader(&self, answers: Option<Arc<Answers>>) -> Result<Loader> {
-        let Experiment { batch, run, data, .. } = &*self.plan.experiment;
+        let Experiment { batch, run, .. } = &*self.plan.experiment;
         let from = self.checkpoint.map_or(Position::default(), |checkpoint| checkpoint.progress().position);
-        let (dataset, feed) = (Arc::clone(&self.dataset), Feed::of(data));
+        let (dataset, feed) = (Arc::clone(&self.dataset), self.plan.resolved.feed());
         Loader::train_taught(from, dataset, run.seed, [batch.micro, batch.accumulation], feed, answers)
     }
 }

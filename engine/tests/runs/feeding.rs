@@ -75,15 +75,17 @@ fn losses_are_the_same_with_what_is_kept_and_on_any_number_of_threads() {
 fn queues_of_many_batches_are_host_memory() {
     let trainer = Trainer::new(|| {});
     let mut experiment = shapes();
-    (experiment.batch.micro, experiment.batch.accumulation, experiment.run.steps) = (1, 1, Some(4));
+    (experiment.batch.micro, experiment.batch.accumulation, experiment.run.steps) = (1, 1, Some(300));
     let host = |prefetch| {
         experiment.data.prefetch = prefetch;
         finished(&trainer, &experiment).1.host
     };
-    let [few, many] = [1, 1024].map(host);
-    let batches = 1023 * (16 * 16 * 3 + 1) * 4;
-    let queues = (many.predicted.0 - few.predicted.0).checked_sub(batches).expect("more than the batches");
-    assert!((1023 * 100..1023 * 2000).contains(&queues), "{few:?}, {many:?}");
+    let [few, many, most] = [1, 255, 10_000].map(host);
+    let (more, batch) = (254, (16 * 16 * 3 + 1) * 4);
+    let queues = (many.predicted.0 - few.predicted.0).checked_sub(more * batch).expect("more than the batches");
+    assert!((more * 100..more * 2000).contains(&queues), "{few:?}, {many:?}");
+    // No batches are made ahead that the run does not take: only the room for their names is there.
+    assert!(most.predicted.0 - many.predicted.0 < 1000 * batch, "{many:?}, {most:?}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::{
     bytes::Bytes,
-    data::{Dataset, HostBatch, HostMemory, Inspection, Loader},
+    data::{Dataset, Feed, HostBatch, HostMemory, Inspection, Loader},
     experiment::{CachePlace, DataCache, DataKind, Run},
     memory::probe::{Meter, meter_this_thread},
 };

@@ -82,7 +82,7 @@ fn what_is_kept_is_what_was_predicted_and_not_much_less() {
             for place in CachePlace::ALL {
                 let data = Data { samples: 600, side: 48, ..streamed(kind, cache, place) };
                 let found = Inspection::of(&data, None).expect("generated");
-                let predicted = HostMemory::new(&data, &found, [12, 5]);
+                let predicted = HostMemory::new(&data, &found, Feed::of(&data), [12, 5]);
                 let set = open(&data);
                 let meter = set.meter();
                 meter.reset_peak();

@@ -234,7 +234,7 @@ fn host_memory_is_what_was_predicted_and_not_much_less() {
             let flip = flip && kind != DataKind::Sort;
             let data = Data { kind, placement, prefetch, workers, flip, side: 48, samples: 400, ..Data::default() };
             let found = Inspection::of(&data, None).expect("it ships");
-            let predicted = HostMemory::new(&data, &found, [32, 50]);
+            let predicted = HostMemory::new(&data, &found, Feed::of(&data), [32, 50]);
             let set = Arc::new(Dataset::open(&data, &Run::default()).expect("generated"));
             let meter = set.meter();
             meter.reset_peak();

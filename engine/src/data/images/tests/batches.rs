@@ -147,7 +147,7 @@ fn host_memory_of_files_is_what_was_predicted_and_not_far_less() {
     {
         let data = Data { placement, workers, prefetch, flip: true, ..data(&some) };
         let found = Inspection::of(&data, None).expect("good");
-        let predicted = HostMemory::new(&data, &found, [4, 6]);
+        let predicted = HostMemory::new(&data, &found, Feed::of(&data), [4, 6]);
         let set = Arc::new(open(&data).expect("good"));
         let meter = set.meter();
         meter.reset_peak();
