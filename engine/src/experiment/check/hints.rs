@@ -4,7 +4,7 @@ use crate::{
     bytes::counted,
     device::cpu_threads,
     error::Problem,
-    experiment::{DataSetting, DatasetInfo, Experiment, Frozen, ModelSetting, PruneKind, Stem},
+    experiment::{DataSetting, DatasetInfo, Experiment, Frozen, ModelSetting, PruneKind, PruneSchedule, Stem},
 };
 
 /// Sides of images from which the stem for small images is probably not meant.
@@ -22,7 +22,7 @@ pub struct Hint {
 /// Choices in `experiment` that are possible but probably not meant. Without `info`, only those for which the settings alone
 /// give the size of an image and the length of the run.
 pub fn hints(experiment: &Experiment, info: Option<&DatasetInfo>) -> Vec<Hint> {
-    let of_pruning = [of_pruning(experiment, info), of_nothing_pruned(experiment)];
+    let of_pruning = [of_pruning(experiment, info), of_end(experiment, info), of_nothing_pruned(experiment)];
     let others = [of_adapters(experiment), of_threads(experiment, cpu_threads())];
     of_stem(experiment, info).into_iter().chain(of_pruning.into_iter().chain(others).flatten()).collect()
 }
@@ -55,6 +55,25 @@ fn of_pruning(experiment: &Experiment, info: Option<&DatasetInfo>) -> Option<Hin
         format!("{begin} is after step {}, by which pruning of this run ends: nothing is pruned", end.min(steps));
     let problem = Problem::new("prune.begin_step", message, "write 0, or lengthen the run");
     Some(Hint { problem, change: "prune.begin_step=0" })
+}
+
+/// A run that ends before the share of zeros has grown to its end.
+fn of_end(experiment: &Experiment, info: Option<&DatasetInfo>) -> Option<Hint> {
+    let prune = &experiment.prune;
+    let steps = info.map(|info| experiment.steps(info).1).or(experiment.run.steps)?;
+    let ((begin, end), last) = (prune.span(steps), prune.final_sparsity);
+    let is_growing = (prune.kind, prune.schedule) == (PruneKind::Magnitude, PruneSchedule::Polynomial);
+    if !is_growing || end <= steps || begin > steps {
+        return None;
+    }
+    let share = prune.sparsity_at(steps - (steps - begin) % prune.every.max(1), steps)?;
+    let message = format!(
+        "{end} is after the last step, {steps}: the share of zeros comes to {:.0}% and not to {:.0}%",
+        100.0 * share,
+        100.0 * last
+    );
+    let problem = Problem::new("prune.end_step", message, "write 0, or lengthen the run");
+    Some(Hint { problem, change: "prune.end_step=0" })
 }
 
 /// Pruning of no share of the weights.
@@ -169,6 +188,13 @@ mod tests {
         experiment.run.steps = Some(40);
         let found = hints(&experiment, None);
         assert_eq!(found[0].problem.key, "prune.begin_step");
+        preset::set(&mut experiment, found[0].change).expect("a change");
+        assert_eq!(hints(&experiment, None), []);
+        // The last of these prunings is that after step 31.
+        (experiment.prune.final_sparsity, experiment.prune.end_step) = (0.8, 79);
+        let found = hints(&experiment, None);
+        assert_eq!((found.len(), found[0].problem.key.as_str()), (1, "prune.end_step"));
+        assert!(found[0].problem.message.contains("comes to 61% and not to 80%"), "{}", found[0].problem);
         preset::set(&mut experiment, found[0].change).expect("a change");
         assert_eq!(hints(&experiment, None), []);
     }
