@@ -255,11 +255,11 @@ fn a_run_is_meant_by_its_name_and_gives_its_key_to_files() {
     );
     let both = place.refused(&["show", "wider head"]);
     assert!(
-        both.contains("2 runs are called `wider head`") && both.contains(&first) && both.contains(&second),
+        both.contains("run wider head: 2 runs are called so: ") && both.contains(&first) && both.contains(&second),
         "{both}"
     );
     let of_preset = place.refused(&["show", "mlp-digits"]);
-    assert!(of_preset.contains("2 runs are of the preset `mlp-digits`: "), "{of_preset}");
+    assert!(of_preset.contains("run mlp-digits: 2 runs are of this preset: "), "{of_preset}");
     // Side by side, they are told apart by when they began.
     let compared: Value = serde_json::from_str(&place.told(&["compare", &first, &second, "--json"])).expect("JSON");
     let names = [0, 1].map(|i| compared["subjects"][i]["name"].as_str().expect("a name").to_owned());

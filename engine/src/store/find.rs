@@ -60,20 +60,20 @@ impl Store {
             let begins = "WHERE key >= ?1 AND key < ?2 AND discarded IS NULL ORDER BY key DESC";
             let keys = if exact.is_empty() { self.keys(begins, &[text, &format!("{text}{BEHIND}")])? } else { exact };
             if !keys.is_empty() {
-                return the_one(text, keys, "begin with", "write more of the name");
+                return the_one(text, keys, "begin so", "write more of the name");
             }
         }
         for column in ["name", "title"] {
             let keys = self.keys(&format!("WHERE {column} = ?1 AND discarded IS NULL ORDER BY key DESC"), &[text])?;
             if !keys.is_empty() && !text.is_empty() {
-                return the_one(text, keys, "are called", "name one by its key, or by the beginning of it");
+                return the_one(text, keys, "are called so", "name one by its key, or by the beginning of it");
             }
         }
         if let Some(Ok(preset)) = shipped::find(text) {
             let of_title = "WHERE title = ?1 AND discarded IS NULL ORDER BY key DESC";
             let keys = self.keys(of_title, &[&preset.title])?;
             if !keys.is_empty() {
-                return the_one(text, keys, "are of the preset", "name one by its key, or by the beginning of it");
+                return the_one(text, keys, "are of this preset", "name one by its key, or by the beginning of it");
             }
         }
         Err(self.no_such(text))
@@ -107,8 +107,8 @@ fn the_one(text: &str, mut keys: Vec<RunKey>, are: &str, mend: &str) -> Result<R
     if keys.len() == 1 {
         return Ok(keys.remove(0));
     }
-    let message = format!("{} runs {are} `{text}`: {}", keys.len(), listed(&keys));
-    Err(Problem::new("run", message, mend).into())
+    let message = format!("{} runs {are}: {}", keys.len(), listed(&keys));
+    Err(Problem::new(format!("run {text}"), message, mend).into())
 }
 
 /// The keys of runs in a row, as many as fit, and how many more there are.
