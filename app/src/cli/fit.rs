@@ -125,12 +125,12 @@ impl Fit {
         let machine = plan::this_machine();
         let plan = plan::predict_here(&self.choice.resolve(&machine, |_| {})?, &machine)?;
         let limit = Limit::within(Duration::from_secs(self.seconds));
-        let mut found = plan::fit(&plan, plan.budget, limit)?;
+        let mut found = plan::fit(&plan, plan.budget, limit.early())?;
         if !self.json {
             // Known at once; what follows may take its time.
             out::text(&as_it_is(&plan, &found))?;
         }
-        let fill = plan::fill(&plan, limit)?;
+        let fill = plan::fill(&plan, limit.early())?;
         let fits = plan.verdict().fits();
         if fits {
             add_as_it_is(&plan, &mut found);

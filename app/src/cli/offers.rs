@@ -17,11 +17,11 @@ pub(super) const COUNT: usize = 3;
 /// # Errors
 /// A dry run that fails.
 pub(super) fn of(plan: &Plan, limit: Limit<'_>) -> anyhow::Result<String> {
-    let (nearest, found) = plan::advise_or_tell(plan, COUNT, limit)?;
+    let (nearest, found) = plan::advise_or_tell(plan, COUNT, limit.early())?;
     if !nearest.is_empty() {
         return Ok(list("What would fit", &nearest));
     }
-    let found: Found = found.map_or_else(|| plan::fit(plan, plan.budget, limit), Ok)?;
+    let found: Found = found.map_or_else(|| plan::fit(plan, plan.budget, limit.early()), Ok)?;
     let further = plan::further(plan, COUNT, limit)?;
     let why = Shortfall::of(&found).words(plan);
     Ok(format!("\n{why}\n{}", list("What would fit, and changes the training", &further)))

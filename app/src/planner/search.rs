@@ -94,11 +94,11 @@ pub(super) fn options(plan: &Plan, turns: &Turns<'_>) -> Options {
     let is_superseded = || turns.is_over();
     let limit = Limit::within(time).or_when(&is_superseded);
     let search = || -> plimsoll_engine::Result<Options> {
-        let found = plan::fit(plan, plan.experiment.budget, limit)?;
-        let mut options = Options { fill: plan::fill(plan, limit)?, ..Options::default() };
+        let found = plan::fit(plan, plan.experiment.budget, limit.early())?;
+        let mut options = Options { fill: plan::fill(plan, limit.early())?, ..Options::default() };
         let fits = plan.verdict().fits();
         if !fits {
-            options.nearest = plan::advise(plan, NEAREST, limit)?;
+            options.nearest = plan::advise(plan, NEAREST, limit.early())?;
         }
         if !fits && options.nearest.is_empty() && found.offers.is_empty() {
             options.shortfall = Some(Shortfall::of(&found));

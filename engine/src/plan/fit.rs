@@ -23,6 +23,8 @@ use crate::{
 const OFFERS: usize = 3;
 /// The most blocks of which a segment as long as the square root of their number is among the lengths that are tried.
 const DEEP: usize = 49;
+/// Offers that all take longer than this many times as long come with combinations of changes.
+const SLOW: f64 = 2.0;
 /// A change is worth making if it saves this part of the memory or of the time: one in this many.
 const WORTH: u64 = 100;
 
@@ -179,8 +181,8 @@ fn without_dominated(found: Vec<Advice>) -> Vec<Advice> {
     ranked(good)
 }
 
-/// The nearest changes that fit, at most `count`: one choice changed if that is enough, otherwise several as [`fit`]
-/// finds them. Another place for data on the device comes first; then fastest first, but other optimizers in a row, the
+/// The nearest changes that fit, at most `count`: one choice changed if that is enough, otherwise, or where that takes more
+/// than twice the time, several as [`fit`] finds them. Another place for data on the device comes first; then fastest first, but other optimizers in a row, the
 /// nearest first. On a GPU with room for the plan as it is, a higher budget comes last, because no other choice reduces the
 /// driver's own memory.
 ///
@@ -201,9 +203,10 @@ pub fn advise_or_tell(plan: &Plan, count: usize, limit: Limit<'_>) -> Result<(Ve
         return Ok((raised.into_iter().take(count).collect(), None));
     }
     let (mut found, mut why) = (nearest(&search)?, None);
-    if found.is_empty() {
+    if found.iter().all(|offer| offer.time_ratio > SLOW) {
         let mut searched = searched(&search, plan.budget)?;
-        found = std::mem::take(&mut searched.offers);
+        found.append(&mut searched.offers);
+        found = ranked(found);
         why = Some(searched);
     }
     found.truncate(count - usize::from(raised.is_some()).min(count));
