@@ -261,9 +261,9 @@ impl Plan {
         self.total_steps.div_ceil(self.resolved.tested_every())
     }
 
-    /// Predicted seconds of all steps and tests of the run.
+    /// Predicted seconds of all steps and tests of the run, and of a teacher that is asked before them.
     pub fn run_secs(&self) -> f64 {
-        self.steps_secs() + self.test_secs * self.tests() as f64
+        self.teach_secs + self.steps_secs() + self.test_secs * self.tests() as f64
     }
 
     /// The pass that step `step` of the run, counted from 1, is.
