@@ -29,7 +29,8 @@ pub use layer_row::LayerRow;
 pub use limit::Limit;
 pub use pass::Pass;
 pub use peak::Peak;
-pub use predict::{op_secs, predict};
+pub(crate) use predict::process::RECORDED_STEPS;
+pub use predict::{Grown, op_secs, predict};
 pub use resolved::{Resolved, Resumed, SoFar};
 pub use search::Advice;
 pub use time::{measured_machine, predict_here, this_machine};
@@ -144,6 +145,8 @@ pub struct Plan {
     /// What graphs of launches are allowed on a GPU, a part of the context at the peak; zero for a run that launches its work
     /// piece by piece.
     pub graphs: Bytes,
+    /// What the process grows by for the blocks of the run.
+    pub grown: Grown,
     /// Seconds the planning took.
     pub plan_secs: f64,
 }

@@ -31,7 +31,7 @@ use self::{
     dry::{Done, Dry, Purpose, logged, recorded, shortened},
     layer_rows::{ModelFacts, layer_rows},
 };
-pub use self::{op_times::op_secs, places::requests};
+pub use self::{op_times::op_secs, places::requests, process::Grown};
 
 /// Predicts the memory and time of a run of `resolved` on `machine`. Reads nothing else.
 ///
@@ -111,7 +111,7 @@ pub fn refusal(resolved: &Resolved, machine: &Machine) -> Result<Option<BudgetEr
 
 /// The plan of a dry run that is over.
 fn plan_of(resolved: &Resolved, machine: &Machine, done: Done<'_>) -> Plan {
-    let reserved = done.reserved();
+    let (reserved, apart) = (done.reserved(), done.apart());
     let Done { mut dry, bookkeeping, passes: of_run, places } = done;
     let (steps_per_epoch, total_steps) = resolved.steps();
     let model = dry.whole.take().unwrap_or_else(|| ModelFacts::of(&dry.session, resolved.experiment().precision));
@@ -121,8 +121,8 @@ fn plan_of(resolved: &Resolved, machine: &Machine, done: Done<'_>) -> Plan {
     let graphs = graphs::allowed(resolved, reserved, dry.graphs);
     let categories_at_peak = categories(resolved, peak, reserved, graphs);
     let points: usize = recordings.iter().map(|recording| recording.timeline.points.len()).sum();
-    let scratch = process::scratch(reserved, places.as_ref(), &bookkeeping);
-    let process = process::planned(resolved, machine, [reserved + graphs, scratch], points);
+    let grown = process::Grown::of(resolved, reserved + graphs, apart, &bookkeeping);
+    let process = process::planned(resolved, machine, grown, points);
     let layers = layer_rows(&dry, &model.leaves, &recordings[Pass::Steady as usize], &alive_at_peak);
     let [teach, first, steady, prune, pruned, evaluate, save, compress] =
         recordings.map(|recording| recording.timeline);
@@ -153,6 +153,7 @@ fn plan_of(resolved: &Resolved, machine: &Machine, done: Done<'_>) -> Plan {
         places,
         planned_anew: Vec::new(),
         graphs,
+        grown,
         plan_secs: 0.0,
         teach,
         first,

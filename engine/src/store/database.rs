@@ -36,6 +36,8 @@ pub(super) const BESIDE: [&str; 4] = [FILE, LOG, INDEX, "runs.db-journal"];
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// How long it takes at most until a file that another program is making has its first bytes.
 const MAKING: Duration = Duration::from_millis(200);
+/// Memory for pages of the database.
+const CACHE_KIB: i64 = 256;
 
 /// An open database.
 #[derive(Debug)]
@@ -305,6 +307,8 @@ fn prepare(connection: &mut Connection, migrations: &[&str]) -> Result<(), Fault
     // After a loss of power the last second may be missing, and nothing else is harmed.
     connection.pragma_update(None, "synchronous", "normal")?;
     connection.pragma_update(None, "foreign_keys", true)?;
+    // A run's process should not grow with its length, and nothing reads the same pages often.
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     Ok(())
 }
 

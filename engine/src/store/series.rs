@@ -6,12 +6,13 @@ use serde::{Serialize, Serializer};
 
 use crate::{
     bytes::Bytes,
+    plan,
     store::columns::{Columns, Reader},
     train::StepRecord,
 };
 
 /// Records in a block that is full.
-pub(super) const BLOCK: usize = 4096;
+pub(super) const BLOCK: usize = plan::RECORDED_STEPS;
 
 /// One evaluation on the test data.
 #[derive(Debug, Clone, Copy, PartialEq)]

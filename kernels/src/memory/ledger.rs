@@ -113,7 +113,7 @@ impl Ledger {
     }
 
     fn of(allocator: Allocator, context: Bytes, budget: Option<Bytes>, recording: bool) -> Self {
-        let reserved = allocator.reserved();
+        let recorder = Recorder::new(&allocator);
         Self(Rc::new(Account {
             budget,
             limited_by: Cell::default(),
@@ -127,7 +127,7 @@ impl Ledger {
             layer: Cell::default(),
             op: Cell::new("allocate"),
             layers: RefCell::new(Layers::new(vec!["run".to_owned()])),
-            record: RefCell::new(if recording { Record::Recorder(Recorder::new(reserved)) } else { Record::None }),
+            record: RefCell::new(if recording { Record::Recorder(recorder) } else { Record::None }),
             books: Cell::default(),
             books_block: Cell::new(UNRECORDED),
             repetition: Cell::default(),
@@ -185,7 +185,7 @@ impl Ledger {
         account.blocks.set(account.blocks.get() + 1);
         account.peak.set(account.peak.get().max(account.live.get()));
         let mut record = account.record.borrow_mut();
-        record.holds(allocator.reserved());
+        record.holds(&allocator);
         let block = record.born(Block { label, layer: account.layer.get(), category, bytes: held, is_placed });
         Ok(Ticket { ledger: self.clone(), bytes, place, block: Cell::new(block) })
     }
@@ -327,7 +327,7 @@ impl Ledger {
     fn recorded(&self, layers: impl FnOnce() -> Arc<[String]>) -> Recording {
         match &mut *self.0.record.borrow_mut() {
             Record::None => Recording::default(),
-            Record::Recorder(recorder) => recorder.take(layers(), self.reserved()),
+            Record::Recorder(recorder) => recorder.take(layers(), &self.0.allocator.borrow()),
             Record::Log(log) => {
                 log.taken();
                 Recording::default()

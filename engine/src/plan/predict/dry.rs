@@ -72,6 +72,12 @@ impl Done<'_> {
         &self.dry.recordings[..=self.passes.compress]
     }
 
+    /// The most of the range or the pool, and of the heap, in any pass of the run.
+    pub(super) fn apart(&self) -> [Bytes; 2] {
+        let most = |part: usize| self.recordings().iter().map(|recording| recording.apart_peak[part]).max();
+        [0, 1].map(|part| most(part).unwrap_or_default())
+    }
+
     /// The most that the allocator held in any pass of the run.
     pub(super) fn reserved(&self) -> Bytes {
         self.recordings().iter().map(|recording| recording.reserved_peak).max().unwrap_or_default()

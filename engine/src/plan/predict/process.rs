@@ -2,8 +2,6 @@
 //!
 //! Always holds: the estimate is at least the size that kept runs were seen to have, models of a thousand blocks included.
 
-use std::sync::Arc;
-
 use crate::{
     bytes::Bytes,
     data,
@@ -11,7 +9,7 @@ use crate::{
     experiment::PruneKind,
     hardware::Machine,
     memory::{
-        allocator::{Places, process_grows},
+        allocator::process_grows,
         bookkeeping::Bookkeeping,
     },
     plan::{Plan, Resolved, predict::places::are_in_range},
@@ -22,6 +20,13 @@ use crate::{
 const PLANNED: u64 = 216;
 /// Bytes of a kept run for each point: the prediction as it is written, and the store's copy of it. It was 235 bytes.
 const KEPT: u64 = 256;
+/// Bytes of a kept run, however short: the pages of the recorder's thread, of its database and of the code of both. Where 300 to
+/// 5,000 steps of a small model were kept, it was 0.5 to 0.75 MB.
+const RECORDER: u64 = 1 << 20;
+/// Steps that a recorder holds until it begins another block.
+pub(crate) const RECORDED_STEPS: usize = 4096;
+/// Bytes of a kept run for each of them: the step as it came, in lists that grow, and its columns as they are written.
+const RECORDED: u64 = 320;
 /// Bytes of any run for each point: the highest bytes of a recent step, in some copies. It was 23 bytes.
 const FOLLOWED: u64 = 24;
 
@@ -31,24 +36,49 @@ const THREAD: u64 = 64 << 10;
 /// is not of one moment.
 const SCRATCH: u64 = 2;
 
+/// The bytes that a process grows by for what its run asks of the allocator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grown {
+    /// All of them: on a GPU what the pool holds, with the graphs; on the processor the pages that the range and the heap came to
+    /// have, each at its own moment.
+    all: Bytes,
+    /// Those that are scratch of kernels next to a range.
+    scratch: Bytes,
+}
+
+impl Grown {
+    /// Of a run whose allocator held `reserved` at most, and so much in the range and in the heap.
+    pub(super) fn of(
+        resolved: &Resolved,
+        reserved: Bytes,
+        [range, heap]: [Bytes; 2],
+        bookkeeping: &Bookkeeping,
+    ) -> Self {
+        match resolved.target() {
+            Target::Cpu(_) if are_in_range(resolved.experiment()) => {
+                Self { all: range + heap, scratch: heap.saturating_sub(bookkeeping.most()) }
+            }
+            Target::Cpu(_) | Target::Gpu(_) => Self { all: reserved, scratch: Bytes::ZERO },
+        }
+    }
+}
+
 /// The bytes that the operating system, or the driver of a GPU, will see of a process that has not planned yet and keeps the
-/// run, when the allocator, with the graphs of a GPU, holds `reserved`, `scratch` of it for kernels, and the plan has this many
-/// points.
-pub(super) fn planned(resolved: &Resolved, machine: &Machine, [reserved, scratch]: [Bytes; 2], points: usize) -> Bytes {
-    of_run(resolved, machine, [reserved, scratch], points as u64 * (PLANNED + FOLLOWED + KEPT))
+/// run, when it grows so, and the plan has this many points.
+pub(super) fn planned(resolved: &Resolved, machine: &Machine, grown: Grown, points: usize) -> Bytes {
+    of_run(resolved, machine, grown, points as u64 * (PLANNED + FOLLOWED + KEPT) + recorded(resolved))
 }
 
 /// The same of a process that has the plan: its base was measured with it.
 pub(crate) fn running(plan: &Plan, machine: &Machine, is_kept: bool) -> Bytes {
     let points: usize = plan.passes().map(|pass| plan.timeline(pass).points.len()).sum();
-    let reserved = plan.peak.reserved + plan.graphs;
-    let scratch = scratch(reserved, plan.places.as_ref(), &plan.bookkeeping);
-    of_run(&plan.resolved, machine, [reserved, scratch], points as u64 * (FOLLOWED + if is_kept { KEPT } else { 0 }))
+    let kept = if is_kept { points as u64 * KEPT + recorded(&plan.resolved) } else { 0 };
+    of_run(&plan.resolved, machine, plan.grown, points as u64 * FOLLOWED + kept)
 }
 
-/// The part of `reserved` that is scratch of kernels in a run whose tensors lie at `places`.
-pub(super) fn scratch(reserved: Bytes, places: Option<&Arc<Places>>, bookkeeping: &Bookkeeping) -> Bytes {
-    places.map_or(Bytes::ZERO, |places| reserved.saturating_sub(places.segment() + bookkeeping.most()))
+/// The bytes of a recorder, on the way to its first full block.
+fn recorded(resolved: &Resolved) -> u64 {
+    RECORDER + RECORDED * resolved.steps_left().min(RECORDED_STEPS as u64)
 }
 
 /// The host memory that this run of `resolved` writes to: samples are kept as the run takes them.
@@ -61,18 +91,18 @@ pub(crate) fn host(resolved: &Resolved) -> Bytes {
     resolved.host().total().saturating_sub(data::untouched(&experiment.data, resolved.data(), taken, batches))
 }
 
-fn of_run(resolved: &Resolved, machine: &Machine, [reserved, scratch]: [Bytes; 2], of_plan: u64) -> Bytes {
+fn of_run(resolved: &Resolved, machine: &Machine, grown: Grown, of_plan: u64) -> Bytes {
     match resolved.target() {
         Target::Cpu(processor) => {
             let experiment = resolved.experiment();
-            let grows = process_grows(reserved, are_in_range(experiment));
+            let grows = process_grows(grown.all, are_in_range(experiment));
             let (uploading, chunk) = data::uploading(&experiment.data, resolved.data());
             let threads = processor.threads + uploading;
-            let heaps = threads as u64 * THREAD + scratch.0 / SCRATCH + chunk.0;
-            let own = Bytes(of_plan + heaps + holes(experiment.prune.kind, reserved.0));
+            let heaps = threads as u64 * THREAD + grown.scratch.0 / SCRATCH + chunk.0;
+            let own = Bytes(of_plan + heaps + holes(experiment.prune.kind, grown.all.0));
             machine.process_in_a_run() + host(resolved) + grows + own
         }
-        Target::Gpu(profile) => profile.context + reserved,
+        Target::Gpu(profile) => profile.context + grown.all,
     }
 }
 

@@ -85,6 +85,15 @@ impl Allocator {
         }
     }
 
+    /// The bytes of the range or of the pool, and those of the heap.
+    pub(super) fn apart(&self) -> [Bytes; 2] {
+        match self {
+            Self::Heap(reserved) => [Bytes::ZERO, Bytes(*reserved)],
+            Self::Range(range) => [range.pool().reserved(), range.heap()],
+            Self::Pool(pool) => [pool.reserved(), Bytes::ZERO],
+        }
+    }
+
     /// Takes a block, and returns the number of its place. One that is not `is_placed` is the heap's on the processor.
     pub(super) fn take(&mut self, bytes: u64, is_placed: bool) -> u32 {
         match self {

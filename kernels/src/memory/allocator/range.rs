@@ -74,7 +74,12 @@ impl Range {
 
     /// The bytes that range and heap hold.
     pub(super) fn reserved(&self) -> Bytes {
-        self.parts().pool.reserved() + Bytes(self.parts().heap)
+        self.pool().reserved() + self.heap()
+    }
+
+    /// The bytes that the heap holds.
+    pub(super) fn heap(&self) -> Bytes {
+        Bytes(self.parts().heap)
     }
 
     /// Takes a block of the range; the number of its place.

@@ -111,7 +111,7 @@ impl Ledger {
         if account.books_block.get() != UNRECORDED {
             record.died(account.books_block.get());
         }
-        record.holds(allocator.reserved());
+        record.holds(&allocator);
         let (layer, category) = (LayerId::default(), Category::Context);
         let block = Block { label: "engine", layer, category, bytes: now.live, is_placed: false };
         account.books_block.set(record.born(block));

@@ -5,7 +5,7 @@ use super::{
     recorder::{Block, Recorder},
     repetition::Repeated,
 };
-use crate::bytes::Bytes;
+use crate::memory::allocator::Allocator;
 
 /// Index of a block that is in no recording.
 pub(super) const UNRECORDED: u32 = u32::MAX;
@@ -58,9 +58,9 @@ impl Record {
         }
     }
 
-    pub(super) fn holds(&mut self, reserved: Bytes) {
+    pub(super) fn holds(&mut self, allocator: &Allocator) {
         match self {
-            Self::Recorder(recorder) => recorder.holds(reserved),
+            Self::Recorder(recorder) => recorder.holds(allocator),
             Self::None | Self::Log(_) => {}
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::repetition::Repeated;
 use crate::{
     bytes::Bytes,
-    memory::{Alive, Categories, Category, Phase, Point, Timeline, timeline::LayerId},
+    memory::{Alive, Categories, Category, Phase, Point, Timeline, allocator::Allocator, timeline::LayerId},
 };
 
 /// A birth or a death.
@@ -45,6 +45,7 @@ pub(super) struct Recorder {
     peak_total: u64,
     peak_event: usize,
     peak_reserved: Bytes,
+    peak_apart: [Bytes; 2],
     layers: Vec<LayerUse>,
 }
 
@@ -71,6 +72,8 @@ pub struct Recording {
     pub live_peak: Bytes,
     /// The most bytes the allocator held, by its model.
     pub reserved_peak: Bytes,
+    /// The most bytes of the range or the pool, and of the heap, each at its own moment. A process keeps the pages of both.
+    pub apart_peak: [Bytes; 2],
     /// Each layer's use, by [`LayerId`].
     pub layers: Vec<LayerUse>,
 }
@@ -98,14 +101,15 @@ impl LayerUse {
 }
 
 impl Recorder {
-    /// An empty recording, for an allocator that holds this much.
-    pub(super) fn new(reserved: Bytes) -> Self {
-        Self { peak_reserved: reserved, ..Self::default() }
+    /// An empty recording of this allocator.
+    pub(super) fn new(allocator: &Allocator) -> Self {
+        Self { peak_reserved: allocator.reserved(), peak_apart: allocator.apart(), ..Self::default() }
     }
 
     /// Notes the bytes that the allocator holds now.
-    pub(super) fn holds(&mut self, reserved: Bytes) {
-        self.peak_reserved = self.peak_reserved.max(reserved);
+    pub(super) fn holds(&mut self, allocator: &Allocator) {
+        self.peak_reserved = self.peak_reserved.max(allocator.reserved());
+        self.peak_apart = most(self.peak_apart, allocator.apart());
     }
 
     /// Notes that a block was allocated, and returns its index.
@@ -167,8 +171,8 @@ impl Recorder {
         self.micro_batches = [self.points.len(), self.micro_batches[0]];
     }
 
-    /// Hands out the recording, for an allocator that holds this much, and goes on from the bytes alive now.
-    pub(super) fn take(&mut self, layers: Arc<[String]>, reserved: Bytes) -> Recording {
+    /// Hands out the recording of this allocator, and goes on from the bytes alive now.
+    pub(super) fn take(&mut self, layers: Arc<[String]>, allocator: &Allocator) -> Recording {
         self.alive.resize(self.blocks.len(), false);
         let (until_peak, after) = self.events.split_at(self.peak_event);
         until_peak.iter().for_each(|event| self.alive[event.block as usize] = event.born);
@@ -186,12 +190,18 @@ impl Recorder {
             categories_at_peak: categories,
             live_peak: Bytes(self.peak_total),
             reserved_peak: self.peak_reserved,
+            apart_peak: self.peak_apart,
             layers: self.layers.clone(),
         };
         // The next recording's peak starts from the bytes alive now; blocks keep their indices.
         (self.high, self.high_total) = (self.live, self.live_total);
         (self.peak_total, self.peak_event) = (self.live_total, 0);
-        self.peak_reserved = reserved;
+        (self.peak_reserved, self.peak_apart) = (allocator.reserved(), allocator.apart());
         recording
     }
+}
+
+/// The larger of each.
+fn most(a: [Bytes; 2], b: [Bytes; 2]) -> [Bytes; 2] {
+    [a[0].max(b[0]), a[1].max(b[1])]
 }
