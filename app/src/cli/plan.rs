@@ -10,6 +10,7 @@ use plimsoll_engine::{
     experiment::WholeLayer,
     memory::{Alive, Categories, Phase, Timeline},
     plan::{self, Factorable, HighPrecisionTensor, LayerRow, Pass, Peak},
+    step::SmallerSize,
 };
 use serde::Serialize;
 
@@ -89,6 +90,23 @@ impl<'a> Factored<'a> {
     }
 }
 
+/// The form and the size of a trained model.
+#[derive(Serialize)]
+struct Smaller {
+    became: &'static str,
+    bytes: u64,
+    whole_bytes: u64,
+    /// Whether the number of zeros is foretold.
+    is_estimate: bool,
+}
+
+impl Smaller {
+    fn of(size: &SmallerSize) -> Self {
+        let SmallerSize { became, bytes, whole_bytes, is_estimate } = size;
+        Self { became: became.key(), bytes: bytes.0, whole_bytes: whole_bytes.0, is_estimate: *is_estimate }
+    }
+}
+
 impl Host {
     fn of(plan: &plan::Plan) -> Self {
         let host = &plan.host;
@@ -143,6 +161,8 @@ struct Json<'a> {
     text: Option<samples::Json<'a>>,
     /// How layers are products of smaller ones, where they are to be.
     low_rank: Option<LowRank<'a>>,
+    /// The size of the trained model, if it gets smaller.
+    compressed: Option<Smaller>,
     layers: &'a [LayerRow],
     parameters: u64,
     trained: u64,
@@ -234,6 +254,7 @@ impl Plan {
                     words,
                     layers: plan.resolved.factored().iter().filter_map(Factored::of).collect(),
                 }),
+                compressed: plan.smaller.as_ref().map(Smaller::of),
                 layers: &plan.layers,
                 parameters: plan.parameters,
                 trained: plan.trained,

@@ -134,6 +134,13 @@ impl Prune {
         (self.begin_step.max(1), end.max(1))
     }
 
+    /// The share of zeros that the last pruning of a run of `steps` updates makes; `None` if nothing is pruned in them.
+    pub fn last_sparsity(&self, steps: u64) -> Option<f64> {
+        let ((begin, end), every) = (self.span(steps), self.every.max(1));
+        let last = if end <= steps { end } else { begin + steps.checked_sub(begin)? / every * every };
+        self.sparsity_at(last, steps)
+    }
+
     /// The share of zeros that the pruning after update `step` of a run of `steps` makes; `None` if none follows that update.
     pub fn sparsity_at(&self, step: u64, steps: u64) -> Option<f64> {
         let (begin, end) = self.span(steps);
@@ -177,6 +184,17 @@ mod tests {
         let groups = Prune { kind: PruneKind::Groups, ..prune };
         assert_eq!(groups.sparsity_at(30, 100), Some(0.5));
         assert_eq!(Prune::default().sparsity_at(10, 100), None);
+    }
+
+    #[test]
+    fn the_last_share_is_that_of_the_last_pruning_that_the_run_comes_to() {
+        let prune = Prune { kind: PruneKind::Magnitude, final_sparsity: 0.8, every: 7, ..Prune::default() };
+        for (begin_step, end_step) in [(0, 0), (10, 50), (10, 300), (99, 300), (100, 300), (101, 300), (50, 50)] {
+            let prune = Prune { begin_step, end_step, ..prune };
+            let last = (1..=100).rev().find_map(|step| prune.sparsity_at(step, 100));
+            assert_eq!(prune.last_sparsity(100), last, "{begin_step} to {end_step}");
+        }
+        assert_eq!(Prune::default().last_sparsity(100), None);
     }
 
     #[test]

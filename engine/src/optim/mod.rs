@@ -5,7 +5,7 @@ mod muon;
 mod prune;
 mod together;
 
-pub use prune::{Pruning, Stripped};
+pub use prune::{Pruning, Stripped, Zeros};
 pub use together::update_all;
 
 use crate::{

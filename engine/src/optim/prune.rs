@@ -43,7 +43,31 @@ pub struct Stripped {
     pub are_zeros: bool,
 }
 
+/// A parameter, how many of its weights are zero, and the bytes of its mask.
+pub type Zeros<'p, B> = (&'p Param<B>, [u64; 2]);
+
+/// How many of some weights a share of them is. A number that is too large is refused when the masks are made.
+fn rank(weights: usize, sparsity: f64) -> u32 {
+    (weights as f64 * sparsity).round() as u32
+}
+
 impl Stripped {
+    /// The size of `all` parameters with `zeros` left out.
+    pub fn of<B: Backend>(zeros: &[Zeros<'_, B>], all: &[&Param<B>]) -> Self {
+        let dense: u64 = all.iter().map(|param| param.weight().bytes()).sum();
+        let gone: u64 = zeros.iter().map(|(_, [zeros, _])| zeros).sum();
+        let masks: u64 = zeros.iter().map(|(_, [_, mask])| mask).sum();
+        // In layers of one type, as all products of a run are.
+        let size = zeros.first().map_or(0, |(param, _)| param.weight().dtype().size() as u64);
+        Self {
+            weights: zeros.iter().map(|(param, _)| param.master().elements() as u64).sum(),
+            gone,
+            bytes: Bytes(dense - gone * size + masks),
+            dense_bytes: Bytes(dense),
+            are_zeros: true,
+        }
+    }
+
     /// The share of the weights that can be pruned that is gone.
     pub fn sparsity(&self) -> f64 {
         self.gone as f64 / self.weights.max(1) as f64
@@ -134,8 +158,7 @@ impl<B: Backend> Pruning<B> {
     /// Masks the least magnitudes of some weights together.
     fn mask_least(&self, executor: &Executor<B>, of: &[(&Param<B>, &Tensor<B>)], sparsity: f64) -> Result<()> {
         let weights: usize = of.iter().map(|(param, _)| param.master().elements()).sum();
-        // A larger number is refused when the masks are made.
-        let rank = (weights as f64 * sparsity).round() as u32;
+        let rank = rank(weights, sparsity);
         if rank == 0 {
             return Ok(());
         }
@@ -156,11 +179,7 @@ impl<B: Backend> Pruning<B> {
     ///
     /// # Errors
     /// Fails when the device does.
-    pub fn zeros_of<'p>(
-        &self,
-        executor: &Executor<B>,
-        params: &[&'p Param<B>],
-    ) -> Result<Vec<(&'p Param<B>, [u64; 2])>> {
+    pub fn zeros_of<'p>(&self, executor: &Executor<B>, params: &[&'p Param<B>]) -> Result<Vec<Zeros<'p, B>>> {
         let mut zeros = Vec::with_capacity(params.len());
         for (param, mask) in params.iter().zip(&self.masks) {
             // Bits beyond the last weight are zeros of no weight.
@@ -178,24 +197,22 @@ impl<B: Backend> Pruning<B> {
         Ok(zeros)
     }
 
-    /// The size of `all` parameters with the zeros of `params` left out.
-    ///
-    /// # Errors
-    /// Fails when the device does.
-    pub fn stripped(&self, executor: &Executor<B>, params: &[&Param<B>], all: &[&Param<B>]) -> Result<Stripped> {
-        let bytes = |of: &[&Param<B>]| of.iter().map(|param| param.weight().bytes()).sum::<u64>();
-        let weights = params.iter().map(|param| param.master().elements() as u64).sum();
-        let zeros = self.zeros_of(executor, params)?.into_iter().map(|(_, [zeros, _])| zeros).sum();
-        // In layers of one type, as all products of a run are.
-        let size = params.first().map_or(0, |param| param.weight().dtype().size() as u64);
-        let masks: u64 = self.masks.iter().map(|mask| mask.elements() as u64).sum();
-        let dense = bytes(all);
-        Ok(Stripped {
-            weights,
-            gone: zeros,
-            bytes: Bytes(dense - zeros * size + masks),
-            dense_bytes: Bytes(dense),
-            are_zeros: true,
-        })
+    /// The same at the end of the run, as the settings have it: exactly in groups, and otherwise up to equal magnitudes, and to
+    /// which layers the least of all are in.
+    pub fn planned_zeros<'p>(&self, params: &[&'p Param<B>]) -> Vec<Zeros<'p, B>> {
+        let sparsity = self.choice.last_sparsity(self.steps);
+        let of = |param: &Param<B>| {
+            let (elements, columns) = (param.master().elements(), param.master().shape().last());
+            match (self.choice.kind, sparsity) {
+                (PruneKind::None | PruneKind::Channels, _) | (_, None) => 0,
+                (PruneKind::Groups, Some(_)) => {
+                    let Prune { n, m, .. } = self.choice;
+                    elements / columns * (columns / m * (m - n) + (columns % m).saturating_sub(n))
+                }
+                (PruneKind::Magnitude, Some(sparsity)) => rank(elements, sparsity) as usize,
+            }
+        };
+        let mask = |mask: &Tensor<B>| mask.elements() as u64;
+        params.iter().zip(&self.masks).map(|(param, own)| (*param, [of(param) as u64, mask(own)])).collect()
     }
 }

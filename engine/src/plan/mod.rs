@@ -51,6 +51,7 @@ use crate::{
         allocator::Places,
         host::{LimitedBy, Line},
     },
+    step::SmallerSize,
 };
 
 /// The prediction for one experiment: the dry run of the very steps that will train.
@@ -124,6 +125,8 @@ pub struct Plan {
     pub trained: u64,
     /// Tensors that stay wider than the type that is computed in.
     pub high_precision: Vec<HighPrecisionTensor>,
+    /// The form and the size of the trained model, if it gets smaller: as integers, pruned or factored.
+    pub smaller: Option<SmallerSize>,
     /// Optimizer steps of the whole run.
     pub total_steps: u64,
     /// Optimizer steps of one epoch.

@@ -143,6 +143,7 @@ fn plan_of(resolved: &Resolved, machine: &Machine, done: Done<'_>) -> Plan {
         parameters: model.parameters,
         trained: model.trained,
         high_precision: model.high_precision,
+        smaller: dry.smaller,
         total_steps,
         steps_per_epoch,
         step_secs: of_run.whole.step_secs,

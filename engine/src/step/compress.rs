@@ -19,6 +19,7 @@ use crate::{
     experiment::{CodedWeights, QuantiseKind},
     memory::{Part, Phase},
     nn::{IntegerLayer, Param},
+    optim::Zeros,
 };
 
 /// The size and the accuracy of a trained model as one of integers.
@@ -26,8 +27,8 @@ use crate::{
 pub struct Compressed {
     /// The weights that became integers.
     pub weights: CodedWeights,
-    /// Bytes of all parameters, with dense layers and convolutions as codes of a byte with a scale a row and a range of inputs
-    /// a layer; for weights alone, as codes with a scale a block. Where weights are pruned, zeros are left out, and a bit a
+    /// Bytes of all parameters, with dense layers and convolutions as codes of a byte with a scale a row, and a scale and a
+    /// zero point of a layer's inputs; for weights alone, as codes with a scale a block. Where weights are pruned, zeros are left out, and a bit a
     /// weight says which those are.
     pub bytes: Bytes,
     /// Bytes of all parameters as they are.
@@ -69,9 +70,9 @@ impl fmt::Display for Compressed {
     }
 }
 
-/// Bytes of the scale of a row or a block, and of the range of a layer's inputs.
+/// Bytes of the scale of a row or a block, and of the scale and the zero point of a layer's inputs.
 const SCALE: u64 = 4;
-const RANGE: u64 = 8;
+const INPUT: u64 = 5;
 
 /// Frees the codes of a model at the end of a test, also after an error.
 struct Forget<'a, B: Backend>(Vec<(&'a IntegerLayer<B>, &'a Param<B>)>);
@@ -140,7 +141,7 @@ impl<B: Backend> Session<B> {
     fn coded_bytes(&self, weight: &Tensor<B>) -> u64 {
         let elements = weight.elements();
         match self.code_of_weights() {
-            None => elements as u64 + SCALE * weight.shape().first() as u64 + RANGE,
+            None => elements as u64 + SCALE * weight.shape().first() as u64 + INPUT,
             Some(code) => code.bytes(elements) as u64 + SCALE * code.blocks(elements) as u64,
         }
     }
@@ -155,6 +156,13 @@ impl<B: Backend> Session<B> {
     /// # Errors
     /// Fails when the device does.
     pub fn compressed_bytes(&self) -> Result<[Bytes; 2]> {
+        let prunable = self.model.prunable();
+        let zeros = self.pruning.as_ref().map(|pruning| pruning.zeros_of(&self.executor, &prunable)).transpose()?;
+        Ok(self.coded_size(&zeros.unwrap_or_default()))
+    }
+
+    /// Bytes of all parameters as codes without `zeros`, and as they are.
+    pub(super) fn coded_size(&self, zeros: &[Zeros<'_, B>]) -> [Bytes; 2] {
         let dense: u64 = self.model.params().iter().map(|param| param.weight().bytes()).sum();
         let mut bytes = dense;
         for (_, param) in self.integer_layers() {
@@ -162,15 +170,14 @@ impl<B: Backend> Session<B> {
             bytes -= weight.bytes();
             bytes += self.coded_bytes(weight);
         }
-        let Some(pruning) = &self.pruning else { return Ok([Bytes(bytes), Bytes(dense)]) };
         let coded: Vec<_> = self.integer_layers().into_iter().map(|(_, param)| (param.layer(), param.name())).collect();
-        for (param, [zeros, mask]) in pruning.zeros_of(&self.executor, &self.model.prunable())? {
+        for (param, [zeros, mask]) in zeros {
             let is_coded = coded.contains(&(param.layer(), param.name()));
             // Two codes share a byte; an odd count is rounded up.
             let bits = self.experiment.quantise.coded().bits();
             let gone = if is_coded { zeros * bits / 8 } else { zeros * param.weight().dtype().size() as u64 };
             bytes = bytes + mask - gone;
         }
-        Ok([Bytes(bytes), Bytes(dense)])
+        [Bytes(bytes), Bytes(dense)]
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     memory::{Phase, timeline::LayerId},
     models::FactoredSize,
     nn::Param,
-    optim::{self, Pruning, Stripped},
+    optim::{self, Stripped},
 };
 
 impl<B: Backend> Session<B> {
@@ -81,7 +81,8 @@ impl<B: Backend> Session<B> {
     /// # Errors
     /// Fails when the device does.
     pub fn stripped(&self) -> Result<Option<Stripped>> {
-        let of = |pruning: &Pruning<B>| pruning.stripped(&self.executor, &self.model.prunable(), &self.model.params());
-        Ok(self.pruning.as_ref().map(of).transpose()?.or_else(|| self.taken_out()))
+        let Some(pruning) = &self.pruning else { return Ok(self.taken_out()) };
+        let zeros = pruning.zeros_of(&self.executor, &self.model.prunable())?;
+        Ok(Some(Stripped::of(&zeros, &self.model.params())))
     }
 }

@@ -7,40 +7,8 @@ use rusqlite::{Row, Transaction, params};
 use serde::{Serialize, Serializer};
 
 use super::run::word;
-use crate::{
-    bytes::Bytes,
-    experiment::{CodedWeights, words::words},
-    train::Summary,
-};
-
-words! {
-    /// The form that a trained model took.
-    pub enum Became {
-        /// Weights and inputs of its layers are 8-bit integers.
-        Integers = "integers",
-        /// Weights are 8-bit integers.
-        Weights8 = "8-bit weights",
-        /// Weights are 4-bit integers.
-        Weights4 = "4-bit weights",
-        /// The pruned parts are left out.
-        Pruned = "pruned",
-        /// Layers are products of smaller ones.
-        Factored = "low rank",
-    }
-}
-
-impl Became {
-    /// The form in words that follow `the model`.
-    pub fn in_words(self) -> &'static str {
-        match self {
-            Self::Integers => "as 8-bit integers",
-            Self::Weights8 => "with weights as 8-bit integers",
-            Self::Weights4 => "with weights as 4-bit integers",
-            Self::Pruned => "without its pruned parts",
-            Self::Factored => "with layers as products of smaller ones",
-        }
-    }
-}
+pub use crate::step::Became;
+use crate::{bytes::Bytes, train::Summary};
 
 /// A trained model that became smaller.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -67,13 +35,8 @@ impl SmallerModel {
     /// The form that the model of a run took; `None` if it stayed as it was.
     pub fn of(summary: &Summary) -> Option<Self> {
         if let Some(integers) = summary.compressed {
-            let became = match integers.weights {
-                CodedWeights::WithInputs => Became::Integers,
-                CodedWeights::Int8 => Became::Weights8,
-                CodedWeights::Int4 => Became::Weights4,
-            };
             return Some(Self {
-                became,
+                became: Became::of(integers.weights),
                 bytes: integers.bytes,
                 whole_bytes: integers.dense_bytes,
                 accuracy: integers.test_accuracy,

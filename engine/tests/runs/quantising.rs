@@ -139,14 +139,15 @@ fn every_family_trains_and_becomes_integers_within_its_prediction() {
 }
 
 #[test]
-fn the_bytes_are_codes_scales_ranges_and_the_rest() {
+fn the_bytes_are_codes_scales_zero_points_and_the_rest() {
     let mut e = small(ModelKind::Mlp, QuantiseKind::After);
     (e.model.width, e.model.depth, e.data.kind) = (24, 1, DataKind::Digits);
     let compressed = finished(e.clone()).summary.compressed.expect("it became integers");
     // 64 inputs, 24 units, 10 classes; a bias each.
     let (weights, rows) = (64 * 24 + 24 * 10, 24 + 10);
     assert_eq!(compressed.dense_bytes, Bytes(4 * (weights + rows)));
-    assert_eq!(compressed.bytes, Bytes(weights + 4 * rows + 2 * 8 + 4 * rows));
+    // A scale a row; a scale and a zero point for the inputs of each layer; the biases.
+    assert_eq!(compressed.bytes, Bytes(weights + 4 * rows + 2 * 5 + 4 * rows));
     // Half of the weights are zero, and a bit says which.
     e.prune = Prune { kind: PruneKind::Groups, every: 1, ..Prune::default() };
     let summary = finished(e).summary;

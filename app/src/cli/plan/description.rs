@@ -83,6 +83,9 @@ pub(super) fn describe(plan: &Plan) -> anyhow::Result<String> {
     if let Some(words) = plan.resolved.ranks_in_words() {
         text.push_str(&format!("Low rank: {words}.\n"));
     }
+    if let Some(smaller) = plan.smaller {
+        text.push_str(&format!("The trained model: {smaller}.\n"));
+    }
     for line in plan.resolved.data().table_facts().into_iter().flat_map(samples::table_lines) {
         text.push_str(&format!("Table: {line}.\n"));
     }

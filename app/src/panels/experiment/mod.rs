@@ -14,6 +14,7 @@ mod path;
 mod problems;
 mod rows;
 mod table;
+mod trained;
 
 use std::{cell::Cell, path::PathBuf};
 

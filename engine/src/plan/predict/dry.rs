@@ -21,7 +21,7 @@ use crate::{
     hardware::Machine,
     memory::{Bookkeeping, Ledger, allocator::Places, ledger::Recording, tally},
     plan::{Pass, Resolved},
-    step::{Blank, Session, bookkeeping, load, restore, save::Nowhere},
+    step::{Blank, Session, SmallerSize, bookkeeping, load, restore, save::Nowhere},
 };
 
 /// Micro-batches of one step that are run dry. Each after the second repeats the second to the byte, so a longer step
@@ -51,6 +51,8 @@ pub(super) struct Dry<'a> {
     pub(super) recordings: Vec<Recording>,
     /// The facts of the model before channels were taken out of it.
     pub(super) whole: Option<ModelFacts>,
+    /// The size that the model has in the end, if it gets smaller.
+    pub(super) smaller: Option<SmallerSize>,
     /// Micro-batches of a step that are not run, nor shown.
     left_out: usize,
     /// What graphs of the largest step's launches are allowed.
@@ -191,7 +193,7 @@ impl<'a> Dry<'a> {
         if let Some(teacher) = resolved.teacher().filter(|_| asked.is_none()) {
             session.teach(teacher, &mut load::Anything)?;
         }
-        Ok(Self { resolved, session, asked, recordings, whole: None, left_out, graphs: Bytes::ZERO })
+        Ok(Self { resolved, session, asked, recordings, whole: None, smaller: None, left_out, graphs: Bytes::ZERO })
     }
 
     /// Predicted seconds of the step.

@@ -86,6 +86,7 @@ impl Dry<'_> {
     /// Plans the change of the trained model into a smaller one. Returns the recording's number.
     fn compressed(&mut self) -> Result<usize> {
         self.compress()?;
+        self.smaller = tally::suspended(|| self.session.smaller());
         Ok(self.take_recording())
     }
 

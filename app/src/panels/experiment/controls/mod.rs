@@ -28,7 +28,7 @@ pub(crate) use self::{
 };
 use super::{
     PICKED, adapters, data as source, distil as teacher, hint, length, low_rank as ranks, picked, rows::Row,
-    samples_an_update, table,
+    samples_an_update, table, trained::smaller,
 };
 use crate::widgets::control::{Number, Spec};
 

@@ -2,7 +2,7 @@
 
 use plimsoll_engine::experiment::{CodedWeights, QuantiseKind};
 
-use super::{Numeric, Row};
+use super::{Numeric, Row, smaller};
 use crate::widgets::control::{Choice, Number, Place, Spec};
 
 pub(in crate::panels::experiment) const QUANTISE: (Spec, Choice<QuantiseKind>) = (
@@ -57,4 +57,5 @@ pub(in crate::panels::experiment) const INTEGERS: &[Row] = &[
     Row::of(&QUANTISE),
     Row::of(&CODED_WEIGHTS).when(|e| e.model.kind.is_decoder() || !e.quantise.weights.has_inputs()),
     Row::of(&CALIBRATION),
+    Row::drawn(&[], smaller).when(|e| !e.quantise.kind.is_none()),
 ];
