@@ -37,6 +37,7 @@ mod saves;
 mod session;
 mod state;
 mod takeaway;
+mod taken;
 mod theme;
 mod trials;
 mod view;

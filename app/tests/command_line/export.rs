@@ -186,3 +186,61 @@ fn a_run_is_exported_after_its_data_and_its_weights_are_gone() {
     let written: Value = serde_json::from_str(&written).expect("JSON");
     assert_eq!(written["prompt_tokens"], 4, "{written}");
 }
+
+#[test]
+fn what_became_of_a_model_is_planned_told_and_written_with_the_same_bytes() {
+    let kept = super::kept::Kept::new();
+    let path = |name: &str| kept.0.path().join(name).to_str().expect("text").to_owned();
+    let settings = ["--set", "model.width=8", "--set", "run.epochs=1", "--set", "run.save_best=true"];
+    let plan = json(&[&["plan", "cnn-digits-int8", "--json"], &settings[..]].concat());
+    let told = kept.told(&[&["train", "cnn-digits-int8", "--json"], &settings[..]].concat());
+    let events = lines(&told);
+    let bytes = events.last().expect("events")["compressed"]["bytes"].as_u64();
+    assert!(bytes.is_some() && plan["compressed"]["bytes"].as_u64() == bytes, "{plan}");
+    assert_eq!(
+        (&plan["compressed"]["became"], &plan["compressed"]["is_estimate"]),
+        (&"integers".into(), &false.into())
+    );
+    let said = stdout(&[&["plan", "cnn-digits-int8"], &settings[..]].concat());
+    assert!(said.contains("The trained model: as 8-bit integers ") && said.contains(" in place of "), "{said}");
+    let export = ["export", "last", "--format", "safetensors", "--compressed", "--json", "-o"];
+    let written: Value =
+        serde_json::from_str(&kept.told(&[&export[..], &[&path("c.safetensors")]].concat())).expect("JSON");
+    assert_eq!(written["tensor_bytes"].as_u64(), bytes);
+    assert_eq!(written["bytes"].as_u64(), fs::metadata(path("c.safetensors")).ok().map(|file| file.len()));
+    let begun = format!("weights.path={}", path("c.safetensors"));
+    let refused = kept.output(&["train", "cnn-digits", "--steps", "1", "--set", "model.width=8", "--set", &begun]);
+    assert!(text(&refused.stderr).contains("export the run without --compressed"), "{}", text(&refused.stderr));
+    let refused = |arguments: &[&str], code: i32| {
+        let output = kept.output(&[&["export", "last", "-o", &path("other")], arguments].concat());
+        assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
+        text(&output.stderr)
+    };
+    let best = refused(&["--format", "safetensors", "--compressed", "--best"], 2);
+    assert!(best.contains("leave --best out"), "{best}");
+    let folder = refused(&["--format", "huggingface", "--compressed"], 2);
+    assert!(folder.contains("only --format safetensors"), "{folder}");
+    kept.train("2", &[]);
+    let plain = refused(&["--format", "safetensors", "--compressed"], 1);
+    assert!(plain.contains("its model stayed as it was") && plain.contains("quantise.kind = after"), "{plain}");
+}
+
+#[test]
+fn a_pruned_model_is_planned_about_and_its_best_weights_leave_without_zeros() {
+    let kept = super::kept::Kept::new();
+    let path = kept.0.path().join("c.safetensors").to_str().expect("text").to_owned();
+    let settings = ["--set", "model.width=8", "--set", "run.epochs=20", "--set", "run.save_best=true"];
+    let plan = json(&[&["plan", "cnn-digits-pruned", "--json"], &settings[..]].concat());
+    let events = lines(&kept.told(&[&["train", "cnn-digits-pruned", "--json"], &settings[..]].concat()));
+    let bytes = events.last().expect("events")["compressed"]["bytes"].as_u64().expect("pruned");
+    let planned = plan["compressed"]["bytes"].as_u64().expect("planned");
+    assert!(plan["compressed"]["is_estimate"] == true && planned.abs_diff(bytes) * 100 <= bytes, "{planned} {bytes}");
+    let said = stdout(&[&["plan", "cnn-digits-pruned"], &settings[..]].concat());
+    assert!(said.contains("The trained model: without its pruned parts about "), "{said}");
+    for best in [&["--best"][..], &[]] {
+        let export = ["export", "last", "--format", "safetensors", "--compressed", "--force", "-o", &path];
+        let written = kept.output(&[&export[..], best].concat());
+        assert!(written.status.success(), "{}", text(&written.stderr));
+        assert!(text(&written.stderr).contains("the published layout adds"), "{}", text(&written.stderr));
+    }
+}

@@ -200,7 +200,7 @@ pub fn left_out(experiment: &Experiment) -> Option<String> {
     };
     Some(format!(
         "the weights are written as they were trained, and not as the integers that the run was tested with at its end \
-         (quantise.kind = {kind}, quantise.weights = {}): codes, scales and ranges have no place in the file",
+         (quantise.kind = {kind}, quantise.weights = {}): --format safetensors --compressed writes those",
         quantise.coded().key()
     ))
 }

@@ -7,6 +7,7 @@
 mod adapter;
 mod agrees;
 mod coded;
+mod compressed;
 mod config;
 mod export;
 mod finite;
@@ -18,15 +19,17 @@ mod lent;
 mod low_rank;
 mod mapped;
 mod names;
+mod ranges;
 mod slots;
 mod vision;
 mod written;
 
 pub use self::{
+    compressed::{Compressed, compressed},
     export::{Exported, export, left_out},
     fit::{Fitted, chosen, teaching},
     lent::{CandleTensors, Lends, lend, take_in},
     low_rank::{Spectra, factored, factoring_bytes},
     mapped::Mapped,
 };
-pub(crate) use self::{head::known, slots::are_alike};
+pub(crate) use self::{head::known, ranges::write as write_ranges, slots::are_alike};

@@ -80,14 +80,32 @@ fn put(file: &mut File, entries: &[Entry<'_>]) -> io::Result<Bytes> {
 }
 
 fn head_of(entries: &[Entry<'_>]) -> String {
-    let mut head = Map::new();
     // Loaders ask for the name of the framework whose order of elements it is.
-    head.insert("__metadata__".to_owned(), json!({ "format": "pt", "producer": "plimsoll" }));
+    let facts = json!({ "format": "pt", "producer": "plimsoll" });
+    let tensor = |entry: &Entry<'_>| {
+        let bytes = entry.view.elements() * entry.dtype.size();
+        Tensor { name: entry.name.clone(), element: entry.dtype.safetensors_name(), shape: entry.shape.clone(), bytes }
+    };
+    head(facts, entries.iter().map(tensor))
+}
+
+/// A tensor as the header of a file has it.
+pub(super) struct Tensor {
+    pub(super) name: String,
+    /// The name of its type.
+    pub(super) element: &'static str,
+    pub(super) shape: Vec<usize>,
+    pub(super) bytes: usize,
+}
+
+/// The header of a file with `facts` and, one behind the other, these tensors.
+pub(super) fn head(facts: Value, tensors: impl IntoIterator<Item = Tensor>) -> String {
+    let mut head = Map::new();
+    head.insert("__metadata__".to_owned(), facts);
     let mut at = 0;
-    for Entry { name, shape, dtype, view, .. } in entries {
-        let end = at + view.elements() * dtype.size();
-        let entry = json!({ "dtype": dtype.safetensors_name(), "shape": shape, "data_offsets": [at, end] });
-        head.insert(name.clone(), entry);
+    for Tensor { name, element, shape, bytes } in tensors {
+        let end = at + bytes;
+        head.insert(name, json!({ "dtype": element, "shape": shape, "data_offsets": [at, end] }));
         at = end;
     }
     let text = Value::from(head).to_string();

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The name of the range of a layer's inputs.
-const RANGE: &str = "input range";
+pub(crate) const RANGE: &str = "input range";
 /// How far a range moves towards the narrower one of a training pass: the share of PyTorch's exponential average (Jacob et al.
 /// 2018). An average of the passes' ranges is not enough, because half of them are wider: it cut the largest inputs off, and a
 /// model that answers with values lost them (`mlp-table-value`: R² of 0.69 in place of 0.94).
@@ -119,6 +119,19 @@ impl<B: Backend> IntegerLayer<B> {
         let codes = executor.weight_codes(code, weight)?;
         self.state.replace(State::WeightCoded(codes));
         Ok(())
+    }
+
+    /// The layer that it is part of.
+    pub fn layer(&self) -> LayerId {
+        self.layer
+    }
+
+    /// The range by which its inputs have codes, if they do.
+    pub fn range_of_codes(&self) -> Option<Tensor<B>> {
+        match &*self.state.borrow() {
+            State::Coded { range, .. } => Some(range.clone()),
+            State::Trained | State::Observing(_) | State::WeightCoded(_) => None,
+        }
     }
 
     /// Lets codes and ranges go that it did not learn.

@@ -34,6 +34,7 @@ pub use embedding::*;
 pub use factored::Factorable;
 pub use fused::Tail;
 pub use int8::IntegerLayer;
+pub(crate) use int8::RANGE;
 pub use layout::{Concat, Flatten, Sequences, Transpose};
 pub use linear::*;
 pub use norm::*;

@@ -112,7 +112,7 @@ pub fn passes<B: Backend, M: MicroBatch>(session: &mut Session<B>, batch: impl F
     let mut once = Some(batch());
     session.evaluate(|| Ok(once.take()))?;
     let mut once = Some(batch());
-    session.compress(|| Ok(batch()), || Ok(once.take()))?;
+    session.compress(|| Ok(batch()), || Ok(once.take()), |_, _| {})?;
     Ok([first, steady, recording(session)])
 }
 

@@ -49,7 +49,7 @@ pub fn bookkeeping(experiment: &Experiment, teacher: Option<&Experiment>, info: 
             session.take_out_channels()?;
         }
         let mut once = Some(batch);
-        session.compress(|| Ok(batch), || Ok(once.take()))?;
+        session.compress(|| Ok(batch), || Ok(once.take()), |_, _| {})?;
         Ok(ledger.gathered())
     })
 }

@@ -10,15 +10,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{MicroBatch, Session, loss::Stats};
+use super::{MicroBatch, Session, loss::Stats, slots::named};
 use crate::{
     backend::{Backend, Tensor, ops::Code},
     bytes::Bytes,
     data::Split,
     error::Result,
     experiment::{CodedWeights, QuantiseKind},
-    memory::{Part, Phase},
-    nn::{IntegerLayer, Param},
+    memory::{Part, Phase, probe::uncounted},
+    nn::{IntegerLayer, Param, RANGE},
     optim::Zeros,
 };
 
@@ -87,7 +87,8 @@ impl<B: Backend> Session<B> {
     /// Tests the model as integers on all batches that `test` gives: mean loss and accuracy, as [`Session::evaluate`] does, and
     /// how long the test takes.
     /// Ranges that were not learned are found in as many batches of `calibration` as the experiment says: the least and the
-    /// largest number that a layer sees. `None` if the model stays as it is.
+    /// largest number that a layer sees. `found` gets the range of each layer, with its
+    /// name in a file. `None` if the model stays as it is.
     ///
     /// # Errors
     /// Fails if [`Session::evaluate`] does, and with the errors of both.
@@ -95,6 +96,7 @@ impl<B: Backend> Session<B> {
         &self,
         mut calibration: impl FnMut() -> Result<C>,
         mut test: impl FnMut() -> Result<Option<M>>,
+        mut found: impl FnMut(String, [f32; 2]),
     ) -> Result<Option<((f64, f64), Duration)>> {
         let (executor, ledger) = (&self.executor, self.executor.ledger());
         let batches = match self.experiment.quantise.kind {
@@ -123,6 +125,19 @@ impl<B: Backend> Session<B> {
         let begun = Instant::now();
         let means = self.measured(&mut test, None, |samples| Part::CodedBatch { samples })?;
         let took = begun.elapsed();
+        for (layer, _) in &layers.0 {
+            let Some(range) = layer.range_of_codes() else { continue };
+            let mut own = None;
+            executor.save(&range, &mut |bytes| {
+                let mut numbers =
+                    bytes.chunks_exact(4).filter_map(|bytes| bytes.try_into().ok()).map(f32::from_le_bytes);
+                own = numbers.next().zip(numbers.next());
+                Ok(())
+            })?;
+            // A dry run has no numbers.
+            let Some((low, high)) = own else { continue };
+            uncounted(|| found(named(ledger, layer.layer(), RANGE), [low, high]));
+        }
         drop(layers);
         executor.step_ended()?;
         Ok(Some((means, took)))
@@ -147,7 +162,7 @@ impl<B: Backend> Session<B> {
     }
 
     /// The layers that become integers, with their weights.
-    fn integer_layers(&self) -> Vec<(&IntegerLayer<B>, &Param<B>)> {
+    pub(super) fn integer_layers(&self) -> Vec<(&IntegerLayer<B>, &Param<B>)> {
         self.model.leaves().into_iter().filter_map(|layer| layer.integers().zip(layer.prunable())).collect()
     }
 

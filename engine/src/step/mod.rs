@@ -33,6 +33,6 @@ pub use output::{PendingStep, StepOutput};
 pub use session::Session;
 pub(crate) use session::workspace;
 pub use slots::Counters;
-pub use smaller::{Became, SmallerSize};
+pub use smaller::{Became, SmallerSize, Stored};
 pub use teacher::Teaching;
 pub use writing::Writing;

@@ -1,15 +1,16 @@
-//! The form and the size that a trained model takes in the end, if it gets smaller.
+//! The form and the size that a trained model takes in the end, if it gets smaller, and its tensors then.
 //!
 //! Always holds: a plan has the size from the same code as the run; only how many weights will be zero is foretold, by the
 //! settings. Of several changes the last counts, because integers already leave the zeros out.
 
 use std::fmt;
 
-use super::Session;
+use super::{Session, slots::named};
 use crate::{
-    backend::Backend,
+    backend::{Backend, DType},
     bytes::Bytes,
     experiment::{CodedWeights, words::words},
+    nn::RANGE,
     optim::Stripped,
 };
 
@@ -71,6 +72,21 @@ impl fmt::Display for SmallerSize {
     }
 }
 
+/// A tensor that a file of the trained model has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stored {
+    /// Its name there.
+    pub name: String,
+    /// Its extents.
+    pub shape: Vec<usize>,
+    /// The type that is computed with.
+    pub dtype: DType,
+    /// Whether it becomes integers.
+    pub is_integer: bool,
+    /// The name in a checkpoint of its pruning mask, if it has one.
+    pub mask: Option<String>,
+}
+
 impl<B: Backend> Session<B> {
     /// The size that the model has in the end, after channels were taken out; `None` if it stays as it is.
     pub fn smaller(&self) -> Option<SmallerSize> {
@@ -87,5 +103,33 @@ impl<B: Backend> Session<B> {
             return size(Became::Pruned, stripped.bytes, stripped.dense_bytes);
         }
         self.factored().and_then(|factored| size(Became::Factored, factored.bytes, factored.whole_bytes))
+    }
+
+    /// The parameters, and then the running statistics without ranges of inputs, as a file of the model has them.
+    pub fn stored(&self) -> Vec<Stored> {
+        let ledger = self.executor.ledger();
+        let integers: Vec<_> = self.integer_layers().into_iter().map(|(_, param)| param.layer()).collect();
+        let masked: Vec<_> = match &self.pruning {
+            Some(_) => self.model.prunable().into_iter().map(|param| (param.layer(), param.name())).collect(),
+            None => Vec::new(),
+        };
+        let params = self.model.params().into_iter().map(|param| {
+            let name = named(ledger, param.layer(), param.name());
+            let mask = masked.contains(&(param.layer(), param.name())).then(|| format!("optimizer.{name}.mask"));
+            let (shape, dtype) = (param.weight().shape().dims().to_vec(), param.weight().dtype());
+            let is_integer = integers.contains(&param.layer()) && param.name() == "weight";
+            Stored { name, shape, dtype, is_integer, mask }
+        });
+        let buffers = self.model.leaves().into_iter().flat_map(|leaf| {
+            let own = leaf.buffers().into_iter().filter(|(what, _)| *what != RANGE);
+            own.map(|(what, buffer)| Stored {
+                name: named(ledger, leaf.layer(), what),
+                shape: buffer.shape().dims().to_vec(),
+                dtype: buffer.dtype(),
+                is_integer: false,
+                mask: None,
+            })
+        });
+        params.chain(buffers).collect()
     }
 }

@@ -160,7 +160,9 @@ fn tidy(folder: &Path) {
 fn stray(folder: PathBuf) -> Option<Stray> {
     let names = names(&folder);
     let is_checkpoint = |name: &String| Checkpoint::NAMES.contains(&name.as_str());
-    let is_own = |name: &String| is_checkpoint(name) || whole_file::is_begun(name) || Claim::is_file(name);
+    let is_next_to_it =
+        |name: &String| name == Checkpoint::RANGES || whole_file::is_begun(name) || Claim::is_file(name);
+    let is_own = |name: &String| is_checkpoint(name) || is_next_to_it(name);
     if !names.iter().any(is_checkpoint) || !names.iter().all(is_own) {
         return None;
     }

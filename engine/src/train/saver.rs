@@ -14,15 +14,17 @@ use crate::{
     backend::Backend,
     bytes::Bytes,
     data::Dataset,
-    error::Result,
+    error::{Error, Result},
     experiment::{Experiment, preset},
+    interop::write_ranges,
     memory::probe::uncounted,
     step::Session,
     train::{
-        checkpoint::{self, BEST, LAST, Progress},
+        checkpoint::{self, BEST, Checkpoint, LAST, Progress},
         claim::Claim,
         keep::{Awaited, Keep, RecordFirst, SaveReason},
     },
+    whole_file::reason,
 };
 
 /// Writes the checkpoints of a run. Its memory does not count as the run's: make and drop it inside [`uncounted`].
@@ -121,5 +123,15 @@ impl<'a> Saver<'a> {
             self.saved = progress.step;
         }
         Ok((path, bytes))
+    }
+
+    /// Writes the ranges by which inputs became integers, next to the checkpoint of this step.
+    ///
+    /// # Errors
+    /// Fails when the system takes no more.
+    pub(super) fn save_ranges(&self, step: u64, ranges: &[(String, [f32; 2])]) -> Result<()> {
+        let path = self.last.with_file_name(Checkpoint::RANGES);
+        let failed = |error: std::io::Error| Error::file(&path, format!("cannot be written: {}", reason(&error)));
+        write_ranges(&path, step, ranges).map_err(failed)
     }
 }

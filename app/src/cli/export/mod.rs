@@ -27,6 +27,7 @@ Examples:
   plimsoll export 20261122-14 --format tensorboard -o logs/first
   plimsoll export last --format png --what gradients
   plimsoll export last --format safetensors --best -o model.safetensors
+  plimsoll export last --format safetensors --compressed -o integers.safetensors
   plimsoll export last --format huggingface -o my-model
   plimsoll export cnn-digits --format png --what layers -o layers.png
   plimsoll export gpt2-rtx4060-plan --format perfetto -o step.json
@@ -55,6 +56,9 @@ pub(super) struct Export {
     /// With huggingface, the whole model with its adapters merged into it, in place of the adapters alone
     #[arg(long)]
     merge: bool,
+    /// With safetensors, what became of the model: integers, or weights without their zeros, as compressed-tensors reads them
+    #[arg(long)]
+    compressed: bool,
     /// Plan a preset for this device
     #[arg(long, value_name = "D", add = complete::devices())]
     device: Option<String>,
@@ -177,10 +181,18 @@ struct Json<'a> {
     path: &'a Path,
     format: &'a str,
     bytes: u64,
+    /// Bytes of the tensors of a compressed model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tensor_bytes: Option<u64>,
 }
 
 impl Export {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
+        if self.compressed && self.format != Format::Safetensors {
+            let message =
+                "--compressed: only --format safetensors has what became of a model; write that, or leave it out";
+            return Err(Misuse(message.to_owned()).into());
+        }
         let place = self.place()?;
         if self.format == Format::Huggingface {
             return self.huggingface(&place);
@@ -195,7 +207,7 @@ impl Export {
             save::has_folder(&path)?;
         }
         if self.format == Format::Safetensors && !save::is_stdout(&path) {
-            return self.weights(&path);
+            return if self.compressed { self.compressed(&path) } else { self.weights(&path) };
         }
         let machine = plan::this_machine();
         let device = self.device.as_deref();
@@ -207,15 +219,15 @@ impl Export {
         }
         save::write(&path, &bytes, self.force)?;
         if !save::is_stdout(&path) {
-            self.tell(&path, bytes.len() as u64)?;
+            self.tell(&path, bytes.len() as u64, None)?;
         }
         Ok(ExitCode::SUCCESS)
     }
 
     /// Reports the written file.
-    fn tell(&self, path: &Path, bytes: u64) -> anyhow::Result<()> {
+    fn tell(&self, path: &Path, bytes: u64, tensor_bytes: Option<u64>) -> anyhow::Result<()> {
         match self.json {
-            true => out::json(&Json { path, format: &name_of(self.format), bytes }),
+            true => out::json(&Json { path, format: &name_of(self.format), bytes, tensor_bytes }),
             false => out::line(path.display().to_string()),
         }
     }

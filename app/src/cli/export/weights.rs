@@ -1,31 +1,14 @@
 //! The weights of a run, as a file or as a folder that other programs load.
-//!
-//! Always holds: if the checkpoint has the facts of its data, nothing is planned and no data are looked for, so a run can be
-//! exported after its data are gone.
 
 use std::{fs, path::Path, process::ExitCode};
 
-use anyhow::Context;
-use plimsoll_engine::{
-    error::Problem,
-    experiment::DatasetInfo,
-    interop,
-    plan::{self, Resolved},
-    report::Kept,
-    train::Checkpoint,
-    whole_file,
-};
+use plimsoll_engine::{interop, report::Kept, store::Became, whole_file};
 
 use super::{Export, Folder};
-use crate::cli::{Misuse, in_store, out, save, subject};
-
-/// A run and its checkpoint.
-struct OfRun {
-    kept: Kept,
-    checkpoint: Checkpoint,
-    /// The facts of its data that its model must know, or why nothing is known of them.
-    info: Result<DatasetInfo, String>,
-}
+use crate::{
+    cli::{Misuse, in_store, out, save, subject},
+    taken::OfRun,
+};
 
 impl Export {
     /// Writes a run's model as a folder that other programs load.
@@ -40,10 +23,9 @@ impl Export {
             "{}: has files already; write --force to write over those of the same names, or name another folder",
             folder.display()
         );
-        let OfRun { kept, checkpoint, info } = self.of_run()?;
-        let info =
-            info.map_err(|why| anyhow::anyhow!("{}: cannot be planned here any more: {why}", kept.run.label()))?;
-        let exported = interop::export(checkpoint.path(), folder, &kept.experiment, &info, self.merge)?;
+        let run = self.of_run()?;
+        let (checkpoint, experiment) = (run.checkpoint.path(), &run.kept.experiment);
+        let exported = interop::export(checkpoint, folder, experiment, run.info()?, self.merge)?;
         exported.notes.iter().for_each(|note| out::say("note", note));
         match self.json {
             true => out::json(&Folder {
@@ -61,7 +43,21 @@ impl Export {
     pub(super) fn weights(&self, path: &Path) -> anyhow::Result<ExitCode> {
         let OfRun { kept, checkpoint, .. } = self.of_run()?;
         interop::left_out(&kept.experiment).iter().for_each(|note| out::say("note", note));
-        self.tell(path, checkpoint.write_weights(save::file(path)?)?.0)?;
+        self.tell(path, checkpoint.write_weights(save::file(path)?)?.0, None)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Writes what became of a run's model.
+    pub(super) fn compressed(&self, path: &Path) -> anyhow::Result<ExitCode> {
+        let run = self.of_run()?;
+        let are_of_the_end = |became| matches!(became, Became::Integers | Became::Weights8 | Became::Weights4);
+        if self.best && run.kept.run.smaller.is_some_and(|smaller| are_of_the_end(smaller.became)) {
+            let message = "--best: the last weights became integers, and not those of the best test; leave --best out";
+            return Err(Misuse(message.to_owned()).into());
+        }
+        let (written, notes) = run.write_compressed(&save::file(path)?)?;
+        notes.iter().for_each(|note| out::say("note", note));
+        self.tell(path, written.bytes.0, Some(written.tensors.0))?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -82,17 +78,6 @@ impl Export {
             let why = in_store::without_checkpoint(&kept.details, "`plimsoll resume FILE` goes on from");
             anyhow::bail!("{name}: no weights: {why}");
         }
-        let at = if self.best { kept.files.join(Checkpoint::BEST) } else { Checkpoint::at(&kept.files)? };
-        let no_weights = || format!("{name}: no weights");
-        let checkpoint = Checkpoint::open(&at).with_context(no_weights)?;
-        let machine = plan::this_machine();
-        let told = |problems: Vec<Problem>| problems.first().map(Problem::to_string).unwrap_or_default();
-        let anew = || Resolved::new(&kept.experiment, &machine).map_err(told);
-        let resolved = checkpoint.resolved(&kept.experiment, &machine).map_or_else(anew, Ok);
-        // A run that cannot be planned any more has settings, but its tensors are not known.
-        checkpoint.holds_the_run(&kept.experiment, resolved.as_ref().ok()).with_context(no_weights)?;
-        let found = resolved.map(|resolved| *resolved.info());
-        let info = checkpoint.info().map_or(found, Ok);
-        Ok(OfRun { kept, checkpoint, info })
+        OfRun::new(kept, self.best)
     }
 }

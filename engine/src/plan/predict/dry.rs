@@ -232,7 +232,7 @@ impl<'a> Dry<'a> {
     pub(super) fn compress(&self) -> Result<()> {
         let (samples, micro) = (self.resolved.evaluation_batch(), self.resolved.experiment().batch.micro);
         let mut batches = [samples, self.resolved.info().test % samples].into_iter().filter(|n| *n > 0).map(Blank);
-        self.session.compress(|| Ok(Blank(micro)), || Ok(batches.next())).map(drop)
+        self.session.compress(|| Ok(Blank(micro)), || Ok(batches.next()), |_, _| {}).map(drop)
     }
 
     /// Runs the writing of a checkpoint.

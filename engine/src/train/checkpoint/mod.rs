@@ -75,6 +75,8 @@ impl Checkpoint {
     pub const BEST: &str = BEST;
     /// The names of the checkpoints in a run's folder.
     pub const NAMES: [&str; 2] = [LAST, BEST];
+    /// The name in a run's folder of the ranges by which the inputs of its model became integers.
+    pub const RANGES: &str = "ranges.safetensors";
 
     /// The checkpoint at `path`: the file itself, or of a run's folder the last one.
     ///

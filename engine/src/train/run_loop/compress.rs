@@ -8,6 +8,7 @@ use crate::{
     bytes::Bytes,
     data::{Feed, Loader, Split},
     error::Result,
+    memory::probe::uncounted,
     step::{Compressed, Session},
     train::{
         command::Inbox,
@@ -26,13 +27,17 @@ impl RunLoop<'_, '_> {
         let mut test = Loader::test_fed(Arc::clone(&self.spec.dataset), samples, Feed::of(&self.experiment.data))?;
         // How long a calibration waits does not count in how the model was fed.
         let (loader, mut fed) = (&mut self.loader, Fed::default());
+        let mut ranges = Vec::new();
         let tested = session.compress(
             || next(loader, &mut fed),
             || {
                 inbox.listen(events)?;
                 test.recv()
             },
-        )?;
+            |name, range| ranges.push((name, range)),
+        );
+        uncounted(|| self.keep_ranges(ranges));
+        let tested = tested?;
         drop(test);
         self.sampler.read(Bytes::ZERO);
         if let Some((means, took)) = tested {
@@ -56,5 +61,13 @@ impl RunLoop<'_, '_> {
             events.send(Event::Compressed(compressed));
         }
         Ok(())
+    }
+
+    /// Keeps the ranges of inputs with the run's checkpoint, where it has one.
+    fn keep_ranges(&self, ranges: Vec<(String, [f32; 2])>) {
+        let Some(saver) = self.saver.as_ref().filter(|_| !ranges.is_empty()) else { return };
+        if let Err(error) = saver.save_ranges(self.step, &ranges) {
+            self.warn(|| format!("{error}: the run cannot be exported as integers (export --compressed)"));
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 mod codes;
 mod coming_back;
+mod compressed;
 mod lent;
 mod rate;
 mod refused;

@@ -296,6 +296,11 @@ simd! {
     }
 }
 
+/// Makes the codes of `from`, and a scale a block.
+pub fn encode_f32(code: Code, from: &[f32], codes: &mut [u8], scales: &mut [f32]) {
+    encode::<f32>(code, from, codes, scales);
+}
+
 /// Decodes the elements from number `start` on to `to`.
 pub fn decode_f32(weight: Codes<'_>, start: usize, to: &mut [f32]) {
     decode_all::<f32>(weight, start, to);

@@ -122,6 +122,18 @@ fn encode<T: Float>(w: &[T], codes: &mut [u8], scales: &mut [f32], sums: &mut [u
     });
 }
 
+/// Makes the codes of `w`, in two's complement, and a scale a row.
+pub fn encode_f32(w: &[f32], codes: &mut [u8], scales: &mut [f32]) {
+    let mut sums = vec![0; scales.len()];
+    encode::<f32>(w, codes, scales, &mut sums);
+}
+
+/// The scale of the codes of inputs in the range `[low, high]`, and the code from 0 to 255 of zero.
+pub fn steps_of(range: [f32; 2]) -> (f32, u8) {
+    let Steps { scale, zero, .. } = Steps::of(&range);
+    (scale, zero as u8)
+}
+
 /// Parts of a tensor whose ranges are found apart.
 const PARTS: usize = 16;
 

@@ -25,7 +25,7 @@ pub(in crate::backend) mod float;
 mod fused;
 mod gather;
 pub(in crate::backend) mod gemm;
-pub(in crate::backend) mod int8;
+pub mod int8;
 mod lanes;
 mod layout;
 mod linear;
