@@ -306,6 +306,8 @@ pub(crate) enum RunsAction {
     Load(Kept),
     /// Go on with it from its last checkpoint.
     Continue(Kept),
+    /// Write what became of its model to a file.
+    Export(Kept),
     /// Star some, or take their stars.
     Star(Vec<Kept>, bool),
     /// Give one a name.

@@ -32,6 +32,7 @@ impl Dispatcher<'_> {
             RunsAction::Open(key) => self.want(key, Wanted::Shown),
             RunsAction::Load(key) => self.want(key, Wanted::Loaded),
             RunsAction::Continue(key) => self.want(key, Wanted::Continued),
+            RunsAction::Export(key) => self.take_model(key),
             RunsAction::Star(keys, is_starred) => librarian.change(Change::Star(keys, is_starred)),
             RunsAction::Name(key, name) => self.name_run(self.state.session.number(&key), Some(key), name),
             RunsAction::Note(key, note) => librarian.change(Change::Note(key, note)),

@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
+use plimsoll_engine::store::RunKey;
+
 use super::Dispatcher;
 use crate::{
     files::Purpose,
     panels::pane::Pane,
     state::Level,
-    takeaway::{Take, content},
+    takeaway::{Content, Take, content, file_name},
 };
 
 impl Dispatcher<'_> {
@@ -17,6 +19,17 @@ impl Dispatcher<'_> {
             self.toasts.info("There is nothing to take yet.");
             return;
         };
+        self.take_as(content, take, &name);
+    }
+
+    /// Takes what became of the model of a kept run.
+    pub(super) fn take_model(&mut self, key: RunKey) {
+        let Some((store, row)) = self.services.store.clone().zip(self.state.runs.get(&key)) else { return };
+        let name = format!("{}-compressed", file_name(&row.name()));
+        self.take_as(Content::Model(store, key), Take::SaveCompressed, &name);
+    }
+
+    fn take_as(&mut self, content: Content, take: Take, name: &str) {
         match take.ending() {
             None => self.services.porter.copy(content),
             Some(ending) => {

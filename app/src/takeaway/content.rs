@@ -1,9 +1,12 @@
 //! The content of each pane, as it is shown now.
 
+use std::path::PathBuf;
+
 use plimsoll_engine::{
     Bytes,
     experiment::Labelled,
     report::tables::{self, Table},
+    store::RunKey,
 };
 use serde_json::json;
 
@@ -30,6 +33,8 @@ pub(crate) enum Content {
     Figure(Figure),
     /// A table.
     Text(String),
+    /// What became of the model of a run, which is kept in the store of a folder.
+    Model(PathBuf, RunKey),
 }
 
 /// The content of a pane in this form, and a name for its file; `None` while there is nothing to see.
@@ -46,7 +51,7 @@ pub(crate) fn content(pane: Pane, take: Take, state: &State, view: &View) -> Opt
 }
 
 /// Words as the name of a file: small letters, digits and dashes.
-fn file_name(words: &str) -> String {
+pub(crate) fn file_name(words: &str) -> String {
     let parts = words.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|part| !part.is_empty());
     let name = parts.take(8).collect::<Vec<_>>().join("-").to_lowercase();
     if name.is_empty() { "plimsoll".to_owned() } else { name }

@@ -11,7 +11,7 @@ use eframe::egui::{Button, TextStyle, Ui, Vec2, vec2};
 use strum::VariantArray;
 
 pub(crate) use self::{
-    content::{Content, content},
+    content::{Content, content, file_name},
     porter::Porter,
 };
 use crate::{
@@ -34,6 +34,8 @@ pub(crate) enum Take {
     SaveCsv,
     /// The data, onto the clipboard.
     CopyCsv,
+    /// What became of a run's model.
+    SaveCompressed,
 }
 
 impl Take {
@@ -45,16 +47,21 @@ impl Take {
             Self::CopyPicture => "Copy as picture",
             Self::SaveCsv => "Save data as CSV…",
             Self::CopyCsv => "Copy data as CSV",
+            Self::SaveCompressed => "Export compressed model…",
         }
     }
 
-    fn tooltip(self) -> &'static str {
+    pub(crate) fn tooltip(self) -> &'static str {
         match self {
             Self::SavePng => "Write the chart at print size, light, with 300 dots an inch.",
             Self::SaveSvg => "Write the chart at print size, light, as lines and text.",
             Self::CopyPicture => "Put the chart on the clipboard, light, at print size.",
             Self::SaveCsv => "Write the figures that the pane draws as a table.",
             Self::CopyCsv => "Put the figures that the pane draws on the clipboard as a table.",
+            Self::SaveCompressed => {
+                "Write what became of the model as a file of its own: integers with their scales, or weights without their \
+                 zeros, in the layouts of compressed-tensors."
+            }
         }
     }
 
@@ -64,8 +71,14 @@ impl Take {
             Self::SavePng => Some("png"),
             Self::SaveSvg => Some("svg"),
             Self::SaveCsv => Some("csv"),
+            Self::SaveCompressed => Some("safetensors"),
             Self::CopyPicture | Self::CopyCsv => None,
         }
+    }
+
+    /// Whether a pane gives it, and not a run.
+    fn is_of_pane(self) -> bool {
+        self != Self::SaveCompressed
     }
 
     /// Whether it is a chart.
@@ -98,7 +111,8 @@ pub(crate) fn size(ui: &Ui, pane: Pane, view: &View) -> Option<Vec2> {
 pub(crate) fn menu(ui: &mut Ui, pane: Pane, view: &View, send: &Sender) {
     let Some(has_chart) = has_chart(pane, view) else { return };
     let menu = ui.menu_button(SIGN, |ui| {
-        for take in Take::VARIANTS.iter().copied().filter(|take| has_chart || !take.is_picture()) {
+        let takes = Take::VARIANTS.iter().copied().filter(|take| take.is_of_pane());
+        for take in takes.filter(|take| has_chart || !take.is_picture()) {
             if ui.add(Button::new(take.label())).tip(take.tooltip()).clicked() {
                 send.send(Action::Take(pane, take));
                 ui.close();

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use crossbeam_channel::{Receiver, Sender};
 use eframe::egui::{self, ColorImage};
-use plimsoll_engine::whole_file;
+use plimsoll_engine::{report::Kept, store::Store, whole_file};
 
 use super::{Content, Take};
 use crate::{
     figure::{Figure, picture::Picture},
     files,
+    taken::OfRun,
 };
 
 /// The result of taking something out, in words.
@@ -46,6 +47,8 @@ impl Porter {
                 // The window takes it whenever it wants to.
                 let _ = self.sender.send(Ok("Copied the data".to_owned()));
             }
+            // It is a file alone.
+            Content::Model(..) => {}
             Content::Figure(figure) => self.work(move |ctx| match image(&figure) {
                 Ok(image) => {
                     ctx.copy_image(image);
@@ -78,6 +81,10 @@ fn written(content: &Content, take: Take, path: &Path) -> anyhow::Result<()> {
     files::is_outside_stores(path)?;
     let bytes = match content {
         Content::Text(text) => text.clone().into_bytes(),
+        Content::Model(store, key) => {
+            let run = OfRun::new(Kept::read(&Store::open(store)?, key)?, false)?;
+            return run.write_compressed(path).map(drop);
+        }
         Content::Figure(figure) if take == Take::SavePng => Picture::of(figure)?.png()?,
         Content::Figure(figure) => figure.svg().into_bytes(),
     };

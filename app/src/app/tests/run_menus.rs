@@ -8,7 +8,8 @@ use super::{
 };
 use crate::command::{Action, RunsAction};
 
-const ENTRIES: [&str; 6] = ["Open", "Load settings", "Compare with present settings", "Star", "Rename", "Delete"];
+const ENTRIES: [&str; 7] =
+    ["Open", "Load settings", "Compare with present settings", "Export compressed model…", "Star", "Rename", "Delete"];
 
 fn has_menu(window: &Window) -> bool {
     window.query_by_label("Rename").is_some()

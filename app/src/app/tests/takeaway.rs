@@ -3,9 +3,10 @@
 use std::fs;
 
 use egui::OutputCommand;
+use plimsoll_engine::experiment::QuantiseKind;
 
 use super::*;
-use crate::panels::pane::Pane;
+use crate::{command::RunsAction, panels::pane::Pane};
 
 fn open_menu(window: &mut Window, pane: Pane) {
     window.get_by_label(&format!("Take away: {}", pane.title())).click();
@@ -68,4 +69,26 @@ fn a_chart_and_its_data_are_put_on_the_clipboard() {
     assert!(table.starts_with("step,secs,train/loss") && table.lines().count() == 13, "{table}");
     take(&mut window, Pane::Live, "Copy as picture");
     until(&mut window, |app| app.state.log.entries.iter().any(|entry| entry.text.contains("Copied the chart")));
+}
+
+#[test]
+fn what_became_of_a_model_is_saved_from_its_run_and_its_size_stands_in_the_experiment() {
+    let store = runs::folder();
+    let mut experiment = digits();
+    experiment.quantise.kind = QuantiseKind::After;
+    let mut window = runs::on(&store, experiment);
+    let planned = app(&window).state.plan().and_then(|plan| plan.smaller).expect("it gets smaller");
+    let words = format!("The trained model: {planned}.");
+    window.get_by_label_contains("Integers").click();
+    window.run_steps(3);
+    assert!(window.query_by_label(&words).is_some(), "{words}");
+    runs::train(&mut window);
+    let key = runs::keys(&window)[0].clone();
+    let path = store.path().with_extension("safetensors");
+    runs::ask(&mut window, RunsAction::Export(key));
+    save(&mut window, &path, 1);
+    let bytes = fs::read(&path).expect("written");
+    fs::remove_file(&path).expect("ours");
+    let length = u64::from_le_bytes(bytes[..8].try_into().expect("eight"));
+    assert_eq!(bytes.len() as u64 - 8 - length, planned.bytes.0);
 }

@@ -12,6 +12,7 @@ use super::{PanelContext, ask};
 use crate::{
     command::RunsAction,
     runs::Row,
+    takeaway::Take,
     widgets::{button, tip::Tip as _},
 };
 
@@ -84,6 +85,18 @@ pub(super) fn compare(picked: &[RunKey]) -> Deed {
             Deed::new(format!("Compare {}", several.len()), hover, why_not, RunsAction::Compare(several.to_vec()))
         }
     }
+}
+
+/// Writes what became of the model of a run, if it became smaller.
+pub(super) fn export(row: &Row) -> Deed {
+    let why_not = match (row.run.state, row.run.smaller) {
+        (RunState::Running, _) => "It trains.",
+        (_, None) => "Its model stayed as it was: see Pruning, Integers and Low rank in the experiment.",
+        (_, Some(_)) if row.saved.is_none() => "No checkpoint of it was saved.",
+        (_, Some(_)) => "",
+    };
+    let take = Take::SaveCompressed;
+    Deed::new(take.label(), take.tooltip(), why_not, RunsAction::Export(row.run.key.clone()))
 }
 
 /// Gives or takes stars.

@@ -89,6 +89,7 @@ pub(crate) fn entries(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, picked
     is_done |= deeds::load(row).button(ui, context);
     is_done |= deeds::go_on(context, row).button(ui, context);
     is_done |= deeds::compare(picked).button(ui, context);
+    is_done |= deeds::export(row).button(ui, context);
     ui.separator();
     is_done |= deeds::star(row, picked).button(ui, context);
     rename(ui, name);
