@@ -95,7 +95,7 @@ template <class T> static inline T sim_shuffle(int site, int kind, unsigned mask
 #define SIM_FIRST_OR_FULL(mask, ...) mask
 #define __syncwarp(...) ((void)sim_warp(SIM_SITE, SIM_SYNCWARP, SIM_FIRST_OR_FULL(__VA_ARGS__ __VA_OPT__(,) 0xffffffffu), 0, 0, 32))
 
-static inline void __threadfence() { SIM_FENCE(); }
+static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static inline void __threadfence_block() { SIM_FENCE(); }
 static inline void __threadfence_system() { SIM_FENCE(); }
 #define __trap() sim_runtime->trap(sim_worker, "__trap()")

@@ -9,7 +9,7 @@ use crate::{
     autograd::{Tape, Value},
     backend::Backend,
     error::Result,
-    nn::{Concat, Visit, chain_before, visited_chain},
+    nn::{Concat, Layer, Visit, chain_before, visited_chain},
 };
 
 /// Layers that checkpointing keeps or computes again as one.
@@ -56,14 +56,11 @@ impl<B: Backend> Block<B> {
         tape: &mut Tape<'m, B>,
         mut values: Vec<Value<B>>,
         mut visit: Option<&mut Visit<'_, B>>,
-        next: Option<&'m Self>,
+        after: Option<&'m dyn Layer<B>>,
     ) -> Result<Vec<Value<B>>> {
         let x = pop(&mut values);
         let x = match &self.skip {
-            Skip::None if visit.is_none() => {
-                let after = next.and_then(|next| next.layers.first()).map(AsRef::as_ref);
-                chain_before(&self.layers, tape, x, after)?
-            }
+            Skip::None if visit.is_none() => chain_before(&self.layers, tape, x, after)?,
             Skip::None | Skip::Gives => visited_chain(&self.layers, tape, x, visit)?,
             Skip::Takes { after, concat } => {
                 let x = visited_chain(&self.layers[..*after], tape, x, visit.as_deref_mut())?;
@@ -79,17 +76,18 @@ impl<B: Backend> Block<B> {
     }
 }
 
-/// Runs one block after another on a stack of values.
+/// Runs one block after another on a stack of values; `after` is the layer that follows them.
 pub(super) fn run_blocks<'m, B: Backend>(
     blocks: &'m [Block<B>],
     tape: &mut Tape<'m, B>,
     values: Vec<Value<B>>,
     mut visit: Option<&mut Visit<'_, B>>,
+    after: Option<&'m dyn Layer<B>>,
 ) -> Result<Vec<Value<B>>> {
-    blocks
-        .iter()
-        .enumerate()
-        .try_fold(values, |values, (i, block)| block.forward(tape, values, visit.as_deref_mut(), blocks.get(i + 1)))
+    blocks.iter().enumerate().try_fold(values, |values, (i, block)| {
+        let next = blocks.get(i + 1).map_or(after, |next| next.layers.first().map(AsRef::as_ref));
+        block.forward(tape, values, visit.as_deref_mut(), next)
+    })
 }
 
 /// How many skips a chain of blocks takes that none of them gave.

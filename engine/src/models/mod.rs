@@ -143,9 +143,11 @@ impl<B: Backend> Model<B> {
             // The inputs of the segment: the last value and the skips it takes. It does not see the others.
             let own = values.split_off(values.len() - 1 - skips_taken(blocks));
             values.extend(if segment.is_checkpointed {
-                tape.checkpoint(own, move |tape, own| run_blocks(blocks, tape, own, None))?
+                tape.checkpoint(own, move |tape, own| run_blocks(blocks, tape, own, None, None))?
             } else {
-                run_blocks(blocks, tape, own, None)?
+                let is_last = segment.blocks.end == self.parts.blocks.len();
+                let after = self.parts.head.first().filter(|_| is_last).map(AsRef::as_ref);
+                run_blocks(blocks, tape, own, None, after)?
             });
         }
         chain(&self.parts.head, tape, block::last(values))
@@ -158,7 +160,7 @@ impl<B: Backend> Model<B> {
         inputs: Tensor<B>,
         visit: &mut Visit<'_, B>,
     ) -> Result<()> {
-        let values = run_blocks(&self.parts.blocks, tape, vec![Value::constant(inputs)], Some(&mut *visit))?;
+        let values = run_blocks(&self.parts.blocks, tape, vec![Value::constant(inputs)], Some(&mut *visit), None)?;
         let features = visited_chain(&self.parts.head, tape, block::last(values), Some(&mut *visit))?;
         let _layer = tape.executor().enter(self.parts.classes.layer());
         let logits = self.parts.classes.forward(tape, features)?;

@@ -75,7 +75,7 @@ fn costs(experiment: &Experiment, info: &DatasetInfo) -> Result<Vec<Cost>> {
     for i in 0..model.parts.blocks.len() {
         let (live, input_bytes) = (executor.ledger().live(), values.last().map_or(0, |x| x.tensor.bytes()));
         executor.backend().take_secs();
-        values = run_blocks(&model.parts.blocks[i..=i], &mut tape, values, None)?;
+        values = run_blocks(&model.parts.blocks[i..=i], &mut tape, values, None, None)?;
         let kept_bytes = executor.ledger().live().saturating_sub(live).0;
         // The inputs are the batch's, kept or not.
         let input_bytes = if i == 0 { 0 } else { input_bytes };

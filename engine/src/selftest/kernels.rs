@@ -14,7 +14,7 @@ use super::{
 use crate::{
     backend::{
         Backend, Cpu, DType, Executor, HostSlice, Kernel, Tensor,
-        ops::{Coded, Gather, Int8, Loss, Optimizer, StateValues},
+        ops::{Coded, Elementwise, Gather, Int8, Loss, Optimizer, StateValues},
     },
     bytes::Bytes,
     device::{Target, cpu_threads},
@@ -174,7 +174,10 @@ fn apart<B: Backend>(executor: &Executor<B>, case: &Case) -> Result<Option<Vec<V
                 executor.launch(Optimizer::Update(update), &inputs, &outputs)?;
             }
         }
-        Kernel::Optimizer(Optimizer::SumAllSquares { .. }) => {
+        Kernel::Optimizer(Optimizer::SumAllSquares { accumulate, .. }) => {
+            if !accumulate {
+                executor.launch(Elementwise::Fill(0.0), &[], &[&outs[0]])?;
+            }
             ins.iter().try_for_each(|x| executor.launch(Optimizer::SumSquares, &[x], &[&outs[0]]))?;
         }
         _ => return Ok(None),

@@ -145,8 +145,9 @@ impl<B: Backend> Session<B> {
         self.executor.ledger().set_phase(Phase::Batch);
         self.executor.ledger().enter(Part::Step { is_fed: self.ahead.is_some(), has_state: self.updates > 0 });
         let stats = Stats::new(&self.executor, &self.info)?;
-        let squares = self.executor.filled(0.0, [1], DType::F64, Category::Scratch, "gradient norm")?;
-        let pending = match self.experiment.optimizer.update {
+        let update = self.experiment.optimizer.update;
+        let squares = self.squares(update)?;
+        let pending = match update {
             UpdateTime::AfterBackward => self.step_then_update(rate, &mut next, stats, squares),
             UpdateTime::InBackward => self.step_updating(rate, &mut next, stats, squares),
         }?;

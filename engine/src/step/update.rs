@@ -2,9 +2,10 @@
 
 use super::Session;
 use crate::{
-    backend::{Backend, Tensor},
+    backend::{Backend, DType, Tensor, ops::Elementwise},
     error::Result,
-    memory::{Phase, timeline::LayerId},
+    experiment::UpdateTime,
+    memory::{Category, Phase, timeline::LayerId},
     models::FactoredSize,
     nn::Param,
     optim::{self, Stripped},
@@ -18,14 +19,26 @@ impl<B: Backend> Session<B> {
         self.executor.add_sum_of_squares(&gradient, squares)
     }
 
-    /// Adds the squares of all gradients, on a GPU by few launches.
+    /// The sum of the squares of all gradients: zero, unless all are added up at once.
+    pub(super) fn squares(&self, update: UpdateTime) -> Result<Tensor<B>> {
+        let (executor, category, label) = (&self.executor, Category::Scratch, "gradient norm");
+        if update == UpdateTime::AfterBackward && executor.backend().target().is_gpu() {
+            return executor.allocate([1], DType::F64, category, label);
+        }
+        executor.filled(0.0, [1], DType::F64, category, label)
+    }
+
+    /// Adds up the squares of all gradients, on a GPU by few launches.
     pub(super) fn add_squares(&self, squares: &Tensor<B>) -> Result<()> {
         let params = self.model.params();
         if !self.executor.backend().target().is_gpu() {
             return params.into_iter().try_for_each(|param| self.add_square(param, squares));
         }
         let gradients: Vec<Tensor<B>> = params.into_iter().filter_map(Param::gradient).collect();
-        self.executor.add_sums_of_squares(&gradients.iter().collect::<Vec<_>>(), squares)
+        if gradients.is_empty() {
+            return self.executor.launch(Elementwise::Fill(0.0), &[], &[squares]);
+        }
+        self.executor.sums_of_squares(&gradients.iter().collect::<Vec<_>>(), squares)
     }
 
     /// Updates a layer whose gradients are complete, and frees them. `params` are all, in the order of their layers' numbers.

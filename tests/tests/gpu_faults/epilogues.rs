@@ -165,19 +165,21 @@ fn a_product_that_is_refused_as_a_graph_changes_costs_no_step_and_no_graph() {
     refused_after("epilogues::a_product_that_is_refused_as_a_graph_changes_costs_no_step_and_no_graph", 44);
 }
 
-/// What a fused step of GPT-2 small launches where the library refuses this.
-fn of_gpt2(name: &str, what: &str) -> Option<impl Fn(&str) -> usize> {
+/// What a fused step of GPT-2 small launches where the library refuses this: how many, and of each name.
+fn of_gpt2(name: &str, what: &str, more: &[&str]) -> Option<(usize, impl Fn(&str) -> usize)> {
     // A pool that gives back makes no graphs, so each launch is told.
-    let changes = ["execution=fused", "gpu.pool=give-back"];
+    let changes = [&["execution=fused", "gpu.pool=give-back"], more].concat();
     let launches = launched_by_a_step(name, &[(REFUSES, what)], &changes)?;
-    println!("{what}: {} launches, {launches:?}", launches.values().sum::<usize>());
-    Some(move |name: &str| launches.get(name).copied().unwrap_or_default())
+    let all = launches.values().sum::<usize>();
+    println!("{what}: {all} launches, {launches:?}");
+    Some((all, move |name: &str| launches.get(name).copied().unwrap_or_default()))
 }
 
 #[test]
 fn a_fused_step_of_gpt2_launches_no_kernel_for_the_bias_of_a_product() {
     let name = "epilogues::a_fused_step_of_gpt2_launches_no_kernel_for_the_bias_of_a_product";
-    let Some(of) = of_gpt2(name, "none") else { return };
+    let Some((all, of)) = of_gpt2(name, "none", &[]) else { return };
+    assert_eq!(all, 247);
     // Of a block: four gradients by weights with those by biases; queries, keys and values; GELU and its gradient.
     assert_eq!(of("matrix product with an epilogue"), 12 * (4 + 1 + 2));
     // Of a block: three gradients by inputs, and the outputs of sums. Two gradients and the logits of the classes.
@@ -185,12 +187,15 @@ fn a_fused_step_of_gpt2_launches_no_kernel_for_the_bias_of_a_product() {
     // Positions are added as a bias of a long row is.
     assert_eq!(["add", "add_bias", "bias_gradient", "bias_gelu_tanh"].map(&of), [0, 1, 1, 0]);
     assert_eq!(["gelu_tanh_gradient", "bias_gelu_tanh_gradient"].map(&of), [0; 2]);
+    // The gradient of a norm, by its input and by its parameters, is one kernel; the last sum of a block is normalised with it.
+    assert_eq!(["row_norm_gradients", "row_norm", "sum_row_norm"].map(&of), [25, 1, 24]);
 }
 
 #[test]
 fn a_fused_step_of_gpt2_launches_the_kernels_for_biases_that_the_library_does_not() {
     let name = "epilogues::a_fused_step_of_gpt2_launches_the_kernels_for_biases_that_the_library_does_not";
-    let Some(of) = of_gpt2(name, "heuristic") else { return };
+    let Some((all, of)) = of_gpt2(name, "heuristic", &[]) else { return };
+    assert_eq!(all, 331);
     assert_eq!(of("matrix product with an epilogue"), 0);
     assert_eq!(of("matrix product"), 12 * (5 + 7) + 3);
     assert_eq!(["add", "add_bias", "bias_gradient", "bias_gelu_tanh"].map(&of), [0, 1 + 12, 1 + 48, 12]);

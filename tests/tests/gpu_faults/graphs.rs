@@ -165,5 +165,5 @@ fn a_steady_step_of_gpt2_makes_few_calls() {
     let Some(with) = calls_of_a_step(name, "none") else { return };
     let without = calls_of_a_step(name, "instantiate").expect("not in that process");
     println!("calls of a step: {without} one by one, {with} by graphs");
-    assert!(with * 3 < without, "{with} of {without}");
+    assert!(with * 5 < without * 2, "{with} of {without}");
 }

@@ -117,9 +117,9 @@ fn together(cases: &[Case], rule: UpdateRule) -> Case {
 }
 
 /// The sum of the squares of tensors of these many elements.
-pub fn squares_of_all(draw: &mut Draw, dtype: DType, counts: &[usize]) -> Case {
+pub fn squares_of_all(draw: &mut Draw, dtype: DType, counts: &[usize], accumulate: bool) -> Case {
     let inputs = counts.iter().map(|count| (draw.numbers(*count), dtype)).collect();
-    let kernel = ops::Optimizer::SumAllSquares { parts: ops::Optimizer::parts(counts.iter().copied()) };
+    let kernel = ops::Optimizer::SumAllSquares { parts: ops::Optimizer::parts(counts.iter().copied()), accumulate };
     Case::new(kernel, inputs, vec![(vec![0.5], DType::F64)], counts.iter().sum())
 }
 
@@ -181,7 +181,7 @@ fn edges(dtype: DType) -> Vec<Case> {
         Case::new(ops::Optimizer::SumSquares, vec![(vec![1.0, f64::NAN, 2.0], dtype)], sum(), 3),
         Case::new(ops::Optimizer::SumSquares, vec![(vec![1.0, f64::INFINITY], dtype)], sum(), 2),
         Case::new(
-            ops::Optimizer::SumAllSquares { parts: 2 },
+            ops::Optimizer::SumAllSquares { parts: 2, accumulate: false },
             vec![(vec![1.0], dtype), (vec![f64::NAN, 1.0], dtype)],
             sum(),
             3,
@@ -192,7 +192,7 @@ fn edges(dtype: DType) -> Vec<Case> {
 pub(super) fn cases(draw: &mut Draw, dtype: DType, extent: Extent) -> Vec<Case> {
     let mut cases = edges(dtype);
     for counts in extent.of(&TOGETHER) {
-        cases.push(squares_of_all(draw, dtype, counts));
+        cases.extend([false, true].map(|accumulate| squares_of_all(draw, dtype, counts, accumulate)));
         for types in types(dtype) {
             cases.extend(rules_of_all(draw, types, counts, 3));
         }

@@ -81,7 +81,7 @@ fn matrices(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Case> {
     let (types, count) = (draw.pick(&types), draw.between(1, largest * largest * 64));
     trials.extend(optimizer::rules(draw, types, count, factors, step));
     let counts: Vec<usize> = (0..draw.between(1, 5)).map(|_| draw.between(1, largest * largest * 16)).collect();
-    trials.push(optimizer::squares_of_all(draw, dtype, &counts));
+    trials.extend([false, true].map(|accumulate| optimizer::squares_of_all(draw, dtype, &counts, accumulate)));
     trials.extend(optimizer::rules_of_all(draw, types, &counts, step));
     trials
 }

@@ -42,7 +42,7 @@ pub(super) fn launch(kernel: &Optimizer, o: &Operands<'_>) -> Result<()> {
             clip::sum_squares::<T>(&o.input(0)?, &mut o.output(0)?);
             Ok(())
         }, else o.unsupported()),
-        Optimizer::SumAllSquares { .. } => several::sum_squares(o),
+        Optimizer::SumAllSquares { accumulate, .. } => several::sum_squares(*accumulate, o),
         Optimizer::Clip { limit } => {
             o.output::<f64>(0)?[0] = clip::factor(*limit, o.input::<f64>(0)?[0]);
             Ok(())

@@ -203,19 +203,18 @@ impl Work<'_> {
 
     fn gradient(&self, lse: Pointer, dy: Pointer) -> Result<()> {
         let (o, s) = (self.o, self.s);
-        let means = o.scratch();
-        let rows = s.rows() * s.heads;
-        let warps = Grid::blocks(rows.div_ceil(THREADS as usize / 32).min(1 << 16), THREADS);
-        self.run(&GRADIENT, c"attention_means", warps, args![o.input(1), dy, means])?;
-        let args = args![o.input(0), lse, dy, means, o.output(0)];
-        if self.is_for_tensor_cores(&[o.input(0), dy, o.output(0)]) {
+        // The kernel by queries makes the means that the one by keys reads.
+        let (y, means) = (o.input(1), o.scratch());
+        let by_queries = args![o.input(0), y, lse, dy, means, o.output(0)];
+        let by_keys = args![o.input(0), lse, dy, means, o.output(0)];
+        if self.is_for_tensor_cores(&[o.input(0), y, dy, o.output(0)]) {
             let names = if self.is_narrow() {
                 [c"attention_queries_64", c"attention_keys_64"]
             } else {
                 [c"attention_queries_128", c"attention_keys_128"]
             };
-            self.run(&TENSOR, names[0], self.tensor_grid(self.heads()), args)?;
-            return self.run(&TENSOR, names[1], self.tensor_grid(s.batch * s.kv_heads), args);
+            self.run(&TENSOR, names[0], self.tensor_grid(self.heads()), by_queries)?;
+            return self.run(&TENSOR, names[1], self.tensor_grid(s.batch * s.kv_heads), by_keys);
         }
         let names = if self.is_narrow() {
             [c"attention_queries_1", c"attention_keys_1"]
@@ -223,8 +222,8 @@ impl Work<'_> {
             [c"attention_queries_2", c"attention_keys_2"]
         };
         let across = self.across(if self.is_narrow() { 1 } else { 2 });
-        self.run(&GRADIENT, names[0], self.grid(self.heads(), across), args)?;
-        self.run(&GRADIENT, names[1], self.grid(s.batch * s.kv_heads, across), args)
+        self.run(&GRADIENT, names[0], self.grid(self.heads(), across), by_queries)?;
+        self.run(&GRADIENT, names[1], self.grid(s.batch * s.kv_heads, across), by_keys)
     }
 
     fn plain_gradient(&self) -> Result<()> {

@@ -21,7 +21,9 @@ pub(super) const SOURCE: Source = Source {
 pub(super) const SORT: Source = Source { name: "sort", text: include_str!("sort.cu"), types: Types::One };
 
 /// Pairs of token and place that a block sorts by itself.
-const CHUNK: usize = 1024;
+const CHUNK: usize = 4096;
+/// Its threads, where it has more pairs than these.
+const SORTERS: u32 = 1024;
 /// Sorted places that a block of the gradient looks at, and columns that it sums.
 const TILE: [usize; 2] = [32, 128];
 
@@ -66,7 +68,8 @@ fn gradient(rows: usize, accumulate: bool, o: &Operands<'_>) -> Result<()> {
 fn sort(rows: usize, o: &Operands<'_>) -> Result<()> {
     let run = |name, grid, args: &[_]| o.launch_for(&SORT, DType::F32, name, grid, args);
     let sorted = o.scratch();
-    let (chunks, pairs) = (Grid::blocks(rows.div_ceil(CHUNK), THREADS), Grid::elements(rows.div_ceil(2)));
+    let threads = if rows > SORTERS as usize { SORTERS } else { THREADS };
+    let (chunks, pairs) = (Grid::blocks(rows.div_ceil(CHUNK), threads), Grid::elements(rows.div_ceil(2)));
     run(c"sort_chunks", chunks, args![o.input(0), sorted, rows])?;
     let mut size = 2 * CHUNK;
     while size < 2 * rows {

@@ -51,8 +51,31 @@ template <bool WIDE> __device__ __forceinline__ Softmax read_row(const T *row, i
     return all;
 }
 
-// To parts: each block's loss and right answers.
-template <bool WIDE> __device__ __forceinline__ void losses(const T *logits, const u32 *labels, i64 rows, i64 columns, int classes, f64 *parts) {
+// Adds the losses and right answers of all threads of all blocks to the statistics: each block writes its part, and the last
+// adds them up.
+__device__ __forceinline__ void add_all(f64 loss, u32 count, f64 *parts, f64 *stats) {
+    loss = block_sum(loss);
+    f64 right = (f64)block_sum(count);
+    if (threadIdx.x == 0) {
+        parts[2 * (i64)blockIdx.x] = loss;
+        parts[2 * (i64)blockIdx.x + 1] = right;
+    }
+    if (!is_last(0, gridDim.x)) return;
+    loss = right = 0;
+    for (i64 p = threadIdx.x; p < gridDim.x; p += blockDim.x) {
+        loss += __ldcg(parts + 2 * p);
+        right += __ldcg(parts + 2 * p + 1);
+    }
+    loss = block_sum(loss);
+    right = block_sum(right);
+    if (threadIdx.x == 0) {
+        stats[0] += loss;
+        stats[1] += right;
+    }
+}
+
+// Losses and right answers.
+template <bool WIDE> __device__ __forceinline__ void losses(const T *logits, const u32 *labels, i64 rows, i64 columns, int classes, f64 *parts, f64 *stats) {
     f64 loss = 0;
     u32 right = 0;
     for (i64 r = first_row<WIDE>(); r < rows; r += row_step<WIDE>()) {
@@ -71,35 +94,15 @@ template <bool WIDE> __device__ __forceinline__ void losses(const T *logits, con
     }
     // One thread of each row's.
     bool speaks = place<WIDE>() == 0;
-    loss = block_sum(speaks ? loss : 0.0);
-    right = block_sum(speaks ? right : 0u);
-    if (threadIdx.x == 0) {
-        parts[2 * (i64)blockIdx.x] = loss;
-        parts[2 * (i64)blockIdx.x + 1] = (f64)right;
-    }
+    add_all(speaks ? loss : 0.0, speaks ? right : 0u, parts, stats);
 }
 
-extern "C" __global__ void cross_entropy(const T *logits, const u32 *labels, i64 rows, i64 columns, i64 classes, f64 *parts) {
-    losses<false>(logits, labels, rows, columns, (int)classes, parts);
+extern "C" __global__ void cross_entropy(const T *logits, const u32 *labels, i64 rows, i64 columns, i64 classes, f64 *parts, f64 *stats) {
+    losses<false>(logits, labels, rows, columns, (int)classes, parts, stats);
 }
-extern "C" __global__ void cross_entropy_wide(const T *logits, const u32 *labels, i64 rows, i64 columns, i64 classes, f64 *parts) {
-    losses<true>(logits, labels, rows, columns, (int)classes, parts);
+extern "C" __global__ void cross_entropy_wide(const T *logits, const u32 *labels, i64 rows, i64 columns, i64 classes, f64 *parts, f64 *stats) {
+    losses<true>(logits, labels, rows, columns, (int)classes, parts, stats);
 }
-// One block.
-extern "C" __global__ void cross_entropy_sum(const f64 *parts, i64 count, f64 *stats) {
-    f64 loss = 0, right = 0;
-    for (i64 p = threadIdx.x; p < count; p += blockDim.x) {
-        loss += parts[2 * p];
-        right += parts[2 * p + 1];
-    }
-    loss = block_sum(loss);
-    right = block_sum(right);
-    if (threadIdx.x == 0) {
-        stats[0] += loss;
-        stats[1] += right;
-    }
-}
-
 template <bool WIDE> __device__ __forceinline__ void slopes(const u32 *labels, T *logits, i64 rows, i64 columns, int classes, A scale) {
     for (i64 r = first_row<WIDE>(); r < rows; r += row_step<WIDE>()) {
         u32 label = labels[r];
@@ -147,7 +150,7 @@ template <bool WIDE> __device__ __forceinline__ Soft soften(const T *row, int cl
     return all;
 }
 
-template <bool WIDE> __device__ __forceinline__ void distilled(const T *logits, const T *taught, const u32 *labels, i64 rows, i64 columns, i64 of_taught, int classes, f64 temperature, f64 weight, f64 *parts) {
+template <bool WIDE> __device__ __forceinline__ void distilled(const T *logits, const T *taught, const u32 *labels, i64 rows, i64 columns, i64 of_taught, int classes, f64 temperature, f64 weight, f64 *parts, f64 *stats) {
     const A cooler = (A)(1.0 / temperature);
     f64 loss = 0;
     u32 right = 0;
@@ -174,19 +177,14 @@ template <bool WIDE> __device__ __forceinline__ void distilled(const T *logits, 
         if (of_label == all.max && !all.is_beaten && all.total == all.total) right++;
     }
     bool speaks = place<WIDE>() == 0;
-    loss = block_sum(speaks ? loss : 0.0);
-    right = block_sum(speaks ? right : 0u);
-    if (threadIdx.x == 0) {
-        parts[2 * (i64)blockIdx.x] = loss;
-        parts[2 * (i64)blockIdx.x + 1] = (f64)right;
-    }
+    add_all(speaks ? loss : 0.0, speaks ? right : 0u, parts, stats);
 }
 
-extern "C" __global__ void distil(const T *logits, const T *taught, const u32 *labels, i64 rows, i64 columns, i64 of_taught, i64 classes, double temperature, double weight, f64 *parts) {
-    distilled<false>(logits, taught, labels, rows, columns, of_taught, (int)classes, temperature, weight, parts);
+extern "C" __global__ void distil(const T *logits, const T *taught, const u32 *labels, i64 rows, i64 columns, i64 of_taught, i64 classes, double temperature, double weight, f64 *parts, f64 *stats) {
+    distilled<false>(logits, taught, labels, rows, columns, of_taught, (int)classes, temperature, weight, parts, stats);
 }
-extern "C" __global__ void distil_wide(const T *logits, const T *taught, const u32 *labels, i64 rows, i64 columns, i64 of_taught, i64 classes, double temperature, double weight, f64 *parts) {
-    distilled<true>(logits, taught, labels, rows, columns, of_taught, (int)classes, temperature, weight, parts);
+extern "C" __global__ void distil_wide(const T *logits, const T *taught, const u32 *labels, i64 rows, i64 columns, i64 of_taught, i64 classes, double temperature, double weight, f64 *parts, f64 *stats) {
+    distilled<true>(logits, taught, labels, rows, columns, of_taught, (int)classes, temperature, weight, parts, stats);
 }
 
 template <bool WIDE> __device__ __forceinline__ void taught_slopes(const T *taught, const u32 *labels, T *logits, i64 rows, i64 columns, i64 of_taught, int classes, f64 temperature, f64 weight, f64 scale) {

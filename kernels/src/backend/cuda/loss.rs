@@ -13,7 +13,11 @@ use crate::{
 };
 
 /// The kernels.
-pub(super) const SOURCE: Source = Source { name: "loss", text: include_str!("loss.cu"), types: Types::Element };
+pub(super) const SOURCE: Source = Source {
+    name: "loss",
+    text: concat!(include_str!("last.cuh"), "#line 1 \"loss.cu\"\n", include_str!("loss.cu")),
+    types: Types::Element,
+};
 
 /// Classes from which on a block takes a row; below, a warp does.
 const WIDE: usize = 1025;
@@ -52,10 +56,8 @@ pub(super) fn launch(kernel: &Loss, o: &Operands<'_>) -> Result<()> {
         Loss::CrossEntropy { .. } => {
             let parts = blocks.min(CUDA_LOSS_PARTS);
             let (dtype, name) = (o.input_type(0), if is_wide { c"cross_entropy_wide" } else { c"cross_entropy" });
-            let args = args![o.input(0), o.input(1), rows, columns, classes, o.scratch()];
-            o.launch_for(&SOURCE, dtype, name, Grid::blocks(parts, THREADS), args)?;
-            let args = args![o.scratch(), parts, o.output(0)];
-            o.launch_for(&SOURCE, dtype, c"cross_entropy_sum", Grid::blocks(1, THREADS), args)
+            let args = args![o.input(0), o.input(1), rows, columns, classes, o.scratch(), o.output(0)];
+            o.launch_for(&SOURCE, dtype, name, Grid::blocks(parts, THREADS), args)
         }
         Loss::CrossEntropyGrad { scale, .. } => {
             let name = if is_wide { c"cross_entropy_gradient_wide" } else { c"cross_entropy_gradient" };
@@ -66,11 +68,9 @@ pub(super) fn launch(kernel: &Loss, o: &Operands<'_>) -> Result<()> {
             let parts = blocks.min(CUDA_LOSS_PARTS);
             let (dtype, name) = (o.input_type(0), if is_wide { c"distil_wide" } else { c"distil" });
             let (own, taught) = (o.input(0), o.input(1));
-            let scratch = o.scratch();
-            let args = args![own, taught, o.input(2), rows, columns, of_taught, classes, temperature, weight, scratch];
-            o.launch_for(&SOURCE, dtype, name, Grid::blocks(parts, THREADS), args)?;
-            let args = args![o.scratch(), parts, o.output(0)];
-            o.launch_for(&SOURCE, dtype, c"cross_entropy_sum", Grid::blocks(1, THREADS), args)
+            let (labels, sums, stats) = (o.input(2), o.scratch(), o.output(0));
+            let args = args![own, taught, labels, rows, columns, of_taught, classes, temperature, weight, sums, stats];
+            o.launch_for(&SOURCE, dtype, name, Grid::blocks(parts, THREADS), args)
         }
         Loss::DistilGrad { lesson: Lesson { temperature, weight }, scale, .. } => {
             let name = if is_wide { c"distil_gradient_wide" } else { c"distil_gradient" };

@@ -40,7 +40,7 @@ const FOUR: usize = 4;
 pub(super) fn launch(kernel: &Optimizer, o: &Operands<'_>) -> Result<()> {
     match kernel {
         Optimizer::SumSquares => gradient_norm::sum_squares(o),
-        Optimizer::SumAllSquares { parts } => gradient_norm::sum_all_squares(*parts, o),
+        Optimizer::SumAllSquares { parts, accumulate } => gradient_norm::sum_all_squares(*parts, *accumulate, o),
         Optimizer::Clip { limit } => gradient_norm::clip(*limit, o),
         Optimizer::Normalise { epsilon } => gradient_norm::normalise(*epsilon, o),
         Optimizer::Update(update) => by_rule(update, o),

@@ -1,7 +1,7 @@
 // Pairs of a token and its place, the token above, sorted: by bitonic merges that always put the smaller pair first, so that
 // what lies past the end may count as larger than all.
 
-#define CHUNK 1024
+#define CHUNK 4096
 
 __device__ __forceinline__ void in_order(u64 *pairs, i64 a, i64 b) {
     u64 x = pairs[a], y = pairs[b];
@@ -11,9 +11,10 @@ __device__ __forceinline__ void in_order(u64 *pairs, i64 a, i64 b) {
     }
 }
 
-__device__ __forceinline__ void merge_chunk(u64 *chunk, int stride) {
+// Of the first `reach` pairs of a chunk, a power of two.
+__device__ __forceinline__ void merge_chunk(u64 *chunk, int reach, int stride) {
     for (; stride > 0; stride /= 2) {
-        for (int t = threadIdx.x; t < CHUNK / 2; t += blockDim.x) {
+        for (int t = threadIdx.x; t < reach / 2; t += blockDim.x) {
             int a = (t & ~(stride - 1)) * 2 + (t & (stride - 1));
             in_order(chunk, a, a + stride);
         }
@@ -25,19 +26,22 @@ __device__ __forceinline__ void merge_chunk(u64 *chunk, int stride) {
 extern "C" __global__ void sort_chunks(const u32 *tokens, u64 *sorted, i64 rows) {
     __shared__ u64 chunk[CHUNK];
     i64 start = (i64)blockIdx.x * CHUNK;
-    for (int t = threadIdx.x; t < CHUNK; t += blockDim.x)
-        chunk[t] = start + t < rows ? (u64)tokens[start + t] << 32 | (u64)(start + t) : ~0ULL;
+    const int count = rows - start < CHUNK ? (int)(rows - start) : CHUNK;
+    // A chunk that is not full is sorted as far as its pairs go.
+    int reach = 1;
+    while (reach < count) reach *= 2;
+    for (int t = threadIdx.x; t < reach; t += blockDim.x)
+        chunk[t] = t < count ? (u64)tokens[start + t] << 32 | (u64)(start + t) : ~0ULL;
     __syncthreads();
-    for (int size = 2; size <= CHUNK; size *= 2) {
-        for (int t = threadIdx.x; t < CHUNK / 2; t += blockDim.x) {
+    for (int size = 2; size <= reach; size *= 2) {
+        for (int t = threadIdx.x; t < reach / 2; t += blockDim.x) {
             int in = t & (size / 2 - 1), first = (t - in) * 2;
             in_order(chunk, first + in, first + size - 1 - in);
         }
         __syncthreads();
-        merge_chunk(chunk, size / 4);
+        merge_chunk(chunk, reach, size / 4);
     }
-    for (int t = threadIdx.x; t < CHUNK; t += blockDim.x)
-        if (start + t < rows) sorted[start + t] = chunk[t];
+    for (int t = threadIdx.x; t < count; t += blockDim.x) sorted[start + t] = chunk[t];
 }
 // Of each part of `size` pairs, a power of two: the first with the last, and so on.
 extern "C" __global__ void sort_flip(u64 *sorted, i64 rows, i64 size) {
@@ -60,7 +64,7 @@ extern "C" __global__ void sort_merge(u64 *sorted, i64 rows) {
     i64 start = (i64)blockIdx.x * CHUNK;
     for (int t = threadIdx.x; t < CHUNK; t += blockDim.x) chunk[t] = start + t < rows ? sorted[start + t] : ~0ULL;
     __syncthreads();
-    merge_chunk(chunk, CHUNK / 2);
+    merge_chunk(chunk, CHUNK, CHUNK / 2);
     for (int t = threadIdx.x; t < CHUNK; t += blockDim.x)
         if (start + t < rows) sorted[start + t] = chunk[t];
 }

@@ -166,8 +166,20 @@ impl Contract for Norm {
         self.summed_over_rows().map_or(0, |extents| on_cpu::row_sums(extents) * size_of::<f64>())
     }
 
-    fn cuda_scratch_bytes(&self, _dtype: DType) -> usize {
-        self.summed_over_rows().map_or(0, |extents| split_reduction::row_sums(extents) * size_of::<f64>())
+    fn cuda_scratch_bytes(&self, dtype: DType) -> usize {
+        match self {
+            Self::LayerGrad { extents, .. } | Self::RmsGrad { extents, .. } => {
+                split_reduction::row_norm_bytes(extents, dtype)
+            }
+            Self::Batch { .. }
+            | Self::BatchApply { .. }
+            | Self::BatchGrad { .. }
+            | Self::BatchFixed { .. }
+            | Self::Layer { .. }
+            | Self::Rms { .. } => {
+                self.summed_over_rows().map_or(0, |extents| split_reduction::row_sums(extents) * size_of::<f64>())
+            }
+        }
     }
 }
 

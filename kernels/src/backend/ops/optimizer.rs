@@ -29,6 +29,8 @@ pub enum Optimizer {
     SumAllSquares {
         /// Parts of all sums on a GPU, for which it has scratch: [`Optimizer::parts`].
         parts: usize,
+        /// Add to `sum` rather than overwrite it.
+        accumulate: bool,
     },
     /// in: `squares [1]` (f64); out: `scale [1]` (f64): `limit / sqrt(squares)` if that is below 1, otherwise 1. The
     /// factor that brings gradients with that sum of squares to a norm of at most `limit` (Pascanu, Mikolov & Bengio
@@ -82,7 +84,7 @@ impl Contract for Optimizer {
     fn takes(&self, inputs: &[usize], outputs: &[usize]) -> bool {
         match self {
             Self::SumSquares => matches!((inputs, outputs), ([_], [1])),
-            Self::SumAllSquares { parts } => {
+            Self::SumAllSquares { parts, .. } => {
                 let is_counted = (1..=Self::SUMMED).contains(&inputs.len());
                 is_counted && Self::parts(inputs.iter().copied()) == *parts && outputs == [1]
             }
@@ -127,7 +129,7 @@ impl Contract for Optimizer {
     fn cuda_scratch_bytes(&self, dtype: DType) -> usize {
         match self {
             Self::SumSquares => split_reduction::ELEMENT_SUMS * size_of::<f64>(),
-            Self::SumAllSquares { parts } => parts * size_of::<f64>(),
+            Self::SumAllSquares { parts, .. } => parts * size_of::<f64>(),
             Self::Clip { .. } | Self::Normalise { .. } => 0,
             Self::Update(update) | Self::UpdateAll { update, .. } => update.rule.scratch_bytes(dtype).gpu,
         }
@@ -143,15 +145,16 @@ impl<B: Backend> Executor<B> {
         self.launch(Optimizer::SumSquares, &[x], &[sum])
     }
 
-    /// The same of all these tensors, in their order, by few launches.
+    /// Writes the sum of the squares of all elements of all these tensors, in their order, by few launches. Of no tensor, it
+    /// writes nothing.
     ///
     /// # Errors
     /// Fails if [`Executor::add_sum_of_squares`] does.
-    pub fn add_sums_of_squares(&self, all: &[&Tensor<B>], sum: &Tensor<B>) -> Result<()> {
+    pub fn sums_of_squares(&self, all: &[&Tensor<B>], sum: &Tensor<B>) -> Result<()> {
         let of_one_type = all.chunk_by(|a, b| a.dtype() == b.dtype());
-        of_one_type.flat_map(|all| all.chunks(Optimizer::SUMMED)).try_for_each(|some| {
+        of_one_type.flat_map(|all| all.chunks(Optimizer::SUMMED)).enumerate().try_for_each(|(i, some)| {
             let parts = Optimizer::parts(some.iter().map(|x| x.elements()));
-            self.launch(Optimizer::SumAllSquares { parts }, some, &[sum])
+            self.launch(Optimizer::SumAllSquares { parts, accumulate: i > 0 }, some, &[sum])
         })
     }
 

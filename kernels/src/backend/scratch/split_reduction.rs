@@ -4,7 +4,10 @@
 //! within a part, with one exception: threads that cannot take runs of elements, because of an address, take them in another
 //! order. Parts are many enough to fill a card and few enough that their sums stay small compared to the operands.
 
-use crate::backend::ops::{Rows, Window};
+use crate::backend::{
+    DType,
+    ops::{Rows, Window},
+};
 
 /// Elements that a part has at least: its sum is written and read again.
 const GRAIN: usize = 8 << 10;
@@ -28,6 +31,26 @@ pub(in crate::backend) fn row_splits(e: &Rows) -> usize {
 /// Elements of f64 that two sums over rows take.
 pub(in crate::backend) fn row_sums(e: &Rows) -> usize {
     2 * row_splits(e) * e.columns
+}
+
+/// The most columns of a norm of rows whose sums a block keeps: the gradients by input and parameters are one kernel then.
+pub(in crate::backend) const ROW_NORM_COLUMNS: usize = 2048;
+/// The most parts of the rows in that kernel: a block each.
+pub(in crate::backend) const ROW_NORM_PARTS: usize = 192;
+/// Rows that such a part has at least.
+const ROW_NORM_ROWS: usize = 16;
+
+/// Parts of the rows in the gradient of a norm of rows, where one kernel makes all of it.
+pub(in crate::backend) fn row_norm_splits(e: &Rows) -> Option<usize> {
+    (e.columns <= ROW_NORM_COLUMNS).then(|| (e.rows / ROW_NORM_ROWS).clamp(1, ROW_NORM_PARTS))
+}
+
+/// Bytes of the sums of parts in the gradient of a norm of rows.
+pub(in crate::backend) fn row_norm_bytes(e: &Rows, dtype: DType) -> usize {
+    match row_norm_splits(e) {
+        Some(parts) => 2 * parts * e.columns * dtype.accumulator().size(),
+        None => row_sums(e) * size_of::<f64>(),
+    }
 }
 
 /// Parts of a bias's gradient.

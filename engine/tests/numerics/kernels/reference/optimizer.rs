@@ -11,7 +11,10 @@ use plimsoll_engine::{
 pub(super) fn run(kernel: &Optimizer, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
     match kernel {
         Optimizer::SumSquares => outs[0][0] += ins[0].iter().map(|x| x * x).sum::<f64>(),
-        Optimizer::SumAllSquares { .. } => outs[0][0] += ins.iter().flatten().map(|x| x * x).sum::<f64>(),
+        Optimizer::SumAllSquares { accumulate, .. } => {
+            let before = if *accumulate { outs[0][0] } else { 0.0 };
+            outs[0][0] = before + ins.iter().flatten().map(|x| x * x).sum::<f64>();
+        }
         Optimizer::Clip { limit } => outs[0][0] = (limit / ins[0][0].sqrt()).min(1.0),
         Optimizer::Normalise { epsilon } => {
             outs[0].iter_mut().for_each(|x| *x /= ins[0][0].sqrt() + epsilon);

@@ -11,8 +11,11 @@ use crate::{
 };
 
 /// Runs [`Optimizer::SumAllSquares`].
-pub(super) fn sum_squares(o: &Operands<'_>) -> Result<()> {
+pub(super) fn sum_squares(accumulate: bool, o: &Operands<'_>) -> Result<()> {
     by_float!(o.input_type(0), T => {
+        if !accumulate {
+            o.output::<f64>(0)?.fill(0.0);
+        }
         for i in 0..o.inputs() {
             clip::sum_squares::<T>(&o.input(i)?, &mut o.output(0)?);
         }

@@ -242,11 +242,26 @@ template <int D> __device__ __forceinline__ void attend(const T *qkv, T *y, f32 
     store_tile<D>(y + head.result + (i64)first * s.width(), s.width(), row, end - first, s.head_dim, result, total);
 }
 
-// ---- The gradients, with the means of rows made before.
+// ---- The gradients. Blocks of queries make the means of rows that blocks of keys read later.
+
+// The means of the lane's two rows: the result times its gradient.
+__device__ __forceinline__ void means_of(f32 (&own)[2], const Rows &result, const Rows &gradients, int row, int head_dim) {
+    #pragma unroll
+    for (int i = 0; i < 2; i++) {
+        const int r = row + group() + 8 * i;
+        f32 sum = 0;
+        for (int d = 2 * place(); r < result.count && d < head_dim; d += 8) {
+            const u32 x = *(const u32 *)(result.at + (i64)r * result.stride + d);
+            const u32 y = *(const u32 *)(gradients.at + (i64)r * gradients.stride + d);
+            sum += part(x, 0) * part(y, 0) + part(x, 1) * part(y, 1);
+        }
+        own[i] = quad_sum(sum);
+    }
+}
 
 // Probabilities and logits' gradients times the scale, from the logits and the probabilities' gradients. A warp's rows are
-// queries, or, TURNED, keys.
-template <int K, bool TURNED> __device__ __forceinline__ void weigh_tile(f32 (&pairs)[K / 8][4], f32 (&slopes)[K / 8][4], int row, int column, const f32 *lse, const f32 *means, const Shape &s) {
+// queries, or, TURNED, keys. The mean of a query is its lane's, or, TURNED, lies in memory.
+template <int K, bool TURNED> __device__ __forceinline__ void weigh_tile(f32 (&pairs)[K / 8][4], f32 (&slopes)[K / 8][4], int row, int column, const f32 *lse, const f32 (&own)[2], const f32 *means, const Shape &s) {
     #pragma unroll
     for (int n = 0; n < K / 8; n++)
         #pragma unroll
@@ -255,17 +270,26 @@ template <int K, bool TURNED> __device__ __forceinline__ void weigh_tile(f32 (&p
             const int query = TURNED ? c : r, key = TURNED ? r : c;
             const bool sees = s.sees(query, key);
             pairs[n][e] = sees ? exp_of(pairs[n][e] * s.scale - lse[query]) : 0.0f;
-            slopes[n][e] = sees ? pairs[n][e] * (slopes[n][e] - means[query]) * s.scale : 0.0f;
+            const f32 mean = !TURNED ? own[e / 2] : sees ? means[query] : 0.0f;
+            slopes[n][e] = sees ? pairs[n][e] * (slopes[n][e] - mean) * s.scale : 0.0f;
         }
 }
 
-template <int D, int K> __device__ __forceinline__ void by_queries(const T *qkv, const f32 *lse, const T *dy, const f32 *means, T *dqkv, const Shape &s) {
+template <int D, int K> __device__ __forceinline__ void by_queries(const T *qkv, const T *y, const f32 *lse, const T *dy, f32 *means, T *dqkv, const Shape &s) {
     __shared__ __align__(16) T shared_keys[K * (D + GAP)], shared_values[K * (D + GAP)], turned_keys[D * (K + GAP)];
     const int head_place = blockIdx.x % s.places, tile = s.tiles() - 1 - blockIdx.x / s.places;
     const int first = tile * TILE, end = first + rows_from(first, s.length), row = threadIdx.x / 32 * 16;
     const Head head(s, head_place / s.heads, head_place % s.heads);
     const Operand<D, D <= 64> queries(rows_at(qkv, head.queries, s.packed(), first, end), row, s.head_dim);
-    const Operand<D, D <= 64> gradients(rows_at(dy, head.result, s.width(), first, end), row, s.head_dim);
+    const Rows slopes_of = rows_at(dy, head.result, s.width(), first, end);
+    const Operand<D, D <= 64> gradients(slopes_of, row, s.head_dim);
+    f32 own[2];
+    means_of(own, rows_at(y, head.result, s.width(), first, end), slopes_of, row, s.head_dim);
+    #pragma unroll
+    for (int i = 0; i < 2; i++) {
+        const int query = first + row + group() + 8 * i;
+        if (query < end && place() == 0) means[head.row + query] = own[i];
+    }
     const int end_key = s.end_key(end);
     f32 sums[D / 8][4];
     clear_tile<D>(sums);
@@ -279,7 +303,7 @@ template <int D, int K> __device__ __forceinline__ void by_queries(const T *qkv,
         f32 pairs[K / 8][4], slopes[K / 8][4];
         products<D, K>(pairs, queries, shared_keys);
         products<D, K>(slopes, gradients, shared_values);
-        weigh_tile<K, false>(pairs, slopes, first + row, from, lse + head.row, means + head.row, s);
+        weigh_tile<K, false>(pairs, slopes, first + row, from, lse + head.row, own, 0, s);
         add_weighted_tile<D, K>(sums, slopes, turned_keys);
     }
     const f32 factors[2] = {1, 1};
@@ -296,6 +320,7 @@ template <int D, int K> __device__ __forceinline__ void by_keys(const T *qkv, co
     const Operand<D, false> keys(rows_at(qkv, own.keys, s.packed(), first, end), row, s.head_dim);
     const Operand<D, false> values(rows_at(qkv, own.values, s.packed(), first, end), row, s.head_dim);
     const int end_query = s.end_query(end);
+    const f32 none[2] = {0, 0};
     f32 of_keys[D / 8][4], of_values[D / 8][4];
     clear_tile<D>(of_keys);
     clear_tile<D>(of_values);
@@ -313,7 +338,7 @@ template <int D, int K> __device__ __forceinline__ void by_keys(const T *qkv, co
             f32 pairs[K / 8][4], slopes[K / 8][4];
             products<D, K>(pairs, keys, shared_queries);
             products<D, K>(slopes, values, shared_slopes);
-            weigh_tile<K, true>(pairs, slopes, first + row, from, lse + head.row, means + head.row, s);
+            weigh_tile<K, true>(pairs, slopes, first + row, from, lse + head.row, none, means + head.row, s);
             add_weighted_tile<D, K>(of_values, pairs, turned_slopes);
             add_weighted_tile<D, K>(of_keys, slopes, turned_queries);
         }
@@ -331,13 +356,13 @@ extern "C" __global__ void attention_128(const T *qkv, T *y, f32 *lse, SHAPE_PAR
     const Shape s = SHAPE;
     attend<128>(qkv, y, lse, s);
 }
-extern "C" __global__ void attention_queries_64(const T *qkv, const f32 *lse, const T *dy, const f32 *means, T *dqkv, SHAPE_PARAMETERS) {
+extern "C" __global__ void attention_queries_64(const T *qkv, const T *y, const f32 *lse, const T *dy, f32 *means, T *dqkv, SHAPE_PARAMETERS) {
     const Shape s = SHAPE;
-    by_queries<64, 64>(qkv, lse, dy, means, dqkv, s);
+    by_queries<64, 64>(qkv, y, lse, dy, means, dqkv, s);
 }
-extern "C" __global__ void attention_queries_128(const T *qkv, const f32 *lse, const T *dy, const f32 *means, T *dqkv, SHAPE_PARAMETERS) {
+extern "C" __global__ void attention_queries_128(const T *qkv, const T *y, const f32 *lse, const T *dy, f32 *means, T *dqkv, SHAPE_PARAMETERS) {
     const Shape s = SHAPE;
-    by_queries<128, 32>(qkv, lse, dy, means, dqkv, s);
+    by_queries<128, 32>(qkv, y, lse, dy, means, dqkv, s);
 }
 extern "C" __global__ void attention_keys_64(const T *qkv, const f32 *lse, const T *dy, const f32 *means, T *dqkv, SHAPE_PARAMETERS) {
     const Shape s = SHAPE;

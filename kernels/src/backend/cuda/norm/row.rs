@@ -6,14 +6,45 @@ use crate::backend::cuda::{
     threads::{Tiles, is_wide, totals},
 };
 use crate::{
-    backend::{ops::Rows, scratch::split_reduction::row_splits},
+    backend::{
+        ops::Rows,
+        scratch::split_reduction::{ROW_NORM_COLUMNS, ROW_NORM_PARTS, row_norm_splits, row_splits},
+    },
     error::Result,
 };
+
+/// The most columns whose sums a block keeps, as a literal for the source.
+macro_rules! summed {
+    () => {
+        2048
+    };
+}
+/// Parts whose sums one block adds up.
+macro_rules! group {
+    () => {
+        16
+    };
+}
+/// Groups of parts, and the one of their sums.
+macro_rules! groups {
+    () => {
+        13
+    };
+}
+const _: () = assert!(summed!() == ROW_NORM_COLUMNS && group!() * (groups!() - 1) == ROW_NORM_PARTS);
 
 /// The kernels.
 pub(in crate::backend::cuda) const SOURCE: Source = Source {
     name: "row_norm",
     text: concat!(
+        "#define SUMMED ",
+        summed!(),
+        "\n#define GROUP ",
+        group!(),
+        "\n#define GROUPS ",
+        groups!(),
+        "\n",
+        include_str!("../last.cuh"),
         include_str!("../vectors.cuh"),
         include_str!("../columns.cuh"),
         include_str!("rows.cuh"),
@@ -71,7 +102,13 @@ pub(super) fn gradient(o: &Operands<'_>, extents: Rows, accumulate: bool, has_me
     }
     let (x, dy, weight, inverse) = (o.input(0), o.output(0), o.input(last), o.input(last - 1));
     let mean = if has_mean { o.input(1) } else { Pointer::default() };
-    // Gradients of parameters first: they need the output gradient, which the input gradient overwrites.
+    let wide = is_wide(&[(x, t), (dy, t), (weight, w), (other, t)], &[columns]);
+    if let Some(parts) = row_norm_splits(&extents).filter(|_| o.outputs() > 1) {
+        let (sums, [dweight, dbias]) = (o.scratch(), [1, 2].map(|i| o.output(i)));
+        let args = args![x, dy, mean, inverse, weight, other, rows, columns, sums, dweight, dbias, accumulate, wide];
+        return o.launch(&SOURCE, types, c"row_norm_gradients", Grid::blocks(parts, THREADS), args);
+    }
+    // Of long rows, gradients of parameters first: they need the output gradient, which the input gradient overwrites.
     if o.outputs() > 1 {
         let (sums, parts) = (o.scratch(), row_splits(&extents));
         let tiles = Tiles::new(columns, is_wide(&[(x, t), (dy, t)], &[columns]));
@@ -80,7 +117,6 @@ pub(super) fn gradient(o: &Operands<'_>, extents: Rows, accumulate: bool, has_me
         let args = args![sums, parts, columns, o.output(1), o.output(2), accumulate];
         o.launch(&SOURCE, types, c"row_norm_gradient_total", totals(columns), args)?;
     }
-    let wide = is_wide(&[(x, t), (dy, t), (weight, w), (other, t)], &[columns]);
     let (grid, by_block) = grid(&extents);
     let args = args![x, dy, mean, inverse, weight, other, rows, columns, by_block, wide];
     o.launch(&SOURCE, types, c"row_norm_gradient", grid, args)

@@ -48,7 +48,7 @@ extern "C" __global__ void sum_all_squares(Table<Summed> all, f64 *partials) {
 }
 // One block. A warp adds up the parts of a tensor in the order in which the 256 threads of `add_parts` do, one warp of them
 // after another; one thread adds the sums in the order of the tensors.
-extern "C" __global__ void add_all_parts(Table<Summed> all, const f64 *partials, i64 tensors, f64 *sum) {
+extern "C" __global__ void add_all_parts(Table<Summed> all, const f64 *partials, i64 tensors, f64 *sum, int accumulate) {
     __shared__ f64 sums[MOST];
     const int lane = threadIdx.x % 32;
     FEW_TIMES for (int tensor = threadIdx.x / 32; tensor < tensors; tensor += blockDim.x / 32) {
@@ -66,7 +66,7 @@ extern "C" __global__ void add_all_parts(Table<Summed> all, const f64 *partials,
     }
     __syncthreads();
     if (threadIdx.x != 0) return;
-    f64 total = sum[0];
+    f64 total = accumulate ? sum[0] : 0.0;
     for (int tensor = 0; tensor < tensors; tensor++) total += sums[tensor];
     sum[0] = total;
 }

@@ -52,7 +52,7 @@ pub(super) fn sum_squares(o: &Operands<'_>) -> Result<()> {
 }
 
 /// Launches [`Optimizer::SumAllSquares`]: the parts of every tensor by one launch, and their sums by another.
-pub(super) fn sum_all_squares(parts: usize, o: &Operands<'_>) -> Result<()> {
+pub(super) fn sum_all_squares(parts: usize, accumulate: bool, o: &Operands<'_>) -> Result<()> {
     let (dtype, count) = (o.input_type(0), o.inputs());
     if o.output_type(0) != DType::F64 || (0..count).any(|i| o.input_type(i) != dtype) {
         return o.unsupported();
@@ -63,7 +63,7 @@ pub(super) fn sum_all_squares(parts: usize, o: &Operands<'_>) -> Result<()> {
     o.launch_table(&SOURCE, [dtype; 2], c"sum_all_squares", (grid, table.clone()), args![o.scratch()])?;
     // As many tensors at once as a block has warps.
     let grid = Grid::blocks(1, WARPS * 32);
-    let args = args![o.scratch(), count, o.output(0)];
+    let args = args![o.scratch(), count, o.output(0), accumulate];
     o.launch_table(&SOURCE, [dtype; 2], c"add_all_parts", (grid, table), args)
 }
 
