@@ -95,7 +95,7 @@ static double gelu_slope(double x, bool wide) {
 }
 
 // The sums first, unrounded, then each element with its epilogue.
-static void compute(const Shape &s, const Description &of, bool tf32) {
+static void compute(const Shape &s, const Description &of, bool tf32, bool adds) {
     size_t count = s.m * s.n;
     std::vector<char> room(count * (s.wide ? 8 : 4));
     Type sum = s.wide ? F64 : F32;
@@ -112,7 +112,9 @@ static void compute(const Shape &s, const Description &of, bool tf32) {
                 v = gelu(v, s.wide);
             }
             if (of.epilogue == DGELU) v *= gelu_slope(load(of.aux, ptrdiff_t(j) * of.aux_ld + ptrdiff_t(i), s.d.type), s.wide);
-            store(s.d.data, ptrdiff_t(j) * s.d.columns + ptrdiff_t(i), s.d.type, v);
+            ptrdiff_t at = ptrdiff_t(j) * s.d.columns + ptrdiff_t(i);
+            if (adds) v += load(s.d.data, at, s.d.type);
+            store(s.d.data, at, s.d.type, v);
         }
     if (of.epilogue != BGRADB) return;
     for (size_t j = 0; j < s.n; j++) {
@@ -240,7 +242,10 @@ API int cublasLtMatmul(void *handle, void *description, const void *alpha, const
     if (!is_aligned(a, by.alignment[0]) || !is_aligned(b, by.alignment[1]) || !is_aligned(d, by.alignment[2])) return INVALID;
     if (workspace_bytes < by.workspace || (by.workspace && !is_aligned(workspace, 256))) return INVALID;
     auto number = [&](const void *p) { return s.wide ? *static_cast<const double *>(p) : *static_cast<const float *>(p); };
-    if (number(alpha) != 1 || number(beta) != 0) return UNSUPPORTED;
+    // A product is added in place, and with the gradient of a bias only.
+    bool adds = number(beta) == 1;
+    if (number(alpha) != 1 || (number(beta) != 0 && !adds)) return UNSUPPORTED;
+    if (adds && (c != d || about->epilogue != BGRADB)) return UNSUPPORTED;
     Stream *queue = stream_of(stream);
     if (!queue || library_is_refused(queue)) return EXECUTION_FAILED;
     if (check(*card, a, bytes_of(*A), "cuBLASLt, A") || check(*card, b, bytes_of(*B), "cuBLASLt, B")) return EXECUTION_FAILED;
@@ -262,7 +267,7 @@ API int cublasLtMatmul(void *handle, void *description, const void *alpha, const
     bool tf32 = now.compute == 77;
     Status lost = enqueue_kernel(queue, "matrix product with an epilogue", [=] {
         if (scribble) memset(workspace, 0xFF, scribble);
-        compute(s, now, tf32);
+        compute(s, now, tf32, adds);
         return OK;
     });
     return lost ? EXECUTION_FAILED : FINE;

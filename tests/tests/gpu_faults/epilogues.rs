@@ -192,6 +192,16 @@ fn a_fused_step_of_gpt2_launches_no_kernel_for_the_bias_of_a_product() {
 }
 
 #[test]
+fn micro_batches_add_the_gradients_of_biases_by_the_products_as_well() {
+    let name = "epilogues::micro_batches_add_the_gradients_of_biases_by_the_products_as_well";
+    let Some((_, of)) = of_gpt2(name, "none", &["batch.accumulation=2"]) else { return };
+    // As of one micro-batch, twice. Four gradients of a block's biases are added to those of the first, and positions are twice.
+    assert_eq!(of("matrix product with an epilogue"), 2 * 12 * (4 + 1 + 2));
+    assert_eq!(of("matrix product"), 2 * (12 * (3 + 2) + 3));
+    assert_eq!(["add_bias", "bias_gradient"].map(&of), [2 + 12 * 4, 2]);
+}
+
+#[test]
 fn a_fused_step_of_gpt2_launches_the_kernels_for_biases_that_the_library_does_not() {
     let name = "epilogues::a_fused_step_of_gpt2_launches_the_kernels_for_biases_that_the_library_does_not";
     let Some((all, of)) = of_gpt2(name, "heuristic", &[]) else { return };

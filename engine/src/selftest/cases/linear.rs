@@ -35,8 +35,12 @@ pub fn joined(draw: &mut Draw, dtype: DType, [m, n, k]: [usize; 3], sum: DType) 
     let (y, other) = (matrix(draw, m, n), matrix(draw, m, n));
     let forward = MatMul { m, n, k, transpose_a: false, transpose_b: true, accumulate: false };
     let backward = MatMul { m: n, n: k, k: m, transpose_a: true, transpose_b: false, accumulate: false };
-    let (dw, db) = ((w.0.clone(), sum), (bias.0.clone(), sum));
-    let mut cases = vec![Case::new(Linear::WeightGrads(backward), vec![y.clone(), x.clone()], vec![dw, db], m)];
+    let weight_grads = |accumulate| {
+        let (dw, db) = ((w.0.clone(), sum), (bias.0.clone(), sum));
+        let product = Linear::WeightGrads(MatMul { accumulate, ..backward });
+        Case::new(product, vec![y.clone(), x.clone()], vec![dw, db], m)
+    };
+    let mut cases = [false, true].map(weight_grads).to_vec();
     if sum == dtype {
         let passed = MatMul { m, n: k, k: n, transpose_a: false, transpose_b: false, accumulate: false };
         let inputs = vec![y.clone(), w.clone(), x.clone()];

@@ -140,7 +140,7 @@ fn linear(kernel: &Linear, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
         }
         Linear::WeightGrads(p) => {
             linear(&Linear::MatMul(*p), ins, outs);
-            linear(&Linear::BiasGrad { accumulate: false }, ins, &mut outs[1..]);
+            linear(&Linear::BiasGrad { accumulate: p.accumulate }, ins, &mut outs[1..]);
         }
     }
 }

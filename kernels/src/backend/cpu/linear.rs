@@ -43,7 +43,7 @@ pub(super) fn launch(kernel: &Linear, o: &Operands<'_>) -> Result<()> {
             Ok(())
         }, else o.unsupported()),
         Linear::WeightGrads(product) => by_sum!(o.input_type(0), o.output_type(0), T, W => {
-            bias_gradient::<T, W>(false, &o.input(0)?, &mut o.output(1)?);
+            bias_gradient::<T, W>(product.accumulate, &o.input(0)?, &mut o.output(1)?);
             gemm::matmul::<T, W>(product, &o.input::<T>(0)?, &o.input::<T>(1)?, &mut o.output(0)?);
             Ok(())
         }, else o.unsupported()),

@@ -10,14 +10,17 @@ mod plan;
 
 use std::cell::{OnceCell, RefCell};
 
-use cudarc::cublaslt::{result::CublasError, sys::cublasLtEpilogue_t as Which};
+use cudarc::cublaslt::{
+    result::CublasError,
+    sys::{cublasLtEpilogue_t as Which, cublasStatus_t as Status},
+};
 
 pub(super) use self::plan::Run;
 use self::plan::{Lt, Places};
-use super::{device::Device, launch::Pointer, library, operands::Operands, work::Work};
+use super::{device::Device, launch::Pointer, library, linear::gradient_to_add, operands::Operands, work::Work};
 use crate::{
     backend::{DType, ops::MatMul},
-    error::Result,
+    error::{Error, Result},
 };
 
 /// The alignment that the library asks of its workspace (`cublasLtMatmul`), and the most that it makes use of in operands.
@@ -34,7 +37,7 @@ pub(super) enum Epilogue {
     BiasGelu,
     /// Multiplies by the derivative of GELU at input 2.
     GeluGradient,
-    /// Sums the rows of input 0 into output 1.
+    /// Sums the rows of input 0 into output 1, or, where the product is added, into the place of [`gradient_to_add`].
     BiasGradient,
 }
 
@@ -56,6 +59,8 @@ struct Question {
     /// `m`, `n`, `k`.
     extents: [u64; 3],
     transposed: [bool; 2],
+    /// Whether the product is added to what is there.
+    accumulate: bool,
     /// Of the factors and of the product.
     types: [DType; 2],
     tf32: bool,
@@ -125,22 +130,35 @@ impl Epilogues {
         // It may be refused, so this is found out at once.
         device.flush()?;
         let run = Run { plan, places, instead: Vec::new() };
-        Ok(self.has_queued(&run, lt, device))
+        self.has_queued(&run, lt, device)
     }
 
     /// Queues a product with its epilogue, unless the library refuses it: then it is not asked for it again.
-    fn has_queued(&self, run: &Run, lt: &Lt, device: &Device) -> bool {
+    ///
+    /// # Errors
+    /// Fails where the product is added to what is there, and the library does not say that it queued nothing.
+    fn has_queued(&self, run: &Run, lt: &Lt, device: &Device) -> Result<bool> {
         let Err(error) = run.launch(lt, device) else {
             run.plan.has_run.set(true);
-            return true;
+            return Ok(true);
         };
+        if run.plan.question.accumulate && !is_of_arguments(error) {
+            return Err(Error::Device(format!("cuBLASLt failed as it added a product: {:?}", error.0)));
+        }
         run.plan.has_run.set(false);
         let question = run.plan.question;
         let why = question.refused(error);
         lt.plans.borrow_mut().insert(question, Err(why.clone()));
         self.say(why);
-        false
+        Ok(false)
     }
+}
+
+/// Whether the library refused a call for what it was asked, which it looks at before it queues anything
+/// ([`cublasLtMatmul`](https://docs.nvidia.com/cuda/cublas/#cublasltmatmul)).
+fn is_of_arguments(error: CublasError) -> bool {
+    use Status::{CUBLAS_STATUS_ARCH_MISMATCH, CUBLAS_STATUS_INVALID_VALUE, CUBLAS_STATUS_NOT_SUPPORTED};
+    matches!(error.0, CUBLAS_STATUS_ARCH_MISMATCH | CUBLAS_STATUS_INVALID_VALUE | CUBLAS_STATUS_NOT_SUPPORTED)
 }
 
 /// Queues a product of a launch's first two inputs into its first output, with an epilogue; what `instead` submits where the
@@ -149,13 +167,22 @@ impl Epilogues {
 /// # Errors
 /// The driver's or a library's, for work before this; those of `instead`.
 pub(super) fn run(p: &MatMul, epilogue: Epilogue, o: &Operands<'_>, instead: impl Fn() -> Result<()>) -> Result<()> {
+    if is_queued(p, epilogue, o, &instead)? { Ok(()) } else { instead() }
+}
+
+/// Whether a product is queued with its epilogue. If it is queued later and the library refuses it then, what `instead` submits
+/// is queued in its place.
+///
+/// # Errors
+/// The driver's or a library's, for work before this; those of `instead`.
+pub(super) fn is_queued(
+    p: &MatMul,
+    epilogue: Epilogue,
+    o: &Operands<'_>,
+    instead: impl Fn() -> Result<()>,
+) -> Result<bool> {
     let device = o.backend().device();
-    if let Some(found) = Question::of(p, epilogue, o)
-        && device.epilogues().run(found, device, &instead)?
-    {
-        return Ok(());
-    }
-    instead()
+    Question::of(p, epilogue, o).map_or(Ok(false), |found| device.epilogues().run(found, device, instead))
 }
 
 impl Question {
@@ -166,7 +193,10 @@ impl Question {
             Epilogue::Bias => (o.input_type(2), o.input(2), o.output(0), Pointer::default()),
             Epilogue::BiasGelu => (o.input_type(2), o.input(2), o.output(1), o.output(0)),
             Epilogue::GeluGradient => (o.input_type(2), Pointer::default(), o.output(0), o.input(2)),
-            Epilogue::BiasGradient => (o.output_type(1), o.output(1), o.output(0), Pointer::default()),
+            Epilogue::BiasGradient => {
+                let bias = if p.accumulate { gradient_to_add(o) } else { o.output(1) };
+                (o.output_type(1), bias, o.output(0), Pointer::default())
+            }
         };
         let is_served = o.input_type(1) == from && last == to && (to == from || to == DType::F32 && from != DType::F64);
         let is_aligned = [bias, second].iter().all(|place| place.0.is_multiple_of(ACCESS));
@@ -180,6 +210,7 @@ impl Question {
         let question = Self {
             extents: [p.m as u64, p.n as u64, p.k as u64],
             transposed: [p.transpose_a, p.transpose_b],
+            accumulate: p.accumulate,
             types: [from, to],
             tf32: from == DType::F32 && o.backend().options().tf32,
             epilogue,

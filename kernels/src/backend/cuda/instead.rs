@@ -2,7 +2,7 @@
 //!
 //! Owns launches and products as data, which are made for the operands of the call. Always holds: a module is loaded when its
 //! kernel is queued and not before, so what never runs takes no memory; whatever the refused call may have written is written
-//! again. Refuses what a launch refuses.
+//! again, and where that is added to, the call was refused before it wrote. Refuses what a launch refuses.
 
 use std::{cell::RefCell, ffi::CStr};
 

@@ -50,7 +50,8 @@ pub enum Linear {
     BiasedGelu(MatMul),
     /// in: `dy`, `w`, `sum`; out: `dx`, the product times the derivative at `sum` of GELU in its tanh form. All are of one type.
     GeluGrad(MatMul),
-    /// in: `dy`, `x`; out: `dw`, their product, `db [m]` (type of `dw`), the sum of `dy` over rows. Both are overwritten.
+    /// in: `dy`, `x`; out: `dw`, their product, `db [m]` (type of `dw`), the sum of `dy` over rows. Both are added to where the
+    /// product is.
     WeightGrads(MatMul),
 }
 
@@ -105,7 +106,7 @@ impl Contract for Linear {
                 _ => false,
             },
             Self::WeightGrads(p) => match (inputs, outputs) {
-                ([dy, x], [dw, db]) => [*dy, *x, *dw] == p.elements() && *db == p.m && p.transpose_a && !p.accumulate,
+                ([dy, x], [dw, db]) => [*dy, *x, *dw] == p.elements() && *db == p.m && p.transpose_a,
                 _ => false,
             },
             Self::AddBias => matches!((inputs, outputs), ([part], [all]) if repeats(*part, *all)),
@@ -133,7 +134,11 @@ impl Contract for Linear {
             Self::AddBias => 0,
             // One part writes its result at once; a row that is longer than these sums is always one part. So it is where the
             // library sums in its own kernel as well: whether it does is known only then.
-            Self::BiasGrad { .. } | Self::WeightGrads(_) => split_reduction::BIAS_SUMS * size_of::<f64>(),
+            Self::BiasGrad { .. } => split_reduction::BIAS_SUMS * size_of::<f64>(),
+            // The library overwrites a bias's gradient: one that is to be added lies behind the parts.
+            Self::WeightGrads(p) => {
+                (split_reduction::BIAS_SUMS + if p.accumulate { p.m } else { 0 }) * size_of::<f64>()
+            }
         }
     }
 }
@@ -264,8 +269,7 @@ impl<B: Backend> Executor<B> {
         Ok(MatMul { m: rows, n: out, k: inner, transpose_a: false, transpose_b: true, accumulate: false })
     }
 
-    /// [`Executor::linear_weight_grad`] and [`Executor::bias_grad`]: by one kernel where ops are joined and neither is added to
-    /// what its buffer holds, because the library overwrites a bias's gradient.
+    /// [`Executor::linear_weight_grad`] and [`Executor::bias_grad`], by one launch where ops are joined.
     ///
     /// # Errors
     /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
@@ -277,11 +281,11 @@ impl<B: Backend> Executor<B> {
         bias: GradInto<'_, B>,
     ) -> Result<()> {
         let ([dw, db], [adds, adds_bias]) = ([weight.parts().0, bias.parts().0], [weight.parts().1, bias.parts().1]);
-        if adds || adds_bias || !self.joins_ops() {
+        if adds != adds_bias || !self.joins_ops() {
             self.bias_grad(dy, bias)?;
             return self.linear_weight_grad(x, dy, weight);
         }
-        let product = self.weight_product(x, dy, dw, false)?;
+        let product = self.weight_product(x, dy, dw, adds)?;
         self.expect("matmul", db.elements() == product.m, || format!("{dy:?} into {db:?}"))?;
         self.launch(Linear::WeightGrads(product), &[dy, x], &[dw, db])
     }

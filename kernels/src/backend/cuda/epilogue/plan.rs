@@ -265,7 +265,7 @@ impl Run {
     /// Fails when that is refused as well.
     pub(in crate::backend::cuda) fn queue(&self, device: &Device) -> crate::error::Result<()> {
         let lt = device.epilogues().library().map_err(Error::Device)?;
-        if !self.is_refused() && device.epilogues().has_queued(self, lt, device) {
+        if !self.is_refused() && device.epilogues().has_queued(self, lt, device)? {
             return Ok(());
         }
         self.instead.iter().try_for_each(|piece| piece.load(device)?.queue(device))
@@ -289,7 +289,8 @@ impl Run {
         if second != Pointer::default() {
             set(&plan.description, Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, second.0)?;
         }
-        let (wide, narrow) = ([1.0f64, 0.0], [1.0f32, 0.0]);
+        let before = u8::from(plan.question.accumulate);
+        let (wide, narrow) = ([1.0, f64::from(before)], [1.0, f32::from(before)]);
         let factor = |i: usize| -> *const c_void {
             if plan.is_wide { ptr::from_ref(&wide[i]).cast() } else { ptr::from_ref(&narrow[i]).cast() }
         };
