@@ -105,9 +105,12 @@ pub fn rows(draw: &mut Draw, dtype: DType, extents: Rows, parameters: DType, acc
     ]
 }
 
-const EXTENTS: [[usize; 2]; 11] = [
+const EXTENTS: [[usize; 2]; 14] = [
     [5, 7],
     [37, 65],
+    [9, 2051],
+    [21, 2052],
+    [300, 2048],
     [2, 1],
     [257, 3],
     [3, 257],
