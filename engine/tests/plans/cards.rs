@@ -284,8 +284,8 @@ fn the_page_of_gpus_tells_the_kernels_of_a_step_of_gpt2() {
         // The squares by one launch, the factor, and 148 updates by three.
         assert_eq!(update, 5);
         let [layerwise, each] = kernels(execution, UpdateTime::InBackward);
-        // All but the factor, for which the norm is known too late.
-        assert_eq!((each, layerwise - each), (2 * 148, all - update), "{execution:?}");
+        // All but the factor, for which the norm is known too late; one sets the sum of squares to zero, which others add to.
+        assert_eq!((each, layerwise - each), (2 * 148, all - update + 1), "{execution:?}");
         let told = format!("| {} | {} | {all} |", execution.key(), layerwise + 1);
         assert!(page.contains(&told), "the page lacks {told}");
     }

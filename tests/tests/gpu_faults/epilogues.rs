@@ -149,6 +149,15 @@ fn refused_after(name: &str, served: usize) {
     compared_of(&drawn()[..1], name, &format!("after:{served}"), close, true);
 }
 
+// With two micro-batches, a step has 28 of them: so it is in the first, in the second, and as graphs are made.
+#[test]
+fn a_gradient_to_be_added_that_is_refused_later_is_added_once() {
+    let name = "epilogues::a_gradient_to_be_added_that_is_refused_later_is_added_once";
+    for served in [20, 40, 68, 75] {
+        compared_of(&drawn()[5..6], name, &format!("after:{served}"), close, true);
+    }
+}
+
 // A step has 14 such products. The first queues each at once, the second one after the other, the third as a graph.
 #[test]
 fn a_product_that_is_refused_as_a_step_is_queued_costs_no_step() {

@@ -28,16 +28,8 @@ pub fn embedding(draw: &mut Draw, dtype: DType, [rows, vocabulary, width]: [usiz
 }
 
 /// `rows, vocabulary, width`.
-const LOOKED_UP: [[usize; 3]; 8] = [
-    [17, 5, 7],
-    [65, 300, 33],
-    [1, 1, 1],
-    [1031, 3, 5],
-    [9, 70, 257],
-    [300, 50, 16],
-    [4100, 700, 3],
-    [9001, 40, 2],
-];
+const LOOKED_UP: [[usize; 3]; 8] =
+    [[17, 5, 7], [65, 300, 33], [1, 1, 1], [1031, 3, 5], [9, 70, 257], [300, 50, 16], [4100, 700, 3], [9001, 40, 2]];
 
 pub(super) fn cases(draw: &mut Draw, dtype: DType, extent: Extent) -> Vec<Case> {
     extent.of(&LOOKED_UP).iter().flat_map(|sizes| embedding(draw, dtype, *sizes)).collect()
