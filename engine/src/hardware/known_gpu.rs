@@ -1,9 +1,9 @@
 //! A GPU that is here: the driver's figures and the measurements of it.
 //!
 //! Owns the figures of a process's memory on a GPU in addition to its pool: its bytes when the GPU was opened, kept for each
-//! kind of card and version of CUDA, its bytes now, and the bytes that the kernels of each run add. Always holds: kernels
-//! that no run has loaded yet are allowed for, so that a plan is not below the later use. A figure that the driver does not
-//! report is neither kept nor called measured.
+//! kind of card and version of CUDA, its bytes now, and the bytes that the kernels of each run and a node of its graphs add.
+//! Always holds: kernels that no run has loaded yet are allowed for, so that a plan is not below the later use. A figure that
+//! the driver does not report is neither kept nor called measured.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,6 +13,8 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "cuda")]
+use crate::device::graphs::Captured;
 use crate::{
     bytes::Bytes,
     cache,
@@ -46,6 +48,8 @@ struct Measured {
     loaded: BTreeMap<String, Bytes>,
     /// Whether attention on tensor cores was right, by the kernels that were checked.
     tensor_cores: BTreeMap<String, bool>,
+    /// The bytes of a node of a graph, at the most.
+    graph_node: Option<Bytes>,
 }
 
 /// The state of this process on a GPU that it opened.
@@ -155,6 +159,14 @@ impl KnownGpu {
         self.with(measured, self.open.clone())
     }
 
+    /// The same GPU after a run whose graphs took this much of it.
+    #[cfg(feature = "cuda")]
+    pub(super) fn with_graphs(&self, captured: &Captured) -> Self {
+        let mut measured = self.measured.clone();
+        measured.graph_node = Some(captured.node(self.profile.graph_node()));
+        self.with(measured, self.open.clone())
+    }
+
     /// The same GPU once it is closed.
     pub(super) fn closed(&self) -> Self {
         self.with(self.measured.clone(), None)
@@ -212,6 +224,7 @@ fn profile(index: usize, gpu: &Description, measured: &Measured, open: Option<&O
         context: open.map(|open| open.held).or(opened).unwrap_or(estimate.context),
         measured: is_measured.then(|| format!("CUDA {}", gpu.driver)),
         pool: measured.pool.unwrap_or(estimate.pool),
+        graph_node: measured.graph_node,
         ..estimate
     }
 }

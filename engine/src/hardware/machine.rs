@@ -11,8 +11,6 @@ mod measured;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-#[cfg(feature = "cuda")]
-use crate::hardware::usage::UsageBefore;
 use crate::{
     backend::Rates,
     bytes::Bytes,
@@ -26,6 +24,8 @@ use crate::{
     hardware::{Figure, known_gpu::KnownGpu},
     memory::host::FreeMemory,
 };
+#[cfg(feature = "cuda")]
+use crate::{device::graphs::Captured, hardware::usage::UsageBefore};
 
 /// This machine as far as it is known. Cheap to clone.
 ///
@@ -266,6 +266,13 @@ impl Machine {
     pub(crate) fn with_tensor_cores(&self, index: usize, is_right: bool) -> Self {
         let kernels = crate::backend::cuda::attention::tensor_kernels();
         self.with_gpu(index, |gpu| gpu.with_tensor_cores(kernels, is_right))
+    }
+
+    /// The same machine after a run on the GPU at an index whose graphs took this much of it.
+    #[cfg(feature = "cuda")]
+    #[must_use]
+    pub(crate) fn with_graphs(&self, index: usize, captured: &Captured) -> Self {
+        self.with_gpu(index, |gpu| gpu.with_graphs(captured))
     }
 
     fn known_gpus(&self) -> Figure<&[KnownGpu]> {

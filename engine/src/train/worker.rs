@@ -236,8 +236,11 @@ impl Worker {
         if let Some(held) = held {
             let ran = result.is_ok().then_some(&*spec.plan.experiment);
             self.machine = self.machine.with_gpu_held(gpu.index(), held, ran);
-            self.machine.keep_gpu(gpu.index());
         }
+        if let Some(captured) = &summary.graphs {
+            self.machine = self.machine.with_graphs(gpu.index(), captured);
+        }
+        self.machine.keep_gpu(gpu.index());
         // A run that was stopped, or ended by something else, may not have noticed.
         if let Err(fault) = gpu.finish() {
             self.failed = Some(gpu.index());

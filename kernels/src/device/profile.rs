@@ -11,7 +11,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::bytes::Bytes;
+use crate::{bytes::Bytes, device::graphs};
 
 /// The profile of one kind of card, or of one GPU that was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,6 +38,9 @@ pub struct Profile {
     pub measured: Option<String>,
     /// How the driver's memory pool hands out memory.
     pub pool: PoolProfile,
+    /// Bytes of a node of a graph, as runs on the card measured them; `None`: [`graphs::NODE`] is assumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph_node: Option<Bytes>,
     /// Peak rates, as the maker states them.
     pub rates: PeakRates,
 }
@@ -84,6 +87,11 @@ impl Profile {
     /// The most that a process may have, where it is the only one.
     pub fn usable_memory(&self) -> Bytes {
         self.capacity.saturating_sub(self.kept)
+    }
+
+    /// Bytes of a node of a graph.
+    pub fn graph_node(&self) -> Bytes {
+        self.graph_node.unwrap_or(graphs::NODE)
     }
 
     /// Whether the context and the pool are only estimates.

@@ -141,6 +141,47 @@ fn a_budget_without_room_for_graphs_is_kept_without_them() {
     });
 }
 
+/// What a node of a graph takes of the card, in KiB.
+const NODE: &str = "PLIMSOLL_SIM_GRAPH_KIB";
+
+/// Two runs on a card whose graphs take so much for a node, less than is assumed where it `is_less`, and more where it is not.
+fn learns(name: &str, kib: &str, is_less: bool) {
+    on_card(name, &[(NODE, kib)], |card| {
+        let experiment = gpt2(&["execution=fused", "run.steps=6"]);
+        let next = |machine: Machine| Plan::of(&experiment, &machine).unwrap_or_else(|error| panic!("{error}"));
+        let words = |plan: &Plan| plan.launches_in_words().expect("words");
+        let assumed = next(card.trainer.machine());
+        assert!(words(&assumed).contains("an assumption of 64.0 KiB a launch"), "{}", words(&assumed));
+        let (losses, first, _) = run(card, &experiment);
+        let known = next(card.trainer.machine());
+        assert!(words(&known).contains("this card took no more than"), "{}", words(&known));
+        assert_eq!(
+            [known.graphs < assumed.graphs, known.graphs > assumed.graphs],
+            [is_less, !is_less],
+            "{}",
+            words(&known)
+        );
+        // The next program reads what this one has kept.
+        assert_eq!(next(Machine::detect()).graphs, known.graphs);
+        let (again, second, _) = run(card, &experiment);
+        assert_eq!(again, losses);
+        let [before, graphs] = [&first, &second].map(|summary| summary.graphs.expect("graphs"));
+        assert_eq!(before.took > before.allowed, !is_less, "{before:?}");
+        assert!(graphs.times >= 4 && graphs.took <= graphs.allowed, "{graphs:?}");
+        assert!(second.measured.process <= second.predicted.process, "{second:?}");
+    });
+}
+
+#[test]
+fn a_card_whose_graphs_take_less_than_is_assumed_is_allowed_less_next_time() {
+    learns("graphs::a_card_whose_graphs_take_less_than_is_assumed_is_allowed_less_next_time", "4", true);
+}
+
+#[test]
+fn a_card_whose_graphs_take_more_than_is_assumed_is_allowed_more_next_time() {
+    learns("graphs::a_card_whose_graphs_take_more_than_is_assumed_is_allowed_more_next_time", "160", false);
+}
+
 /// Set for a process, to its number of steps.
 const STEPS: &str = "PLIMSOLL_TEST_STEPS";
 

@@ -211,7 +211,9 @@ impl<'a> Dry<'a> {
             nodes.micro_batch(executor.backend().take_nodes());
             Ok(Blank(micro))
         })?;
-        self.graphs = self.graphs.max(nodes.allowance(executor.backend().take_nodes()));
+        if let Target::Gpu(profile) = self.resolved.target() {
+            self.graphs = self.graphs.max(nodes.allowance(executor.backend().take_nodes(), profile.graph_node()));
+        }
         let left_out = self.left_out + executor.ledger().take_left_out();
         Ok(secs + executor.backend().take_secs() + micro_batch_secs * left_out as f64)
     }

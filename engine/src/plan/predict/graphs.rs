@@ -1,7 +1,7 @@
 //! The memory of the graphs by which a step is launched on a GPU.
 //!
 //! Always holds: graphs are planned only where they fit beside everything else, so that no run is refused for them; a run makes
-//! none that takes more. What a node takes is an assumption ([`graphs::NODE`]).
+//! none that takes more. What a node takes is an assumption ([`graphs::NODE`]) until a run on the card has measured it.
 
 use crate::{
     backend::Rates,
@@ -35,12 +35,13 @@ impl Nodes {
         self.parts += 1;
     }
 
-    /// What graphs of a step are allowed whose last launches would be `rest` nodes.
-    pub(super) fn allowance(&self, rest: u64) -> Bytes {
+    /// What graphs of a step are allowed whose last launches would be `rest` nodes, at `node` each.
+    pub(super) fn allowance(&self, rest: u64, node: Bytes) -> Bytes {
         let between = self.parts.saturating_sub(1).min(DIFFERENT);
         // Each graph is rounded up; the one with the last launches may be two.
         let graphs = between as u64 + 2;
-        graphs::bytes_of(self.before + self.most * between as u64 + rest) + Bytes((graphs - 1) * graphs::bytes_of(1).0)
+        let bytes = |nodes| graphs::bytes_of(nodes, node);
+        bytes(self.before + self.most * between as u64 + rest) + Bytes((graphs - 1) * bytes(1).0)
     }
 }
 
@@ -78,11 +79,13 @@ impl Plan {
                 let why = why.unwrap_or("the budget leaves no room for graphs");
                 format!("Steps are launched kernel by kernel: {why}.")
             }
-            (allowed, _) => format!(
-                "Steps are launched as graphs, a part of the context. {allowed} are allowed for them, by an assumption of {} a \
-                 launch.",
-                graphs::NODE
-            ),
+            (allowed, _) => {
+                let by = match self.target.profile().and_then(|profile| profile.graph_node) {
+                    Some(node) => format!("as this card took no more than {node} a launch"),
+                    None => format!("by an assumption of {} a launch", graphs::NODE),
+                };
+                format!("Steps are launched as graphs, a part of the context. {allowed} are allowed for them, {by}.")
+            }
         })
     }
 }
@@ -111,7 +114,7 @@ mod tests {
             let mut nodes = Nodes::default();
             nodes.micro_batch(2);
             (1..count).for_each(|_| nodes.micro_batch(320));
-            nodes.allowance(350)
+            nodes.allowance(350, graphs::NODE)
         };
         let whole = Bytes::mib(2);
         assert_eq!(of(1), Bytes::mib(22) + whole, "352 nodes of 64 KiB");

@@ -2,8 +2,8 @@
 //!
 //! Owns what was submitted in a step and not queued yet, and the graphs of the run. Always holds: everything else that is given
 //! to the stream of kernels comes behind the work that waits; work that makes no graph, or whose graph the driver refuses, is
-//! queued piece by piece, so that no step is lost; graphs take no more than the room that they have, at [`graphs::NODE`] a
-//! node. Refuses nothing: what the driver refuses of graphs is kept in words, and no graph is tried after, unless it was a
+//! queued piece by piece, so that no step is lost; graphs take no more than the room that they have, at so many bytes a
+//! node as are known of the card. Refuses nothing: what the driver refuses of graphs is kept in words, and no graph is tried after, unless it was a
 //! product for which other kernels run.
 
 use std::{
@@ -46,6 +46,8 @@ struct Graphs {
     /// What was seen once.
     seen: HashSet<u64>,
     room: Bytes,
+    /// Bytes of a node.
+    node: Bytes,
     steps: u64,
     told: Captured,
     /// Why no graph is tried, or not every graph was made.
@@ -55,18 +57,19 @@ struct Graphs {
     has_stopped: bool,
 }
 
-/// A graph, its bytes on the device as they are counted and as they were measured, and the step that used it last.
+/// A graph, its nodes, its bytes on the device as they are counted and as they were measured, and the step that used it last.
 struct Made {
     graph: Graph,
+    nodes: u64,
     bytes: Bytes,
     took: Bytes,
     used: u64,
 }
 
 impl Kept {
-    /// Keeps the work of later steps, for graphs that take no more than `room`; without room, no work.
-    pub(super) fn start(&self, room: Bytes) {
-        *self.graphs.borrow_mut() = Graphs { room, ..Graphs::default() };
+    /// Keeps the work of later steps, for graphs that take no more than `room`, at `node` a node; without room, no work.
+    pub(super) fn start(&self, room: Bytes, node: Bytes) {
+        *self.graphs.borrow_mut() = Graphs { room, node, ..Graphs::default() };
     }
 
     /// The graphs go, and what they were is told from now on.
@@ -142,13 +145,14 @@ impl Graphs {
         if work.len() < LEAST || self.has_stopped {
             return work;
         }
-        let bytes = graphs::bytes_of(work.iter().map(Work::nodes).sum());
+        let nodes = work.iter().map(Work::nodes).sum();
+        let bytes = graphs::bytes_of(nodes, self.node);
         let nearest = self.nearest(&work);
         if nearest.is_none() && self.is_new(&work) {
             return work;
         }
         if nearest.is_none_or(|(_, more)| more) && self.has_room(bytes) {
-            return self.make(work, bytes, device);
+            return self.make(work, (nodes, bytes), device);
         }
         // Room may have been made of others.
         let Some((at, _)) = self.nearest(&work) else {
@@ -197,7 +201,7 @@ impl Graphs {
     }
 
     /// Makes a graph of work, and launches it.
-    fn make(&mut self, mut work: Vec<Work>, bytes: Bytes, device: &Device) -> Vec<Work> {
+    fn make(&mut self, mut work: Vec<Work>, (nodes, bytes): (u64, Bytes), device: &Device) -> Vec<Work> {
         let (pieces, free) = (work.len(), device.free_bytes().ok());
         let graph = match Graph::of(&mut work, device) {
             Ok(graph) => graph,
@@ -211,12 +215,16 @@ impl Graphs {
             self.stop(error);
             return graph.into_work();
         }
-        self.made.push(Made { graph, bytes, took: Bytes(took), used: self.steps });
+        self.made.push(Made { graph, nodes, bytes, took: Bytes(took), used: self.steps });
         self.launched(pieces);
         self.why_not = None;
         self.told.graphs += 1;
         self.told.allowed = self.told.allowed.max(self.made.iter().map(|made| made.bytes).sum());
-        self.told.took = self.told.took.max(self.made.iter().map(|made| made.took).sum());
+        let took = self.made.iter().map(|made| made.took).sum();
+        if took >= self.told.took {
+            let nodes = self.made.iter().map(|made| made.nodes).sum();
+            (self.told.took, self.told.nodes, self.told.at_once) = (took, nodes, self.made.len());
+        }
         work
     }
 

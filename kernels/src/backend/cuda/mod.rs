@@ -75,7 +75,7 @@ use self::{
 use crate::{
     backend::{Backend, DType, HostSlice, Kernel, PendingReadback, Readback, Tensor},
     bytes::Bytes,
-    device::{Profile, Target},
+    device::{Profile, Target, graphs},
     error::{DeviceLost, Error, Result},
     memory::{Ticket, allocator::Place},
 };
@@ -166,7 +166,8 @@ impl Cuda {
     /// Launches what repeats from step to step as graphs, which take no more than `room` of the card.
     pub fn capture(&self, room: Bytes) {
         let has_places = !self.options.guarded && !self.options.gives_back && cfg!(not(feature = "candle-cuda"));
-        self.device().kept().start(if has_places { room } else { Bytes::ZERO });
+        let node = self.target.profile().map_or(graphs::NODE, |profile| profile.graph_node());
+        self.device().kept().start(if has_places { room } else { Bytes::ZERO }, node);
     }
 
     /// The pool that all tensors lie in, whose counters are measurements.
