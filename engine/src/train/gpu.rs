@@ -161,6 +161,31 @@ impl Gpu {
         })
     }
 
+    /// What is left of a plan's room for graphs once the first step has loaded its kernels: the room for them was `context`, of
+    /// which most is an assumption where the run is new to the card. If they took more, `warn` is told, and graphs have less.
+    pub(super) fn room_for_graphs<W: Fn(String) + 'static>(
+        &self,
+        plan: &Plan,
+        context: Bytes,
+        pool: Rc<dyn Measure>,
+        warn: W,
+    ) -> impl Fn() -> Bytes + use<W> {
+        let (process, planned) = (self.process.clone(), plan.graphs);
+        move || {
+            let Some(all) = process.reported() else { return planned };
+            let held = all.saturating_sub(pool.now().reserved);
+            let over = held.saturating_sub(context);
+            if over > Bytes::ZERO {
+                let graphs = if planned > Bytes::ZERO { "graphs have so much less, and " } else { "" };
+                warn(format!(
+                    "driver and kernels hold {held} on the GPU after the first step, {over} more than was allowed for: {graphs}the \
+                     next plan accounts for it"
+                ));
+            }
+            planned.saturating_sub(over)
+        }
+    }
+
     /// Reads the bytes that this process holds of the card.
     pub(super) fn process(&self) -> Box<dyn Fn() -> Bytes> {
         let process = self.process.clone();

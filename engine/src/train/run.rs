@@ -117,8 +117,9 @@ pub(super) fn on_gpu(
         Ok(backend) => backend,
         Err(error) => return (Err(error), None),
     };
-    backend.capture(spec.plan.graphs);
     let pool = Rc::clone(backend.pool());
+    let left = gpu.room_for_graphs(spec.plan, profile.context, Rc::clone(&pool) as _, spec.events.warner());
+    backend.capture(spec.plan.graphs, left);
     let result = spec.loader().and_then(|loader| {
         let sampler = MemorySampler::new(Rc::clone(&pool) as Rc<dyn Measure>, Reading::default(), gpu.process());
         let mut run = RunLoop::new(spec, loader, sampler, summary);

@@ -182,6 +182,31 @@ fn a_card_whose_graphs_take_more_than_is_assumed_is_allowed_more_next_time() {
     learns("graphs::a_card_whose_graphs_take_more_than_is_assumed_is_allowed_more_next_time", "160", false);
 }
 
+#[test]
+fn kernels_that_take_more_than_was_allowed_are_told_after_the_first_step_and_leave_less_for_graphs() {
+    let name =
+        "graphs::kernels_that_take_more_than_was_allowed_are_told_after_the_first_step_and_leave_less_for_graphs";
+    // About 21 kernels, and 10 MiB less than was allowed for all kernels and graphs, which is less than graphs would take.
+    on_card(name, &[("PLIMSOLL_SIM_LAZY_KIB", "12500")], |card| {
+        card.begin(&gpt2(&["execution=fused", "precision=f32", "run.steps=8"]), false);
+        let (mut steps, mut told) = (0, Vec::new());
+        let summary = loop {
+            match card.next() {
+                Event::Step(_) => steps += 1,
+                Event::Warning(words) if words.contains("more than was allowed for") => told.push((steps, words)),
+                Event::Ended { outcome, summary, .. } => {
+                    assert!(matches!(outcome, Outcome::Finished), "{outcome:?}");
+                    break summary;
+                }
+                _ => {}
+            }
+        };
+        // The host is up to two steps ahead of what it tells.
+        assert!(matches!(&told[..], [(0..=2, words)] if words.contains("graphs have so much less")), "{told:?}");
+        assert!(summary.measured.process <= summary.predicted.process, "{summary:?}");
+    });
+}
+
 /// Set for a process, to its number of steps.
 const STEPS: &str = "PLIMSOLL_TEST_STEPS";
 

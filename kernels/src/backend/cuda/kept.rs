@@ -39,6 +39,9 @@ pub(super) struct Kept {
     graphs: RefCell<Graphs>,
 }
 
+/// The room for graphs, asked once when the first step is over.
+pub(super) type Revised = Box<dyn Fn() -> Bytes>;
+
 /// The graphs of a run.
 #[derive(Default)]
 struct Graphs {
@@ -46,6 +49,8 @@ struct Graphs {
     /// What was seen once.
     seen: HashSet<u64>,
     room: Bytes,
+    /// The room once the first step has loaded its kernels.
+    revised: Option<Revised>,
     /// Bytes of a node.
     node: Bytes,
     steps: u64,
@@ -67,16 +72,17 @@ struct Made {
 }
 
 impl Kept {
-    /// Keeps the work of later steps, for graphs that take no more than `room`, at `node` a node; without room, no work.
-    pub(super) fn start(&self, room: Bytes, node: Bytes) {
-        *self.graphs.borrow_mut() = Graphs { room, node, ..Graphs::default() };
+    /// Keeps the work of later steps, for graphs that take no more than `room`, which is `revised` after the first step, at `node`
+    /// a node; without room, no work.
+    pub(super) fn start(&self, room: Bytes, revised: Revised, node: Bytes) {
+        *self.graphs.borrow_mut() = Graphs { room, revised: Some(revised), node, ..Graphs::default() };
     }
 
     /// The graphs go, and what they were is told from now on.
     pub(super) fn end(&self) {
         self.is_keeping.set(false);
         let graphs = &mut *self.graphs.borrow_mut();
-        (graphs.room, graphs.made) = (Bytes::ZERO, Vec::new());
+        (graphs.room, graphs.revised, graphs.made) = (Bytes::ZERO, None, Vec::new());
         graphs.seen.clear();
     }
 
@@ -94,6 +100,11 @@ impl Kept {
     pub(super) fn begin_step(&self) {
         let graphs = &mut *self.graphs.borrow_mut();
         graphs.steps += 1;
+        if graphs.steps > 1
+            && let Some(revised) = graphs.revised.take()
+        {
+            graphs.room = graphs.room.min(revised());
+        }
         self.is_keeping.set(graphs.room > Bytes::ZERO && graphs.steps > 1 && !graphs.has_stopped);
     }
 

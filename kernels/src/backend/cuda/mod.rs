@@ -163,11 +163,12 @@ impl Cuda {
         Ok(Self { pool, staging, target, options, workspace: Cell::default(), way: Cell::default() })
     }
 
-    /// Launches what repeats from step to step as graphs, which take no more than `room` of the card.
-    pub fn capture(&self, room: Bytes) {
+    /// Launches what repeats from step to step as graphs, which take no more than `room` of the card. `revised` says once, when
+    /// the first step is over, how much of it is left.
+    pub fn capture(&self, room: Bytes, revised: impl Fn() -> Bytes + 'static) {
         let has_places = !self.options.guarded && !self.options.gives_back && cfg!(not(feature = "candle-cuda"));
         let node = self.target.profile().map_or(graphs::NODE, |profile| profile.graph_node());
-        self.device().kept().start(if has_places { room } else { Bytes::ZERO }, node);
+        self.device().kept().start(if has_places { room } else { Bytes::ZERO }, Box::new(revised), node);
     }
 
     /// The pool that all tensors lie in, whose counters are measurements.
