@@ -87,6 +87,7 @@ pub(crate) struct App {
     toasts: Toasts,
     frames: Frames,
     zoom: Zoom,
+    pointer: zoom::Pointer,
     opener: Opener,
     pace: Pace,
     title: String,
@@ -139,6 +140,7 @@ impl App {
             toasts: Toasts::default(),
             frames: Frames::default(),
             zoom: Zoom::default(),
+            pointer: zoom::Pointer::default(),
             opener: Opener::default(),
             pace,
             title: String::new(),
@@ -241,6 +243,11 @@ impl App {
             recorders: &mut self.recorders,
             toasts: &mut self.toasts,
         }
+    }
+
+    /// Corrects what the native window tells before a frame.
+    pub(crate) fn correct(&mut self, ctx: &egui::Context, input: &mut egui::RawInput) {
+        self.pointer.correct(ctx.zoom_factor(), input);
     }
 
     /// Receives answers of the threads, keys, and the panels' requests of the last frame.

@@ -74,6 +74,10 @@ fn without_place(message: &str) -> String {
 struct Window(App);
 
 impl eframe::App for Window {
+    fn raw_input_hook(&mut self, ctx: &egui::Context, input: &mut egui::RawInput) {
+        self.0.correct(ctx, input);
+    }
+
     fn logic(&mut self, ctx: &egui::Context, _: &mut eframe::Frame) {
         self.0.logic(ctx);
     }

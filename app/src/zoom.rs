@@ -1,9 +1,9 @@
 //! The limit of the window's zoom: it must have room for a pane with the bars around it.
 //!
-//! Always holds: the chosen zoom comes back as soon as the window is large enough for it.
+//! Always holds: the chosen zoom comes back as soon as the window is large enough for it, and the pointer is where it is seen.
 
 use eframe::egui::{
-    Button, Context, Event, InputState, KeyboardShortcut, PointerState, Ui, Vec2,
+    Button, Context, Event, InputState, KeyboardShortcut, PointerState, Pos2, RawInput, Ui, Vec2,
     gui_zoom::{self, kb_shortcuts},
     vec2,
 };
@@ -37,15 +37,47 @@ impl Zoom {
         let now = ctx.zoom_factor();
         if now != self.set {
             self.asked = now;
-            // The toolkit has its place in points of the zoom before. So the pointer is gone until it moves: a picture would
-            // point at something where it is not.
+            // The toolkit has its place in points of the zoom before. So the pointer is gone until the next frame, which
+            // [`Pointer`] tells where it is: a picture would point at something where it is not.
             ctx.input_mut(|input| input.pointer = PointerState::default());
+            ctx.request_repaint();
         }
         let native = ctx.content_rect().size() * now;
         self.set = allowed(native, self.asked);
         if self.set != now {
             ctx.set_zoom_factor(self.set);
         }
+    }
+}
+
+/// Where the pointer is. The native window knows its place in points of the zoom at its last move, and clicks there until the
+/// next one.
+#[derive(Debug, Default)]
+pub(crate) struct Pointer {
+    /// The last move, and the zoom then.
+    moved: Option<(Pos2, f32)>,
+    zoom: f32,
+}
+
+impl Pointer {
+    /// Corrects the events before a frame in this zoom: after another one the pointer comes back in its place, and clicks in it.
+    pub(crate) fn correct(&mut self, zoom: f32, input: &mut RawInput) {
+        let now = |(at, then): (Pos2, f32)| at * (then / zoom);
+        let is_new = std::mem::replace(&mut self.zoom, zoom) != zoom;
+        let back = self.moved.filter(|_| is_new).map(|moved| Event::PointerMoved(now(moved)));
+        for event in &mut input.events {
+            match event {
+                Event::PointerMoved(at) => self.moved = Some((*at, zoom)),
+                Event::PointerGone => self.moved = None,
+                Event::PointerButton { pos, .. } => {
+                    // A touch has a place of its own.
+                    let last = self.moved.filter(|(at, _)| at == pos);
+                    *pos = last.map_or(*pos, now);
+                }
+                _ => {}
+            }
+        }
+        input.events.splice(0..0, back);
     }
 }
 
@@ -124,7 +156,38 @@ pub(crate) fn allowed(native: Vec2, asked: f32) -> f32 {
 
 #[cfg(test)]
 mod tests {
+    use eframe::egui::{Modifiers, PointerButton, pos2};
+
     use super::*;
+
+    #[test]
+    fn a_click_right_after_a_zoom_meets_what_is_under_the_pointer() {
+        let (ctx, mut zoom, mut pointer) = (Context::default(), Zoom::default(), Pointer::default());
+        let mut frame = |events: Vec<Event>| {
+            let mut input = RawInput { events, ..RawInput::default() };
+            pointer.correct(ctx.zoom_factor(), &mut input);
+            ctx.run_ui(input, |ui| zoom.limit(ui.ctx())).textures_delta.clear();
+            ctx.input(|input| input.pointer.latest_pos())
+        };
+        let at = pos2(100.0, 60.0);
+        assert_eq!(frame(vec![Event::PointerMoved(at)]), Some(at));
+        for (zoom, place) in [(2.0, pos2(50.0, 30.0)), (0.5, pos2(200.0, 120.0)), (1.0, at)] {
+            ctx.set_zoom_factor(zoom);
+            assert_eq!(frame(Vec::new()), None, "{zoom}: not in the place of before");
+            assert_eq!(frame(Vec::new()), Some(place), "{zoom}");
+            // The window clicks where the last move was.
+            let button = |pressed| Event::PointerButton {
+                pos: at,
+                button: PointerButton::Primary,
+                pressed,
+                modifiers: Modifiers::NONE,
+            };
+            assert_eq!([frame(vec![button(true)]), frame(vec![button(false)])], [Some(place); 2], "{zoom}");
+        }
+        assert_eq!(frame(vec![Event::PointerGone]), None);
+        ctx.set_zoom_factor(2.0);
+        assert_eq!([frame(Vec::new()), frame(Vec::new())], [None; 2], "a pointer that is gone stays so");
+    }
 
     #[test]
     fn a_window_is_zoomed_as_far_as_it_has_room() {
