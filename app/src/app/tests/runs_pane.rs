@@ -176,7 +176,7 @@ fn the_title_of_a_run_is_read_next_to_a_long_name() {
     };
     let runs: Vec<StoredRun> = (1..=9).map(one).collect();
     for (size, scale, least) in
-        [([1280.0, 800.0], 1.0, 84.0), ([960.0, 600.0], 1.0, 54.0), ([1280.0, 800.0], 1.5, 54.0)]
+        [([1280.0, 800.0], 1.0, 62.0), ([960.0, 600.0], 1.0, 54.0), ([1280.0, 800.0], 1.5, 54.0)]
     {
         set_size(&mut window, size, scale);
         // Each time anew: the store is read in between.

@@ -54,6 +54,8 @@ const FOR_TEXTS: usize = 5;
 const ROOMY: [f32; 2] = [200.0, 150.0];
 /// Up to this width a name comes before a title.
 const NAME_FIRST: f32 = 150.0;
+/// A name and a title of these widths are cut before the time goes when a run began: their rows show the whole of them on hover.
+const WITH_TIME: [f32; 2] = [110.0, 64.0];
 /// A name that leaves nothing out has the room of both.
 const ALONE: f32 = 220.0;
 /// They are not narrower than this, except for texts that need less.
@@ -237,11 +239,12 @@ fn shared_out(
     let least = |named: &Named, width: f32, most: [f32; 2]| least(named, width, needs, most);
     let taken = |columns: &[(Named, f32)], most: [f32; 2]| taken_by(columns, needs, most);
     for (count, column) in LEFT_OUT.into_iter().enumerate() {
-        // A single text is what the table is read by.
         let most = match (needs[1] <= 0.0, count < FOR_TEXTS) {
+            // When it began tells a run from others of its title: the texts yield first.
+            (true, true) if column == RunColumn::Started => [NAME_FIRST, 0.0],
+            (false, true) if column == RunColumn::Started => WITH_TIME,
+            // A single text is what the table is read by.
             (true, _) => [ALONE, 0.0],
-            // When it began tells a run from others of its title: the title yields first.
-            (false, true) if column == RunColumn::Started => [NAME_FIRST, TIGHT[1]],
             (false, true) => ROOMY,
             (false, false) => TIGHT,
         };
@@ -343,7 +346,7 @@ mod tests {
         let name = |columns: &[(Named, f32)]| {
             columns.iter().find(|((column, ..), _)| *column == RunColumn::Name).map(|(_, width)| *width)
         };
-        assert!(name(&narrower).expect("there") >= 240.0 && name(&shown(420.0)).expect("there") >= 200.0);
+        assert!(name(&narrower).expect("there") >= 240.0 && name(&shown(420.0)).expect("there") >= NAME_FIRST);
     }
 
     #[test]
@@ -367,7 +370,8 @@ mod tests {
         assert!(of(&alike, RunColumn::Name).expect("there") >= 165.0, "{alike:?}");
         assert!(of(&widths([165.0, 0.0], ROOM), RunColumn::Details).is_some(), "there is room for all");
         let both = widths([240.0, 240.0], 420.0);
-        assert!(of(&both, RunColumn::Name).expect("there") >= NAME_FIRST, "{both:?}");
+        assert!(of(&both, RunColumn::Name).expect("there") >= WITH_TIME[0], "{both:?}");
+        assert!(of(&both, RunColumn::Started).is_some(), "a name is cut before the time goes: {both:?}");
         assert!(of(&both, RunColumn::Details).expect("there") >= TIGHT[1], "a title stands next to its name: {both:?}");
         let some = widths([300.0, 300.0], 460.0);
         assert!(of(&some, RunColumn::Started).is_some(), "a title yields before the time: {some:?}");
