@@ -14,6 +14,7 @@ mod pictures;
 mod pictures_mixed;
 mod pictures_over;
 mod plots;
+mod point_names;
 mod points;
 mod reach;
 mod reading;

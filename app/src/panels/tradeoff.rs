@@ -111,6 +111,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         let height = plot_height(below, chosen::height(ui));
         let is_of_values = tasks[focus].is_of_values();
         let axis = measure(ui, height, is_of_values).is_empty().then(|| measures(is_of_values)[1]);
+        let are_numbers = labels::are_numbers(ui);
         // The legend stands next to the list: a line of its own would take the picture's room, and move the picture when the
         // list comes.
         ui.horizontal(|ui| {
@@ -121,7 +122,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
                     tasks_list(ui, context, &tasks, focus);
                 });
             }
-            key::ui(ui, &dots, budget, axis);
+            key::ui(ui, &dots, budget, (axis, are_numbers));
         });
         plot(ui, context, (&tasks, focus), &dots, shown.map(|run| run.key), height);
         chosen::ui(ui, context, shown);
@@ -180,12 +181,13 @@ fn plot(
         smaller.iter().for_each(|smaller| smaller.draw(plot, palette));
         dots.iter().filter(|dot| dot.in_focus).for_each(|dot| point(plot, dot, shown, palette));
         seeds::groups(dots).iter().for_each(|seeds| seeds.draw(plot, palette));
+        plot.auto_bounds().all()
     });
     let is_zoomed_back = response.response.double_clicked() && view::has_changed(ui, response.transform.bounds());
     view::keep(ui, response.transform.bounds());
     dimmed(ui, tasks, dots, &response.transform);
     let lines = drawn_lines(dots, &smaller, budget, &response.transform);
-    let named = labels::draw(ui, (dots, &smaller), shown, &response.transform, &lines);
+    let named = labels::draw(ui, (dots, &smaller), shown, (&response.transform, response.inner), lines);
     keys::ui(ui, context, &response.response, dots, shown, &response.transform);
     at_point::ui(ui, context);
     // The second click of the two that show everything again means no point that only then lies under the pointer.

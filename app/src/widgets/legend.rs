@@ -40,7 +40,10 @@ pub(crate) fn ui(ui: &mut Ui, entries: &[Entry], lines: usize) {
             let response = ui.label(RichText::new(words).small());
             response.tip_ui(|ui| {
                 ui.set_max_width(theme::TOOLTIP_WIDTH);
-                left.iter().for_each(|entry| drop(draw(ui, entry)));
+                for entry in left {
+                    draw(ui, entry);
+                    ui.label(RichText::new(&entry.hover).small().weak());
+                }
             });
         }
     });

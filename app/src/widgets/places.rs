@@ -12,6 +12,14 @@ const FARTHER: f32 = 8.0;
 const FAR: [f32; 6] = [16.0, 30.0, 48.0, 72.0, 104.0, 144.0];
 /// Between two names in a line: a space, so that `6` and `1, 2` are not read as `61, 2`.
 const BETWEEN_NAMES: f32 = 6.0;
+/// The same where points are crowded.
+const BETWEEN_CROWDED: f32 = 4.0;
+/// A name slides so far before it leaves its side.
+const SLIDE: f32 = 8.0;
+/// Places anywhere in the picture come in columns and rows so far apart.
+const APART: Vec2 = vec2(6.0, 7.0);
+/// No picture has so many columns of them.
+const COLUMNS: usize = 1024;
 /// From a line of the picture to a name.
 const BESIDE_LINE: f32 = 1.0;
 /// Where a name may stand, the best first.
@@ -31,6 +39,9 @@ const BESIDE: usize = 4;
 /// The places at each distance from a point with a line to it: the sides, and those between them.
 const AROUND: usize = 2 * SIDES.len();
 
+/// All places that lie around a point. Those after them lie in columns and rows of the picture.
+const AROUND_POINT: usize = BESIDE + FAR.len() * AROUND;
+
 /// A place for a name.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Placed {
@@ -46,6 +57,10 @@ pub(crate) struct Placed {
 pub(crate) struct Places {
     frame: Rect,
     points: Vec<Rect>,
+    /// Points that will move on: the names of others leave them no room.
+    passing: Vec<usize>,
+    /// Points take so much less room at each of their sides from the names of others.
+    slack: f32,
     /// The lines of the picture.
     lines: Vec<Rect>,
     /// The names.
@@ -57,7 +72,18 @@ pub(crate) struct Places {
 impl Places {
     /// A picture with points in it, each as large as it is drawn.
     pub(crate) fn new(frame: Rect, points: Vec<Rect>) -> Self {
-        Self { frame, points, lines: Vec::new(), taken: Vec::new(), leaders: Vec::new() }
+        let (passing, lines, taken, leaders) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { frame, points, passing, slack: 0.0, lines, taken, leaders }
+    }
+
+    /// The point at `index` moves, and a name that stands where it passes by stays.
+    pub(crate) fn passes(&mut self, index: usize) {
+        self.passing.push(index);
+    }
+
+    /// The same picture, in which points take less room from the names of others, by `slack` at each side.
+    pub(crate) fn closer(&self, slack: f32) -> Self {
+        Self { slack, ..self.clone() }
     }
 
     /// A level or upright line is in the picture.
@@ -81,50 +107,103 @@ impl Places {
         self.place_anywhere(index, size, true)
     }
 
+    /// The same for a name that may stand anywhere where it covers nothing, however near to another point, but as near to its own
+    /// as it can.
+    pub(crate) fn place_uncovered(&self, index: usize, size: Vec2) -> Option<Placed> {
+        let near = (0..AROUND_POINT).find_map(|side| self.stay_at(index, size, side));
+        let own = self.points.get(index)?.center();
+        let [columns, rows] = [self.frame.width() / APART.x, self.frame.height() / APART.y].map(|count| count as usize);
+        let places = || (0..rows).flat_map(|row| (0..columns.min(COLUMNS)).map(move |column| row * COLUMNS + column));
+        let free = || places().filter_map(|place| self.stay_at(index, size, AROUND_POINT + place));
+        let away = |placed: &Placed| placed.rect.distance_sq_to_pos(own);
+        near.or_else(|| free().min_by(|a, b| away(a).total_cmp(&away(b))))
+    }
+
     fn place_anywhere(&self, index: usize, size: Vec2, over_lines: bool) -> Option<Placed> {
-        (0..BESIDE + FAR.len() * AROUND).find_map(|side| self.place_at(index, size, (side, over_lines)))
+        (0..AROUND_POINT).find_map(|side| self.place_at(index, size, (side, over_lines)))
     }
 
     /// The same at one side, if it has room there; lines of the picture do not matter if it is `over_lines`.
     pub(crate) fn place_at(&self, index: usize, size: Vec2, (side, over_lines): (usize, bool)) -> Option<Placed> {
+        let placed = self.at_side(index, size, side)?;
+        let is_free = self.is_free(index, placed.rect)
+            && (over_lines || !self.lines.iter().any(|line| line.intersects(placed.rect)))
+            && match placed.leader {
+                None => self.is_own(index, placed.rect),
+                Some(leader) => self.is_clear(index, leader),
+            };
+        is_free.then_some(placed)
+    }
+
+    /// The same for a name that is there already: it stays although a line to a name meets it, or another point is as near, and
+    /// slides a little at the edge of the picture.
+    pub(crate) fn stay_at(&self, index: usize, size: Vec2, side: usize) -> Option<Placed> {
+        let mut placed = self.at_side(index, size, side)?;
+        let center = placed.rect.center();
+        let slid = self.frame.shrink2(size / 2.0).clamp(center) - center;
+        if slid.length() <= SLIDE {
+            placed.rect = placed.rect.translate(slid);
+            placed.leader = placed.leader.map(|[from, end]| [from, end + slid]);
+        }
+        self.covers_nothing(index, placed.rect).then_some(placed)
+    }
+
+    /// Where a name would stand at a side, whatever is there.
+    fn at_side(&self, index: usize, size: Vec2, side: usize) -> Option<Placed> {
         let own = self.points.get(index)?;
-        let (away, (align, to)) = match side.checked_sub(BESIDE) {
-            None => (AWAY, SIDES[side]),
-            Some(far) => (*FAR.get(far / AROUND)?, SIDES.iter().copied().chain(between()).nth(far % AROUND)?),
+        let around = |away: f32, (align, to): (Align2, Vec2)| {
+            align.anchor_size(own.center() + to * (own.width() / 2.0 + away), size)
         };
-        let rect = align.anchor_size(own.center() + to * (own.width() / 2.0 + away), size);
-        if !self.is_free(rect) || (!over_lines && self.lines.iter().any(|line| line.intersects(rect))) {
-            return None;
-        }
-        if side < BESIDE {
-            return self.is_own(index, rect).then_some(Placed { rect, leader: None, side });
-        }
+        let rect = match (side.checked_sub(AROUND_POINT), side.checked_sub(BESIDE)) {
+            (Some(place), _) => {
+                let at = vec2((place % COLUMNS) as f32, (place / COLUMNS) as f32) * APART;
+                Rect::from_min_size(self.frame.min + at, size)
+            }
+            (None, Some(far)) => around(FAR[far / AROUND], SIDES.iter().copied().chain(between()).nth(far % AROUND)?),
+            (None, None) => around(AWAY, SIDES[side]),
+        };
         let (point, end) = (own.center(), rect.clamp(own.center()));
         let leader = [point + (end - point).normalized() * own.width() / 2.0, end];
-        self.is_clear(own.center(), leader).then_some(Placed { rect, leader: Some(leader), side })
+        Some(Placed { rect, leader: (side >= BESIDE).then_some(leader), side })
     }
 
-    fn is_free(&self, rect: Rect) -> bool {
-        let apart = rect.expand2(vec2(BETWEEN_NAMES, 0.0));
-        self.frame.contains_rect(rect)
-            && self.points.iter().all(|other| !other.intersects(rect))
+    /// The points that the name of one leaves room for: its own, and those that stay where they are.
+    fn rooms(&self, index: usize) -> impl Iterator<Item = (usize, Rect)> {
+        let points = self.points.iter().copied().enumerate();
+        let stays = move |at: &usize| *at == index || !self.passing.contains(at);
+        points.filter(move |(at, _)| stays(at)).map(move |(at, point)| {
+            let slack = if at == index { 0.0 } else { self.slack };
+            (at, point.shrink(slack))
+        })
+    }
+
+    fn covers_nothing(&self, index: usize, rect: Rect) -> bool {
+        // The sum of floating-point numbers may be a little larger.
+        let frame = self.frame.expand(0.01);
+        let apart = rect.expand2(vec2(if self.slack > 0.0 { BETWEEN_CROWDED } else { BETWEEN_NAMES }, 0.0));
+        frame.contains_rect(rect)
+            && self.rooms(index).all(|(_, other)| !other.intersects(rect))
             && self.taken.iter().all(|name| !name.intersects(apart))
-            && self.leaders.iter().all(|leader| !crosses(rect, *leader))
     }
 
-    /// Whether a line from the point at `own` meets no other point, no name and no other such line. Lines of the picture are
+    fn is_free(&self, index: usize, rect: Rect) -> bool {
+        self.covers_nothing(index, rect) && self.leaders.iter().all(|leader| !crosses(rect, *leader))
+    }
+
+    /// Whether a line from the point at `index` meets no other point, no name and no other such line. Lines of the picture are
     /// level or upright, and are crossed.
-    fn is_clear(&self, own: Pos2, leader: [Pos2; 2]) -> bool {
+    fn is_clear(&self, index: usize, leader: [Pos2; 2]) -> bool {
         // A line to a point at the very place of another means either.
-        let points = self.points.iter().filter(|point| point.center().distance(own) >= 1.0);
-        points.chain(&self.taken).all(|rect| !crosses(*rect, leader))
+        let own = self.points[index].center();
+        let points = self.rooms(index).map(|(_, point)| point).filter(|point| point.center().distance(own) >= 1.0);
+        points.chain(self.taken.iter().copied()).all(|rect| !crosses(rect, leader))
             && !self.leaders.iter().any(|other| meet(*other, leader))
     }
 
     /// Whether a name there reads as its own point's: no other is as near.
     fn is_own(&self, index: usize, rect: Rect) -> bool {
-        let others = self.points.iter().enumerate().filter(|(other, _)| *other != index);
-        others.into_iter().all(|(_, point)| !point.expand(AWAY + FARTHER).intersects(rect))
+        let mut others = self.rooms(index).filter(|(other, _)| *other != index);
+        others.all(|(_, point)| !point.expand(AWAY + FARTHER).intersects(rect))
     }
 }
 
@@ -212,7 +291,7 @@ mod tests {
         let mut named = 0;
         for index in 0..5 {
             if let Some(Placed { rect, .. }) = crowded.place(index, size) {
-                assert!(crowded.is_free(rect) && crowded.frame.contains_rect(rect));
+                assert!(crowded.is_free(index, rect) && crowded.frame.contains_rect(rect));
                 crowded.take(rect, None);
                 named += 1;
             }
@@ -238,6 +317,24 @@ mod tests {
         }
         assert!(crosses(Rect::from_min_size(pos2(0.0, 0.0), vec2(10.0, 10.0)), [pos2(-5.0, 5.0), pos2(15.0, 6.0)]));
         assert!(!crosses(Rect::from_min_size(pos2(0.0, 0.0), vec2(10.0, 10.0)), [pos2(-5.0, 5.0), pos2(-1.0, 6.0)]));
+    }
+
+    #[test]
+    fn a_name_stays_where_a_point_passes_by_or_comes_near() {
+        let size = vec2(40.0, 12.0);
+        let beside = places(&[(100.0, 100.0)]).place(0, size).expect("there is room");
+        // On the name itself: only one that stays there takes its room.
+        let mut met = places(&[(100.0, 100.0), (130.0, 100.0)]);
+        assert_eq!((met.place_at(0, size, (beside.side, true)), met.stay_at(0, size, beside.side)), (None, None));
+        met.passes(1);
+        assert_eq!(met.place_at(0, size, (beside.side, true)), Some(beside));
+        // So near that a new name would be read as that one's, and at last over it.
+        for (apart, stays) in [(8.0, true), (4.0, false)] {
+            let near = places(&[(100.0, 100.0), (beside.rect.right() + apart, 100.0)]);
+            assert_eq!(near.place_at(0, size, (beside.side, true)), None, "{apart}");
+            assert_eq!(near.stay_at(0, size, beside.side).is_some(), stays, "{apart}");
+            assert_eq!(near.closer(2.0).stay_at(0, size, beside.side), Some(beside), "{apart}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use egui_kittest::kittest::NodeT;
 use plimsoll_engine::experiment::QuantiseKind;
 
 use super::{
+    point_names,
     runs::{close, folder, on, show, train, two_runs},
     *,
 };
@@ -212,16 +213,15 @@ fn the_words_about_a_point_cover_no_part_of_its_name() {
         let point = place(&window, micro).expect("in view");
         window.hover_at(point.center());
         window.run_steps(60);
-        let names: Vec<egui::Rect> =
-            window.ctx.data(|data| data.get_temp(crate::panels::tradeoff::labels::seen_id())).expect("drawn");
-        let own = names.iter().min_by(|a, b| {
+        let names = point_names::seen(&window);
+        let own = names.iter().map(|name| name.rect).min_by(|a, b| {
             let [a, b] = [a, b].map(|name| name.distance_to_pos(point.center()));
             a.total_cmp(&b)
         });
         let words = window.get_by_label_contains("Click to look at it: its curves").rect();
         let status = window.get_by_label_contains("measured peak ").rect();
         let own = own.expect("it has a name");
-        assert!(!words.union(status).intersects(*own), "{micro}: {words:?} over {own:?}");
+        assert!(!words.union(status).intersects(own), "{micro}: {words:?} over {own:?}");
     }
 }
 

@@ -14,6 +14,9 @@ use crate::{
     },
 };
 
+/// As many runs are listed: more have no room in a small window.
+const LISTED: usize = 24;
+
 /// Says so where kept runs are not drawn.
 pub(super) fn left_out(ui: &mut Ui, runs: &Runs) {
     let told = match (runs.left_out, runs.without_point) {
@@ -36,15 +39,18 @@ fn words(picked: usize, left_out: usize) -> String {
     format!("{shown} of {picked} picked runs are shown: the newest.")
 }
 
-/// The meaning of colours and shapes, in one line. The words for the vertical axis come first if it is too short to have
-/// them.
-pub(super) fn ui(ui: &mut Ui, dots: &[Dot<'_>], budget: Option<f64>, axis: Option<&str>) {
+/// The meaning of numbers, colours and shapes, in one line. The words for the vertical axis come first if it is too short to have
+/// them, and then the names of the runs if numbers alone stand at their points.
+pub(super) fn ui(ui: &mut Ui, dots: &[Dot<'_>], budget: Option<f64>, (axis, are_numbers): (Option<&str>, bool)) {
     let palette = theme::palette(ui);
     let entry =
         |color, text: String, hover: &str| Entry { color, text: RichText::new(text).small(), hover: hover.to_owned() };
     let hover = "No other run on these data takes less memory and is more accurate.";
     let axis = axis.map(|axis| entry(None, format!("↑ {axis}"), "What the vertical axis shows, on test data."));
     let mut entries: Vec<Entry> = axis.into_iter().collect();
+    if are_numbers {
+        entries.push(entry(None, "numbers: runs".to_owned(), &names(dots)));
+    }
     entries.push(entry(Some(palette.frontier), "best for its memory".to_owned(), hover));
     if dots.iter().any(|dot| dot.in_focus && !dot.is_best) {
         let hover = "Another run on these data is at least as accurate with less memory.";
@@ -77,6 +83,16 @@ pub(super) fn ui(ui: &mut Ui, dots: &[Dot<'_>], budget: Option<f64>, axis: Optio
         entries.push(entry(None, format!("{sign} {}", super::super::family(*kind)), "The family of the model."));
     }
     legend::ui(ui, &entries, 1);
+}
+
+/// The runs in focus by their numbers, each on a line of its own.
+fn names(dots: &[Dot<'_>]) -> String {
+    let mut runs: Vec<_> = dots.iter().filter(|dot| dot.in_focus).map(|dot| dot.run).collect();
+    runs.sort_by_key(|run| (run.short_label().parse::<u64>().ok(), run.key));
+    let few = runs.iter().take(LISTED).map(|run| run.name());
+    let more = runs.len().checked_sub(LISTED).filter(|more| *more > 0);
+    let more = more.map(|more| format!("and {}: point at them, or see the pane Runs", format::count(more as u64)));
+    few.chain(more).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

@@ -1,18 +1,26 @@
 //! The names at the points: whole if there is room, then short, then the number alone, or the day if no other run is of that
 //! day; all names are of one form, the longest in which each has room. Runs at one place share a name. The tooltip of a point has
-//! the whole name.
+//! the whole name, and the legend lists those whose numbers alone are there.
 //!
 //! Always holds: two names that are not the same are not cut to the same words; the number alone stands where they would be.
 //!
-//! Always holds: a name has a side of its point for as long as its run has a point, and stands elsewhere only while another name or
-//! point is there. So names are where they were when a view that was moved is moved back. A name has a ground of its own, so that
-//! lines do not strike it through.
+//! Always holds: a name stays at its side of its point while the picture keeps its size, whatever runs come. It is cut short before
+//! it moves, and moves only where a point that stays covers even its number. In a view that was moved, a name is at the first side
+//! that it had, if that is free. A name has a ground of its own, so that lines do not strike it through.
 
-use std::{collections::HashMap, sync::Arc};
+mod kept;
+mod settle;
+
+use std::sync::Arc;
 
 use eframe::egui::{Color32, FontId, Galley, Painter, Pos2, Rect, Stroke, Ui, Vec2};
 use egui_plot::{PlotPoint, PlotTransform};
 
+pub(super) use self::kept::are_numbers;
+use self::{
+    kept::{Picture, Sides, Told},
+    settle::{Found, Sized, settle},
+};
 use super::{ACTIVE, Dot, RING, smaller::Smaller, together};
 use crate::{
     naming,
@@ -21,7 +29,7 @@ use crate::{
     widgets::places::{Placed, Places},
 };
 
-/// Among more points only those that nothing beats, and the one that is looked at, have names: others would hide them.
+/// Of more points only the numbers are shown: names would hide the points.
 const NAMES: usize = 24;
 /// Letters of a whole name, and of ever shorter ones. The form after them is the number alone.
 const LETTERS: [usize; 3] = [64, 26, 14];
@@ -38,73 +46,125 @@ struct Name {
     /// Their points, in the order of the runs.
     dots: Vec<usize>,
     key: RunKey,
-    is_best: bool,
     /// Whether its point may move.
     is_active: bool,
     is_shown: bool,
 }
 
-/// Draws them. A click changes the colour of a name and not its place. `lines` are the lines of the picture that no name may touch.
-/// Returns where the names are, each with the index of its first point in `dots`.
+/// Draws them. A click changes the colour of a name and not its place. `lines` are the lines of the picture that no name may touch,
+/// and a picture that `is_whole` has axes that grow with its points. Returns where the names are, each with the index of its first
+/// point in `dots`.
 pub(super) fn draw(
     ui: &Ui,
     (dots, smaller): (&[Dot<'_>], &[Smaller<'_>]),
     shown: Option<RunKey>,
-    transform: &PlotTransform,
-    lines: &[[Pos2; 2]],
+    (transform, is_whole): (&PlotTransform, bool),
+    lines: Vec<[Pos2; 2]>,
 ) -> Vec<(usize, Rect)> {
     let frame = *transform.frame();
     let painter = ui.painter_at(frame);
     let palette = theme::palette(ui);
     let place = |dot: &Dot<'_>| transform.position_from_point(&PlotPoint::new(dot.at[0], dot.at[1]));
-    // Each as large as while it trains and is looked at: no name moves when that begins.
-    let radius = theme::POINT_RADIUS + ACTIVE + RING;
-    let around = |dot: &Dot<'_>| Rect::from_center_size(place(dot), Vec2::splat(radius * 2.0));
     let small = |smaller: &Smaller<'_>| transform.position_from_point(&PlotPoint::new(smaller.at[0], smaller.at[1]));
-    let rooms = dots.iter().map(around).chain(smaller.iter().map(|smaller| Smaller::around(small(smaller))));
-    let mut places = Places::new(frame, rooms.collect());
-    lines.iter().for_each(|[from, to]| places.line(*from, *to));
-    let in_view = |dot: &Dot<'_>| Some(place(dot)).filter(|at| frame.contains(*at));
-    let names = names(dots, together::by_place(dots, in_view), shown);
-    let id = ui.scope_id().with("sides of names");
-    let mut homes: HashMap<RunKey, usize> = ui.data(|data| data.get_temp(id)).unwrap_or_default();
-    let galleys = galleys(&painter, dots, &names, [palette.weak(), palette.strong()]);
-    let sizes: Vec<Sized> = names
-        .iter()
-        .zip(&galleys)
-        .map(|(name, forms)| Sized {
-            point: name.dots[0],
-            forms: forms.each_ref().map(|galley| galley.size()),
-            home: homes.get(&name.key).copied(),
-            is_settled: !name.is_active,
-        })
+    let names = names(dots, |dot| Some(place(dot)).filter(|at| frame.contains(*at)), shown);
+    let told = told(ui, dots, &names);
+    let galleys = galleys(&painter, &names, &told, [palette.weak(), palette.strong()]);
+    let (mut sides, stays) = Sides::of_last(ui, transform, is_whole);
+    let sized = names.iter().zip(&galleys).map(|(name, forms)| Sized {
+        point: name.dots[0],
+        forms: forms.each_ref().map(|galley| galley.size()),
+        home: sides.get(name.key, stays),
+        stays: stays && sides.get(name.key, stays).is_some(),
+        is_settled: !name.is_active,
+    });
+    let rooms = (dots.iter().map(|dot| around(place(dot))))
+        .chain(smaller.iter().map(|smaller| Smaller::around(small(smaller))))
         .collect();
+    let (mut places, placed) = placed(ui, dots, (frame, rooms, lines), sized.collect());
+    let placed_forms: Vec<usize> = placed.iter().flatten().map(|(form, _)| *form).collect();
     let mut drawn = Vec::new();
-    let (after, placed) = settle(&places, &sizes);
-    places = after;
     for ((name, forms), placed) in names.iter().zip(&galleys).zip(placed) {
         let Some((form, placed)) = placed else { continue };
+        sides.stands(name.key, placed.side, placed.leader.is_some());
         if let Some([_, end]) = placed.leader {
             let is_ringed = |dot: &&usize| Some(dots[**dot].run.key) == shown;
             let ringed = name.dots.iter().find(is_ringed);
             let dot = &dots[*ringed.unwrap_or(&name.dots[0])];
             let radius = if ringed.is_some() { ring_of(dot) } else { INSIDE };
             painter.line_segment(touching(place(dot), radius, end), Stroke::new(0.8, palette.weak()));
-        } else {
-            homes.entry(name.key).or_insert(placed.side);
         }
-        painter.rect_filled(placed.rect.expand(GROUND), 2.0, ui.visuals().panel_fill);
+        // A point that passes by is seen, and not hidden.
+        let is_passed = |dot: &Dot<'_>| dot.run.status.is_active() && mark(place(dot)).intersects(placed.rect);
+        if !dots.iter().any(is_passed) {
+            painter.rect_filled(placed.rect.expand(GROUND), 2.0, ui.visuals().panel_fill);
+        }
         let color = if name.is_shown { palette.strong() } else { palette.weak() };
         painter.galley(placed.rect.min, Arc::clone(&forms[form]), color);
         drawn.push((name.dots[0], placed.rect));
     }
     #[cfg(test)]
-    ui.data_mut(|data| data.insert_temp(seen_id(), drawn.iter().map(|(_, rect)| *rect).collect::<Vec<Rect>>()));
-    homes.retain(|key, _| dots.iter().any(|dot| dot.run.key == *key));
-    ui.data_mut(|data| data.insert_temp(id, homes));
+    ui.data_mut(|data| {
+        let seen = drawn.iter().map(|(dot, rect)| {
+            let run = dots[*dot].run.key;
+            let side = sides.get(run, true).expect("it has a place");
+            let runs = names.iter().find(|name| name.dots[0] == *dot).map_or(0, |name| name.dots.len());
+            Seen { run, runs, at: place(&dots[*dot]), rect: *rect, side }
+        });
+        data.insert_temp(seen_id(), seen.collect::<Vec<Seen>>());
+    });
+    sides.keep(ui);
+    kept::note_numbers(ui, placed_forms.contains(&(FORMS - 1)));
     let in_view = smaller.iter().enumerate().filter(|(_, smaller)| frame.contains(small(smaller)));
     in_view.for_each(|(index, smaller)| name_of_smaller(ui, &painter, &mut places, dots.len() + index, smaller));
     drawn
+}
+
+/// The places of names that are drawn: first of those whose points stay, then of those that move.
+fn placed(
+    ui: &Ui,
+    dots: &[Dot<'_>],
+    (frame, rooms, lines): (Rect, Vec<Rect>, Vec<[Pos2; 2]>),
+    mut names: Vec<Sized>,
+) -> (Places, Vec<Found>) {
+    let mut places = Places::new(frame, rooms.clone());
+    lines.iter().for_each(|[from, to]| places.line(*from, *to));
+    let is_active = |at: usize| dots.get(at).is_some_and(|dot| dot.run.status.is_active());
+    (0..dots.len()).filter(|at| is_active(*at)).for_each(|at| places.passes(at));
+    let rooms = rooms.into_iter().enumerate().filter(|(at, _)| !is_active(*at)).map(|(_, room)| room).collect();
+    let first = if names.len() > NAMES { FORMS - 1 } else { 0 };
+    // They are last in the order of names.
+    let moving = names.split_off(names.partition_point(|name| name.is_settled));
+    let (places, mut found) = kept::settled(ui, &places, Picture { frame, rooms, lines, names, first });
+    if moving.is_empty() {
+        return (places, found);
+    }
+    let (places, of_moving) = settle(&places, &moving, first);
+    found.extend(of_moving);
+    (places, found)
+}
+
+/// The room of a point: as large as while it trains and is looked at, so that no name moves when that begins.
+fn around(at: Pos2) -> Rect {
+    Rect::from_center_size(at, Vec2::splat((theme::POINT_RADIUS + ACTIVE + RING) * 2.0))
+}
+
+/// The mark of a run that trains.
+fn mark(at: Pos2) -> Rect {
+    Rect::from_center_size(at, Vec2::splat((theme::POINT_RADIUS + ACTIVE) * 2.0))
+}
+
+/// A name that was drawn, for tests.
+#[cfg(test)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Seen {
+    pub(crate) run: RunKey,
+    /// How many runs share it.
+    pub(crate) runs: usize,
+    /// Its point.
+    pub(crate) at: Pos2,
+    pub(crate) rect: Rect,
+    /// Which of the places of its point it has.
+    pub(crate) side: usize,
 }
 
 /// Where a test finds the places of the names that were drawn last.
@@ -123,51 +183,46 @@ fn touching(at: Pos2, radius: f32, end: Pos2) -> [Pos2; 2] {
     [at + (end - at).normalized() * radius.min(at.distance(end)), end]
 }
 
-/// The names of the points, by `places`: those of older runs first, and last those of runs that train, whose points move.
-fn names(dots: &[Dot<'_>], places: Vec<Vec<usize>>, shown: Option<RunKey>) -> Vec<Name> {
-    let name = |here: Vec<usize>| {
-        let any = |is: &dyn Fn(&Dot<'_>) -> bool| here.iter().any(|dot| is(&dots[*dot]));
-        Name {
-            key: dots[here[0]].run.key,
-            is_best: any(&|dot| dot.is_best),
-            is_active: any(&|dot| dot.run.status.is_active()),
-            is_shown: any(&|dot| Some(dot.run.key) == shown),
-            dots: here,
-        }
+/// The names of the points that are in view, where `at` says: those of older runs first, and last those of runs that train, whose
+/// points move and have names of their own.
+fn names(dots: &[Dot<'_>], at: impl Fn(&Dot<'_>) -> Option<Pos2>, shown: Option<RunKey>) -> Vec<Name> {
+    let is_active = |dot: &Dot<'_>| dot.run.status.is_active();
+    let resting = together::by_place(dots, |dot| at(dot).filter(|_| !is_active(dot)));
+    let is_moving = |dot: &Dot<'_>| dot.in_focus && is_active(dot) && at(dot).is_some();
+    let moving = (0..dots.len()).filter(|dot| is_moving(&dots[*dot])).map(|dot| vec![dot]);
+    let name = |here: Vec<usize>| Name {
+        key: dots[here[0]].run.key,
+        is_active: is_active(&dots[here[0]]),
+        is_shown: here.iter().any(|dot| Some(dots[*dot].run.key) == shown),
+        dots: here,
     };
-    let mut names: Vec<Name> = places.into_iter().map(name).collect();
+    let mut names: Vec<Name> = resting.into_iter().chain(moving).map(name).collect();
     names.sort_by_key(|name| (name.is_active, name.key));
-    if names.len() > NAMES {
-        names.retain(|name| name.is_best || name.is_shown);
-    }
-    names.truncate(NAMES);
     names
 }
 
-/// All forms of each name.
-fn galleys(
-    painter: &Painter,
-    dots: &[Dot<'_>],
-    names: &[Name],
-    [weak, strong]: [Color32; 2],
-) -> Vec<[Arc<Galley>; FORMS]> {
+/// The words of each name, in all forms.
+fn told(ui: &Ui, dots: &[Dot<'_>], names: &[Name]) -> Arc<Told> {
     let runs = |name: &Name| name.dots.iter().map(|dot| dots[*dot].run).collect::<Vec<_>>();
-    let own: Vec<String> = names.iter().map(|name| one_name(runs(name).iter().map(|run| run.short_name()))).collect();
-    let numbers: Vec<String> =
-        names.iter().map(|name| listed(runs(name).iter().map(|run| run.short_label()).collect())).collect();
-    let texts = (0..names.len()).map(|at| {
-        let is_one = numbers.iter().filter(|number| **number == numbers[at]).count() == 1;
-        texts(&numbers[at], (&own, at), is_one)
-    });
-    let texts = unlike(texts.collect(), &numbers, &own);
-    texts
-        .into_iter()
-        .zip(names)
-        .map(|(texts, name)| {
-            let color = if name.is_shown { strong } else { weak };
-            texts.map(|text| painter.layout_no_wrap(text, FontId::proportional(theme::SMALL_TEXT), color))
-        })
-        .collect()
+    let own = names.iter().map(|name| one_name(runs(name).iter().map(|run| run.short_name())));
+    let numbers = names.iter().map(|name| listed(runs(name).iter().map(|run| run.short_label()).collect()));
+    kept::told(ui, own.collect(), numbers.collect(), |own, numbers| {
+        let texts = (0..own.len()).map(|at| {
+            let is_one = numbers.iter().filter(|number| **number == numbers[at]).count() == 1;
+            texts(&numbers[at], (own, at), is_one)
+        });
+        unlike(texts.collect(), numbers, own)
+    })
+}
+
+/// All forms of each name.
+fn galleys(painter: &Painter, names: &[Name], told: &Told, [weak, strong]: [Color32; 2]) -> Vec<[Arc<Galley>; FORMS]> {
+    let font = || FontId::proportional(theme::SMALL_TEXT);
+    let of = |(texts, name): (&[String; FORMS], &Name)| {
+        let color = if name.is_shown { strong } else { weak };
+        texts.each_ref().map(|text| painter.layout_no_wrap(text.clone(), font(), color))
+    };
+    told.texts.iter().zip(names).map(of).collect()
 }
 
 /// The name of runs at one place: what each is called, once.
@@ -217,57 +272,6 @@ fn unlike(mut texts: Vec<[String; FORMS]>, numbers: &[String], names: &[String])
     texts
 }
 
-/// A name that looks for a place.
-struct Sized {
-    /// Its point, of those of the places.
-    point: usize,
-    forms: [Vec2; FORMS],
-    /// The side that it has.
-    home: Option<usize>,
-    /// Whether its point stays.
-    is_settled: bool,
-}
-
-/// Names that found no place are tried first so many times, before a shorter form is.
-const TRIES: usize = 4;
-
-/// The places of names with those names in them, and for each its form and place, if it has room. The form is the longest in which
-/// all that are settled have room; others may have a shorter one.
-fn settle(places: &Places, names: &[Sized]) -> (Places, Vec<Option<(usize, Placed)>>) {
-    for form in 0..FORMS {
-        let mut order: Vec<usize> = (0..names.len()).collect();
-        for attempt in 0..TRIES {
-            let (tried, found) = placed(places, names, &order, form);
-            let lacks = |name: &usize| found[*name].is_none() && names[*name].is_settled;
-            let Some(without) = order.iter().position(lacks) else { return (tried, found) };
-            if form + 1 == FORMS && attempt + 1 == TRIES {
-                return (tried, found);
-            }
-            order[..=without].rotate_right(1);
-        }
-    }
-    (places.clone(), names.iter().map(|_| None).collect())
-}
-
-/// The same in one form, one name after the other in an order.
-fn placed(places: &Places, names: &[Sized], order: &[usize], form: usize) -> (Places, Vec<Option<(usize, Placed)>>) {
-    let (mut tried, mut found) = (places.clone(), vec![None; names.len()]);
-    for at in order {
-        let name = &names[*at];
-        let forms = if name.is_settled { form..form + 1 } else { form..FORMS };
-        found[*at] = forms.into_iter().find_map(|form| {
-            let size = name.forms[form];
-            let at_home = name.home.and_then(|home| tried.place_at(name.point, size, (home, true)));
-            let anywhere = || tried.place(name.point, size).or_else(|| tried.place_over_lines(name.point, size));
-            Some((form, at_home.or_else(anywhere)?))
-        });
-        if let Some((_, placed)) = found[*at] {
-            tried.take(placed.rect, placed.leader);
-        }
-    }
-    (tried, found)
-}
-
 /// A smaller model's point is joined to that of its run: a name that has no room next to it is left out.
 fn name_of_smaller(ui: &Ui, painter: &Painter, places: &mut Places, index: usize, smaller: &Smaller<'_>) {
     let color = theme::palette(ui).weak();
@@ -284,57 +288,6 @@ mod tests {
     use eframe::egui::pos2;
 
     use super::*;
-
-    /// A picture with points of names whose whole form is `width` wide.
-    fn picture(width: f32, points: &[(f32, f32)]) -> Places {
-        let point = |(x, y): &(f32, f32)| Rect::from_center_size(pos2(*x, *y), Vec2::splat(10.0));
-        Places::new(Rect::from_min_size(Pos2::ZERO, Vec2::new(width, 100.0)), points.iter().map(point).collect())
-    }
-
-    fn named(point: usize, home: Option<usize>) -> Sized {
-        let forms = [60.0, 40.0, 30.0, 8.0].map(|width| Vec2::new(width, 12.0));
-        Sized { point, forms, home, is_settled: true }
-    }
-
-    #[test]
-    fn a_name_is_at_its_side_whenever_it_has_room_there() {
-        let place = |places: &Places, home| settle(places, &[named(0, home)]).1[0].expect("there is room");
-        let (form, first) = place(&picture(300.0, &[(200.0, 50.0)]), None);
-        assert_eq!((form, first.rect.left() > 200.0), (0, true));
-        // No room at the right for a moment.
-        let (form, aside) = place(&picture(230.0, &[(200.0, 50.0)]), Some(first.side));
-        assert_eq!((form, aside.rect.right() < 200.0), (0, true));
-        let again = place(&picture(300.0, &[(200.0, 50.0)]), Some(first.side));
-        assert_eq!(again, (0, first));
-        // Another point where it stands.
-        let (_, moved) = place(&picture(300.0, &[(200.0, 50.0), (240.0, 50.0)]), Some(first.side));
-        assert_ne!(moved.side, first.side);
-        // A side that is not the best stays.
-        let (_, stays) = place(&picture(300.0, &[(200.0, 50.0)]), Some(aside.side));
-        assert_eq!(stays.side, aside.side);
-    }
-
-    #[test]
-    fn all_names_have_one_form_the_longest_for_which_there_is_room() {
-        let forms = |width: f32, points: &[(f32, f32)]| -> Vec<usize> {
-            let names: Vec<Sized> = (0..points.len()).map(|point| named(point, None)).collect();
-            settle(&picture(width, points), &names)
-                .1
-                .into_iter()
-                .map(|placed| placed.map_or(9, |(form, _)| form))
-                .collect()
-        };
-        assert_eq!(forms(300.0, &[(50.0, 30.0), (200.0, 70.0)]), [0, 0]);
-        // The picture is too narrow for a whole name, and in the end for any.
-        assert_eq!(forms(55.0, &[(20.0, 20.0), (20.0, 80.0)]), [1, 1]);
-        assert_eq!(forms(25.0, &[(12.0, 20.0), (12.0, 80.0)]), [3, 3]);
-        // A name of a run that trains changes none of the others.
-        let mut moving = named(1, None);
-        moving.is_settled = false;
-        let places = picture(300.0, &[(100.0, 50.0), (297.0, 3.0)]);
-        let (_, placed) = settle(&places, &[named(0, None), moving]);
-        assert_eq!(placed[0].map(|(form, _)| form), Some(0));
-    }
 
     #[test]
     fn a_name_is_whole_where_it_can_be() {

@@ -1,0 +1,162 @@
+//! The names at the points of memory against accuracy, as runs come one by one: each point has one, and none moves.
+
+use std::{collections::HashMap, sync::Arc};
+
+use eframe::egui::{Pos2, Rect, Vec2};
+use plimsoll_engine::train::{Event, StepRecord, Summary};
+
+use egui_kittest::kittest::NodeT;
+
+use super::{pictures::set_size, runs::show, *};
+use crate::panels::tradeoff::labels::{Seen, seen_id};
+
+/// Points this near to each other are one place and share a name.
+const ONE: f32 = 2.0 * theme::POINT_RADIUS;
+
+/// Of more runs only the numbers are shown, and one may move where points are crowded.
+const STILL: u64 = 24;
+
+/// The names that were drawn last.
+pub(super) fn seen(window: &Window) -> Vec<Seen> {
+    window.ctx.data(|data| data.get_temp(seen_id())).expect("drawn")
+}
+
+fn receive(window: &mut Window, event: &Event) {
+    window.state_mut().as_mut().expect("drawn").state.session.receive(event);
+    window.run_steps(2);
+}
+
+/// A step that measured a peak.
+fn step(mib: f64) -> Event {
+    let live = Bytes((mib * 1024.0 * 1024.0) as u64);
+    Event::Step(StepRecord {
+        step: 1,
+        loss: 1.0,
+        accuracy: 0.5,
+        learning_rate: 0.1,
+        gradient_norm: 1.0,
+        loss_scale: 1.0,
+        skipped: false,
+        at_secs: 1.0,
+        secs: 1.0,
+        live,
+        reserved: live,
+        process: live,
+    })
+}
+
+fn tested(accuracy: f64) -> Event {
+    Event::Evaluated { step: 1, at_secs: 1.0, loss: 1.0, accuracy, errors: None }
+}
+
+/// A run with its settings and point, which it reaches by way of a lower one.
+fn add(window: &mut Window, run: u64, (mib, accuracy): (f64, f64), watch: &mut dyn FnMut(&Window)) {
+    let mut experiment = digits();
+    (experiment.batch.micro, experiment.run.seed) = (16 + run as usize * 16, run % 3);
+    let plan = Plan::of(&experiment, &plimsoll_engine::hardware::Machine::nominal()).expect("a plan");
+    receive(window, &Event::Started { run, plan: Arc::new(plan) });
+    receive(window, &step(mib));
+    for share in [0.97, 1.0] {
+        receive(window, &tested(accuracy * share));
+        watch(window);
+    }
+    receive(window, &Event::Ended { run, outcome: Outcome::Finished, summary: Box::<Summary>::default() });
+    watch(window);
+}
+
+/// Runs as they come: most are near to others, some take more memory than all before.
+fn points() -> Vec<(f64, f64)> {
+    let point = |i: u32| {
+        let [a, b] = [i.wrapping_mul(2_654_435_761) >> 8, i.wrapping_mul(40_503) % 997].map(f64::from);
+        let (along, up) = (a / f64::from(1 << 24), b / 997.0);
+        (4.0 + 6.0 * along + f64::from(i / 10) * 2.0, 0.9 + 0.06 * along + 0.02 * up)
+    };
+    (1..=30).map(point).collect()
+}
+
+/// The points that have no name within the place that they share with others.
+fn without_name(window: &Window, count: usize) -> Vec<u64> {
+    let named = seen(window);
+    let runs = app(window).state.session.runs().iter().take(count);
+    let is_named = |name: &String| {
+        let point = window.get_by_role_and_label(Role::ListItem, name).rect().center();
+        named.iter().any(|seen| seen.at.distance(point) <= ONE)
+    };
+    let spoken = |run: &crate::session::RunRecord| {
+        let best = crate::format::share(run.best_accuracy.expect("tested"));
+        format!("{}, {}, {best}", run.name(), run.peak_load)
+    };
+    runs.filter(|run| !is_named(&spoken(run))).map(|run| run.key).collect()
+}
+
+/// The number that a name is cut to, where it stands.
+fn number(seen: &Seen) -> Rect {
+    // No more than one.
+    if seen.rect.width() < 36.0 {
+        return seen.rect;
+    }
+    let toward = seen.rect.clamp(seen.at) - seen.at;
+    Rect::from_min_max(seen.rect.clamp(seen.at) - Vec2::splat(1.0), seen.rect.clamp(seen.at) + Vec2::splat(1.0))
+        .translate(toward.normalized() * 6.0)
+        .expand2(Vec2::new(14.0, 8.0))
+}
+
+/// The points.
+fn marks(window: &Window) -> Vec<Pos2> {
+    let items =
+        window.query_all_by_role(Role::ListItem).map(|node| (node.accesskit_node().label(), node.rect().center()));
+    items.filter(|(name, _)| name.as_ref().is_some_and(|name| name.starts_with("Run "))).map(|(_, at)| at).collect()
+}
+
+/// Adds runs in a window of 1280 x 800 pixels. Each has a name while they are as many as `named`.
+fn added(scale: f32, named: u64) {
+    let mut window = window(digits());
+    set_size(&mut window, [1280.0, 800.0], scale);
+    show(&mut window, Pane::Tradeoff);
+    let mut before: HashMap<u64, Seen> = HashMap::new();
+    let mut moved = Vec::new();
+    for (count, point) in (1..).zip(points()) {
+        add(&mut window, count, point, &mut |window| {
+            let names = seen(window);
+            let marks = marks(window);
+            let has_grown = |name: &&Seen| before.get(&name.run).is_some_and(|known| known.runs < name.runs);
+            let grown: Vec<Rect> =
+                names.iter().filter(has_grown).map(|name| name.rect.expand2(Vec2::new(6.0, 0.0))).collect();
+            for name in names.iter().filter(|name| name.run != count) {
+                let Some(known) = before.insert(name.run, *name) else { continue };
+                let shift = name.at - known.at;
+                let stood = number(&known).translate(shift);
+                let is_covered = marks
+                    .iter()
+                    .any(|at| at.distance(name.at) > ONE && stood.expand(theme::POINT_RADIUS).contains(*at));
+                // The name of a run that another joins is longer, and may need the room of its neighbour.
+                let is_covered = is_covered || grown.iter().any(|rect| rect.intersects(stood));
+                // Where the axes grow, its point is another place; and the name of more runs is a longer one.
+                let is_there = shift.length() < 0.5 && known.runs == name.runs;
+                if known.side != name.side && is_there && !is_covered && count <= STILL {
+                    moved.push(format!("{count}: {known:?} to {name:?}"));
+                }
+            }
+        });
+        if [1, 2, 5, 12, 30].contains(&count) && count <= named {
+            let nameless = without_name(&window, count as usize);
+            assert!(nameless.is_empty(), "{scale}, {count} runs: {nameless:?} have no name");
+        }
+    }
+    assert!(moved.is_empty(), "{scale}: {} moved:\n{}", moved.len(), moved.join("\n"));
+}
+
+#[test]
+fn each_point_has_a_name_that_stays_at_its_side_as_runs_come() {
+    added(1.0, 30);
+}
+
+#[test]
+fn each_point_has_a_name_that_stays_at_its_side_as_runs_come_in_a_window_at_150_percent() {
+    added(1.5, 12);
+}
+
+#[test]
+fn each_point_has_a_name_that_stays_at_its_side_as_runs_come_in_a_window_at_200_percent() {
+    added(2.0, 30);
+}
