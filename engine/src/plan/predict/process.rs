@@ -8,10 +8,7 @@ use crate::{
     device::Target,
     experiment::PruneKind,
     hardware::Machine,
-    memory::{
-        allocator::process_grows,
-        bookkeeping::Bookkeeping,
-    },
+    memory::{allocator::process_grows, bookkeeping::Bookkeeping},
     plan::{Plan, Resolved, predict::places::are_in_range},
 };
 
