@@ -9,8 +9,7 @@ use plimsoll_engine::{
     device::profile::Card,
     experiment::WholeLayer,
     memory::{Alive, Categories, Phase, Timeline},
-    plan::{self, Factorable, HighPrecisionTensor, LayerRow, Pass, Peak},
-    step::SmallerSize,
+    plan::{self, Factorable, HighPrecisionTensor, LayerRow, Pass, Peak, SmallerSize},
 };
 use serde::Serialize;
 

@@ -36,7 +36,7 @@ pub use search::Advice;
 pub use time::{measured_machine, predict_here, this_machine};
 pub use verdict::Verdict;
 
-pub use crate::nn::Factorable;
+pub use crate::{nn::Factorable, step::SmallerSize};
 use std::sync::Arc;
 
 use crate::{
@@ -51,7 +51,6 @@ use crate::{
         allocator::Places,
         host::{LimitedBy, Line},
     },
-    step::SmallerSize,
 };
 
 /// The prediction for one experiment: the dry run of the very steps that will train.

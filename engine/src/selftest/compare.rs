@@ -65,6 +65,7 @@ pub fn allowed(case: &Case, output: usize, wanted: f64) -> f64 {
         _ if is_apart(case) => 4.0 * rounding(dtype) * (1.0 + wanted.abs()),
         // The gradient, of numbers below 1 but for the deviation, is about as large as the sum.
         _ if output == 0 && is_added_to(case) => 2.0 * rounding(dtype) * (8.0 + wanted.abs()),
+        _ if output == 1 && is_summed_apart(case) => 2.0 * rounding(dtype) * (1.0 + case.terms as f64).sqrt(),
         Some(operand) if of_rounded => 4.0 * rounding(operand) * (1.0 + case.terms as f64).sqrt(),
         _ => 0.0,
     };
@@ -92,6 +93,11 @@ fn is_added_to(case: &Case) -> bool {
         Kernel::Norm(Norm::RmsGrad { .. }) => case.inputs.len() > 3,
         _ => false,
     }
+}
+
+/// Whether a library rounds a bias's gradient, a sum of numbers below 1, before it is added to that of earlier micro-batches.
+fn is_summed_apart(case: &Case) -> bool {
+    matches!(case.kernel, Kernel::Linear(Linear::WeightGrads(product)) if product.accumulate)
 }
 
 /// The most that a sum of `k` products of numbers between -1 and 1 loses if each partial sum of eight is cut off: a partial sum
