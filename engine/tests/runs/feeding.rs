@@ -80,12 +80,12 @@ fn queues_of_many_batches_are_host_memory() {
         experiment.data.prefetch = prefetch;
         finished(&trainer, &experiment).1.host
     };
-    let [few, many, most] = [1, 255, 10_000].map(host);
+    let [few, many, most] = [1, 255, 1024].map(host);
     let (more, batch) = (254, (16 * 16 * 3 + 1) * 4);
     let queues = (many.predicted.0 - few.predicted.0).checked_sub(more * batch).expect("more than the batches");
     assert!((more * 100..more * 2000).contains(&queues), "{few:?}, {many:?}");
     // No batches are made ahead that the run does not take: only the room for their names is there.
-    assert!(most.predicted.0 - many.predicted.0 < 1000 * batch, "{many:?}, {most:?}");
+    assert!(most.predicted.0 - many.predicted.0 < 200 * batch, "{many:?}, {most:?}");
 }
 
 #[test]
