@@ -248,8 +248,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             return self.evaluate(session, inbox);
         }
         // A run that goes on from its last test has the model of that test.
-        self.summary.stripped = session.stripped()?;
-        self.summary.factored = session.factored();
+        (self.summary.stripped, self.summary.factored) = (session.stripped()?, session.factored());
         Ok(())
     }
 
@@ -308,8 +307,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         })?;
         self.test_secs = Some(begun.elapsed().as_secs_f64());
         drop(test);
-        self.summary.stripped = session.stripped()?;
-        self.summary.factored = session.factored();
+        (self.summary.stripped, self.summary.factored) = (session.stripped()?, session.factored());
         self.report_skipped();
         self.sampler.read(Bytes::ZERO);
         let (loss, (accuracy, errors)) = (means.0, self.spec.dataset.score(Split::Test, means));
