@@ -61,16 +61,16 @@ fn of_pruning(experiment: &Experiment, info: Option<&DatasetInfo>) -> Option<Hin
 fn of_end(experiment: &Experiment, info: Option<&DatasetInfo>) -> Option<Hint> {
     let prune = &experiment.prune;
     let steps = info.map(|info| experiment.steps(info).1).or(experiment.run.steps)?;
-    let ((begin, end), last) = (prune.span(steps), prune.final_sparsity);
+    let end = prune.span(steps).1;
     let is_growing = (prune.kind, prune.schedule) == (PruneKind::Magnitude, PruneSchedule::Polynomial);
-    if !is_growing || end <= steps || begin > steps {
+    if !is_growing || end <= steps {
         return None;
     }
-    let share = prune.sparsity_at(steps - (steps - begin) % prune.every.max(1), steps)?;
+    let share = prune.last_sparsity(steps)?;
     let message = format!(
         "{end} is after the last step, {steps}: the share of zeros comes to {:.0}% and not to {:.0}%",
         100.0 * share,
-        100.0 * last
+        100.0 * prune.final_sparsity
     );
     let problem = Problem::new("prune.end_step", message, "write 0, or lengthen the run");
     Some(Hint { problem, change: "prune.end_step=0" })
