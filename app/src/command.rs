@@ -306,7 +306,7 @@ pub(crate) enum RunsAction {
     Load(Kept),
     /// Go on with it from its last checkpoint.
     Continue(Kept),
-    /// Write what became of its model to a file.
+    /// Write its compressed model to a file.
     Export(Kept),
     /// Star some, or take their stars.
     Star(Vec<Kept>, bool),

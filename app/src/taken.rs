@@ -54,7 +54,7 @@ impl OfRun {
         self.info.as_ref().map_err(why)
     }
 
-    /// Writes what became of its model to `path`: the file, and notes on its size.
+    /// Writes its compressed model to `path`. Returns the facts of the file, and notes on its size.
     ///
     /// # Errors
     /// Fails for a model that stayed as it was, for a run of an earlier version, and where the system takes no more.

@@ -22,7 +22,7 @@ impl Dispatcher<'_> {
         self.take_as(content, take, &name);
     }
 
-    /// Takes what became of the model of a kept run.
+    /// Takes the compressed model of a kept run.
     pub(super) fn take_model(&mut self, key: RunKey) {
         let Some((store, row)) = self.services.store.clone().zip(self.state.runs.get(&key)) else { return };
         let name = format!("{}-compressed", file_name(&row.name()));

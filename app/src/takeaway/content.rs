@@ -33,7 +33,7 @@ pub(crate) enum Content {
     Figure(Figure),
     /// A table.
     Text(String),
-    /// What became of the model of a run, which is kept in the store of a folder.
+    /// The compressed model of a run, which is kept in the store of a folder.
     Model(PathBuf, RunKey),
 }
 

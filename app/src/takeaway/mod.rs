@@ -34,7 +34,7 @@ pub(crate) enum Take {
     SaveCsv,
     /// The data, onto the clipboard.
     CopyCsv,
-    /// What became of a run's model.
+    /// A run's compressed model.
     SaveCompressed,
 }
 
@@ -59,8 +59,8 @@ impl Take {
             Self::SaveCsv => "Write the figures that the pane draws as a table.",
             Self::CopyCsv => "Put the figures that the pane draws on the clipboard as a table.",
             Self::SaveCompressed => {
-                "Write what became of the model as a file of its own: integers with their scales, or weights without their \
-                 zeros, in the layouts of compressed-tensors."
+                "Write the compressed model as a file: integers with their scales, or pruned weights without their zeros, in \
+                 the layouts of compressed-tensors."
             }
         }
     }

@@ -255,7 +255,7 @@ fn a_run_is_meant_by_its_name_and_gives_its_key_to_files() {
     );
     let both = place.refused(&["show", "wider head"]);
     assert!(
-        both.contains("run wider head: 2 runs are called so: ") && both.contains(&first) && both.contains(&second),
+        both.contains("run wider head: 2 runs have this name: ") && both.contains(&first) && both.contains(&second),
         "{both}"
     );
     let of_preset = place.refused(&["show", "mlp-digits"]);

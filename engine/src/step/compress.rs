@@ -28,8 +28,8 @@ pub struct Compressed {
     /// The weights that became integers.
     pub weights: CodedWeights,
     /// Bytes of all parameters, with dense layers and convolutions as codes of a byte with a scale a row, and a scale and a
-    /// zero point of a layer's inputs; for weights alone, as codes with a scale a block. Where weights are pruned, zeros are left out, and a bit a
-    /// weight says which those are.
+    /// zero point of a layer's inputs; for weights alone, as codes with a scale a block. Where weights are pruned, zeros are
+    /// left out, and a bit a weight says which those are.
     pub bytes: Bytes,
     /// Bytes of all parameters as they are.
     pub dense_bytes: Bytes,
@@ -87,8 +87,8 @@ impl<B: Backend> Session<B> {
     /// Tests the model as integers on all batches that `test` gives: mean loss and accuracy, as [`Session::evaluate`] does, and
     /// how long the test takes.
     /// Ranges that were not learned are found in as many batches of `calibration` as the experiment says: the least and the
-    /// largest number that a layer sees. `found` gets the range of each layer, with its
-    /// name in a file. `None` if the model stays as it is.
+    /// largest number that a layer sees. `found` gets the range of each layer, with its name in a file. `None` if the model
+    /// stays as it is.
     ///
     /// # Errors
     /// Fails if [`Session::evaluate`] does, and with the errors of both.

@@ -60,13 +60,13 @@ impl Store {
             let begins = "WHERE key >= ?1 AND key < ?2 AND discarded IS NULL ORDER BY key DESC";
             let keys = if exact.is_empty() { self.keys(begins, &[text, &format!("{text}{BEHIND}")])? } else { exact };
             if !keys.is_empty() {
-                return the_one(text, keys, "begin so", "write more of the name");
+                return the_one(text, keys, "have keys that begin so", "write more of the name");
             }
         }
         for column in ["name", "title"] {
             let keys = self.keys(&format!("WHERE {column} = ?1 AND discarded IS NULL ORDER BY key DESC"), &[text])?;
             if !keys.is_empty() && !text.is_empty() {
-                return the_one(text, keys, "are called so", "name one by its key, or by the beginning of it");
+                return the_one(text, keys, "have this name", "name one by its key, or by the beginning of it");
             }
         }
         if let Some(Ok(preset)) = shipped::find(text) {

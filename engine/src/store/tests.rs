@@ -203,7 +203,10 @@ fn a_run_is_meant_by_its_name_its_beginning_or_as_the_last() {
     let last = store.list().expect("a list")[0].key.clone();
     assert_eq!(store.find("last").as_ref(), Ok(&last));
     let said = |text: &str| store.find(text).expect_err(text).to_string();
-    assert!(said("20").contains("run 20: 2 runs begin so: ") && said("20").contains("write more of the name"));
+    assert!(
+        said("20").contains("run 20: 2 runs have keys that begin so: ")
+            && said("20").contains("write more of the name")
+    );
     for text in ["x", "", "../..", "%"] {
         assert!(said(text).contains("no run of this name"), "{}", said(text));
     }
@@ -220,7 +223,7 @@ fn a_run_is_meant_by_what_it_is_called_where_no_other_is_called_so() {
     let mut store = Store::open(folder.path()).expect("open");
     let both = store.find("A run").expect_err("two").to_string();
     assert!(
-        both.contains("run A run: 2 runs are called so: ") && keys.iter().all(|key| both.contains(key.as_str())),
+        both.contains("run A run: 2 runs have this name: ") && keys.iter().all(|key| both.contains(key.as_str())),
         "{both}"
     );
     store.rename(&keys[0], "wider head").expect("renamed");
@@ -234,7 +237,7 @@ fn a_run_is_meant_by_what_it_is_called_where_no_other_is_called_so() {
     store.rename(&keys[0], "A run").expect("renamed");
     let both = store.find("A run").expect_err("two").to_string();
     assert!(
-        both.contains("run A run: 2 runs are called so: ") && keys.iter().all(|key| both.contains(key.as_str())),
+        both.contains("run A run: 2 runs have this name: ") && keys.iter().all(|key| both.contains(key.as_str())),
         "{both}"
     );
     store.discard(std::slice::from_ref(&keys[1])).expect("put away");

@@ -56,7 +56,7 @@ pub(super) struct Export {
     /// With huggingface, the whole model with its adapters merged into it, in place of the adapters alone
     #[arg(long)]
     merge: bool,
-    /// With safetensors, what became of the model: integers, or weights without their zeros, as compressed-tensors reads them
+    /// With safetensors, the compressed model: integers, or pruned weights without their zeros, as compressed-tensors reads them
     #[arg(long)]
     compressed: bool,
     /// Plan a preset for this device
@@ -189,8 +189,7 @@ struct Json<'a> {
 impl Export {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         if self.compressed && self.format != Format::Safetensors {
-            let message =
-                "--compressed: only --format safetensors has what became of a model; write that, or leave it out";
+            let message = "--compressed: only --format safetensors has compressed models; write that, or leave it out";
             return Err(Misuse(message.to_owned()).into());
         }
         let place = self.place()?;

@@ -47,7 +47,7 @@ impl Export {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Writes what became of a run's model.
+    /// Writes a run's compressed model.
     pub(super) fn compressed(&self, path: &Path) -> anyhow::Result<ExitCode> {
         let run = self.of_run()?;
         let are_of_the_end = |became| matches!(became, Became::Integers | Became::Weights8 | Became::Weights4);

@@ -87,7 +87,7 @@ pub(super) fn compare(picked: &[RunKey]) -> Deed {
     }
 }
 
-/// Writes what became of the model of a run, if it became smaller.
+/// Writes the compressed model of a run, if there is one.
 pub(super) fn export(row: &Row) -> Deed {
     let why_not = match (row.run.state, row.run.smaller) {
         (RunState::Running, _) => "It trains.",

@@ -1,4 +1,4 @@
-//! What became of a trained model, as one safetensors file in the layouts of the `compressed-tensors` library: 8-bit integers
+//! A compressed model as one safetensors file in the layouts of the `compressed-tensors` library: 8-bit integers
 //! (`int-quantized`), weights packed into words (`pack-quantized`), and weights without their zeros (`sparse-bitmask`).
 //!
 //! Owns [`compressed`]. Always holds: names are those of the plain export; the codes are made of the checkpoint by the functions
@@ -134,8 +134,8 @@ struct Run<'a> {
     ranges: HashMap<String, [f32; 2]>,
 }
 
-/// Writes what became of the model of a run to `path`: of its `checkpoint`, which is one after `step` steps, and, of integers, of
-/// the ranges that lie at `ranges`.
+/// Writes the compressed model of a run to `path`. It is made of the run's `checkpoint` after `step` steps and, for integers, of
+/// the ranges that are kept at `ranges`.
 ///
 /// # Errors
 /// Fails for a checkpoint or ranges that cannot be read or belong to another model or step, and when the system takes no more.
@@ -174,7 +174,7 @@ pub fn compressed(
 }
 
 impl Mapped {
-    /// Refuses a file of what became of a model, whose tensors are no weights to begin with.
+    /// Refuses the file of a compressed model, whose tensors are not weights that a run can begin with.
     pub(super) fn refuse_compressed(&self) -> Result<()> {
         if !self.facts.contains_key(CONFIG) {
             return Ok(());

@@ -44,7 +44,7 @@ pub struct Grown {
 }
 
 impl Grown {
-    /// Of a run whose allocator held `reserved` at most, and so much in the range and in the heap.
+    /// The growth for a run whose allocator held `reserved` at most, and so much in the range and in the heap.
     pub(super) fn of(
         resolved: &Resolved,
         reserved: Bytes,

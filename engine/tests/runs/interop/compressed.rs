@@ -1,4 +1,4 @@
-//! What became of a model leaves as a file: to the byte what the run said, to the bit what it computed with.
+//! Files of compressed models: as many bytes as the run said, and the numbers that it computed with.
 
 use std::{collections::HashMap, fs, path::Path, sync::Arc};
 
@@ -53,7 +53,7 @@ fn weights(folder: &Path, precision: Precision) -> HashMap<String, (Vec<usize>, 
     file.into_iter().filter(|(name, _)| !name.starts_with("optimizer.")).map(of).collect()
 }
 
-/// Writes what became of the model of a run in `folder`, next to it.
+/// Writes the compressed model of the run in `folder`, next to it.
 fn written(experiment: &Experiment, folder: &Path) -> plimsoll_engine::Result<Compressed> {
     let checkpoint = Checkpoint::open(Checkpoint::at(folder).expect("saved"))?;
     let (from, ranges) = ((checkpoint.path(), checkpoint.step()), folder.join(Checkpoint::RANGES));

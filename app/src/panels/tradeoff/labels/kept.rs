@@ -32,7 +32,7 @@ pub(super) struct Sides {
 }
 
 impl Sides {
-    /// Those of the last frame, and whether its picture is drawn again: as large, and of the same view, or of all runs.
+    /// The sides of the last frame, and whether its picture is drawn again: as large, and of the same view, or of all runs.
     pub(super) fn of_last(ui: &Ui, transform: &PlotTransform, is_whole: bool) -> (Self, bool) {
         let now = Self::new(transform, is_whole);
         let Some(last) = ui.data(|data| data.get_temp::<Self>(id(ui))) else { return (now, false) };
@@ -133,7 +133,7 @@ pub(super) fn note_numbers(ui: &Ui, are: bool) {
     }
 }
 
-/// Whether they do.
+/// Whether numbers alone stand at points.
 pub(in crate::panels::tradeoff) fn are_numbers(ui: &Ui) -> bool {
     ui.data(|data| data.get_temp(numbers_id(ui))).unwrap_or_default()
 }
