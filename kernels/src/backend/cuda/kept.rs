@@ -2,9 +2,9 @@
 //!
 //! Owns what was submitted in a step and not queued yet, and the graphs of the run. Always holds: everything else that is given
 //! to the stream of kernels comes behind the work that waits; work that makes no graph, or whose graph the driver refuses, is
-//! queued piece by piece, so that no step is lost; graphs take no more than the room that they have, at so many bytes a
-//! node as are known of the card. Refuses nothing: what the driver refuses of graphs is kept in words, and no graph is tried after, unless it was a
-//! product for which other kernels run.
+//! queued piece by piece, so that no step is lost; graphs take no more than the room that they have, at so many bytes a node
+//! as are known of the card. Refuses nothing: what the driver refuses of graphs is kept in words, and no graph is tried
+//! after, unless it was a product for which other kernels run.
 
 use std::{
     cell::{Cell, RefCell},
