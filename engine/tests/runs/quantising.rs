@@ -235,12 +235,16 @@ fn highest_at_the_end() -> Experiment {
     e
 }
 
-/// Asserts that live and reserved bytes were predicted, with no more in addition than the engine's own and a percent.
-fn closely_predicted(Summary { predicted, measured, .. }: &Summary) {
+/// What the kernels of small models may take less than they are planned with. In a range whose highest blocks come in every
+/// pass, it is above them.
+const SCRATCH: Bytes = Bytes::kib(256);
+
+/// Asserts that live and reserved bytes were predicted, and no more than a percent, the engine's own and `more` above.
+fn closely_predicted(Summary { predicted, measured, .. }: &Summary, more: Bytes) {
     for (what, predicted, measured) in
         [("live", predicted.live, measured.live), ("reserved", predicted.reserved, measured.reserved)]
     {
-        let most = measured + ENGINE + Bytes::kib(8) + Bytes(measured.0 / 100);
+        let most = measured + ENGINE + more + Bytes(measured.0 / 100);
         assert!((measured..=most).contains(&predicted), "{what}: {measured} measured, {predicted} predicted");
     }
 }
@@ -251,7 +255,7 @@ fn codes_that_lie_above_everything_before_add_nothing_to_the_scratch_of_training
     (e.model.width, e.model.depth, e.batch.micro) = (64, 3, 3);
     (e.precision, e.batch.evaluation) = (Precision::F16Mixed, EvaluationBatch::Whole);
     e.budget = Bytes::mib(200);
-    closely_predicted(&finished(e).summary);
+    closely_predicted(&finished(e).summary, Bytes::kib(8));
 }
 
 #[test]
@@ -262,7 +266,7 @@ fn weights_alone_are_held_to_the_byte() {
         let plan = Plan::of(&e, &Machine::nominal()).expect("a plan");
         assert_eq!(plan.peak_pass, Pass::Compress);
         e.budget = plan.peak.live;
-        closely_predicted(&finished(e.clone()).summary);
+        closely_predicted(&finished(e.clone()).summary, SCRATCH);
         e.budget = Bytes(plan.peak.live.0 - 1);
         let refused = run(Start::new(e), None);
         assert!(matches!(refused.outcome, Outcome::OverBudget(_)) && refused.losses.is_empty());
@@ -277,7 +281,7 @@ fn the_phase_is_predicted_and_measured_and_a_byte_less_is_refused() {
     assert_eq!(plan.peak_pass, Pass::Compress);
     assert!(plan.compress.peak() > plan.evaluate.peak(), "codes are held in addition to the weights");
     e.budget = plan.peak.live;
-    closely_predicted(&finished(e.clone()).summary);
+    closely_predicted(&finished(e.clone()).summary, SCRATCH);
     e.budget = Bytes(plan.peak.live.0 - 1);
     assert!(!predict(&resolved(&e), &Machine::nominal()).expect("a plan").fits());
     let refused = run(Start::new(e.clone()), None);

@@ -127,6 +127,11 @@ impl PoolProfile {
         bytes.next_multiple_of(self.page.0.max(1)).max(self.segment.0)
     }
 
+    /// These bytes, rounded up to whole pages.
+    pub(crate) fn pages(&self, bytes: u64) -> u64 {
+        bytes.next_multiple_of(self.page.0.max(1))
+    }
+
     /// Bytes of the one segment whose blocks have places that were found beforehand, up to `extent`.
     pub fn planned_segment_for(&self, extent: u64) -> u64 {
         match self.mapped {

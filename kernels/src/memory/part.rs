@@ -64,6 +64,11 @@ pub enum Part {
 }
 
 impl Part {
+    /// Whether a model has codes in it.
+    pub fn has_codes(self) -> bool {
+        matches!(self, Self::Coding | Self::CodedBatch { .. })
+    }
+
     /// Whether a pass begins with it.
     pub fn begins_pass(self) -> bool {
         match self {

@@ -185,7 +185,8 @@ pub(crate) fn goes_on(experiment: &Experiment, stop_after: u64, case: &dyn Fn() 
             run.summary;
         (steps, train_loss, test_accuracy, best_test_accuracy, skipped_steps, compressed.map(untimed))
     };
-    assert_eq!(results(&rest), results(&all), "{}", case());
+    // A loss that is not a number is equal to itself when it is written.
+    assert_eq!(format!("{:?}", results(&rest)), format!("{:?}", results(&all)), "{}", case());
     // What goes on without its channels has been pruned from its first step.
     let is_thinned = rest.plan.resolved.resumed().is_some_and(|resumed| resumed.counters.is_thinned);
     let later = if is_thinned { Pass::Pruned } else { Pass::Steady };

@@ -24,6 +24,8 @@ use crate::{bytes::Bytes, device::profile::PoolProfile, memory::Part};
 pub struct Places {
     /// Where the last block ends.
     extent: u64,
+    /// Where the last block ends of those that come before codes are made.
+    before_codes: u64,
     /// The segment that holds them all.
     segment: u64,
     /// The expected requests and their places, by pass and part.
@@ -38,6 +40,13 @@ struct Advised {
     /// Where the block begins. A block that lives on into the next step has two places, because it takes turns with the
     /// block that it follows; every other block has one, twice.
     starts: [u64; 2],
+}
+
+impl Advised {
+    /// Where the block ends at its higher place.
+    fn end(&self) -> u64 {
+        self.starts[0].max(self.starts[1]) + self.bytes
+    }
 }
 
 /// A block that takes turns: its bytes, and its number among the blocks of as many bytes in its part.
@@ -101,13 +110,17 @@ impl Places {
                 advised[*index].starts = [bottom + start; 2];
             }
         }
-        let mut parts = Vec::new();
+        let (mut parts, mut before_codes) = (Vec::new(), 0);
         for (pass, advised) in requests.passes().iter().zip(&advised) {
             for (index, stretch) in pass.parts.iter().enumerate() {
-                parts.push(((pass.part, stretch.part), advised[pass.range(index)].to_vec()));
+                let advised = &advised[pass.range(index)];
+                if !stretch.part.has_codes() {
+                    before_codes = advised.iter().map(Advised::end).fold(before_codes, u64::max);
+                }
+                parts.push(((pass.part, stretch.part), advised.to_vec()));
             }
         }
-        Self { extent, segment: profile.planned_segment_for(extent), parts }
+        Self { extent, before_codes, segment: profile.planned_segment_for(extent), parts }
     }
 
     /// Where the last block ends.
@@ -209,6 +222,8 @@ pub struct Guide {
     part: Option<usize>,
     /// The number of its next request.
     next: usize,
+    /// Whether the present part is one with codes.
+    has_codes: bool,
 }
 
 /// Requests that are looked through for one of the right size, where the run has left some out.
@@ -217,12 +232,17 @@ const AHEAD: usize = 16;
 impl Guide {
     /// A guide at the beginning.
     pub fn new(places: Arc<Places>) -> Self {
-        Self { places, pass: Part::Start, part: None, next: 0 }
+        Self { places, pass: Part::Start, part: None, next: 0, has_codes: false }
     }
 
     /// The places that it goes through.
     pub fn places(&self) -> &Places {
         &self.places
+    }
+
+    /// Where the last block may end by now. Codes are made when everything else is over; all other parts come in turn.
+    pub fn reach(&self) -> Bytes {
+        Bytes(if self.has_codes { self.places.extent } else { self.places.before_codes })
     }
 
     /// A part begins.
@@ -231,6 +251,7 @@ impl Guide {
             self.pass = part;
         }
         (self.part, self.next) = (self.places.find(self.pass, part), 0);
+        self.has_codes = part.has_codes();
     }
 
     /// Where a block of `bytes`, rounded, should begin; `None` if no such block is expected.

@@ -5,8 +5,9 @@
 //! rounded up to the granule and put into the smallest hole that holds it (of holes as large, the one at the lowest place);
 //! if there is none, the pool grows by a segment for it: the profile's least one, or the block rounded up to whole pages
 //! if that is more. Adjacent holes become one; segments never do. A pool that is a [range](Pool::range) has one segment,
-//! which grows at its end by whole pages. A pool whose places were found beforehand takes one segment for all of them, and puts
-//! a block where its [`Guide`] says while that is a hole. Always holds: blocks do not
+//! which grows at its end by whole pages. A pool whose places were found beforehand takes one segment for all of them, or is as
+//! long as it has to be by now ([`Guide::reach`]) if it is a range, and puts a block where its [`Guide`] says while that
+//! is a hole. Always holds: blocks do not
 //! overlap, `used` is the sum of the rounded blocks, `reserved` is the sum of the segments and at least `used`, and the same
 //! requests are put at the same places. Refuses nothing: [`Pool::growth`] says beforehand what a block would cost.
 //!
@@ -49,8 +50,6 @@ pub struct Pool {
     vacant: Vec<u32>,
     used: u64,
     reserved: u64,
-    /// Where the highest block so far ended in its segment.
-    highest: u64,
     /// Where blocks should lie, if that was found beforehand.
     guide: Option<Guide>,
     /// The requests, if they are to be kept.
@@ -95,7 +94,6 @@ impl Pool {
             vacant: Vec::new(),
             used: 0,
             reserved: 0,
-            highest: 0,
             guide: None,
             requests: None,
         };
@@ -138,9 +136,9 @@ impl Pool {
         Bytes(self.used)
     }
 
-    /// Bytes of segments. A range has memory only as far as a block has lain, also where its planned places go on.
+    /// Bytes of segments.
     pub fn reserved(&self) -> Bytes {
-        Bytes(if self.is_range { self.highest.next_multiple_of(self.profile.page.0.max(1)) } else { self.reserved })
+        Bytes(self.reserved)
     }
 
     /// The bytes that a block of `bytes` takes. The driver has no empty blocks.
@@ -148,22 +146,26 @@ impl Pool {
         self.profile.rounded(bytes)
     }
 
-    /// The bytes that the pool would grow by for a block of `bytes`; of a range, one whose places were not planned.
+    /// The bytes that the pool would grow by for a block of `bytes`.
     pub fn growth(&self, bytes: u64) -> Bytes {
         let bytes = self.rounded(bytes);
         let planned = self.not_yet_taken();
         let is_held = bytes <= planned || self.holes.range((bytes, 0, 0)..).next().is_some();
         let more = match is_held {
             true => 0,
-            false if self.is_range => self.longer(bytes) - self.reserved,
+            false if self.is_range => return Bytes(self.longer(bytes).max(self.reserved + planned) - self.reserved),
             false => self.profile.segment_for(bytes),
         };
         Bytes(planned + more)
     }
 
-    /// The segment of planned places, until it is there.
+    /// The segment of planned places, until it is there; of a range, what it is too short by for the present part.
     fn not_yet_taken(&self) -> u64 {
-        self.guide.as_ref().filter(|_| self.next == 0).map_or(0, |guide| guide.places().segment().0)
+        match &self.guide {
+            Some(guide) if self.is_range => self.profile.pages(guide.reach().0).saturating_sub(self.reserved),
+            Some(guide) if self.next == 0 => guide.places().segment().0,
+            Some(_) | None => 0,
+        }
     }
 
     /// The hole that a block of `bytes` goes into by the guide, and where in it.
@@ -181,7 +183,7 @@ impl Pool {
     fn smallest(&mut self, bytes: u64) -> (u64, u32, u64) {
         let found = self.holes.range((bytes, 0, 0)..).next().copied();
         found.unwrap_or_else(|| match self.is_range {
-            true => self.lengthen(bytes),
+            true => self.lengthen_to(self.longer(bytes)),
             false => self.grow(self.profile.segment_for(bytes)),
         })
     }
@@ -190,8 +192,10 @@ impl Pool {
     pub fn take(&mut self, bytes: u64) -> u32 {
         let bytes = self.rounded(bytes);
         let planned = self.not_yet_taken();
-        if planned > 0 {
-            self.grow(planned);
+        match planned {
+            0 => {}
+            more if self.is_range => _ = self.lengthen_to(self.reserved + more),
+            all => _ = self.grow(all),
         }
         let ((room, segment, hole), start) = self.advised(bytes).unwrap_or_else(|| {
             let hole = self.smallest(bytes);
@@ -205,7 +209,6 @@ impl Pool {
             self.open(segment, start + bytes, hole + room - start - bytes);
         }
         self.used += bytes;
-        self.highest = self.highest.max(start + bytes);
         let segment_bytes = self.segments.get(&segment).map_or(0, |segment| segment.bytes);
         let number = self.numbered(Place { segment, segment_bytes, start, bytes });
         self.requests.iter_mut().for_each(|requests| requests.born(number, bytes));
@@ -298,12 +301,11 @@ impl Pool {
     /// The length of the range once it has a hole of `bytes` at its end.
     fn longer(&self, bytes: u64) -> u64 {
         let start = self.last_hole().map_or(self.reserved, |(at, _)| at);
-        (start + bytes).next_multiple_of(self.profile.page.0.max(1))
+        self.profile.pages(start + bytes)
     }
 
-    /// Lengthens the range until the hole at its end holds `bytes`: the hole's bytes, the range's number, the hole's start.
-    fn lengthen(&mut self, bytes: u64) -> (u64, u32, u64) {
-        let length = self.longer(bytes);
+    /// Lengthens the range to this: the bytes of the hole at its end, the range's number, the hole's start.
+    fn lengthen_to(&mut self, length: u64) -> (u64, u32, u64) {
         let last = self.last_hole();
         let start = last.map_or(self.reserved, |(at, _)| at);
         if let Some((at, room)) = last {
