@@ -277,6 +277,15 @@ pub fn unreadable(path: &Path, error: &std::io::Error) -> Error {
     Error::file(path, format!("cannot be read: {}", reason(error)))
 }
 
+/// The text of a header with spaces at its end, so that the elements after it begin at a multiple of eight bytes.
+pub(crate) fn padded(mut text: String) -> String {
+    // A width in a format has 16 bits, and a header is longer where there are many tensors.
+    let room = text.len().next_multiple_of(8) - text.len();
+    text.reserve_exact(room);
+    text.extend(std::iter::repeat_n(' ', room));
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -292,6 +301,17 @@ mod tests {
 
     fn of_header(text: &str) -> String {
         refused(&[&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat())
+    }
+
+    #[test]
+    fn a_header_is_padded_however_long_it_is() {
+        for (length, whole) in
+            [(0, 0), (1, 8), (8, 8), (65_535, 65_536), (1 << 20, 1 << 20), ((1 << 20) + 1, (1 << 20) + 8)]
+        {
+            let text = "x".repeat(length);
+            let padded = padded(text.clone());
+            assert!(padded.len() == whole && padded.trim_end() == text);
+        }
     }
 
     #[test]

@@ -14,12 +14,11 @@ use super::layout::View;
 use crate::{
     bytes::Bytes,
     error::{Error, Result},
+    header,
     tensor::DType,
     whole_file::{self, reason},
 };
 
-/// The elements of a file begin at a multiple of this.
-const ALIGNED: usize = 8;
 /// Elements that are converted at a time.
 const PART: usize = 16 << 10;
 
@@ -108,7 +107,5 @@ pub(super) fn head(facts: Value, tensors: impl IntoIterator<Item = Tensor>) -> S
         head.insert(name, json!({ "dtype": element, "shape": shape, "data_offsets": [at, end] }));
         at = end;
     }
-    let text = Value::from(head).to_string();
-    let room = text.len().next_multiple_of(ALIGNED);
-    format!("{text:<room$}")
+    header::padded(Value::from(head).to_string())
 }

@@ -16,14 +16,12 @@ use crate::{
         known::SCALING,
         own::{CLASS_NAMES, PIXELS, PREFIX},
     },
-    header::Place,
+    header::{self, Place},
     whole_file,
 };
 
 /// The prefix of the names of the optimizer's state.
 const STATE: &str = "optimizer.";
-/// The elements of a file begin at a multiple of this.
-const ALIGNED: usize = 8;
 
 impl Checkpoint {
     /// Writes a safetensors file with the weights and the running statistics under their names, without the optimizer's
@@ -86,8 +84,6 @@ impl Checkpoint {
             head.insert((*name).to_owned(), entry);
             at += place.bytes;
         }
-        let text = Value::from(head).to_string();
-        let room = text.len().next_multiple_of(ALIGNED);
-        format!("{text:<room$}")
+        header::padded(Value::from(head).to_string())
     }
 }
