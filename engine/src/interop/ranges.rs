@@ -14,13 +14,21 @@ use serde_json::json;
 use super::written::{Tensor, head};
 use crate::{
     error::{Error, Result},
-    header::{self, Element, WEIGHTS, unreadable},
+    header::{self, Element, Words, unreadable},
     tensor::DType,
     whole_file,
 };
 
 /// The text that says which step they are of.
 const STEP: &str = "plimsoll_step";
+
+/// The words for a file of ranges, which only a run makes.
+const WORDS: Words = Words {
+    what: "the ranges of a run",
+    choose: "train the run again",
+    mend: "train the run again",
+    takes_others: false,
+};
 
 /// Writes ranges by their names at `path`, of a model after `step` steps.
 ///
@@ -44,7 +52,7 @@ pub(crate) fn write(path: &Path, step: u64, ranges: &[(String, [f32; 2])]) -> io
 /// Fails for a file that is not there, is damaged, or is of another step than `step`.
 pub(super) fn read(path: &Path, step: u64) -> Result<HashMap<String, [f32; 2]>> {
     let file = File::open(path).map_err(|error| unreadable(path, &error))?;
-    let header = header::read(path, &file, WEIGHTS)?;
+    let header = header::read(path, &file, WORDS)?;
     if header.facts.get(STEP).is_none_or(|own| *own != step.to_string()) {
         let message = format!("does not have the ranges of the model after step {step}; train the run again");
         return Err(Error::file_at(path, format!("header, {STEP}"), message));
@@ -61,4 +69,31 @@ pub(super) fn read(path: &Path, step: u64) -> Result<HashMap<String, [f32; 2]>> 
         }
     };
     header.tensors.into_iter().map(range).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_that_are_damaged_or_of_another_step_are_made_by_training_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ranges.safetensors");
+        let kept = [("features.0".to_owned(), [-0.5, 0.75]), ("features.3".to_owned(), [0.0, 2.0])];
+        write(&path, 4, &kept).expect("they are written");
+        assert_eq!(read(&path, 4).expect("they are there"), HashMap::from(kept));
+        let whole = std::fs::read(&path).expect("a file");
+        let header = whole.len() - 2 * size_of::<[f32; 2]>();
+        let refused = |step| {
+            let said = read(&path, step).expect_err("refused").to_string();
+            assert!(said.contains("ranges.safetensors") && said.ends_with("train the run again"), "{said}");
+        };
+        refused(5);
+        for length in [0, 4, 20, header, whole.len() - 1] {
+            std::fs::write(&path, &whole[..length]).expect("a shorter file");
+            refused(4);
+        }
+        std::fs::write(&path, "no ranges at all").expect("another file");
+        refused(4);
+    }
 }
