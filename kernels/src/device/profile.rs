@@ -124,7 +124,7 @@ impl PoolProfile {
 
     /// Bytes by which a pool without room grows for a block of `bytes`.
     pub fn segment_for(&self, bytes: u64) -> u64 {
-        bytes.next_multiple_of(self.page.0.max(1)).max(self.segment.0)
+        self.pages(bytes).max(self.segment.0)
     }
 
     /// These bytes, rounded up to whole pages.

@@ -64,7 +64,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// Whether a model has codes in it.
+    /// Whether codes of the weights are made or used in it.
     pub fn has_codes(self) -> bool {
         matches!(self, Self::Coding | Self::CodedBatch { .. })
     }

@@ -24,7 +24,7 @@ use crate::{bytes::Bytes, device::profile::PoolProfile, memory::Part};
 pub struct Places {
     /// Where the last block ends.
     extent: u64,
-    /// Where the last block ends of those that come before codes are made.
+    /// Where the last block ends that comes before codes are made.
     before_codes: u64,
     /// The segment that holds them all.
     segment: u64,
@@ -240,7 +240,7 @@ impl Guide {
         &self.places
     }
 
-    /// Where the last block may end by now. Codes are made when everything else is over; all other parts come in turn.
+    /// Where the last block may end by now. Codes are made when everything else is over; all other parts come again and again.
     pub fn reach(&self) -> Bytes {
         Bytes(if self.has_codes { self.places.extent } else { self.places.before_codes })
     }

@@ -179,7 +179,7 @@ proptest! {
     }
 
     #[test]
-    fn a_range_is_no_longer_than_its_places_where_a_run_is_as_planned(run in runs(), steps in 1..8usize) {
+    fn a_range_is_as_long_as_its_places_where_a_run_is_as_planned(run in runs(), steps in 1..8usize) {
         let (mut room, places) = (Room::range(), run.places());
         room.pool.follow(&places);
         run.go(&mut room, steps, Change::Nothing);
