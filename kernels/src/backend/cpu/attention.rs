@@ -271,7 +271,8 @@ fn by_blocks<T: Float, U: Send>(
     parallel::pieces(s.batch, parallel, parts, |sequence, (y, kept)| {
         let parts = (y.by_columns(dim), parallel::rows(kept, s.length * width));
         parallel::pieces(s.heads, parallel, parts, |head, (y, kept)| {
-            let parts = (y.by_rows(step), parallel::parts(kept, move |i| (i * step).min(s.length) * width));
+            let first = move |i: usize| (i * step).min(s.length) * width;
+            let parts = (y.by_rows(step), parallel::parts(kept, &first));
             parallel::pieces(s.length.div_ceil(step), parallel, parts, |i, (y, kept)| {
                 let rows = i * step..((i + 1) * step).min(s.length);
                 block(Head::new(s, sequence, head), rows, y, kept);

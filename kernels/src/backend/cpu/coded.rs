@@ -197,7 +197,8 @@ impl<T: Float> Operand<T::Acc> for Decoded<'_, T> {
 fn encode<T: Float>(code: Code, from: &[T], codes: &mut [u8], scales: &mut [f32]) {
     let block = code.block();
     let begin = |i: usize| (i * block).min(from.len());
-    let of = (parallel::parts(codes, |i| code.bytes(begin(i))), parallel::rows(scales, 1));
+    let first = |i| code.bytes(begin(i));
+    let of = (parallel::parts(codes, &first), parallel::rows(scales, 1));
     parallel::ranges(code.blocks(from.len()), block, of, |blocks, (codes, scales)| {
         let from = from[begin(blocks.start)..begin(blocks.end)].chunks(block);
         for ((from, codes), scale) in from.zip(codes.chunks_mut(code.bytes(block))).zip(scales) {

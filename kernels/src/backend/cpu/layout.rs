@@ -65,7 +65,7 @@ fn transpose<T: Float>([rows, columns]: [usize; 2], x: &[T], y: &mut [T]) {
     // Strips of columns, which become whole rows.
     let (matrix, strips) = (rows * columns, columns.div_ceil(STRIP));
     let start = |strip: usize| strip / strips * matrix + (strip % strips * STRIP).min(columns) * rows;
-    parallel::ranges(x.len() / matrix * strips, rows * STRIP.min(columns), parallel::parts(y, start), |range, y| {
+    parallel::ranges(x.len() / matrix * strips, rows * STRIP.min(columns), parallel::parts(y, &start), |range, y| {
         let mut rest = y;
         for strip in range {
             let (matrix, from) = (&x[strip / strips * matrix..][..matrix], strip % strips * STRIP);

@@ -6,7 +6,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use super::scratch::{Room, current, within};
+use super::scratch::{Room, current, enter};
 use crate::backend::scratch::on_cpu::loop_step;
 
 pub(super) use crate::backend::scratch::on_cpu::GRAIN;
@@ -77,30 +77,42 @@ impl<A: Cut> Cut for Option<A> {
     }
 }
 
-/// Elements one after the other. Those of a piece start at `bound(piece)`.
-#[derive(Debug)]
-pub(super) struct Parts<'a, T, F> {
+/// Elements one after the other, cut where their pieces begin.
+pub(super) struct Parts<'a, T> {
     elements: &'a mut [T],
     /// Elements before these.
     start: usize,
-    bound: F,
+    bound: Bound<'a>,
+}
+
+/// The element that a piece begins with. It is no type parameter, because all that works on pieces would be compiled once for
+/// each.
+#[derive(Clone, Copy)]
+enum Bound<'a> {
+    /// Pieces of so many elements.
+    Rows(usize),
+    /// What a function says of the piece's number.
+    By(&'a (dyn Fn(usize) -> usize + Sync)),
 }
 
 /// Cuts elements into pieces that start at `bound` of their number.
-pub(super) fn parts<T: Send, F: Fn(usize) -> usize + Copy + Send>(elements: &mut [T], bound: F) -> Parts<'_, T, F> {
-    Parts { elements, start: 0, bound }
+pub(super) fn parts<'a, T: Send>(elements: &'a mut [T], bound: &'a (dyn Fn(usize) -> usize + Sync)) -> Parts<'a, T> {
+    Parts { elements, start: 0, bound: Bound::By(bound) }
 }
 
 /// Rows of `columns` elements, one a piece.
-pub(super) fn rows<T: Send>(elements: &mut [T], columns: usize) -> Parts<'_, T, impl Fn(usize) -> usize + Copy + Send> {
-    parts(elements, move |row| row * columns)
+pub(super) fn rows<T: Send>(elements: &mut [T], columns: usize) -> Parts<'_, T> {
+    Parts { elements, start: 0, bound: Bound::Rows(columns) }
 }
 
-impl<'a, T: Send, F: Fn(usize) -> usize + Copy + Send> Cut for Parts<'a, T, F> {
+impl<'a, T: Send> Cut for Parts<'a, T> {
     type Part = &'a mut [T];
 
     fn cut(self, piece: usize) -> (Self, Self) {
-        let end = (self.bound)(piece);
+        let end = match self.bound {
+            Bound::Rows(columns) => piece * columns,
+            Bound::By(bound) => bound(piece),
+        };
         let (before, after) = self.elements.split_at_mut(end - self.start);
         (Self { elements: before, ..self }, Self { elements: after, start: end, bound: self.bound })
     }
@@ -112,24 +124,36 @@ impl<'a, T: Send, F: Fn(usize) -> usize + Copy + Send> Cut for Parts<'a, T, F> {
 
 /// Runs `piece` for each of `0..count` with its part of `of`, on all threads when `parallel`.
 pub(super) fn pieces<C: Cut>(count: usize, parallel: bool, of: C, piece: impl Fn(usize, C::Part) + Sync) {
+    in_pieces(count, parallel, of, &piece);
+}
+
+/// The same for any closure: one function for all kernels that write the same kind of parts.
+fn in_pieces<C: Cut>(count: usize, parallel: bool, of: C, piece: &(dyn Fn(usize, C::Part) + Sync)) {
     match count {
         0 => (),
         _ if parallel && count > 1 && rayon::current_num_threads() > 1 => {
-            share(0..count, of.cut(count).0, &piece, &current());
+            share(0..count, of.cut(count).0, piece, &current());
         }
-        _ => in_turn(0..count, of.cut(count).0, &piece),
+        _ => in_turn(0..count, of.cut(count).0, piece),
     }
 }
 
-/// Shares work out, with the room for its scratch. All kernels that write the same kind of parts use one function, because a
-/// `rayon::join` generates much code.
+/// Shares work out, with the room for its scratch.
 fn share<C: Cut>(range: Range<usize>, of: C, piece: &(dyn Fn(usize, C::Part) + Sync), room: &Option<Arc<Room>>) {
     if range.len() == 1 {
-        return within(room.clone(), || piece(range.start, of.part()));
+        let _within = enter(room.clone());
+        return piece(range.start, of.part());
     }
     let middle = range.start + range.len() / 2;
     let (before, after) = of.cut(middle);
-    rayon::join(|| share(range.start..middle, before, piece, room), || share(middle..range.end, after, piece, room));
+    let (mut before, mut after) = (Some(before), Some(after));
+    let share = |range, of: &mut Option<C>| share(range, of.take().expect("it is called once"), piece, room);
+    join(&mut || share(range.start..middle, &mut before), &mut || share(middle..range.end, &mut after));
+}
+
+/// Runs both, at once if a thread is free. One function for all work, because a `rayon::join` generates much code.
+fn join(one: &mut (dyn FnMut() + Send), other: &mut (dyn FnMut() + Send)) {
+    rayon::join(one, other);
 }
 
 /// Works on one piece after the other.
@@ -146,12 +170,17 @@ fn in_turn<C: Cut>(range: Range<usize>, of: C, piece: &(dyn Fn(usize, C::Part) +
 /// Cuts `0..length` into ranges of about [`GRAIN`] elements, where an item of the range stands for `weight` elements,
 /// and runs `piece` on each with its part of `of`, whose pieces are the items.
 pub(super) fn ranges<C: Cut>(length: usize, weight: usize, of: C, piece: impl Fn(Range<usize>, C::Part) + Sync) {
+    in_ranges(length, weight, of, &piece);
+}
+
+/// The same for any closure. A closure that were called in two places would be compiled twice.
+fn in_ranges<C: Cut>(length: usize, weight: usize, of: C, piece: &(dyn Fn(Range<usize>, C::Part) + Sync)) {
     let step = loop_step(length, weight);
     if step == length {
         return piece(0..length, of.cut(length).0.part());
     }
     let of = Steps { of, step, length };
-    pieces(length.div_ceil(step), true, of, |i, part| piece(i * step..((i + 1) * step).min(length), part));
+    in_pieces(length.div_ceil(step), true, of, &|i, part| piece(i * step..((i + 1) * step).min(length), part));
 }
 
 /// Runs `f` over pieces of `y`, with the place of each.
@@ -201,7 +230,7 @@ mod tests {
     #[test]
     fn parts_may_be_of_any_length_and_what_lies_behind_is_left_alone() {
         let mut y = [0; 11];
-        pieces(3, true, parts(&mut y, |i| (4 * i).min(10)), |i, y| {
+        pieces(3, true, parts(&mut y, &|i| (4 * i).min(10)), |i, y| {
             assert_eq!(y.len(), [4, 4, 2][i]);
             y.fill(i + 1);
         });

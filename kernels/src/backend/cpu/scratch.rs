@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-pub(super) use self::room::{Room, current, within};
+pub(super) use self::room::{Room, current, enter};
 use crate::{
     backend::cpu::{Plain, ScratchRefused},
     bytes::Bytes,

@@ -216,7 +216,8 @@ impl Winograd {
         let Tiles { width, count, across, .. } = self.tiles;
         let ([_, columns], lines) = (self.sides(), count / across);
         let first = |piece: usize| self.tiles.line((piece * self.lines).min(lines));
-        let pieces = parallel::parts(to, move |piece| first(piece) * width * columns);
+        let bound = |piece: usize| first(piece) * width * columns;
+        let pieces = parallel::parts(to, &bound);
         parallel::pieces(self.of_lines(), self.is_parallel, pieces, |piece, part| {
             let tiles = piece * self.lines * across..((piece + 1) * self.lines).min(lines) * across;
             let pixels = part.len() / columns;

@@ -124,7 +124,7 @@ pub(super) fn gradient<T: Float, W: Float<Acc = T::Acc>>(
         let count = COLUMNS.min(columns - start);
         let mut sums = [[T::Acc::ZERO; COLUMNS]; PARTS];
         let first = |p: usize| p * rows / parts * columns;
-        let of = (parallel::rows(&mut sums, 1), parallel::parts(dy, first));
+        let of = (parallel::rows(&mut sums, 1), parallel::parts(dy, &first));
         parallel::pieces(parts, parts > 1, of, |p, (sums, dy)| {
             change(Strip { start: first(p), columns, block: start..start + count, dy, sums: &mut sums[0] });
         });

@@ -102,7 +102,8 @@ pub(super) fn product<T: Float>(window: &Window, o: &Operands<'_>) -> Result<()>
     };
     let (mut y, filters) = (o.output::<T>(0)?, window.filters);
     let Blocks { rows, pixels, is_parallel, .. } = product.blocks;
-    let of = parallel::parts(&mut y, |piece| (piece * rows).min(pixels) * filters);
+    let first = |piece: usize| (piece * rows).min(pixels) * filters;
+    let of = parallel::parts(&mut y, &first);
     parallel::pieces(product.blocks.pieces(), is_parallel, of, |piece, y| product.piece(piece * rows, y));
     Ok(())
 }

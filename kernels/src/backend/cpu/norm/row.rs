@@ -59,7 +59,8 @@ pub(super) fn gradient<T: Float, W: Float<Acc = T::Acc>>(
 ) {
     let (Rows { rows, columns }, parts) = (*extents, row_parts(extents));
     let mut room = Scratch::<f64>::new(row_sums(extents));
-    let of = (parallel::rows(room.elements(), 2 * columns), parallel::parts(dy, |p| p * rows / parts * columns));
+    let first = |p| p * rows / parts * columns;
+    let of = (parallel::rows(room.elements(), 2 * columns), parallel::parts(dy, &first));
     parallel::pieces(parts, parts > 1, of, |p, (sums, dy)| {
         let rows = p * rows / parts..(p + 1) * rows / parts;
         let mean = if mean.is_empty() { mean } else { &mean[rows.clone()] };

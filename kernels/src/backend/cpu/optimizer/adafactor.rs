@@ -88,7 +88,7 @@ impl Adafactor<'_> {
         let scale = self.update.grad_scale * self.update.grad_scale;
         let constants = [keep, take * scale, take * EPSILON].map(W::Acc::from_f64);
         let bound = |p: usize| p * length / parts;
-        let squares = by_parts(parts, parallel::parts(second, bound), |p, second| {
+        let squares = by_parts(parts, parallel::parts(second, &bound), |p, second| {
             moments(constants, &grad[bound(p)..bound(p + 1)], second)
         });
         let second = &*second;
@@ -113,7 +113,7 @@ impl Adafactor<'_> {
             G::Acc::from_f64(keep * before.to_f64() + take * (sum * scale / count as f64 + EPSILON))
         };
         let bound = |p: usize| p * rows / parts;
-        let of = (parallel::rows(room.elements(), columns), parallel::parts(row_means, bound));
+        let of = (parallel::rows(room.elements(), columns), parallel::parts(row_means, &bound));
         parallel::pieces(parts, parts > 1, of, |p, (sums, means)| {
             sums.fill(0.0);
             let grad = &grad[bound(p) * columns..bound(p + 1) * columns];

@@ -76,7 +76,7 @@ impl ApolloMini<'_> {
         let parts = if rows * columns < 2 * parallel::GRAIN { 1 } else { PARTS.min(rows) };
         let bound = |p: usize| p * rows / parts;
         let mut squares = [0.0; PARTS];
-        let of = (parallel::rows(&mut squares, 1), parallel::parts(sums, bound));
+        let of = (parallel::rows(&mut squares, 1), parallel::parts(sums, &bound));
         parallel::pieces(parts, parts > 1, of, |p, (square, sums)| {
             let grads = grad[bound(p) * columns..bound(p + 1) * columns].chunks_exact(columns);
             for (grad, sum) in grads.zip(sums) {

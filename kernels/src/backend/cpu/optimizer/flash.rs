@@ -46,10 +46,10 @@ pub(super) fn adamw<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
     let constants = Adam::<W::Acc>::new(update, moments, true);
     let (length, count) = (grad.len(), states.first.1.len());
     let elements = |group: usize| (group * GROUP).min(length);
-    let parts = |(codes, scales)| (parallel::parts(codes, elements), parallel::rows(scales, 1));
+    let parts = |(codes, scales)| (parallel::parts(codes, &elements), parallel::rows(scales, 1));
     let narrow = states.corrections.as_ref().map(|(narrow, _)| *narrow);
-    let corrections = states.corrections.map(|(_, codes)| parallel::parts(codes, elements));
-    let weights = (parallel::parts(weight, elements), copy.map(|copy| parallel::parts(copy, elements)));
+    let corrections = states.corrections.map(|(_, codes)| parallel::parts(codes, &elements));
+    let weights = (parallel::parts(weight, &elements), copy.map(|copy| parallel::parts(copy, &elements)));
     let of = (weights, (corrections, [parts(states.first), parts(states.second)]));
     parallel::ranges(count, GROUP, of, |range, ((weight, copy), (corrections, [first, second]))| {
         let grad = &grad[elements(range.start)..elements(range.end)];

@@ -103,7 +103,7 @@ fn maxima<G: Float>(
 ) {
     let (width, parts) = (extents.columns, row_parts(extents));
     let bound = |p: usize| p * extents.rows / parts;
-    let of = (parallel::parts(rows, bound), parallel::rows(columns, width));
+    let of = (parallel::parts(rows, &bound), parallel::rows(columns, width));
     parallel::pieces(parts, parts > 1, of, |p, (tops, columns)| {
         columns.fill(0.0);
         for (row, top) in (bound(p)..).zip(tops) {
@@ -142,9 +142,9 @@ fn pass<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
     let (length, blocks) = (grad.len(), first.1.len());
     let elements = |block: usize| (block * BLOCK).min(length);
     let bytes = |block: usize| (block * BLOCK / 2).min(length.div_ceil(2));
-    let codes = [first.0, second.0].map(|codes| parallel::parts(codes, bytes));
+    let codes = [first.0, second.0].map(|codes| parallel::parts(codes, &bytes));
     let tops = (parallel::rows(first.1, 1), second.1.map(|tops| parallel::rows(tops, 1)));
-    let of = ((parallel::parts(weight, elements), copy.map(|copy| parallel::parts(copy, elements))), (codes, tops));
+    let of = ((parallel::parts(weight, &elements), copy.map(|copy| parallel::parts(copy, &elements))), (codes, tops));
     parallel::ranges(blocks, BLOCK, of, |blocks, ((weight, copy), (codes, (tops, mut own)))| {
         let grads = grad[elements(blocks.start)..elements(blocks.end)].chunks(BLOCK);
         let [first, second] = codes.map(|codes| codes.chunks_mut(BLOCK / 2));

@@ -104,8 +104,8 @@ pub(super) fn adamw<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
     let constants = Adam::<W::Acc>::new(update, moments, true);
     let (length, blocks) = (grad.len(), states[0].1.len());
     let elements = |block: usize| (block * BLOCK).min(length);
-    let states = states.map(|(codes, largest)| (parallel::parts(codes, elements), parallel::rows(largest, 1)));
-    let of = ((parallel::parts(weight, elements), copy.map(|copy| parallel::parts(copy, elements))), states);
+    let states = states.map(|(codes, largest)| (parallel::parts(codes, &elements), parallel::rows(largest, 1)));
+    let of = ((parallel::parts(weight, &elements), copy.map(|copy| parallel::parts(copy, &elements))), states);
     parallel::ranges(blocks, BLOCK, of, |blocks, ((weight, copy), states)| {
         let grads = grad[elements(blocks.start)..elements(blocks.end)].chunks(BLOCK);
         let [first, second] = states.map(|(codes, largest)| codes.chunks_mut(BLOCK).zip(largest));

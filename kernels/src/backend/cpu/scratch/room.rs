@@ -90,15 +90,23 @@ pub(in crate::backend::cpu) fn current() -> Option<Arc<Room>> {
 
 /// Runs a piece of a launch that has `room`.
 pub(in crate::backend::cpu) fn within<R>(room: Option<Arc<Room>>, piece: impl FnOnce() -> R) -> R {
-    /// The room of the piece that this thread runs in between: a thread that waits takes a piece of another launch.
-    struct Before(Option<Arc<Room>>);
-    impl Drop for Before {
-        fn drop(&mut self) {
-            CURRENT.set(self.0.take());
-        }
-    }
-    let _before = Before(CURRENT.replace(room));
+    let _within = enter(room);
     piece()
+}
+
+/// Begins a piece of a launch that has `room`. The drop of the value ends it.
+pub(in crate::backend::cpu) fn enter(room: Option<Arc<Room>>) -> Within {
+    Within(CURRENT.replace(room))
+}
+
+/// A piece that this thread runs. It keeps the room of the piece that the thread was at before: a thread that waits takes
+/// pieces of other launches.
+pub(in crate::backend::cpu) struct Within(Option<Arc<Room>>);
+
+impl Drop for Within {
+    fn drop(&mut self) {
+        CURRENT.set(self.0.take());
+    }
 }
 
 #[cfg(test)]
