@@ -160,7 +160,7 @@ fn card(ui: &mut Ui, context: &PanelContext<'_>, entry: &Entry, size: egui::Vec2
     if response.clicked() {
         open(context, &entry.source);
     }
-    tip::beside(&response).show(|ui| {
+    tip::show(tip::beside(&response), |ui| {
         ui.set_max_width(theme::TOOLTIP_WIDTH);
         ui.strong(entry.title());
         ui.label(RichText::new(&entry.whole).weak());

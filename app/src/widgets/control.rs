@@ -73,6 +73,9 @@ impl<T: Copy + PartialEq> Control for (Spec, Choice<T>) {
     }
 }
 
+/// The same experiment with other values of a control, each under its name.
+type Neighbours = Vec<(String, Experiment)>;
+
 /// The controls of one frame: reads the state, sends the changes.
 pub(crate) struct Form<'a> {
     state: &'a State,
@@ -200,23 +203,17 @@ impl<'a> Form<'a> {
     }
 
     /// The help of a control, next to its row, while the pointer rests on the row.
-    pub(crate) fn help(&self, row: &Response, spec: Spec, neighbours: impl FnOnce() -> Vec<(String, Experiment)>) {
+    pub(crate) fn help(&self, row: &Response, spec: Spec, neighbours: impl FnOnce() -> Neighbours) {
         self.help_of(row, spec, spec.name, neighbours);
     }
 
     /// The same help under a title that says more than the control's name, such as a value that may be cut in the row.
-    pub(crate) fn help_of(
-        &self,
-        row: &Response,
-        spec: Spec,
-        title: &str,
-        neighbours: impl FnOnce() -> Vec<(String, Experiment)>,
-    ) {
-        tip::beside(row).show(|ui| self.lesson(ui, spec, title, neighbours));
+    pub(crate) fn help_of(&self, row: &Response, spec: Spec, title: &str, neighbours: impl FnOnce() -> Neighbours) {
+        tip::show(tip::beside(row), |ui| self.lesson(ui, spec, title, Box::new(neighbours)));
     }
 
     /// The effect of a control on memory and time, and the changes to its neighbours.
-    fn lesson(&self, ui: &mut Ui, spec: Spec, title: &str, neighbours: impl FnOnce() -> Vec<(String, Experiment)>) {
+    fn lesson(&self, ui: &mut Ui, spec: Spec, title: &str, neighbours: Box<dyn FnOnce() -> Neighbours + '_>) {
         ui.set_max_width(theme::TOOLTIP_WIDTH);
         ui.strong(title);
         if let Some(problem) = self.problem(spec.key) {
@@ -282,7 +279,7 @@ fn changed(experiment: &Experiment, change: impl FnOnce(&mut Experiment)) -> Exp
 }
 
 /// The experiment at the stops next to a value.
-fn neighbours_of(experiment: &Experiment, spec: Spec, number: Number) -> Vec<(String, Experiment)> {
+fn neighbours_of(experiment: &Experiment, spec: Spec, number: Number) -> Neighbours {
     let (value, is_whole) = (number.get(spec, experiment), number.is_whole(spec, experiment));
     let less = number.stops.iter().rev().find(|n| **n < value - value.abs() * 1e-9);
     let more = number.stops.iter().find(|n| **n > value + value.abs() * 1e-9);

@@ -139,7 +139,7 @@ pub(crate) fn plot(ui: &mut Ui, name: &str, group: Id, axes: &Axes, curves: &[Cu
         let middle = response.transform.position_from_point_x(x);
         let stroke = Stroke::new(1.0, theme::palette(ui).measured.gamma_multiply(0.5));
         ui.painter_at(*frame).vline(middle, frame.y_range(), stroke);
-        tip::speaking(&response.response, Speaks::Beside).show(|ui| {
+        tip::show(tip::speaking(&response.response, Speaks::Beside), |ui| {
             // Each in its line, however wide the words before were.
             ui.style_mut().wrap_mode = Some(TextWrapMode::Extend);
             words.iter().for_each(|line| drop(ui.label(line)));

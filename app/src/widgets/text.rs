@@ -38,7 +38,7 @@ pub(crate) fn path(ui: &mut Ui, path: &str, about: &str) -> Response {
         RectAlign::RIGHT_START,
         RectAlign::RIGHT_END,
     ]);
-    help.show(|ui| {
+    tip::show(help, |ui| {
         ui.set_max_width(theme::TOOLTIP_WIDTH);
         ui.strong(path);
         if !about.is_empty() {

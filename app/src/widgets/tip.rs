@@ -106,6 +106,15 @@ fn above(response: &Response) -> Tooltip<'_> {
     tooltip
 }
 
+/// Shows the contents that `add` draws, if the tooltip is open. One function for all contents, because a popup generates much
+/// code.
+pub(crate) fn show<'a>(tooltip: Tooltip<'_>, add: impl FnOnce(&mut Ui) + 'a) {
+    fn show(tooltip: Tooltip<'_>, add: Box<dyn FnOnce(&mut Ui) + '_>) {
+        tooltip.show(add);
+    }
+    show(tooltip, Box::new(add));
+}
+
 /// Where a picture speaks of one of its places.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Speaks {
@@ -222,7 +231,8 @@ impl Tip for Response {
         if self.enabled() {
             describe(&self, &words);
         }
-        self.tip_ui(|ui| written(ui, words))
+        written(of(&self), words);
+        self
     }
 
     fn tip_beside(self, words: impl Into<WidgetText>) -> Self {
@@ -230,7 +240,7 @@ impl Tip for Response {
         if self.enabled() {
             describe(&self, &words);
         }
-        beside(&self).show(|ui| written(ui, words));
+        written(beside(&self), words);
         self
     }
 
@@ -239,7 +249,7 @@ impl Tip for Response {
         if self.enabled() {
             describe(&self, &words);
         }
-        above(&self).show(|ui| written(ui, words));
+        written(above(&self), words);
         self
     }
 
@@ -248,19 +258,21 @@ impl Tip for Response {
         if !self.enabled() {
             describe(&self, &words);
         }
-        Tooltip::for_disabled(&self).show(|ui| written(ui, words));
+        written(Tooltip::for_disabled(&self), words);
         self
     }
 
     fn tip_ui(self, add: impl FnOnce(&mut Ui)) -> Self {
-        of(&self).show(add);
+        show(of(&self), add);
         self
     }
 }
 
-fn written(ui: &mut Ui, words: WidgetText) {
-    ui.set_max_width(ui.spacing().tooltip_width);
-    ui.add(Label::new(words));
+fn written(tooltip: Tooltip<'_>, words: WidgetText) {
+    show(tooltip, |ui| {
+        ui.set_max_width(ui.spacing().tooltip_width);
+        ui.add(Label::new(words));
+    });
 }
 
 /// A screen reader reads the words after the name, or as the name of a widget that is a sign alone. What is told only of a

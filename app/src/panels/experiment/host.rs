@@ -38,7 +38,7 @@ pub(super) fn ui(ui: &mut Ui, plan: &Plan, run: Option<&RunRecord>) {
             ui.add(egui::Label::new("Host memory").truncate());
         });
         let bar = bar(ui, &host, budget, measured, &words);
-        tip::beside(&bar).show(|ui| {
+        tip::show(tip::beside(&bar), |ui| {
             ui.set_max_width(theme::TOOLTIP_WIDTH);
             ui.label(hover);
         });

@@ -30,7 +30,7 @@ pub(super) fn card(ui: &mut Ui, line: Rect, form: &Form<'_>, context: &PanelCont
     let shown = shown.into_iter().find(|words| text::width(&ui, words, &font) <= room).unwrap_or_else(|| name.clone());
     let button = ui.add(Button::new(RichText::new(shown).small()).truncate()).accessible_name(&name);
     follow(&button);
-    tip::beside(&button).show(|ui| {
+    tip::show(tip::beside(&button), |ui| {
         ui.set_max_width(theme::TOOLTIP_WIDTH);
         ui.label(format!("{name}, with the budget that it last had."));
     });

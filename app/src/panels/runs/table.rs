@@ -86,9 +86,9 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
                 keys::front_is_at(&response.ctx, response.rect);
             }
             if is_front && tip::rests_on(&response.ctx, keys::id()) {
-                tip::speaking(&response, Speaks::Beside).show(|ui| about(ui, shown));
+                tip::show(tip::speaking(&response, Speaks::Beside), |ui| about(ui, shown));
             } else {
-                tip::beside(&response).show(|ui| about(ui, shown));
+                tip::show(tip::beside(&response), |ui| about(ui, shown));
             }
         });
     });

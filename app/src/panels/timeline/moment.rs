@@ -32,7 +32,7 @@ pub(super) fn draw(
     }
     let stroke = Stroke::new(1.0, theme::palette(ui).measured.gamma_multiply(0.5));
     ui.painter_at(*transform.frame()).vline(middle(index), transform.frame().y_range(), stroke);
-    tip::speaking(response, speaks).show(|ui| words(ui, picture, index));
+    tip::show(tip::speaking(response, speaks), |ui| words(ui, picture, index));
 }
 
 /// The op, its bytes and how it ran.

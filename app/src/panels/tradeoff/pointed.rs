@@ -37,7 +37,7 @@ pub(super) fn ui(
         let here = at_place_of(dots, dot, transform);
         let is_here = |(named, _): &&(usize, Rect)| here.iter().any(|dot| dot.run.key == dots[*named].run.key);
         if let Some(tip) = tip(named.iter().find(is_here).map(|(_, name)| *name)) {
-            tip.show(|ui| about::runs(ui, &here.iter().map(|dot| dot.run).collect::<Vec<_>>(), shown));
+            tip::show(tip, |ui| about::runs(ui, &here.iter().map(|dot| dot.run).collect::<Vec<_>>(), shown));
         }
         let keys: Vec<RunKey> = here.iter().map(|dot| dot.run.key).collect();
         if response.clicked() {
@@ -58,11 +58,11 @@ pub(super) fn ui(
     } else if let Some(smaller) = smaller_near(smaller, transform, at)
         && let Some(tip) = tip(None)
     {
-        tip.show(|ui| smaller.about(ui));
+        tip::show(tip, |ui| smaller.about(ui));
     } else if let Some(seeds) = mean_near(dots, transform, at)
         && let Some(tip) = tip(None)
     {
-        tip.show(|ui| {
+        tip::show(tip, |ui| {
             ui.strong(seeds.words());
             ui.label(seeds::MEANING);
         });
