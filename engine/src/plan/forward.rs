@@ -124,7 +124,7 @@ impl Forward {
         let (session, recording, bookkeeping, cached) = if is_gpu { of_target() } else { tally::counted(of_target) }?;
         let ledger = session.executor().ledger();
         let is_in_range = are_in_range(&experiment);
-        let places = places.or_else(|| is_in_range.then(|| ledger.places(target)).flatten());
+        let places = places.or_else(|| is_in_range.then(|| ledger.places(target, usize::MAX)).flatten());
         let replayed = ledger.replayed(Allocator::of_processor(is_in_range), places.as_ref()).into_iter().next();
         let recording = if is_gpu { recording } else { replayed.unwrap_or(recording) };
         Ok(Self {

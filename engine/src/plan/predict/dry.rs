@@ -111,7 +111,8 @@ pub(super) fn logged<'a>(resolved: &'a Resolved, machine: &Machine) -> Result<Do
     let mut done = if target.is_gpu() { run()? } else { tally::counted(run)? };
     let ledger = done.dry.session.executor().ledger();
     let has_places = target.is_gpu() || places::are_in_range(resolved.experiment());
-    done.places = has_places.then(|| ledger.places(target)).flatten();
+    // A step that the run does not have takes no room in its range.
+    done.places = has_places.then(|| ledger.places(target, done.passes.compress + 1)).flatten();
     let recordings = ledger.replayed(places::allocator(resolved), done.places.as_ref());
     done.dry.recordings = recordings;
     Ok(done)

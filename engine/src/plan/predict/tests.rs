@@ -136,3 +136,19 @@ fn micro_batches_that_are_left_out_change_nothing_that_is_shown() {
     }
     assert!(left_out > 20, "{left_out} experiments");
 }
+
+/// A plan shows the step that a run does not have; that step takes no room in the range.
+#[test]
+fn a_run_that_goes_on_for_its_test_alone_is_given_no_room_for_steps() {
+    let mut experiment = Experiment::default();
+    experiment.run.steps = Some(3);
+    let machine = Machine::nominal();
+    let resolved = Resolved::new(&experiment, &machine).expect("an experiment");
+    let whole = predict(&resolved, &machine).expect("a plan");
+    let counters = crate::step::Counters { updates: 3, loss_scale: (1.0, 0), ..Default::default() };
+    let resumed = crate::plan::Resumed { step: 3, counters, so_far: crate::plan::SoFar::default() };
+    let test = predict(&resolved.resuming(Some(resumed)), &machine).expect("a plan");
+    assert!(test.peak.live < whole.peak.live);
+    let slack = |plan: &Plan| plan.peak.reserved - plan.peak.live;
+    assert!(slack(&test) <= slack(&whole) + Bytes::kib(64), "{:?} {:?}", test.peak, whole.peak);
+}

@@ -45,10 +45,11 @@ impl Ledger {
         ledger
     }
 
-    /// The places on `target` of the blocks that an account with a log was asked for; `None` for another account.
-    pub fn places(&self, target: &Target) -> Option<Arc<Places>> {
+    /// The places on `target` of the blocks that an account with a log was asked for in its first so many `recordings`; `None`
+    /// for another account.
+    pub fn places(&self, target: &Target, recordings: usize) -> Option<Arc<Places>> {
         match &*self.0.record.borrow() {
-            Record::Log(log) => Some(Arc::new(log.places(target))),
+            Record::Log(log) => Some(Arc::new(log.places(target, recordings))),
             Record::None | Record::Recorder(_) => None,
         }
     }

@@ -166,14 +166,17 @@ impl EventLog {
     }
 
     /// Places for the blocks that have some on `target`: in the range of a processor those of tensors, in the pool of a GPU all.
-    pub(super) fn places(&self, target: &Target) -> Places {
+    /// Blocks after the first so many `recordings` have none.
+    pub(super) fn places(&self, target: &Target, recordings: usize) -> Places {
         let (profile, search) = match target {
             Target::Cpu(_) => (&range::PROFILE, Search::Quick),
             Target::Gpu(gpu) => (&gpu.pool, Search::Careful),
         };
-        let (mut numbers, mut requests) = (Numbers::default(), Requests::default());
+        let (mut numbers, mut requests, mut left) = (Numbers::default(), Requests::default(), recordings);
         for entry in &self.entries {
             match *entry {
+                Entry::Taken if left <= 1 => break,
+                Entry::Taken => left -= 1,
                 Entry::Part(index) => requests.enter(self.parts[index as usize]),
                 Entry::Booked { .. } if !target.is_gpu() => drop(numbers.take()),
                 Entry::Born { bytes, .. } | Entry::Booked { bytes, .. } => {
@@ -183,7 +186,7 @@ impl EventLog {
                     requests.died(number);
                     numbers.give(number);
                 }
-                Entry::Phase(_) | Entry::Renamed(..) | Entry::Ran(..) | Entry::MicroBatch(_) | Entry::Taken => {}
+                Entry::Phase(_) | Entry::Renamed(..) | Entry::Ran(..) | Entry::MicroBatch(_) => {}
             }
         }
         Places::of(&requests, profile, search)

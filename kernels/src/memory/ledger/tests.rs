@@ -65,7 +65,7 @@ fn a_refusal_on_a_gpu_tells_no_more_than_the_planned_places_take() {
     };
     let asking = Ledger::logging_of_gpu();
     drop(ask(&asking));
-    let places = asking.places(&target).expect("places");
+    let places = asking.places(&target, usize::MAX).expect("places");
     let line = Bytes::mib(400 + 52);
     assert_eq!(card.context + places.segment(), line);
     let under = |budget| {
