@@ -131,6 +131,17 @@ impl Prediction {
         }
     }
 
+    /// The prediction of a run that goes on, after a sitting that was predicted `earlier`. It is that of the sitting with the
+    /// higher peak, because measurements are the highest of all sittings, and what is left of a run may take less than what
+    /// was done.
+    pub(super) fn after(self, earlier: Option<Self>) -> Self {
+        let Some(earlier) = earlier.filter(|earlier| earlier.kept_step_secs().is_some()) else { return self };
+        let peak = self.peak.max(earlier.peak);
+        let Self { budget_bytes, total_steps, steps_per_epoch, .. } = self;
+        let higher = if earlier.load_bytes >= self.load_bytes { earlier } else { self };
+        Self { budget_bytes, peak, total_steps, steps_per_epoch, ..higher }
+    }
+
     /// Predicted seconds of one optimizer step; `None` if nothing is kept.
     pub fn kept_step_secs(&self) -> Option<f64> {
         (self.step_secs > 0.0).then_some(self.step_secs)

@@ -9,7 +9,7 @@ use crate::{
     hardware,
     plan::{Peak, Plan, Resumed, SoFar},
     store::{
-        Evaluation, Evaluations, RunKey, RunState, SmallerModel, Steps,
+        Evaluation, Evaluations, Prediction, RunKey, RunState, SmallerModel, Steps,
         batch::End,
         owner::Owner,
         read_series,
@@ -134,7 +134,7 @@ impl Run {
         key: &RunKey,
         first: Option<u64>,
         plan: &Plan,
-        prediction: &[u8],
+        prediction: Prediction,
     ) -> rusqlite::Result<Result<Reached, u32>> {
         let standing = standing(db, self.number, key)?;
         match standing.alive.filter(|_| standing.owner != Some(Owner::this())) {
@@ -149,7 +149,7 @@ impl Run {
         db: &Transaction<'_>,
         first: Option<u64>,
         plan: &Plan,
-        prediction: &[u8],
+        prediction: Prediction,
     ) -> rusqlite::Result<Reached> {
         if let Some(first) = first {
             self.steps = Tail::cut(db, self.number, first)?;
@@ -158,7 +158,9 @@ impl Run {
         let owner = Owner::this();
         db.execute(
             "UPDATE runs SET state = 'running', message = NULL, ended = NULL, discarded = NULL, system = ?2, pid = ?3, \
-             began = ?4, pulse = ?5, version = ?6, total_steps = ?7, settings = ?8 WHERE number = ?1",
+             began = ?4, pulse = ?5, version = ?6, total_steps = ?7, settings = ?8, \
+             predicted_live = max(predicted_live, ?9), predicted_reserved = max(predicted_reserved, ?10) \
+             WHERE number = ?1",
             params![
                 self.number,
                 owner.system,
@@ -168,9 +170,14 @@ impl Run {
                 env!("CARGO_PKG_VERSION"),
                 plan.total_steps as i64,
                 settings(&plan.experiment),
+                plan.peak.live.0 as i64,
+                plan.peak.reserved.0 as i64,
             ],
         )?;
         let preset = preset::to_text(&plan.experiment);
+        let sql = "SELECT prediction FROM details WHERE run = ?1";
+        let earlier: Vec<u8> = db.query_row(sql, [self.number], |row| row.get(0))?;
+        let prediction = prediction.after(Prediction::from_bytes(&earlier)).to_bytes();
         self.bytes = preset.len() + prediction.len();
         let sql = "UPDATE details SET preset = ?2, prediction = ?3 WHERE run = ?1";
         db.execute(sql, params![self.number, preset, prediction])?;
@@ -189,7 +196,15 @@ impl Run {
         Ok(reached)
     }
 
-    pub(super) fn update(&self, db: &Transaction<'_>, reached: &Reached, end: Option<&End>) -> rusqlite::Result<()> {
+    /// Writes how far the run came, and its end if that is there. Figures of a run that `is_continued` are the highest of all
+    /// sittings.
+    pub(super) fn update(
+        &self,
+        db: &Transaction<'_>,
+        reached: &Reached,
+        end: Option<&End>,
+        is_continued: bool,
+    ) -> rusqlite::Result<()> {
         let bytes = self.bytes + self.steps.bytes() + self.evaluations.bytes();
         db.execute(
             "UPDATE runs SET pulse = ?2, steps = ?3, secs = ?4, steps_secs = ?5, skipped = ?6, measured_live = ?7, \
@@ -220,8 +235,9 @@ impl Run {
                 db.execute(sql, params![self.number, summary.is_process_sampled, summary.left_over.0 as i64])?;
                 // It was predicted anew before the first step, with the data in place.
                 if summary.predicted.process > Bytes::ZERO {
-                    let sql = "UPDATE runs SET predicted_process = ?2 WHERE number = ?1";
-                    db.execute(sql, params![self.number, summary.predicted.process.0 as i64])?;
+                    let sql = "UPDATE runs SET predicted_process = max(?2, CASE WHEN ?3 THEN predicted_process ELSE 0 END) \
+                               WHERE number = ?1";
+                    db.execute(sql, params![self.number, summary.predicted.process.0 as i64, is_continued])?;
                 }
                 SmallerModel::write(SmallerModel::of(summary), db, self.number)?;
             }

@@ -204,12 +204,12 @@ impl Writer {
         let Some(plan) = self.plan.clone() else { return Ok(()) };
         let Some(Open { database, run }) = &mut self.open else { return Ok(()) };
         let is_new = self.pulse.is_none();
-        let prediction = if is_new || run.is_none() { Prediction::of(&plan).to_bytes() } else { Vec::new() };
+        let prediction = (is_new || run.is_none()).then(|| Prediction::of(&plan)).unwrap_or_default();
         match run {
             Some(run) if is_new => {
                 let resumed = plan.resolved.resumed().map(|resumed| resumed.step + 1);
                 let first = resumed.or(self.backlog.steps.first().map(|record| record.step));
-                match database.try_write(|db| run.take_up_alone(db, &self.key, first, &plan, &prediction))? {
+                match database.try_write(|db| run.take_up_alone(db, &self.key, first, &plan, prediction))? {
                     Ok(reached) => self.reached = reached,
                     Err(other) => {
                         self.other = Some(other);
@@ -229,7 +229,7 @@ impl Writer {
             Some(_) => {}
             None => {
                 let new = New { recording: &self.recording, key: &self.key, started: self.started, plan: &plan };
-                *run = Some(database.try_write(|db| new.insert(db, &prediction))?);
+                *run = Some(database.try_write(|db| new.insert(db, &prediction.to_bytes()))?);
                 if std::mem::take(&mut self.is_anew) {
                     let begins = begins_anew(self.reached.steps + 1);
                     self.remark = Some(begins.text.clone());
@@ -285,8 +285,9 @@ impl Writer {
         let mut reached = self.reached;
         backlog.steps.iter().for_each(|record| reached.step(record));
         backlog.evaluations.iter().for_each(|evaluation| reached.evaluated(evaluation));
+        let is_continued = self.recording.continued.is_some();
         if let Some(end) = &backlog.end {
-            reached.ended(end, self.recording.continued.is_some());
+            reached.ended(end, is_continued);
         }
         let owner = database.try_write(|db| {
             let standing = standing(db, run.number, &self.key)?;
@@ -302,7 +303,7 @@ impl Writer {
                 let sql = "UPDATE details SET measured_in_step = ?2, measured_step = ?3 WHERE run = ?1";
                 db.execute(sql, params![run.number, *step as i64, bytes])?;
             }
-            run.update(db, &reached, backlog.end.as_ref())?;
+            run.update(db, &reached, backlog.end.as_ref(), is_continued)?;
             Ok(standing.owner)
         })?;
         if owner != Some(Owner::this()) {

@@ -118,6 +118,40 @@ fn a_run_that_goes_on_forgets_no_peak() {
     assert_eq!(killed_after(Peak::default()).live, higher.live);
 }
 
+/// What is left of a run may be its test alone, whose prediction is no match for what was measured before.
+#[test]
+fn a_run_that_goes_on_keeps_the_prediction_of_its_highest_peak() {
+    let folder = folder();
+    let key = record(Recorder::new(recording(folder.path())), 1, 3, Outcome::Stopped);
+    let store = Store::open(folder.path()).expect("open");
+    let kept = || (store.get(&key).expect("kept").predicted, store.details(&key).expect("details").prediction);
+    let (before, prediction) = kept();
+    let whole = plan();
+    let counters = crate::step::Counters { updates: 3, loss_scale: (1.0, 0), ..Default::default() };
+    let step = whole.total_steps;
+    let resumed = Resumed { step, counters, so_far: SoFar::default() };
+    let going_on = |plan: Plan| {
+        let recorder = Recorder::new(Recording { continued: Some(key.clone()), ..recording(folder.path()) });
+        recorder.take(&Event::Started { run: 1, plan: Arc::new(plan) });
+        recorder.take(&ended(Outcome::Finished, 3));
+        drop(recorder.finish());
+    };
+    let test = whole.resolved.clone().resuming(Some(resumed));
+    let test = crate::plan::predict(&test, &Machine::nominal()).expect("a plan");
+    assert!(test.peak.live < whole.peak.live && test.peak_pass != whole.peak_pass, "{:?}", test.peak_pass);
+    going_on(test);
+    let (after, same) = kept();
+    assert_eq!((after, same.passes, same.peak_pass), (before, prediction.passes, prediction.peak_pass));
+    assert_eq!(same.alive_at_peak, prediction.alive_at_peak);
+
+    // On another machine it may take more.
+    let mut higher = (*whole).clone();
+    higher.peak.live = higher.peak.live + Bytes(10);
+    going_on(higher);
+    let (after, higher) = kept();
+    assert_eq!((after.live, higher.load_bytes), (before.live + Bytes(10), prediction.load_bytes + 10));
+}
+
 /// The store may be behind the checkpoint: a database that another program held lacks the facts of the checkpoint.
 #[test]
 fn a_run_that_goes_on_takes_results_from_the_checkpoint_where_the_store_has_older_ones() {
