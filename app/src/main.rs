@@ -40,6 +40,7 @@ mod takeaway;
 mod taken;
 mod theme;
 mod trials;
+mod unfinished;
 mod view;
 mod widgets;
 mod window;

@@ -17,6 +17,8 @@ use plimsoll_engine::{
     train::Checkpoint,
 };
 
+use crate::unfinished;
+
 /// A run and its checkpoint.
 pub(crate) struct OfRun {
     pub(crate) kept: Kept,
@@ -57,10 +59,14 @@ impl OfRun {
     /// Writes its compressed model to `path`. Returns the facts of the file, and notes on its size.
     ///
     /// # Errors
-    /// Fails for a model that stayed as it was, for a run of an earlier version, and where the system takes no more.
+    /// Fails for a run that ended before its model was made smaller, for a model that stayed as it was, for a run of an earlier
+    /// version, and where the system takes no more.
     pub(crate) fn write_compressed(&self, path: &Path) -> anyhow::Result<(Compressed, Vec<String>)> {
         let (kept, step) = (&self.kept, self.checkpoint.step());
         let name = kept.run.label();
+        if let Some(why) = unfinished::lacks_smaller(&kept.run) {
+            anyhow::bail!("{name}: {why}");
+        }
         let Some(smaller) = kept.run.smaller else {
             anyhow::bail!(
                 "{name}: its model stayed as it was, so there is nothing compressed to write; leave --compressed out, or \

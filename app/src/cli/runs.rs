@@ -45,7 +45,8 @@ Examples:
 
 Every run of the window and of the command line is kept from its first step. A RUN is its key, the beginning of it, its
 name, its title or its shipped preset if no other run has it, or `last`. `last test` is the accuracy of the last test,
-which need not be the best. A run whose program ended before the run did is `interrupted`. One that
+which need not be the best. A run with `no end` did all its steps and lacks its last test, or that of its model as integers:
+`plimsoll resume` finishes it. A run whose program ended before the run did is `interrupted`. One that
 met its budget is `over budget`; `--state failed` lists it, and its `state` in JSON is `failed`."
 )]
 pub(super) struct Runs {
@@ -163,6 +164,8 @@ pub(super) struct Row<'a> {
     budget_bytes: u64,
     total_steps: u64,
     steps: u64,
+    /// All steps are done, and its last test, or that of its model as integers, is missing.
+    lacks_end: bool,
     secs: f64,
     step_secs: Option<f64>,
     peak: Peaks,
@@ -206,6 +209,7 @@ impl<'a> Row<'a> {
             budget_bytes: run.budget.0,
             total_steps: run.total_steps,
             steps: run.steps,
+            lacks_end: run.lacks_end(),
             secs: run.secs,
             step_secs: run.step_secs,
             peak: Peaks { predicted: run.predicted, measured: run.measured },
@@ -250,10 +254,10 @@ fn describe(runs: &[&StoredRun], all: Vec<StoredRun>) -> String {
             ago(run.started, now),
             run.status().to_owned(),
             run.device.clone(),
-            if run.steps == run.total_steps {
-                run.steps.to_string()
-            } else {
-                format!("{}/{}", run.steps, run.total_steps)
+            match run.steps == run.total_steps {
+                _ if run.lacks_end() => format!("{}/{}, no end", run.steps, run.total_steps),
+                true => run.steps.to_string(),
+                false => format!("{}/{}", run.steps, run.total_steps),
             },
             run.load(&run.predicted).to_string(),
             run.load(&run.measured).to_string(),

@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::{
     cli::{complete, in_store::InStore, out, plain, runs::Row, table::Table},
     format,
+    unfinished::Came,
 };
 
 /// Evaluations and events that are listed for people: this many of the first, and of the last.
@@ -121,6 +122,7 @@ fn describe(run: &StoredRun, details: &StoredDetails, series: &Series) -> String
     }
     let state = run.message.as_ref().map_or(run.status().to_owned(), |why| format!("{}: {why}", run.status()));
     text.push_str(&format!("State: {state}\n"));
+    text.push_str(&lacks(run, details, series));
     let device = if run.device_name.is_empty() { String::new() } else { format!(" ({})", run.device_name) };
     text.push_str(&format!(
         "Began {} on {}{device}, by the {} of version {}; seed {}\n",
@@ -149,6 +151,19 @@ fn describe(run: &StoredRun, details: &StoredDetails, series: &Series) -> String
     }
     text.push_str(&happened(&details.events));
     text
+}
+
+/// What a run lacks that ended before its last test, or before its model was made smaller.
+fn lacks(run: &StoredRun, details: &StoredDetails, series: &Series) -> String {
+    if !run.lacks_end() && !run.lacks_smaller() {
+        return String::new();
+    }
+    let tested = series.evaluations.records().map(|evaluation| evaluation.step).max().unwrap_or(0);
+    let (steps, total) = (run.steps, run.total_steps);
+    let came = Came { steps, total, is_tested: tested >= steps, gets_smaller: run.gets_smaller() };
+    let is_saved = details.events.iter().any(|event| event.kind == EventKind::Saved);
+    let goes_on = if is_saved { format!("; `plimsoll resume {}` finishes it", run.key) } else { String::new() };
+    format!("Unfinished: {}{goes_on}\n", came.lacks())
 }
 
 /// The model in the end, where it is smaller than the trained one.

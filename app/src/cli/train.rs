@@ -2,11 +2,16 @@
 
 mod report;
 
-use std::{ops::ControlFlow, path::PathBuf, process::ExitCode};
+use std::{
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::Args;
 use plimsoll_engine::{
     Experiment, interop,
+    store::{self, RunKey},
     train::{Event, Folder, Outcome, Start, Trainer},
 };
 
@@ -126,11 +131,13 @@ pub(super) fn follow(
 ) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::listen()?;
     let mut report = Report::new(manner);
-    let (mut failure, mut is_saved) = (None, false);
+    let (mut failure, mut saved) = (None, None);
     let (outcome, summary) = run::run(trainer, start, &interrupt, |event| {
         // The run is kept even if its output is not read.
         let told = keeping.take(trainer, event);
-        is_saved |= matches!(event, Event::Saved { .. });
+        if let Event::Saved { path, .. } = event {
+            saved = Some(path.clone());
+        }
         if failure.is_none() {
             failure = told.iter().try_for_each(|told| report.told(told)).and_then(|()| report.event(event)).err();
         }
@@ -145,7 +152,7 @@ pub(super) fn follow(
         if !matches!(outcome, Outcome::Finished | Outcome::Stopped) {
             return ended(outcome, &interrupt);
         }
-        let kept = kept.filter(|_| is_saved);
+        let kept = kept.filter(|_| saved.is_some());
         let status = lost_reader::tell(failure, summary.steps, kept.as_ref(), manner.is_quiet)?;
         return Ok(if interrupt.has_come() { interrupt.exit_code() } else { status });
     }
@@ -157,10 +164,27 @@ pub(super) fn follow(
         && !manner.is_quiet
     {
         let is_gpu = report.plan().is_some_and(|plan| plan.target.is_gpu());
+        let lacks = match outcome {
+            Outcome::Stopped => lacks(&report, summary.steps, kept.as_ref(), saved.as_deref()),
+            _ => String::new(),
+        };
         let kept = kept.map(|key| format!("\nKept as {key}: `plimsoll show {key}`\n")).unwrap_or_default();
-        out::text(&format!("{}{kept}", report::result(&summary, is_gpu)))?;
+        out::text(&format!("{}{kept}{lacks}", report::result(&summary, is_gpu)))?;
     }
     ended(outcome, &interrupt)
+}
+
+/// What a run lacks that was stopped, and how it goes on from the checkpoint that it saved.
+fn lacks(report: &Report, steps: u64, kept: Option<&RunKey>, saved: Option<&Path>) -> String {
+    let Some(came) = report.came(steps) else { return String::new() };
+    // The name of a run means a checkpoint in its own folder.
+    let is_own = saved.and_then(Path::parent).is_some_and(store::is_of_run);
+    let goes_on = match (saved, kept) {
+        (Some(_), Some(key)) if is_own => format!("; `plimsoll resume {key}` finishes it"),
+        (Some(path), _) => format!("; `plimsoll resume {}` finishes it", path.display()),
+        (None, _) => String::new(),
+    };
+    format!("The run was stopped: {}{goes_on}.\n", came.lacks())
 }
 
 /// How the program ends after a run.

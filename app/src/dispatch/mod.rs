@@ -351,7 +351,10 @@ impl Dispatcher<'_> {
         let result = state.session.get(run).map(RunRecord::result).unwrap_or_default();
         let (level, rest) = match outcome {
             Outcome::Finished => (Level::Note, format!(" finished after {steps}{result}")),
-            Outcome::Stopped => (Level::Note, format!(" was stopped after {steps}{result}")),
+            Outcome::Stopped => {
+                let lacks = state.session.get(run).and_then(RunRecord::lacks).unwrap_or_default();
+                (Level::Note, format!(" was stopped after {steps}{result}{lacks}"))
+            }
             Outcome::OverBudget(refusal) => (Level::Error, format!(" met its budget: {}", refusal.error)),
             Outcome::Failed(error) => (Level::Error, format!(" failed: {error}")),
         };

@@ -1,5 +1,6 @@
 //! The program as scripts meet it: what it writes where, and how it exits.
 
+mod compressed;
 mod export;
 mod kept;
 #[cfg(target_os = "linux")]

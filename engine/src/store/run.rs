@@ -133,6 +133,29 @@ impl StoredRun {
         self.settings.iter().any(|setting| setting.starts_with("data.task=") && setting.contains("regression"))
     }
 
+    /// Whether it ended, and not because it did all that it was to do.
+    pub fn ended_early(&self) -> bool {
+        matches!(self.state, RunState::Stopped | RunState::Failed | RunState::Interrupted)
+    }
+
+    /// Whether it did all its steps and ended before what follows them: its last test, and the test of its model as integers.
+    pub fn lacks_end(&self) -> bool {
+        self.ended_early() && self.steps > 0 && self.steps >= self.total_steps
+    }
+
+    /// Whether its settings make its model smaller in the end.
+    pub fn gets_smaller(&self) -> bool {
+        const KEYS: [&str; 5] =
+            ["quantise.kind=", "prune.kind=", "low_rank.rank=", "low_rank.energy=", "low_rank.size="];
+        self.settings.iter().any(|setting| KEYS.iter().any(|key| setting.starts_with(key)))
+    }
+
+    /// Whether its model was not made smaller and tested so, because it ended before. Integers come last of all.
+    pub fn lacks_smaller(&self) -> bool {
+        let are_integers_due = || self.settings.iter().any(|setting| setting.starts_with("quantise.kind="));
+        self.ended_early() && self.gets_smaller() && (self.smaller.is_none() || are_integers_due())
+    }
+
     /// Whether it failed because it would have crossed its budget.
     pub fn met_its_budget(&self) -> bool {
         self.state == RunState::Failed && self.message.as_deref().is_some_and(BudgetError::is_told_by)

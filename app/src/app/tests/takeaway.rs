@@ -6,7 +6,10 @@ use egui::OutputCommand;
 use plimsoll_engine::experiment::QuantiseKind;
 
 use super::*;
-use crate::{command::RunsAction, panels::pane::Pane};
+use crate::{
+    command::{Action, RunsAction, UiCommand},
+    panels::pane::Pane,
+};
 
 fn open_menu(window: &mut Window, pane: Pane) {
     window.get_by_label(&format!("Take away: {}", pane.title())).click();
@@ -91,4 +94,22 @@ fn what_became_of_a_model_is_saved_from_its_run_and_its_size_stands_in_the_exper
     fs::remove_file(&path).expect("ours");
     let length = u64::from_le_bytes(bytes[..8].try_into().expect("eight"));
     assert_eq!(bytes.len() as u64 - 8 - length, planned.bytes.0);
+}
+
+#[test]
+fn a_run_that_was_stopped_before_its_model_was_made_smaller_says_what_finishes_it() {
+    let store = runs::folder();
+    let mut experiment = digits();
+    experiment.quantise.kind = QuantiseKind::After;
+    (experiment.run.steps, experiment.run.epochs) = (Some(1_000_000), None);
+    let mut window = runs::on(&store, experiment);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
+    until(&mut window, |app| app.state.session.active().is_some_and(|run| run.progress() > 0.0));
+    window.state_mut().as_mut().expect("drawn").sender.send(Action::Ui(UiCommand::Stop));
+    until(&mut window, |app| app.state.log.entries.iter().any(|entry| entry.text.contains(" was stopped after ")));
+    let entries = &app(&window).state.log.entries;
+    let stopped = entries.iter().find(|entry| entry.text.contains(" was stopped after ")).expect("said");
+    let lacks = ", before its model was made smaller and tested: Continue finishes it";
+    assert!(stopped.text.contains(lacks), "{}", stopped.text);
+    runs::close(window);
 }

@@ -18,6 +18,7 @@ use super::Manner;
 use crate::{
     cli::{events, keeping::Told, out, table::Table, tried},
     format, samples,
+    unfinished::Came,
 };
 
 /// Progress on a terminal is written this often at most.
@@ -32,6 +33,8 @@ pub(super) struct Report {
     plan: Option<Arc<Plan>>,
     /// Accuracy of the last evaluation, of values R².
     tested: Option<f64>,
+    /// The step after which the model was tested last.
+    tested_after: u64,
     /// Whether values are learned.
     is_of_values: bool,
     /// When progress was last written.
@@ -42,7 +45,16 @@ impl Report {
     /// A report in this manner, with progress where the user sees a terminal.
     pub(super) fn new(Manner { json, is_quiet }: Manner) -> Self {
         let shows_progress = io::stderr().is_terminal() && !is_quiet;
-        Self { json, is_quiet, shows_progress, plan: None, tested: None, is_of_values: false, shown: Cell::default() }
+        Self {
+            json,
+            is_quiet,
+            shows_progress,
+            plan: None,
+            tested: None,
+            tested_after: 0,
+            is_of_values: false,
+            shown: Cell::default(),
+        }
     }
 
     /// The plan that the run began with.
@@ -50,11 +62,22 @@ impl Report {
         self.plan.as_deref()
     }
 
+    /// How far a run came that was stopped after so many steps.
+    pub(super) fn came(&self, steps: u64) -> Option<Came> {
+        let plan = self.plan()?;
+        let (total, gets_smaller) = (plan.total_steps, plan.smaller.is_some());
+        Some(Came { steps, total, is_tested: self.tested_after >= steps, gets_smaller })
+    }
+
     pub(super) fn event(&mut self, event: &Event) -> anyhow::Result<()> {
         match event {
-            Event::Started { plan, .. } => self.plan = Some(Arc::clone(plan)),
-            Event::Evaluated { accuracy, errors, .. } => {
+            Event::Started { plan, .. } => {
+                self.tested_after = plan.resolved.resumed().map_or(0, |resumed| resumed.so_far.tested);
+                self.plan = Some(Arc::clone(plan));
+            }
+            Event::Evaluated { step, accuracy, errors, .. } => {
                 (self.tested, self.is_of_values) = (Some(*accuracy), errors.is_some());
+                self.tested_after = *step;
             }
             _ => {}
         }

@@ -91,6 +91,7 @@ pub(super) fn compare(picked: &[RunKey]) -> Deed {
 pub(super) fn export(row: &Row) -> Deed {
     let why_not = match (row.run.state, row.run.smaller) {
         (RunState::Running, _) => "It trains.",
+        _ if row.run.lacks_smaller() => "It ended before its model was made smaller: Continue finishes it.",
         (_, None) => "Its model stayed as it was: see Pruning, Integers and Low rank in the experiment.",
         (_, Some(_)) if row.saved.is_none() => "No checkpoint of it was saved.",
         (_, Some(_)) => "",

@@ -4,6 +4,7 @@
 //! step, which replaces them.
 
 use super::{RunRecord, counted};
+use crate::unfinished::Came;
 
 impl RunRecord {
     /// Takes over the name and all measurements of the run that this one goes on with.
@@ -19,6 +20,16 @@ impl RunRecord {
             self.best_of_tests(self.test.steps.partition_point(|known| *known <= resumed.step as f64));
         }
         (self.is_behind, self.has_checkpoint) = (true, true);
+    }
+
+    /// What it lacks beside steps if it was stopped, and how it is finished, to follow its result.
+    pub(crate) fn lacks(&self) -> Option<String> {
+        let gets_smaller = self.plan.as_ref().is_some_and(|plan| plan.smaller.is_some());
+        let (steps, total) = (self.last.map_or(0, |step| step.step), self.total_steps);
+        let is_tested = self.test.steps.last().is_some_and(|tested| *tested >= steps as f64);
+        let goes_on = if self.has_checkpoint { ": Continue finishes it" } else { "" };
+        let lacks = || format!("; {}{goes_on}", Came { steps, total, is_tested, gets_smaller }.lacks());
+        (gets_smaller || steps >= total).then(lacks)
     }
 
     /// Gives it the name of that run of this session.
