@@ -20,7 +20,7 @@ use crate::{
     memory::probe::uncounted,
     step::Session,
     train::{
-        checkpoint::{self, BEST, Checkpoint, LAST, Progress},
+        checkpoint::{self, BEST, Checkpoint, LAST, Progress, checksum_text},
         claim::Claim,
         keep::{Awaited, Keep, RecordFirst, SaveReason},
     },
@@ -42,6 +42,8 @@ pub(super) struct Saver<'a> {
     record: Option<&'a RecordFirst>,
     /// The step that the last checkpoint is of.
     saved: u64,
+    /// Its checksum, if it was written here.
+    checksum: Option<u32>,
     /// The step that the run began or went on after.
     began: u64,
     /// When that was tried.
@@ -62,6 +64,7 @@ impl<'a> Saver<'a> {
             claim: None,
             record: keep.record.as_ref(),
             saved: step,
+            checksum: None,
             began: step,
             tried: Instant::now(),
             tried_at_step: step,
@@ -118,9 +121,9 @@ impl<'a> Saver<'a> {
         let facts = uncounted(|| checkpoint::facts(progress, &session.counters(), &self.text, &self.about));
         let written = checkpoint::write(session, &facts, path, before);
         uncounted(|| drop(facts));
-        let bytes = written?;
+        let (bytes, checksum) = written?;
         if why != SaveReason::Best {
-            self.saved = progress.step;
+            (self.saved, self.checksum) = (progress.step, Some(checksum));
         }
         Ok((path, bytes))
     }
@@ -132,6 +135,6 @@ impl<'a> Saver<'a> {
     pub(super) fn save_ranges(&self, step: u64, ranges: &[(String, [f32; 2])]) -> Result<()> {
         let path = self.last.with_file_name(Checkpoint::RANGES);
         let failed = |error: std::io::Error| Error::file(&path, format!("cannot be written: {}", reason(&error)));
-        write_ranges(&path, step, ranges).map_err(failed)
+        write_ranges(&path, (step, self.checksum.map(checksum_text)), ranges).map_err(failed)
     }
 }

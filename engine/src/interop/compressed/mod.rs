@@ -152,7 +152,10 @@ pub fn compressed(
         session.thin()?;
     }
     let (stored, form) = (session.stored(), Form::of(experiment));
-    let ranges = if matches!(form, Form::Integers { .. }) { ranges::read(ranges, step)? } else { HashMap::new() };
+    let ranges = match form {
+        Form::Integers { .. } => ranges::read(ranges, step, own.facts.get("checksum"))?,
+        Form::Packed(_) | Form::Dense { .. } => HashMap::new(),
+    };
     let parameters = session.model().params().len();
     let run = Run { own: &own, form, ranges };
     let (mut entries, mut statistics) = (Vec::new(), 0);

@@ -19,12 +19,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use self::progress::HeaderTexts;
 pub(super) use self::{
     data::about,
     progress::{Progress, facts},
-    write::write,
+    write::{checksum_text, write},
 };
-use self::{progress::HeaderTexts, write::checksum_text};
 use crate::{
     backend::{Backend, DType, DryRun, Executor, Rates, Shape},
     bytes::{Bytes, counted},

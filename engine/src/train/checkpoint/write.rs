@@ -56,11 +56,11 @@ impl Sink for Writer<'_> {
 }
 
 /// A checksum as it stands in a file.
-pub(super) fn checksum_text(checksum: u32) -> String {
+pub(in crate::train) fn checksum_text(checksum: u32) -> String {
     format!("{checksum:08x}")
 }
 
-/// Writes `session` with `facts` at `path`; the size of the file. The old file stays until the new one is whole and on the
+/// Writes `session` with `facts` at `path`; the size of the file, and its checksum. The old file stays until the new one is whole and on the
 /// disk, and `before` was called.
 ///
 /// # Errors
@@ -70,16 +70,17 @@ pub(in crate::train) fn write<B: Backend>(
     facts: &[(&str, String)],
     path: &Path,
     before: impl FnOnce(),
-) -> Result<Bytes> {
-    let fill = |file: &mut File| -> Result<Bytes, Failed> {
+) -> Result<(Bytes, u32)> {
+    let fill = |file: &mut File| -> Result<(Bytes, u32), Failed> {
         let file = BufWriter::with_capacity(WRITE_BUFFER, file);
         let mut writer = Writer { path, file, bytes: 0, checksum: crc32fast::Hasher::new() };
         session.save(facts, &mut writer).map_err(Failed::Run)?;
         let Writer { mut file, bytes, checksum, .. } = writer;
+        let checksum = checksum.finalize();
         file.seek(SeekFrom::Start(CHECKSUM_AT))?;
-        file.write_all(checksum_text(checksum.finalize()).as_bytes())?;
+        file.write_all(checksum_text(checksum).as_bytes())?;
         file.flush()?;
-        Ok(Bytes(bytes))
+        Ok((Bytes(bytes), checksum))
     };
     whole_file::write_with(path, fill, before).map_err(|failed| match failed {
         Failed::System(error) => unwritable(path, &error),
