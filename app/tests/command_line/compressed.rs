@@ -132,3 +132,35 @@ fn a_run_that_did_all_its_steps_and_lacks_its_last_test_is_listed_and_shown_so()
     assert!(kept.runs()[0]["lacks_end"] == false && !kept.told(&["show", "last"]).contains("Unfinished"));
     assert!(!kept.told(&["runs"]).contains("no end"));
 }
+
+#[test]
+fn a_compressed_file_begins_a_run_and_teaches_and_says_what_it_is_where_a_checkpoint_is_asked_for() {
+    let kept = Kept::new();
+    let path = kept.0.path().join("c.safetensors");
+    let path = path.to_str().expect("text");
+    let small = ["--set", "model.width=8"];
+    kept.told(&[&["train", "cnn-digits-int8", "--set", "run.epochs=3", "--quiet"], &small[..]].concat());
+    kept.told(&[&EXPORT[..], &[path]].concat());
+    let begun = format!("weights.path={path}");
+    let tested: Value = serde_json::from_str(
+        &kept.told(
+            &[&["evaluate", "cnn-digits-int8", "--set", &begun, "--set", "quantise.kind=none", "--json"], &small[..]]
+                .concat(),
+        ),
+    )
+    .expect("one object");
+    let trained = kept.runs()[0]["test_accuracy"].as_f64().expect("tested");
+    let accuracy = tested["accuracy"].as_f64().expect("tested");
+    assert!(
+        trained > 0.5 && (accuracy - trained).abs() < 0.03,
+        "{accuracy} from the file, {trained} as it was trained"
+    );
+    kept.told(&[&["train", "cnn-digits-int8", "--steps", "1", "--set", &begun, "--quiet"], &small[..]].concat());
+    let teacher = format!("distil.teacher={path}");
+    kept.told(&["train", "mlp-digits", "--steps", "1", "--set", &teacher, "--quiet"]);
+    for command in ["evaluate", "resume"] {
+        let said = text(&kept.output(&[command, path]).stderr);
+        assert!(said.contains("has weights, and not where a run stood: it was exported"), "{said}");
+        assert!(said.contains("--set weights.path=FILE") && !said.contains("damaged"), "{said}");
+    }
+}

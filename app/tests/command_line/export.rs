@@ -208,9 +208,6 @@ fn what_became_of_a_model_is_planned_told_and_written_with_the_same_bytes() {
         serde_json::from_str(&kept.told(&[&export[..], &[&path("c.safetensors")]].concat())).expect("JSON");
     assert_eq!(written["tensor_bytes"].as_u64(), bytes);
     assert_eq!(written["bytes"].as_u64(), fs::metadata(path("c.safetensors")).ok().map(|file| file.len()));
-    let begun = format!("weights.path={}", path("c.safetensors"));
-    let refused = kept.output(&["train", "cnn-digits", "--steps", "1", "--set", "model.width=8", "--set", &begun]);
-    assert!(text(&refused.stderr).contains("export the run without --compressed"), "{}", text(&refused.stderr));
     let refused = |arguments: &[&str], code: i32| {
         let output = kept.output(&[&["export", "last", "-o", &path("other")], arguments].concat());
         assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));

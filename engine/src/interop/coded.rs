@@ -1,6 +1,6 @@
-//! Weights that a run of this program held as codes, read as numbers.
+//! Weights that a run of this program held as codes, or that its compressed file has, read as numbers.
 
-use super::{export::as_it_is, mapped::Mapped};
+use super::{compressed::Compact, export::as_it_is, mapped::Mapped};
 use crate::{
     backend::{
         cpu::coded::{Codes, Scales, decode_f32},
@@ -13,7 +13,16 @@ use crate::{
 
 /// A weight by its codes, where they lie.
 #[derive(Clone, Copy)]
-pub(super) struct CodedTensor<'a> {
+pub(super) enum CodedTensor<'a> {
+    /// In blocks, as a run held it.
+    Blocks(Blocks<'a>),
+    /// As a compressed file has it.
+    Compact(Compact<'a>, usize),
+}
+
+/// A weight in blocks that share a scale.
+#[derive(Clone, Copy)]
+pub(super) struct Blocks<'a> {
     code: Code,
     elements: usize,
     codes: &'a [u8],
@@ -42,6 +51,9 @@ impl Mapped {
     /// # Errors
     /// Fails if its codes and its scales are not those of one weight of these extents.
     pub(super) fn coded(&self, weight: &str, shape: &[usize]) -> Result<Option<CodedTensor<'_>>> {
+        if let Some(compact) = self.compact(weight, shape)? {
+            return Ok(Some(CodedTensor::Compact(compact, shape.iter().product())));
+        }
         let [codes_name, scales_name, scale_codes, tops, mean] = names(weight);
         if !self.tensors.contains_key(&codes_name) || !weight.ends_with("weight") {
             return Ok(None);
@@ -70,7 +82,7 @@ impl Mapped {
             return Err(self.not_codes(weight));
         }
         let coded = coded.map(|(mean, tops)| (float(mean), tops));
-        Ok(Some(CodedTensor { code, elements, codes, scales, coded }))
+        Ok(Some(CodedTensor::Blocks(Blocks { code, elements, codes, scales, coded })))
     }
 
     fn not_codes(&self, weight: &str) -> Error {
@@ -82,6 +94,24 @@ impl Mapped {
 impl CodedTensor<'_> {
     /// Writes the elements from number `at` on to `to`, as many as fit, in the type `dtype`.
     pub(super) fn convert(&self, at: usize, to: &mut [u8], dtype: DType) {
+        match self {
+            Self::Blocks(blocks) => blocks.convert(at, to, dtype),
+            Self::Compact(compact, _) => compact.convert(at, to, dtype),
+        }
+    }
+
+    /// All elements in the type `dtype`.
+    pub(super) fn all(&self, dtype: DType) -> Vec<u8> {
+        let (Self::Blocks(Blocks { elements, .. }) | Self::Compact(_, elements)) = self;
+        let mut all = vec![0; elements * dtype.size()];
+        self.convert(0, &mut all, dtype);
+        all
+    }
+}
+
+impl Blocks<'_> {
+    /// Writes the elements from number `at` on to `to`, as many as fit, in the type `dtype`.
+    fn convert(&self, at: usize, to: &mut [u8], dtype: DType) {
         let count = (to.len() / dtype.size()).min(self.elements.saturating_sub(at));
         // The place at which the scales of scales begin.
         let (block, span) = (self.code.block(), self.code.block() * SCALE_BLOCK);
@@ -99,12 +129,5 @@ impl CodedTensor<'_> {
         }
         let wide: Vec<u8> = numbers.into_iter().flat_map(f32::to_le_bytes).collect();
         as_it_is(&[count], 0).convert(&wide, DType::F32, 0, to, dtype);
-    }
-
-    /// All elements in the type `dtype`.
-    pub(super) fn all(&self, dtype: DType) -> Vec<u8> {
-        let mut all = vec![0; self.elements * dtype.size()];
-        self.convert(0, &mut all, dtype);
-        all
     }
 }

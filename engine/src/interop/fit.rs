@@ -92,7 +92,6 @@ impl Fitted {
     /// Fails if a tensor is missing, misshapen or left over, with the names; where the configuration next to the weights
     /// belongs to a model that computes something else; and where the model cannot be built.
     pub fn new(mapped: Mapped, experiment: &Experiment, info: &DatasetInfo) -> Result<Self> {
-        mapped.refuse_compressed()?;
         let layers = low_rank::factored(experiment, info)?;
         if layers.is_empty() || mapped.has_factors(&layers) {
             return Self::as_it_lies(mapped, experiment, info);

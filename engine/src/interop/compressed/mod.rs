@@ -1,12 +1,13 @@
 //! A compressed model as one safetensors file in the layouts of the `compressed-tensors` library: 8-bit integers
 //! (`int-quantized`), weights packed into words (`pack-quantized`), and weights without their zeros (`sparse-bitmask`).
 //!
-//! Owns [`compressed`]. Always holds: names are those of the plain export; the codes are made of the checkpoint by the functions
+//! Owns [`compressed`], and reading such a file as the weights of a run that begins ([`Compact`]). Always holds: names are those of the plain export; the codes are made of the checkpoint by the functions
 //! that made them for the test with integers, and ranges are those of that test. A model without channels, or one of factors, is
 //! a smaller one as it is. Refuses a checkpoint whose tensors are not those of the run's model, and ranges of another step.
 
 mod about;
 mod pack;
+mod reading;
 
 use std::{
     collections::HashMap,
@@ -18,6 +19,7 @@ use std::{
 use serde_json::{Value, json};
 
 use self::pack::Mask;
+pub(super) use self::reading::{Compact, parts};
 use super::{
     export::as_it_is,
     mapped::Mapped,
@@ -174,18 +176,6 @@ pub fn compressed(
     let bytes = whole_file::write_with(path, |file| put(file, facts, entries), || {}).map_err(failed)?;
     let has_zeros = form.code().is_some() && stored.iter().any(|stored| stored.mask.is_some());
     Ok(Compressed { bytes, tensors: Bytes(tensors), statistics: Bytes(statistics), has_zeros })
-}
-
-impl Mapped {
-    /// Refuses the file of a compressed model, whose tensors are not weights that a run can begin with.
-    pub(super) fn refuse_compressed(&self) -> Result<()> {
-        if !self.facts.contains_key(CONFIG) {
-            return Ok(());
-        }
-        let message = "has integers, or weights without their zeros, which no run begins with; export the run without \
-                       --compressed, or name the run itself";
-        Err(Error::file_at(&self.path, format!("header, {CONFIG}"), message))
-    }
 }
 
 fn put(file: &mut File, facts: Value, entries: Vec<Entry<'_>>) -> io::Result<Bytes> {

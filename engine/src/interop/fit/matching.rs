@@ -5,7 +5,8 @@ use std::collections::HashSet;
 
 use super::{
     super::{
-        coded,
+        coded::{self, CodedTensor},
+        compressed,
         layout::Layout,
         mapped::Mapped,
         names::{Naming, Part},
@@ -73,10 +74,20 @@ impl Mapped {
     /// Whether a tensor of a run lies here as codes.
     fn matched_codes(&self, found: &mut Match, slot: &Slot) -> Result<bool> {
         let Slot { name, shape, .. } = slot;
-        if self.coded(name, shape)?.is_none() {
-            return Ok(false);
+        let extents: Vec<u64> = shape.iter().map(|extent| *extent as u64).collect();
+        if let Some(there) = self.compact_extents(name)?.filter(|there| *there != extents) {
+            found.used.extend(compressed::parts(name));
+            found.misshapen.push(format!("{name} is {there:?}, and the model has {extents:?}"));
+            return Ok(true);
         }
-        found.used.extend(coded::names(name));
+        match self.coded(name, shape)? {
+            None => return Ok(false),
+            Some(CodedTensor::Compact(compact, _)) => {
+                self.check_mask(name, &compact)?;
+                found.used.extend(compressed::parts(name));
+            }
+            Some(CodedTensor::Blocks(_)) => found.used.extend(coded::names(name)),
+        }
         let view = Layout::Same.reading(shape);
         found.found.push((name.clone(), vec![Piece { name: name.clone(), dtype: None, view, shape: shape.clone() }]));
         Ok(true)

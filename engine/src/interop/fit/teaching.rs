@@ -6,6 +6,7 @@ use super::{AFRESH, Fitted, slots};
 use crate::{
     error::{Error, Problem, Result},
     experiment::{DatasetInfo, Experiment, Teacher},
+    tensor::DType,
 };
 
 /// The weights of the model that teaches `experiment`, fitted to it; `None` if there is no teacher. `beside` is its experiment.
@@ -31,7 +32,7 @@ pub fn teaching(experiment: &Experiment, beside: Option<&Experiment>, info: &Dat
 }
 
 impl Fitted {
-    /// A checksum of all its tensors as the files have them; codes have none.
+    /// A checksum of all its tensors as the files have them; of codes, of the numbers that they stand for.
     ///
     /// # Errors
     /// Fails for a tensor that is not there by its name.
@@ -42,7 +43,13 @@ impl Fitted {
         for name in names {
             hasher.update(name.as_bytes());
             for piece in &self.tensors[name] {
-                hasher.update(self.mapped.elements(&piece.name)?);
+                match piece.dtype {
+                    Some(_) => hasher.update(self.mapped.elements(&piece.name)?),
+                    None => {
+                        let coded = self.mapped.coded(&piece.name, &piece.shape)?;
+                        coded.into_iter().for_each(|coded| hasher.update(&coded.all(DType::F32)));
+                    }
+                }
                 self.mapped.release(&piece.name);
             }
         }

@@ -55,7 +55,8 @@ const WORDS: Words = Words {
     what: "a checkpoint",
     choose: "choose a checkpoint (.safetensors) of a run",
     mend: "take another checkpoint of the run",
-    takes_others: false,
+    // A file that was exported, which is refused for what it is.
+    takes_others: true,
 };
 /// Bytes that a file is read by to add it up.
 const READ: usize = 64 << 10;

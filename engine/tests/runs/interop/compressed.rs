@@ -6,10 +6,12 @@ use candle_core::{Device, Tensor, safetensors};
 use plimsoll_engine::{
     Bytes, Experiment,
     data::{Dataset, Loader},
-    experiment::{CodedWeights, DataKind, LowRank, ModelKind, Precision, Prune, PruneKind, Quantise, QuantiseKind},
+    experiment::{
+        CodedWeights, DataKind, LowRank, ModelKind, Normalise, Precision, Prune, PruneKind, Quantise, QuantiseKind,
+    },
     interop::{self, Compressed},
     tensor::HostSlice,
-    train::{Checkpoint, Tester, Tried},
+    train::{Checkpoint, Evaluation, Tester, Tried},
 };
 use serde_json::Value;
 
@@ -58,6 +60,41 @@ fn written(experiment: &Experiment, folder: &Path) -> plimsoll_engine::Result<Co
     let checkpoint = Checkpoint::open(Checkpoint::at(folder).expect("saved"))?;
     let (from, ranges) = ((checkpoint.path(), checkpoint.step()), folder.join(Checkpoint::RANGES));
     interop::compressed(from, &ranges, &folder.join("compressed.safetensors"), experiment, &info(experiment))
+}
+
+/// The test of a model that begins with the weights at `path` and computes with numbers.
+fn begun(experiment: &Experiment, path: &Path) -> plimsoll_engine::Result<Evaluation> {
+    let mut begun = experiment.clone();
+    (begun.quantise, begun.prune) = (Quantise::default(), Prune::default());
+    begun.weights.path = Some(path.to_owned());
+    // A file without texts does not say how the run scaled its pixels.
+    begun.data.normalise = Normalise::Dataset;
+    Tester::new().evaluate(&Tried::begun(begun))
+}
+
+/// The tensors of a file that are no part of a weight that it has codes or a mask of.
+fn plain(tensors: &HashMap<String, Read>) -> HashMap<String, Tensor> {
+    let is_part = |name: &str| {
+        let (layer, _) = name.rsplit_once('.').expect("a layer");
+        let parts = ["weight_scale", "weight_packed", "compressed"].map(|part| format!("{layer}.{part}"));
+        !name.ends_with(".bias") && parts.iter().any(|part| tensors.contains_key(part))
+    };
+    let own = tensors.iter().filter(|(name, _)| !is_part(name));
+    let tensor = |(name, (dtype, shape, bytes)): (&String, &Read)| {
+        let dtype = if dtype == "BF16" { candle_core::DType::BF16 } else { candle_core::DType::F32 };
+        (name.clone(), Tensor::from_raw_buffer(bytes, dtype, shape, &Device::Cpu).expect("a tensor"))
+    };
+    own.map(tensor).collect()
+}
+
+/// Holds a model that begins with the compressed file in `folder` against one that begins with these tensors.
+fn reads_as(experiment: &Experiment, folder: &Path, tensors: &HashMap<String, Tensor>) -> Evaluation {
+    let decoded = folder.join("decoded.safetensors");
+    safetensors::save(tensors, &decoded).expect("written");
+    let [file, numbers] =
+        [folder.join("compressed.safetensors"), decoded].map(|path| begun(experiment, &path).expect("weights"));
+    assert_eq!((file.loss, file.accuracy), (numbers.loss, numbers.accuracy));
+    file
 }
 
 /// Trains in `folder`; the run, what was written and the file.
@@ -139,6 +176,16 @@ fn a_file_of_integers_answers_as_the_run_was_tested_and_is_as_large_as_it_said()
         let (loss, accuracy) = tested(&experiment, &tensors);
         assert_eq!(accuracy, own.test_accuracy, "{kind:?}");
         assert!(accuracy > 0.8 && (loss - own.test_loss).abs() < 1e-5, "{kind:?}: {loss} and {}", own.test_loss);
+        let mut numbers = plain(&tensors);
+        for (name, (_, shape, codes)) in tensors.iter().filter(|(_, read)| read.0 == "I8" && read.1.len() == 2) {
+            let scales = floats(&tensors[&format!("{name}_scale")]);
+            let codes = signed(codes).into_iter().enumerate();
+            let decoded = codes.map(|(at, code)| code as f32 * scales[at / shape[1]]);
+            let decoded = Tensor::from_vec(decoded.collect(), shape.clone(), &Device::Cpu).expect("a tensor");
+            numbers.insert(name.clone(), decoded);
+        }
+        let read = reads_as(&experiment, folder.path(), &numbers);
+        assert!((read.loss - own.trained_loss).abs() < 0.05, "{kind:?}: {} and {}", read.loss, own.trained_loss);
         assert_eq!(config["format"], "int-quantized");
         let group = &config["config_groups"]["group_0"];
         assert_eq!(
@@ -168,7 +215,7 @@ fn pruned_convolutions_leave_as_codes_without_zeros_and_statistics_with_them() {
         e.quantise = Quantise { kind: QuantiseKind::After, calibration: 1, ..Quantise::default() };
         let (run, compressed, tensors, config) = exported(&e, folder.path());
         let weights = weights(folder.path(), precision);
-        let mut layout = 0;
+        let (mut layout, mut numbers) = (0, plain(&tensors));
         for (name, (_, bits_of_rows, bits)) in tensors.iter().filter(|(name, _)| name.ends_with(".bitmask")) {
             let layer = name.trim_end_matches(".bitmask");
             let (shape, all) = &weights[&format!("{layer}.weight")];
@@ -179,10 +226,16 @@ fn pruned_convolutions_leave_as_codes_without_zeros_and_statistics_with_them() {
             let mut value = |at| if stays(at) { values.next().expect("one for each bit") } else { 0 };
             let codes: Vec<i32> = (0..all.len()).map(&mut value).collect();
             assert!(values.next().is_none());
-            are_codes(&codes, &floats(&tensors[&format!("{layer}.weight_scale")]), all, layer);
+            let scales = floats(&tensors[&format!("{layer}.weight_scale")]);
+            are_codes(&codes, &scales, all, layer);
+            let row = all.len() / scales.len();
+            let decoded = codes.iter().enumerate().map(|(at, code)| *code as f32 * scales[at / row]).collect();
+            let decoded = Tensor::from_vec(decoded, shape.clone(), &Device::Cpu).expect("a tensor");
+            numbers.insert(format!("{layer}.weight"), decoded);
             layout += 8 * rows + 8 * shape.len() + bits.len() - all.len().div_ceil(8);
         }
         assert!(layout > 0);
+        reads_as(&e, folder.path(), &numbers);
         // Means and variances of its norms.
         assert!(compressed.statistics > Bytes::ZERO);
         let own = run.summary.compressed.expect("integers");
@@ -242,11 +295,7 @@ fn weights_of_decoders_leave_in_words_and_their_numbers_answer_as_the_run_was_te
         // Extents alone, where a row has whole groups.
         assert_eq!(layout == 16 * packed, width >= 128, "{weights:?} {width}: {layout} for {packed}");
         assert_eq!(config["config_groups"]["group_0"]["weights"]["num_bits"], bits);
-        let decoded = folder.path().join("decoded.safetensors");
-        safetensors::save(&numbers, &decoded).expect("written");
-        let mut begun = e.clone();
-        (begun.quantise.kind, begun.weights.path) = (QuantiseKind::None, Some(decoded));
-        let tested = Tester::new().evaluate(&Tried::begun(begun)).unwrap_or_else(|error| panic!("{error}"));
+        let tested = reads_as(&e, folder.path(), &numbers);
         let off = (tested.loss - own.test_loss).abs() / own.test_loss;
         assert!(off < 1e-5, "{weights:?}: {} from the file, {}", tested.loss, own.test_loss);
         assert!((own.trained_loss - own.test_loss).abs() / own.test_loss > off, "codes lose something");
@@ -274,6 +323,8 @@ fn a_pruned_model_leaves_without_zeros_and_a_smaller_one_as_it_is() {
     let values = tensors.iter().filter(|(name, _)| name.ends_with(".compressed"));
     let kept: usize = values.map(|(_, (dtype, shape, _))| if dtype == "BF16" { shape[0] } else { 0 }).sum();
     assert_eq!(kept as u64, stripped.weights - stripped.gone);
+    let read = begun(&e, &at("pruned").join("compressed.safetensors")).expect("weights");
+    assert_eq!(Some(read.accuracy), run.summary.test_accuracy);
     e.prune = Prune { kind: PruneKind::Channels, ..Prune::default() };
     let (run, compressed, _, config) = exported(&e, &at("channels"));
     let bytes = run.summary.stripped.expect("thinned").bytes;
@@ -311,8 +362,42 @@ fn ranges_of_another_step_and_damaged_files_are_refused_in_words() {
     assert!(said.contains("has other extents than the run's model"), "{said}");
     assert!(!folder.path().join("compressed.safetensors").exists(), "nothing is left of what was refused");
     assert!(written(&experiment, folder.path()).is_ok());
-    let mut begun = experiment.clone();
-    begun.weights.path = Some(folder.path().join("compressed.safetensors"));
-    let said = Tester::new().evaluate(&Tried::begun(begun)).expect_err("not weights").to_string();
-    assert!(said.contains("export the run without --compressed"), "{said}");
+    // Those of another run, which did as many steps.
+    let other = tempfile::tempdir().expect("a folder");
+    let mut seeded = experiment.clone();
+    seeded.run.seed += 1;
+    trained(&seeded, other.path());
+    fs::copy(other.path().join(Checkpoint::RANGES), &ranges).expect("ours");
+    assert!(refused().contains("the ranges are of another checkpoint"), "{}", refused());
+}
+
+#[test]
+fn a_compressed_file_of_another_model_or_with_parts_that_do_not_agree_begins_no_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut e = tiny(ModelKind::Mlp);
+    (e.data.kind, e.run.steps) = (DataKind::Digits, Some(4));
+    e.prune = Prune { kind: PruneKind::Magnitude, final_sparsity: 0.5, every: 1, ..Prune::default() };
+    let (_, _, tensors, _) = exported(&e, folder.path());
+    let path = folder.path().join("compressed.safetensors");
+    assert!(begun(&e, &path).is_ok());
+    let mut wider = e.clone();
+    wider.model.width *= 2;
+    let said = begun(&wider, &path).expect_err("another width").to_string();
+    assert!(said.contains("tensors have other extents") && said.contains("model.width="), "{said}");
+    // A bit of a mask, then the place where a row begins.
+    let whole = fs::read(&path).expect("written");
+    for part in ["bitmask", "row_offsets"] {
+        let (_, (.., bytes)) = tensors.iter().find(|(name, _)| name.ends_with(part)).expect("a mask");
+        let at = whole.windows(bytes.len()).position(|window| window == bytes).expect("its place");
+        let mut damaged = whole.clone();
+        damaged[at + bytes.len() / 2] ^= 1;
+        fs::write(&path, damaged).expect("ours");
+        let said = begun(&e, &path).expect_err("damaged").to_string();
+        assert!(said.contains("is not the part of a weight that its other parts are of"), "{part}: {said}");
+    }
+    fs::write(&path, &whole[..whole.len() - 1]).expect("ours");
+    assert!(begun(&e, &path).is_err());
+    fs::write(&path, &whole).expect("ours");
+    let said = Checkpoint::open(&path).expect_err("no checkpoint").to_string();
+    assert!(said.contains("has weights, and not where a run stood") && said.contains("weights.path"), "{said}");
 }

@@ -1,0 +1,223 @@
+//! Weights of a compressed file as numbers: codes times their scales, and zeros where a mask has no bit.
+//!
+//! Always holds: a weight is read in parts of any size. Refuses parts that are not those of one weight.
+
+use serde_json::Value;
+
+use super::{
+    super::{export::as_it_is, mapped::Mapped},
+    CONFIG,
+};
+use crate::{
+    error::{Error, Result},
+    header::Element,
+    tensor::DType,
+};
+
+const I8: Element = Element::Other("I8", 8);
+const I32: Element = Element::Other("I32", 32);
+const I64: Element = Element::Other("I64", 64);
+const F32: Element = Element::Of(DType::F32);
+
+/// How the values of a weight lie there.
+#[derive(Clone, Copy)]
+enum Values {
+    /// A code a byte.
+    Codes,
+    /// Codes of so many bits, those of a row in so many bytes.
+    Words { bits: usize, row: usize },
+    /// Numbers.
+    Numbers(DType),
+}
+
+/// A weight of a compressed file, where its parts lie.
+#[derive(Clone, Copy)]
+pub(in crate::interop) struct Compact<'a> {
+    elements: usize,
+    /// Elements of a row, which is the last axis.
+    inner: usize,
+    form: Values,
+    values: &'a [u8],
+    /// Scales, and how many elements share one.
+    scales: Option<(&'a [u8], usize)>,
+    /// The bits of the elements that stay, and where each row begins among the values.
+    mask: Option<(&'a [u8], &'a [u8])>,
+}
+
+/// The tensors that a weight may be made of, by its name.
+pub(in crate::interop) fn parts(weight: &str) -> [String; 10] {
+    let layer = weight.strip_suffix(".weight").unwrap_or(weight);
+    let own = |what: &str| format!("{layer}.{what}");
+    [
+        own("weight"),
+        own("weight_scale"),
+        own("weight_packed"),
+        own("weight_shape"),
+        own("input_scale"),
+        own("input_zero_point"),
+        own("compressed"),
+        own("bitmask"),
+        own("row_offsets"),
+        own("shape"),
+    ]
+}
+
+fn whole(bytes: &[u8], at: usize) -> usize {
+    let own = bytes.get(8 * at..).and_then(|rest| rest.first_chunk());
+    own.and_then(|own| usize::try_from(i64::from_le_bytes(*own)).ok()).unwrap_or(usize::MAX)
+}
+
+impl Mapped {
+    /// The extents of the weight of this name, if it lies here as a compressed file has it.
+    pub(in crate::interop) fn compact_extents(&self, weight: &str) -> Result<Option<Vec<u64>>> {
+        let [_, scale, packed, packed_shape, .., compressed, _, _, shape] = parts(weight);
+        if !self.facts.contains_key(CONFIG) || !weight.ends_with(".weight") {
+            return Ok(None);
+        }
+        let has = |name: &String| self.tensors.contains_key(name);
+        let shape = match (has(&packed), has(&compressed), has(&scale)) {
+            (true, ..) => packed_shape,
+            (_, true, _) => shape,
+            (.., true) => return Ok(self.tensors.get(weight).map(|place| place.shape.clone())),
+            _ => return Ok(None),
+        };
+        let count = self.tensors.get(&shape).map_or(0, |place| place.bytes as usize / 8);
+        let extents = self.part(&shape, I64, &[count])?;
+        Ok(Some((0..count).map(|at| whole(extents, at) as u64).collect()))
+    }
+
+    /// The weight of this name and extents, if it lies here as a compressed file has it.
+    ///
+    /// # Errors
+    /// Fails if its parts are not those of one weight of these extents.
+    pub(in crate::interop) fn compact(&self, weight: &str, shape: &[usize]) -> Result<Option<Compact<'_>>> {
+        if self.compact_extents(weight)?.is_none() {
+            return Ok(None);
+        }
+        let [_, scale, packed, .., compressed, bitmask, offsets, _] = parts(weight);
+        let elements: usize = shape.iter().product();
+        let inner = shape.last().copied().unwrap_or(1).max(1);
+        let rows = &shape[..shape.len().saturating_sub(1)];
+        let all = Compact { elements, inner, form: Values::Codes, values: &[], scales: None, mask: None };
+        if self.tensors.contains_key(&packed) {
+            let (bits, count) = (self.bits(), elements / inner);
+            let row = (inner * bits).div_ceil(32) * 4;
+            let values = self.part(&packed, I32, &[count, row / 4])?;
+            let groups = self.tensors.get(&scale).map_or(0, |place| place.bytes as usize / 4) / count.max(1);
+            if groups == 0 || !inner.is_multiple_of(groups) {
+                return Err(self.no_part(&scale));
+            }
+            let scales = Some((self.part(&scale, F32, &[count, groups])?, inner / groups));
+            return Ok(Some(Compact { form: Values::Words { bits, row }, values, scales, ..all }));
+        }
+        let scales = match self.tensors.contains_key(&scale) {
+            true => {
+                let first = shape.first().copied().unwrap_or(1).max(1);
+                let by_row: Vec<usize> = (0..shape.len()).map(|axis| if axis == 0 { first } else { 1 }).collect();
+                Some((self.part(&scale, F32, &by_row)?, elements / first))
+            }
+            false => None,
+        };
+        let Some(values) = self.tensors.get(&compressed) else {
+            return Ok(Some(Compact { values: self.part(weight, I8, shape)?, scales, ..all }));
+        };
+        let kept = values.shape.first().map_or(0, |count| *count as usize);
+        let (form, element) = match values.element.of_weights().filter(|_| scales.is_none()) {
+            Some(dtype) => (Values::Numbers(dtype), values.element),
+            None => (Values::Codes, I8),
+        };
+        let bits = self.part(&bitmask, Element::Of(DType::U8), &[rows, &[inner.div_ceil(8)]].concat())?;
+        let mask = Some((bits, self.part(&offsets, I64, rows)?));
+        Ok(Some(Compact { form, values: self.part(&compressed, element, &[kept])?, scales, mask, ..all }))
+    }
+
+    /// Refuses a weight whose mask does not keep as many elements as there are, row by row.
+    pub(in crate::interop) fn check_mask(&self, weight: &str, compact: &Compact<'_>) -> Result<()> {
+        let Some((_, offsets)) = compact.mask else { return Ok(()) };
+        let rows = compact.elements / compact.inner;
+        let mut before = 0;
+        for row in 0..rows {
+            if whole(offsets, row) != before {
+                return Err(self.no_part(&parts(weight)[8]));
+            }
+            before += (0..compact.inner).filter(|column| compact.stays(row, *column)).count();
+        }
+        let size = if let Values::Numbers(dtype) = compact.form { dtype.size() } else { 1 };
+        if before * size == compact.values.len() { Ok(()) } else { Err(self.no_part(&parts(weight)[6])) }
+    }
+
+    /// Bits of the codes that are packed.
+    fn bits(&self) -> usize {
+        let config = self.facts.get(CONFIG).and_then(|text| serde_json::from_str::<Value>(text).ok());
+        let bits = config.and_then(|config| config["config_groups"]["group_0"]["weights"]["num_bits"].as_u64());
+        if bits == Some(4) { 4 } else { 8 }
+    }
+
+    fn part(&self, name: &str, element: Element, shape: &[usize]) -> Result<&[u8]> {
+        let is_right = self.tensors.get(name).is_some_and(|place| {
+            place.element == element && place.shape.iter().copied().eq(shape.iter().map(|extent| *extent as u64))
+        });
+        if is_right { self.elements(name) } else { Err(self.no_part(name)) }
+    }
+
+    fn no_part(&self, name: &str) -> Error {
+        let message = "is not the part of a weight that its other parts are of; export the run again";
+        Error::file_at(&self.path, format!("tensor {name}"), message)
+    }
+}
+
+impl Compact<'_> {
+    fn stays(&self, row: usize, column: usize) -> bool {
+        self.mask.is_none_or(|(bits, _)| bits[row * self.inner.div_ceil(8) + column / 8] >> (column % 8) & 1 == 1)
+    }
+
+    /// The number of the value of the first element from `at` on that has one.
+    fn place(&self, at: usize) -> usize {
+        let Some((_, offsets)) = self.mask else { return at };
+        let (row, column) = (at / self.inner, at % self.inner);
+        whole(offsets, row) + (0..column).filter(|column| self.stays(row, *column)).count()
+    }
+
+    /// So many values, from number `place` on.
+    fn numbers(&self, place: usize, count: usize) -> Vec<f64> {
+        let all = place..place + count;
+        match self.form {
+            Values::Codes => self.values[all].iter().map(|code| f64::from(*code as i8)).collect(),
+            Values::Words { bits, row } => {
+                let code = |at: usize| {
+                    let (begin, bit) = (at / self.inner * row, at % self.inner * bits);
+                    let code = self.values[begin + bit / 8] >> (bit % 8) & (u8::MAX >> (8 - bits));
+                    f64::from(code) - f64::from(1_u8 << (bits - 1))
+                };
+                all.map(code).collect()
+            }
+            Values::Numbers(dtype) => {
+                let mut wide = vec![0.0; count];
+                let to = bytemuck::cast_slice_mut(&mut wide);
+                as_it_is(&[self.values.len() / dtype.size()], 0).convert(self.values, dtype, place, to, DType::F64);
+                wide
+            }
+        }
+    }
+
+    /// Writes the elements from number `at` on to `to`, as many as fit, in the type `dtype`.
+    pub(in crate::interop) fn convert(&self, at: usize, to: &mut [u8], dtype: DType) {
+        let count = (to.len() / dtype.size()).min(self.elements.saturating_sub(at));
+        if count == 0 {
+            return;
+        }
+        let all = at..at + count;
+        let stays: Vec<bool> = all.clone().map(|at| self.stays(at / self.inner, at % self.inner)).collect();
+        let kept = stays.iter().filter(|stays| **stays).count();
+        let mut values = self.numbers(self.place(at), kept).into_iter();
+        let scaled = |(at, stays): (usize, bool)| {
+            let value = if stays { values.next().unwrap_or(f64::NAN) } else { 0.0 };
+            let Some((scales, each)) = self.scales else { return value };
+            let scale = scales[at / each * 4..].first_chunk().map_or(f32::NAN, |own| f32::from_le_bytes(*own));
+            // As the codes were tested.
+            f64::from(value as f32 * scale)
+        };
+        let wide: Vec<u8> = all.zip(stays).map(scaled).flat_map(f64::to_le_bytes).collect();
+        as_it_is(&[count], 0).convert(&wide, DType::F64, 0, to, dtype);
+    }
+}
