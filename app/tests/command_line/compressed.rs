@@ -164,3 +164,10 @@ fn a_compressed_file_begins_a_run_and_teaches_and_says_what_it_is_where_a_checkp
         assert!(said.contains("--set weights.path=FILE") && !said.contains("damaged"), "{said}");
     }
 }
+
+#[test]
+fn a_setting_without_use_is_named_with_what_uses_it() {
+    let output = plimsoll(&["plan", "sort-llama", "--set", "quantise.kind=aware", "--set", "quantise.weights=int4"]);
+    let said = "note: --set: quantise.weights is not used with quantise.kind = aware, only with after";
+    assert!(text(&output.stderr).contains(said), "{}", text(&output.stderr));
+}

@@ -95,7 +95,8 @@ fn without_use(setting: &Setting, e: &Experiment) -> String {
             return format!("{} is not used with quantise.weights = {}", setting.key, e.quantise.weights.key());
         }
         "quantise" => {
-            return format!("{} is not used with quantise.kind = {}", setting.key, e.quantise.kind.key());
+            let kind = e.quantise.kind.key();
+            return format!("{} is not used with quantise.kind = {kind}, only with after", setting.key);
         }
         "run" if setting.key == "run.threads" => return "run.threads is not used on a GPU".to_owned(),
         "gpu" => return format!("{} is not used on the CPU", setting.key),
