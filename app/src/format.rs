@@ -1,5 +1,6 @@
 //! Numbers in words: counts, spans of time, shares. One place, so that a figure reads the same in every pane.
 
+mod channels;
 mod numbers;
 
 use plimsoll_engine::{
@@ -12,7 +13,10 @@ use plimsoll_engine::{
     train::{Cached, Took},
 };
 
-pub(crate) use self::numbers::{grouped, in_groups, spaced};
+pub(crate) use self::{
+    channels::of_channels,
+    numbers::{grouped, in_groups, spaced},
+};
 
 /// An amount as people write it: `64 MiB` where it is whole, three figures where it is not.
 pub(crate) fn size(bytes: Bytes) -> String {

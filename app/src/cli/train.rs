@@ -163,13 +163,12 @@ pub(super) fn follow(
         && !manner.json
         && !manner.is_quiet
     {
-        let is_gpu = report.plan().is_some_and(|plan| plan.target.is_gpu());
         let lacks = match outcome {
             Outcome::Stopped => lacks(&report, summary.steps, kept.as_ref(), saved.as_deref()),
             _ => String::new(),
         };
         let kept = kept.map(|key| format!("\nKept as {key}: `plimsoll show {key}`\n")).unwrap_or_default();
-        out::text(&format!("{}{kept}{lacks}", report::result(&summary, is_gpu)))?;
+        out::text(&format!("{}{kept}{lacks}", report::result(&summary, report.plan())))?;
     }
     ended(outcome, &interrupt)
 }

@@ -171,3 +171,16 @@ fn a_setting_without_use_is_named_with_what_uses_it() {
     let said = "note: --set: quantise.weights is not used with quantise.kind = aware, only with after";
     assert!(text(&output.stderr).contains(said), "{}", text(&output.stderr));
 }
+
+#[test]
+fn half_of_the_channels_are_said_to_be_three_quarters_of_the_weights() {
+    let kept = Kept::new();
+    let small = ["cnn-digits-channels", "--set", "model.width=8", "--set", "prune.begin_step=1"];
+    let why = "A layer loses 50% of its channels, and the next one the inputs that came from them: one that loses both keeps \
+               25% of its weights.";
+    let planned = stdout(&[&["plan"], &small[..]].concat());
+    assert!(planned.contains(why), "{planned}");
+    let trained = kept.told(&[&["train", "--steps", "2"], &small[..]].concat());
+    assert!(trained.contains(why.trim_end_matches('.')), "{trained}");
+    assert!(!stdout(&["plan", "cnn-digits-pruned"]).contains("of its channels"));
+}

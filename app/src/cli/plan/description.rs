@@ -84,7 +84,8 @@ pub(super) fn describe(plan: &Plan) -> anyhow::Result<String> {
         text.push_str(&format!("Low rank: {words}.\n"));
     }
     if let Some(smaller) = plan.smaller {
-        text.push_str(&format!("The trained model: {smaller}.\n"));
+        let channels = format::of_channels(&plan.experiment.prune).map_or(String::new(), |why| format!(" {why}."));
+        text.push_str(&format!("The trained model: {smaller}.{channels}\n"));
     }
     for line in plan.resolved.data().table_facts().into_iter().flat_map(samples::table_lines) {
         text.push_str(&format!("Table: {line}.\n"));

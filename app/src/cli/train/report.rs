@@ -226,7 +226,8 @@ const ZEROS: &str = ". Zeros take as much memory in training, and as many bytes 
                      (gzip) is smaller";
 
 /// The results of the run, for people, compared with the prediction.
-pub(super) fn result(summary: &Summary, is_gpu: bool) -> String {
+pub(super) fn result(summary: &Summary, plan: Option<&Plan>) -> String {
+    let is_gpu = plan.is_some_and(|plan| plan.target.is_gpu());
     let percent = |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:.2}%", share * 100.0));
     let mut table = Table::new(["peak", "predicted", "measured", "difference"]);
     let Summary { predicted, measured, is_process_sampled, .. } = summary;
@@ -264,8 +265,12 @@ pub(super) fn result(summary: &Summary, is_gpu: bool) -> String {
         }
     };
     let pruned = summary.stripped.map_or(String::new(), |stripped| {
-        let cost = if stripped.are_zeros && stripped.gone > 0 { ZEROS } else { "" };
-        format!("\n{stripped}{cost}")
+        let channels = plan.and_then(|plan| format::of_channels(&plan.experiment.prune));
+        match channels {
+            Some(why) if stripped.gone > 0 => format!("\n{stripped}. {why}"),
+            _ if stripped.are_zeros && stripped.gone > 0 => format!("\n{stripped}{ZEROS}"),
+            _ => format!("\n{stripped}"),
+        }
     });
     let compressed = summary.compressed.map_or(String::new(), |compressed| format!("\n{compressed}"));
     let factored = summary.factored.map_or(String::new(), |factored| format!("\n{factored}"));
