@@ -95,14 +95,17 @@ struct Smaller {
     became: &'static str,
     bytes: u64,
     whole_bytes: u64,
+    /// Bytes of the tensors of its file.
+    file_bytes: u64,
     /// Whether the number of zeros is foretold.
     is_estimate: bool,
 }
 
 impl Smaller {
     fn of(size: &SmallerSize) -> Self {
-        let SmallerSize { became, bytes, whole_bytes, is_estimate } = size;
-        Self { became: became.key(), bytes: bytes.0, whole_bytes: whole_bytes.0, is_estimate: *is_estimate }
+        let SmallerSize { became, bytes, whole_bytes, file_bytes, is_estimate } = size;
+        let [bytes, whole_bytes, file_bytes] = [bytes, whole_bytes, file_bytes].map(|bytes| bytes.0);
+        Self { became: became.key(), bytes, whole_bytes, file_bytes, is_estimate: *is_estimate }
     }
 }
 

@@ -207,6 +207,7 @@ fn what_became_of_a_model_is_planned_told_and_written_with_the_same_bytes() {
     let written: Value =
         serde_json::from_str(&kept.told(&[&export[..], &[&path("c.safetensors")]].concat())).expect("JSON");
     assert_eq!(written["tensor_bytes"].as_u64(), bytes);
+    assert_eq!(plan["compressed"]["file_bytes"].as_u64(), bytes);
     assert_eq!(written["bytes"].as_u64(), fs::metadata(path("c.safetensors")).ok().map(|file| file.len()));
     let refused = |arguments: &[&str], code: i32| {
         let output = kept.output(&[&["export", "last", "-o", &path("other")], arguments].concat());
@@ -234,10 +235,15 @@ fn a_pruned_model_is_planned_about_and_its_best_weights_leave_without_zeros() {
     assert!(plan["compressed"]["is_estimate"] == true && planned.abs_diff(bytes) * 100 <= bytes, "{planned} {bytes}");
     let said = stdout(&[&["plan", "cnn-digits-pruned"], &settings[..]].concat());
     assert!(said.contains("The trained model: without its pruned parts about "), "{said}");
+    assert!(said.contains("; its file (export --compressed) about "), "{said}");
+    let of_file = plan["compressed"]["file_bytes"].as_u64().expect("planned");
     for best in [&["--best"][..], &[]] {
-        let export = ["export", "last", "--format", "safetensors", "--compressed", "--force", "-o", &path];
+        let export = ["export", "last", "--format", "safetensors", "--compressed", "--json", "--force", "-o", &path];
         let written = kept.output(&[&export[..], best].concat());
         assert!(written.status.success(), "{}", text(&written.stderr));
+        let summary: Value = serde_json::from_slice(&written.stdout).expect("JSON");
+        let tensors = summary["tensor_bytes"].as_u64().expect("bytes");
+        assert!(of_file.abs_diff(tensors) * 100 <= tensors, "{of_file} planned, {tensors}");
         assert!(text(&written.stderr).contains("the published layout adds"), "{}", text(&written.stderr));
     }
 }

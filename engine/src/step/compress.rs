@@ -144,7 +144,7 @@ impl<B: Backend> Session<B> {
     }
 
     /// The code of weights where they alone become integers.
-    fn code_of_weights(&self) -> Option<Code> {
+    pub(super) fn code_of_weights(&self) -> Option<Code> {
         match self.experiment.quantise.coded() {
             CodedWeights::WithInputs => None,
             CodedWeights::Int8 => Some(Code::Int8),

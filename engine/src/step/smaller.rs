@@ -1,16 +1,15 @@
-//! The form and the size that a trained model takes in the end, if it gets smaller, and its tensors then.
+//! The form and the size that a trained model takes in the end, if it gets smaller.
 //!
 //! Always holds: a plan has the size from the same code as the run; only how many weights will be zero is foretold, by the
 //! settings. Of several changes the last counts, because integers already leave the zeros out.
 
 use std::fmt;
 
-use super::{Session, slots::named};
+use super::Session;
 use crate::{
-    backend::{Backend, DType},
+    backend::Backend,
     bytes::Bytes,
     experiment::{CodedWeights, words::words},
-    nn::RANGE,
     optim::Stripped,
 };
 
@@ -61,6 +60,8 @@ pub struct SmallerSize {
     pub bytes: Bytes,
     /// Bytes of the weights as they would be otherwise.
     pub whole_bytes: Bytes,
+    /// Bytes of the tensors of its file in the published layouts: those bytes, running statistics, and what a layout adds.
+    pub file_bytes: Bytes,
     /// Whether the number of zeros is foretold, by the share that is to be pruned.
     pub is_estimate: bool,
 }
@@ -68,23 +69,13 @@ pub struct SmallerSize {
 impl fmt::Display for SmallerSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let about = if self.is_estimate { "about " } else { "" };
-        write!(f, "{} {about}{} in place of {}", self.became.in_words(), self.bytes, self.whole_bytes)
+        write!(f, "{} {about}{} in place of {}", self.became.in_words(), self.bytes, self.whole_bytes)?;
+        if self.file_bytes == self.bytes {
+            return Ok(());
+        }
+        let added = "with running statistics, extents, and where rows begin and end";
+        write!(f, "; its file (export --compressed) {about}{}, {added}", self.file_bytes)
     }
-}
-
-/// A tensor that a file of the trained model has.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Stored {
-    /// Its name there.
-    pub name: String,
-    /// Its extents.
-    pub shape: Vec<usize>,
-    /// The type that is computed with.
-    pub dtype: DType,
-    /// Whether it becomes integers.
-    pub is_integer: bool,
-    /// The name in a checkpoint of its pruning mask, if it has one.
-    pub mask: Option<String>,
 }
 
 impl<B: Backend> Session<B> {
@@ -93,43 +84,21 @@ impl<B: Backend> Session<B> {
         let zeros = self.pruning.as_ref().map(|pruning| pruning.planned_zeros(&self.model.prunable()));
         let (zeros, quantise) = (zeros.unwrap_or_default(), &self.experiment.quantise);
         let is_estimate = zeros.iter().any(|(_, [zeros, _])| *zeros > 0);
-        let size = |became, bytes, whole_bytes| Some(SmallerSize { became, bytes, whole_bytes, is_estimate });
+        let beside = self.file_beside();
+        let size = |became, bytes, whole_bytes| {
+            Some(SmallerSize { became, bytes, whole_bytes, file_bytes: bytes + beside, is_estimate })
+        };
         if !quantise.kind.is_none() {
             let [bytes, dense_bytes] = self.coded_size(&zeros);
-            return size(Became::of(quantise.coded()), bytes, dense_bytes);
+            // The layout of packed weights has no mask.
+            let own = if self.code_of_weights().is_some() { self.coded_size(&[])[0] } else { bytes };
+            let whole = size(Became::of(quantise.coded()), bytes, dense_bytes)?;
+            return Some(SmallerSize { file_bytes: own + beside, ..whole });
         }
         let pruned = is_estimate.then(|| Stripped::of(&zeros, &self.model.params()));
         if let Some(stripped) = pruned.or_else(|| self.taken_out()).filter(|stripped| stripped.gone > 0) {
             return size(Became::Pruned, stripped.bytes, stripped.dense_bytes);
         }
         self.factored().and_then(|factored| size(Became::Factored, factored.bytes, factored.whole_bytes))
-    }
-
-    /// The parameters, and then the running statistics without ranges of inputs, as a file of the model has them.
-    pub fn stored(&self) -> Vec<Stored> {
-        let ledger = self.executor.ledger();
-        let integers: Vec<_> = self.integer_layers().into_iter().map(|(_, param)| param.layer()).collect();
-        let masked: Vec<_> = match &self.pruning {
-            Some(_) => self.model.prunable().into_iter().map(|param| (param.layer(), param.name())).collect(),
-            None => Vec::new(),
-        };
-        let params = self.model.params().into_iter().map(|param| {
-            let name = named(ledger, param.layer(), param.name());
-            let mask = masked.contains(&(param.layer(), param.name())).then(|| format!("optimizer.{name}.mask"));
-            let (shape, dtype) = (param.weight().shape().dims().to_vec(), param.weight().dtype());
-            let is_integer = integers.contains(&param.layer()) && param.name() == "weight";
-            Stored { name, shape, dtype, is_integer, mask }
-        });
-        let buffers = self.model.leaves().into_iter().flat_map(|leaf| {
-            let own = leaf.buffers().into_iter().filter(|(what, _)| *what != RANGE);
-            own.map(|(what, buffer)| Stored {
-                name: named(ledger, leaf.layer(), what),
-                shape: buffer.shape().dims().to_vec(),
-                dtype: buffer.dtype(),
-                is_integer: false,
-                mask: None,
-            })
-        });
-        params.chain(buffers).collect()
     }
 }

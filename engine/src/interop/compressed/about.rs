@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Form, pack};
+use super::Form;
 use crate::{
     experiment::{Experiment, PruneKind},
-    step::Stored,
+    step::stored::{self, Stored},
 };
 
 /// The `quantization_config` of a model with these tensors; `None` of one whose tensors are as they were trained, but fewer or
@@ -49,14 +49,14 @@ pub(super) fn config(experiment: &Experiment, stored: &[Stored], form: Form, spa
 fn groups(stored: &[Stored], form: Form, layer: impl Fn(&Stored) -> String) -> Value {
     let mut targets: BTreeMap<Option<usize>, Vec<String>> = BTreeMap::new();
     for stored in stored.iter().filter(|stored| stored.is_integer) {
-        let group = form.code().map(|code| pack::group(code, stored.shape.last().copied().unwrap_or(1)));
+        let group = form.code().map(|code| stored::group(code, stored.shape.last().copied().unwrap_or(1)));
         targets.entry(group).or_default().push(layer(stored));
     }
     let integers = |bits: usize, is_symmetric: bool, strategy: &str| json!({ "num_bits": bits, "type": "int", "symmetric": is_symmetric, "strategy": strategy, "dynamic": false });
     let of = |(number, (group, targets)): (usize, (Option<usize>, Vec<String>))| {
         let (weights, inputs) = match (group, form.code()) {
             (Some(group), Some(code)) => {
-                let mut weights = integers(pack::bits(code), true, "group");
+                let mut weights = integers(stored::bits(code), true, "group");
                 weights["group_size"] = group.into();
                 (weights, Value::Null)
             }

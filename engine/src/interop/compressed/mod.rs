@@ -39,7 +39,7 @@ use crate::{
         },
     },
     header::Element,
-    step::Stored,
+    step::stored::{self, Stored},
     tensor::DType,
     whole_file::{self, reason},
 };
@@ -333,7 +333,7 @@ fn words<'a>(stored: &Stored, code: Code, numbers: impl Fn() -> Vec<f32> + Copy 
     let (name, shape) = (&stored.name, stored.shape.clone());
     let inner = shape.last().copied().unwrap_or(1);
     let rows = shape.iter().product::<usize>() / inner.max(1);
-    let (words, groups) = (vec![rows, pack::words(code, inner)], vec![rows, inner / pack::group(code, inner)]);
+    let (words, groups) = (vec![rows, stored::words(code, inner)], vec![rows, inner / stored::group(code, inner)]);
     let scales = move || bytes_of(&pack::scales(code, &numbers(), inner));
     vec![
         Entry::new(format!("{name}_packed"), I32, words, move || pack::packed(code, &numbers(), inner)),

@@ -1,30 +1,10 @@
 //! Codes, scales and masks as the published layouts have them: integers that are packed into 32 bits, scales of groups that end
 //! with their row, and a bit for every weight.
 
-use crate::backend::{cpu::coded::encode_f32, ops::Code};
-
-/// Bytes of the integers that codes are packed into.
-const WORD: usize = 4;
-
-/// Elements of a row of `inner` that share a scale in the published layout, whose groups end with their row. A block here may go
-/// on in the next row; it is then cut into such groups, which repeat its scale.
-pub(super) fn group(code: Code, inner: usize) -> usize {
-    let (mut a, mut b) = (code.block(), inner.max(1));
-    while b > 0 {
-        (a, b) = (b, a % b);
-    }
-    a
-}
-
-/// Bits of a code.
-pub(super) fn bits(code: Code) -> usize {
-    if code == Code::Int8 { 8 } else { 4 }
-}
-
-/// Words of a row of `inner` codes.
-pub(super) fn words(code: Code, inner: usize) -> usize {
-    (inner * bits(code)).div_ceil(8 * WORD)
-}
+use crate::{
+    backend::{cpu::coded::encode_f32, ops::Code},
+    step::stored::{WORD, bits, group, words},
+};
 
 /// The codes of `w [.., inner]`, those of a row in words of their own, filled from the lowest bits on.
 pub(super) fn packed(code: Code, w: &[f32], inner: usize) -> Vec<u8> {

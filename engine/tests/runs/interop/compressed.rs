@@ -172,7 +172,8 @@ fn a_file_of_integers_answers_as_the_run_was_tested_and_is_as_large_as_it_said()
         let (run, compressed, tensors, config) = exported(&experiment, folder.path());
         let own = run.summary.compressed.expect("integers");
         assert_eq!((compressed.tensors, compressed.statistics), (own.bytes, Bytes::ZERO), "{kind:?}");
-        assert_eq!(run.plan.smaller.map(|smaller| (smaller.bytes, smaller.is_estimate)), Some((own.bytes, false)));
+        let planned = run.plan.smaller.map(|smaller| (smaller.bytes, smaller.file_bytes, smaller.is_estimate));
+        assert_eq!(planned, Some((own.bytes, own.bytes, false)));
         let (loss, accuracy) = tested(&experiment, &tensors);
         assert_eq!(accuracy, own.test_accuracy, "{kind:?}");
         assert!(accuracy > 0.8 && (loss - own.test_loss).abs() < 1e-5, "{kind:?}: {loss} and {}", own.test_loss);
@@ -242,6 +243,8 @@ fn pruned_convolutions_leave_as_codes_without_zeros_and_statistics_with_them() {
         assert_eq!(compressed.tensors, own.bytes + compressed.statistics + Bytes(layout as u64), "{kind:?}");
         let planned = run.plan.smaller.expect("planned");
         let off = planned.bytes.0.abs_diff(own.bytes.0) as f64 / own.bytes.0 as f64;
+        let of_file = planned.file_bytes.0.abs_diff(compressed.tensors.0) as f64 / own.bytes.0 as f64;
+        assert!(of_file < 0.01 && (kind != PruneKind::Groups || of_file == 0.0), "{planned} planned, {compressed:?}");
         assert!(planned.is_estimate && off < 0.01, "{planned} planned, {}", own.bytes);
         assert!(kind != PruneKind::Groups || planned.bytes == own.bytes, "{planned} planned, {}", own.bytes);
         let structure = if kind == PruneKind::Groups { "2:4" } else { "unstructured" };
@@ -292,6 +295,7 @@ fn weights_of_decoders_leave_in_words_and_their_numbers_answer_as_the_run_was_te
         }
         let own = run.summary.compressed.expect("integers");
         assert_eq!(compressed.tensors, own.bytes + Bytes(layout as u64), "{weights:?} {width}");
+        assert_eq!(run.plan.smaller.map(|smaller| smaller.file_bytes), Some(compressed.tensors), "{weights:?} {width}");
         // Extents alone, where a row has whole groups.
         assert_eq!(layout == 16 * packed, width >= 128, "{weights:?} {width}: {layout} for {packed}");
         assert_eq!(config["config_groups"]["group_0"]["weights"]["num_bits"], bits);
@@ -329,7 +333,8 @@ fn a_pruned_model_leaves_without_zeros_and_a_smaller_one_as_it_is() {
     let (run, compressed, _, config) = exported(&e, &at("channels"));
     let bytes = run.summary.stripped.expect("thinned").bytes;
     assert_eq!((compressed.tensors, config), (bytes, Value::Null));
-    assert_eq!(run.plan.smaller.map(|smaller| (smaller.bytes, smaller.is_estimate)), Some((bytes, false)));
+    let planned = run.plan.smaller.map(|smaller| (smaller.bytes, smaller.file_bytes, smaller.is_estimate));
+    assert_eq!(planned, Some((bytes, bytes, false)));
     (e.prune, e.low_rank) = (Prune::default(), LowRank { rank: 2, ..LowRank::default() });
     let (run, compressed, ..) = exported(&e, &at("factored"));
     let bytes = run.summary.factored.expect("factored").bytes;
