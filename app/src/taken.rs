@@ -35,6 +35,13 @@ impl OfRun {
     pub(crate) fn new(kept: Kept, is_best: bool) -> anyhow::Result<Self> {
         let no_weights = || format!("{}: no weights", kept.run.label());
         let at = if is_best { kept.files.join(Checkpoint::BEST) } else { Checkpoint::at(&kept.files)? };
+        anyhow::ensure!(
+            !is_best || at.exists(),
+            "{}: {} is missing: the run kept no best checkpoint, which run.save_best = true does while it trains; leave \
+             --best out for the last one",
+            kept.run.label(),
+            at.display()
+        );
         let checkpoint = Checkpoint::open(&at).with_context(no_weights)?;
         let machine = plan::this_machine();
         let told = |problems: Vec<Problem>| problems.first().map(Problem::to_string).unwrap_or_default();
@@ -68,16 +75,21 @@ impl OfRun {
             anyhow::bail!("{name}: {why}");
         }
         let Some(smaller) = kept.run.smaller else {
-            anyhow::bail!(
-                "{name}: its model stayed as it was, so there is nothing compressed to write; leave --compressed out, or \
-                 train it with quantise.kind = after, prune.kind or low_rank.rank"
-            );
+            let mend = match kept.experiment.lora.rank {
+                0 => "leave --compressed out, or train it with quantise.kind = after, prune.kind or low_rank.rank",
+                _ => "its adapters and the model that they belong to leave with --format huggingface --merge",
+            };
+            anyhow::bail!("{name}: its model stayed as it was, so there is nothing compressed to write; {mend}");
         };
         let ranges = kept.files.join(Checkpoint::RANGES);
-        anyhow::ensure!(
-            smaller.became != Became::Integers || ranges.is_file(),
-            "{name}: the ranges of its inputs were not kept: an earlier version trained it, or the disk was full; train it again"
-        );
+        if smaller.became == Became::Integers && !ranges.is_file() {
+            let is = if ranges.is_dir() { "is a folder" } else { "is missing" };
+            anyhow::bail!(
+                "{name}: {} {is}, which has the ranges of its inputs: an earlier version trained the run, the disk was full, or \
+                 it was removed; bring it back, or train the run again",
+                ranges.display()
+            );
+        }
         let (from, info) = ((self.checkpoint.path(), step), self.info()?);
         let written = interop::compressed(from, &ranges, path, &kept.experiment, info)?;
         Ok((written, notes(&smaller, &written)))

@@ -5,7 +5,7 @@
 
 use std::{
     fs, io,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use plimsoll_engine::whole_file::{self, Place};
@@ -52,13 +52,19 @@ pub(super) fn can_be_written(path: &Path, force: bool) -> anyhow::Result<()> {
 pub(super) fn has_folder(path: &Path) -> anyhow::Result<()> {
     let Place::File(file) = Place::of(path) else { return Ok(()) };
     let folder = folder_of(&file);
-    anyhow::ensure!(
-        folder.is_dir(),
-        "{}: cannot be written: there is no folder {}; make it first",
+    if folder.is_dir() {
+        return Ok(());
+    }
+    // A part with `..` behind it cannot be made: what is missing is the part before.
+    let parts = |folder: &Path| folder.ancestors().filter(|part| part.components().next().is_some()).count();
+    let missing = folder.ancestors().take(parts(folder)).filter(|part| !part.exists()).last().unwrap_or(folder);
+    let is_below = folder.components().any(|part| part == Component::ParentDir);
+    let missing = if is_below { missing } else { folder };
+    anyhow::bail!(
+        "{}: cannot be written: there is no folder {}; make it first, or name another place",
         path.display(),
-        folder.display()
-    );
-    Ok(())
+        missing.display()
+    )
 }
 
 /// Refuses a place for a folder where something else stands, before any work is done for it.

@@ -165,11 +165,62 @@ fn a_compressed_file_begins_a_run_and_teaches_and_says_what_it_is_where_a_checkp
     }
 }
 
+/// The folder of the files of the newest run.
+fn files(kept: &Kept) -> PathBuf {
+    let run = kept.runs()[0]["run"].as_str().expect("a name").to_owned();
+    kept.0.path().join("runs").join(run)
+}
+
 #[test]
-fn a_setting_without_use_is_named_with_what_uses_it() {
-    let output = plimsoll(&["plan", "sort-llama", "--set", "quantise.kind=aware", "--set", "quantise.weights=int4"]);
-    let said = "note: --set: quantise.weights is not used with quantise.kind = aware, only with after";
-    assert!(text(&output.stderr).contains(said), "{}", text(&output.stderr));
+fn what_a_run_lacks_for_an_export_is_named_with_what_to_do() {
+    let kept = Kept::new();
+    kept.told(&["train", "cnn-digits-int8", "--set", "model.width=8", "--steps", "2", "--quiet"]);
+    let files = files(&kept);
+    let [ranges, last] = ["ranges.safetensors", "last.safetensors"].map(|name| files.join(name));
+    let whole = fs::read(&ranges).expect("kept");
+    fs::remove_file(&ranges).expect("ours");
+    let said = refused(&kept);
+    assert!(said.contains("ranges.safetensors is missing") && said.contains("train the run again"), "{said}");
+    fs::create_dir(&ranges).expect("ours");
+    assert!(refused(&kept).contains("ranges.safetensors is a folder"), "{}", refused(&kept));
+    fs::remove_dir(&ranges).expect("ours");
+    fs::write(&ranges, whole).expect("ours");
+    let export = |arguments: &[&str], code: i32| {
+        let output = kept.output(&[&["export", "last", "--format", "safetensors"], arguments].concat());
+        assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
+        text(&output.stderr)
+    };
+    let to = kept.0.path().join("to.safetensors");
+    let to = to.to_str().expect("text");
+    let said = export(&["--best", "-o", to], 1);
+    assert!(said.contains("run.save_best = true") && said.contains("leave --best out"), "{said}");
+    let said = export(&["--compressed", "-o", "-"], 2);
+    assert!(said.contains("-o -: weights go to a file, and not to standard output"), "{said}");
+    let nowhere = kept.0.path().join("nowhere");
+    let said = export(&["-o", nowhere.join("../to.safetensors").to_str().expect("text")], 1);
+    assert!(said.contains(&format!("there is no folder {}; make it first", nowhere.display())), "{said}");
+    if cfg!(target_os = "linux") {
+        let said = export(&["--compressed", "-o", "/proc/to.safetensors"], 1);
+        assert!(said.contains("choose another folder"), "{said}");
+    }
+    let mut damaged = fs::read(&last).expect("saved");
+    *damaged.last_mut().expect("bytes") ^= 1;
+    fs::write(&last, damaged).expect("ours");
+    assert!(export(&["-o", to], 1).contains("take another checkpoint of the run, or train it again"));
+    fs::remove_file(&last).expect("ours");
+    let said = export(&["-o", to], 1);
+    assert!(said.contains("it has none in the store; the last one it wrote, after step 2"), "{said}");
+    assert!(!said.contains("choose the folder of a run"), "{said}");
+}
+
+#[test]
+fn adapters_leave_merged_into_their_model() {
+    let kept = Kept::new();
+    let adapters =
+        ["--set", "lora.rank=2", "--set", "frozen=all", "--set", "model.width=16", "--set", "model.hidden=16"];
+    kept.told(&[&["train", "sort-llama", "--steps", "1", "--quiet"], &adapters[..]].concat());
+    let said = refused(&kept);
+    assert!(said.contains("leave with --format huggingface --merge") && !said.contains("quantise.kind"), "{said}");
 }
 
 #[test]
@@ -183,4 +234,11 @@ fn half_of_the_channels_are_said_to_be_three_quarters_of_the_weights() {
     let trained = kept.told(&[&["train", "--steps", "2"], &small[..]].concat());
     assert!(trained.contains(why.trim_end_matches('.')), "{trained}");
     assert!(!stdout(&["plan", "cnn-digits-pruned"]).contains("of its channels"));
+}
+
+#[test]
+fn a_setting_without_use_is_named_with_what_uses_it() {
+    let output = plimsoll(&["plan", "sort-llama", "--set", "quantise.kind=aware", "--set", "quantise.weights=int4"]);
+    let said = "note: --set: quantise.weights is not used with quantise.kind = aware, only with after";
+    assert!(text(&output.stderr).contains(said), "{}", text(&output.stderr));
 }

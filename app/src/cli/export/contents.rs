@@ -62,7 +62,6 @@ impl Contents {
                 let kept = kept.as_ref().with_context(|| only_a_run(subject, "an event file comes"))?;
                 tensorboard::events(&kept.curves, &kept.about())
             }
-            // They are copied from file to file, and never as a whole in memory.
             Format::Safetensors | Format::Huggingface => {
                 return Err(Misuse("weights go to a file: name one with -o".to_owned()).into());
             }

@@ -193,6 +193,11 @@ impl Export {
             return Err(Misuse(message.to_owned()).into());
         }
         let place = self.place()?;
+        if self.format == Format::Safetensors && save::is_stdout(&place) {
+            // They are copied from file to file, and never as a whole in memory.
+            let message = "-o -: weights go to a file, and not to standard output; name a file with -o";
+            return Err(Misuse(message.to_owned()).into());
+        }
         if self.format == Format::Huggingface {
             return self.huggingface(&place);
         }
@@ -205,7 +210,7 @@ impl Export {
         if !is_folder {
             save::has_folder(&path)?;
         }
-        if self.format == Format::Safetensors && !save::is_stdout(&path) {
+        if self.format == Format::Safetensors {
             return if self.compressed { self.compressed(&path) } else { self.weights(&path) };
         }
         let machine = plan::this_machine();

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::ExitCode};
 
-use plimsoll_engine::{interop, report::Kept, store::Became, whole_file};
+use plimsoll_engine::{interop, report::Kept, store::Became, train::Checkpoint, whole_file};
 
 use super::{Export, Folder};
 use crate::{
@@ -73,8 +73,8 @@ impl Export {
         let kept = Kept::read(&store, &key)?;
         kept.damage.iter().for_each(|damage| out::say("warning", &format!("run {key}: {damage}")));
         let name = kept.run.label();
-        // Without the folder there is no checkpoint.
-        if !kept.files.is_dir() {
+        // Without the folder there is no checkpoint either.
+        if !kept.files.is_dir() || Checkpoint::at(&kept.files).is_err() {
             let why = in_store::without_checkpoint(&kept.details, "`plimsoll resume FILE` goes on from");
             anyhow::bail!("{name}: no weights: {why}");
         }

@@ -134,6 +134,8 @@ struct Run<'a> {
     own: &'a Mapped,
     form: Form,
     ranges: HashMap<String, [f32; 2]>,
+    /// Where those lie.
+    ranges_at: &'a Path,
 }
 
 /// Writes the compressed model of a run to `path`. It is made of the run's `checkpoint` after `step` steps and, for integers, of
@@ -154,12 +156,13 @@ pub fn compressed(
         session.thin()?;
     }
     let (stored, form) = (session.stored(), Form::of(experiment));
+    let ranges_at = ranges;
     let ranges = match form {
         Form::Integers { .. } => ranges::read(ranges, step, own.facts.get("checksum"))?,
         Form::Packed(_) | Form::Dense { .. } => HashMap::new(),
     };
     let parameters = session.model().params().len();
-    let run = Run { own: &own, form, ranges };
+    let run = Run { own: &own, form, ranges, ranges_at };
     let (mut entries, mut statistics) = (Vec::new(), 0);
     for (number, stored) in stored.iter().enumerate() {
         let own = run.entries(stored)?;
@@ -172,7 +175,9 @@ pub fn compressed(
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.size));
     let tensors = entries.iter().map(|entry| entry.tensor.bytes as u64).sum();
     let facts = run.facts(about::config(experiment, &stored, form, run.sparsity(&stored)?), step);
-    let failed = |error: io::Error| Error::file(path, format!("cannot be written: {}", reason(&error)));
+    let failed = |error: io::Error| {
+        Error::file(path, format!("cannot be written: {}; make room there, or choose another folder", reason(&error)))
+    };
     let bytes = whole_file::write_with(path, |file| put(file, facts, entries), || {}).map_err(failed)?;
     let has_zeros = form.code().is_some() && stored.iter().any(|stored| stored.mask.is_some());
     Ok(Compressed { bytes, tensors: Bytes(tensors), statistics: Bytes(statistics), has_zeros })
@@ -287,7 +292,10 @@ impl<'a> Run<'a> {
     /// The scale and the zero point of a layer's inputs.
     fn input(&self, layer: &str) -> Result<[Entry<'a>; 2]> {
         let name = format!("{layer}{RANGE}");
-        let wrong = || Error::file_at(&self.own.path, format!("tensor {name}"), "has no range among those of the run");
+        let wrong = || {
+            let message = "has no range there; bring back the run's own file, or train the run again";
+            Error::file_at(self.ranges_at, format!("tensor {name}"), message)
+        };
         let (scale, zero) = int8::steps_of(*self.ranges.get(&name).ok_or_else(wrong)?);
         Ok([
             Entry::new(format!("{layer}.input_scale"), F32, vec![1], move || scale.to_le_bytes().to_vec()),

@@ -54,7 +54,7 @@ pub(super) const BEST: &str = "best.safetensors";
 const WORDS: Words = Words {
     what: "a checkpoint",
     choose: "choose a checkpoint (.safetensors) of a run",
-    mend: "take another checkpoint of the run",
+    mend: "take another checkpoint of the run, or train it again",
     // A file that was exported, which is refused for what it is.
     takes_others: true,
 };
@@ -130,7 +130,7 @@ impl Checkpoint {
             }
         }
         let missing = |name: &'static str| {
-            let message = "is missing or not a number; the file is damaged: take another checkpoint of the run";
+            let message = "is missing or not a number; the file is damaged: take another checkpoint of the run, or train it again";
             Error::file_at(&path, format!("header, {name}"), message)
         };
         let progress = HeaderTexts(&header.facts).progress().map_err(missing)?;
@@ -166,7 +166,7 @@ impl Checkpoint {
         match self.header.facts.get("checksum") {
             Some(written) if *written == found => Ok(()),
             _ => {
-                let message = "does not agree with the file: it was damaged after it was written, or changed by another program; take another checkpoint of the run";
+                let message = "does not agree with the file: it was damaged after it was written, or changed by another program; take another checkpoint of the run, or train it again";
                 Err(Error::file_at(&self.path, "header, checksum", message))
             }
         }
@@ -335,7 +335,10 @@ impl Source for Reader<'_> {
         }
         self.left -= to.len() as u64;
         file.read_exact(to).map_err(|error| {
-            let message = format!("cannot be read: {}; take another checkpoint of the run", whole_file::reason(&error));
+            let message = format!(
+                "cannot be read: {}; take another checkpoint of the run, or train it again",
+                whole_file::reason(&error)
+            );
             Error::file_at(path, format!("tensor {}", self.name), message)
         })
     }
