@@ -86,6 +86,11 @@ impl Places {
         Self { slack, ..self.clone() }
     }
 
+    /// The same picture without a name that is in it.
+    pub(crate) fn without(&self, name: Rect) -> Self {
+        Self { taken: self.taken.iter().copied().filter(|taken| *taken != name).collect(), ..self.clone() }
+    }
+
     /// A level or upright line is in the picture.
     pub(crate) fn line(&mut self, from: Pos2, to: Pos2) {
         self.lines.push(Rect::from_two_pos(from, to).expand(BESIDE_LINE));

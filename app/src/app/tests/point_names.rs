@@ -13,9 +13,6 @@ use crate::panels::tradeoff::labels::{Seen, seen_id};
 /// Points this near to each other are one place and share a name.
 const ONE: f32 = 2.0 * theme::POINT_RADIUS;
 
-/// Of more runs only the numbers are shown, and one may move where points are crowded.
-const STILL: u64 = 24;
-
 /// The names that were drawn last.
 pub(super) fn seen(window: &Window) -> Vec<Seen> {
     window.ctx.data(|data| data.get_temp(seen_id())).expect("drawn")
@@ -74,19 +71,11 @@ fn points() -> Vec<(f64, f64)> {
     (1..=30).map(point).collect()
 }
 
-/// The points that have no name within the place that they share with others.
+/// The points that have no name.
 fn without_name(window: &Window, count: usize) -> Vec<u64> {
     let named = seen(window);
-    let runs = app(window).state.session.runs().iter().take(count);
-    let is_named = |name: &String| {
-        let point = window.get_by_role_and_label(Role::ListItem, name).rect().center();
-        named.iter().any(|seen| seen.at.distance(point) <= ONE)
-    };
-    let spoken = |run: &crate::session::RunRecord| {
-        let best = crate::format::share(run.best_accuracy.expect("tested"));
-        format!("{}, {}, {best}", run.name(), run.peak_load)
-    };
-    runs.filter(|run| !is_named(&spoken(run))).map(|run| run.key).collect()
+    let runs = app(window).state.session.runs().iter().take(count).map(|run| run.key);
+    runs.filter(|run| !named.iter().any(|seen| seen.runs.contains(run))).collect()
 }
 
 /// The number that a name is cut to, where it stands.
@@ -108,8 +97,8 @@ fn marks(window: &Window) -> Vec<Pos2> {
     items.filter(|(name, _)| name.as_ref().is_some_and(|name| name.starts_with("Run "))).map(|(_, at)| at).collect()
 }
 
-/// Adds runs in a window of 1280 x 800 pixels. Each has a name while they are as many as `named`.
-fn added(scale: f32, named: u64) {
+/// Adds runs in a window of 1280 x 800 pixels. `joins` says whether there are more than have room for a number of their own.
+fn added(scale: f32, joins: bool) {
     let mut window = window(digits());
     set_size(&mut window, [1280.0, 800.0], scale);
     show(&mut window, Pane::Tradeoff);
@@ -119,11 +108,11 @@ fn added(scale: f32, named: u64) {
         add(&mut window, count, point, &mut |window| {
             let names = seen(window);
             let marks = marks(window);
-            let has_grown = |name: &&Seen| before.get(&name.run).is_some_and(|known| known.runs < name.runs);
+            let has_grown = |name: &&Seen| before.get(&name.run).is_some_and(|known| known.runs != name.runs);
             let grown: Vec<Rect> =
                 names.iter().filter(has_grown).map(|name| name.rect.expand2(Vec2::new(6.0, 0.0))).collect();
             for name in names.iter().filter(|name| name.run != count) {
-                let Some(known) = before.insert(name.run, *name) else { continue };
+                let Some(known) = before.insert(name.run, name.clone()) else { continue };
                 let shift = name.at - known.at;
                 let stood = number(&known).translate(shift);
                 let is_covered = marks
@@ -133,30 +122,30 @@ fn added(scale: f32, named: u64) {
                 let is_covered = is_covered || grown.iter().any(|rect| rect.intersects(stood));
                 // Where the axes grow, its point is another place; and the name of more runs is a longer one.
                 let is_there = shift.length() < 0.5 && known.runs == name.runs;
-                if known.side != name.side && is_there && !is_covered && count <= STILL {
+                if known.side != name.side && is_there && !is_covered {
                     moved.push(format!("{count}: {known:?} to {name:?}"));
                 }
             }
         });
-        if [1, 2, 5, 12, 30].contains(&count) && count <= named {
-            let nameless = without_name(&window, count as usize);
-            assert!(nameless.is_empty(), "{scale}, {count} runs: {nameless:?} have no name");
-        }
+        let nameless = without_name(&window, count as usize);
+        assert!(nameless.is_empty(), "{scale}, {count} runs: {nameless:?} have no name");
+        let joined = seen(&window).iter().map(|name| name.joined).sum::<usize>();
+        assert!(joins || joined == 0, "{scale}, {count} runs: {joined} have no number of their own");
     }
     assert!(moved.is_empty(), "{scale}: {} moved:\n{}", moved.len(), moved.join("\n"));
 }
 
 #[test]
 fn each_point_has_a_name_that_stays_at_its_side_as_runs_come() {
-    added(1.0, 30);
+    added(1.0, false);
 }
 
 #[test]
 fn each_point_has_a_name_that_stays_at_its_side_as_runs_come_in_a_window_at_150_percent() {
-    added(1.5, 12);
+    added(1.5, true);
 }
 
 #[test]
 fn each_point_has_a_name_that_stays_at_its_side_as_runs_come_in_a_window_at_200_percent() {
-    added(2.0, 30);
+    added(2.0, false);
 }

@@ -38,7 +38,7 @@ pub(super) fn runs(ui: &mut Ui, runs: &[&RunRecord], shown: Option<RunKey>) {
     if let [one] = runs {
         return run(ui, one);
     }
-    ui.label(format!("{} at one place", format::counted(runs.len() as u64, "run")));
+    ui.label(format!("{} here", format::counted(runs.len() as u64, "run")));
     for run in runs {
         let name = keys::name(run);
         if Some(run.key) == shown {

@@ -14,8 +14,9 @@ use crate::{
     },
 };
 
-/// As many runs are listed: more have no room in a small window.
-const LISTED: usize = 24;
+/// As many runs are listed on lines of their own. The names of more flow, in so many letters: a small window has no room for others.
+const LINES: usize = 24;
+const LETTERS: usize = 1600;
 
 /// Says so where kept runs are not drawn.
 pub(super) fn left_out(ui: &mut Ui, runs: &Runs) {
@@ -85,14 +86,28 @@ pub(super) fn ui(ui: &mut Ui, dots: &[Dot<'_>], budget: Option<f64>, (axis, are_
     legend::ui(ui, &entries, 1);
 }
 
-/// The runs in focus by their numbers, each on a line of its own.
+/// The runs in focus by their numbers.
 fn names(dots: &[Dot<'_>]) -> String {
     let mut runs: Vec<_> = dots.iter().filter(|dot| dot.in_focus).map(|dot| dot.run).collect();
     runs.sort_by_key(|run| (run.short_label().parse::<u64>().ok(), run.key));
-    let few = runs.iter().take(LISTED).map(|run| run.name());
-    let more = runs.len().checked_sub(LISTED).filter(|more| *more > 0);
-    let more = more.map(|more| format!("and {}: point at them, or see the pane Runs", format::count(more as u64)));
-    few.chain(more).collect::<Vec<_>>().join("\n")
+    if runs.len() <= LINES {
+        return runs.iter().map(|run| run.name()).collect::<Vec<_>>().join("\n");
+    }
+    flowing(runs.iter().map(|run| format!("{}: {}", run.short_label(), run.short_name())).collect())
+}
+
+/// Names one after the other, as many as have room.
+fn flowing(names: Vec<String>) -> String {
+    let mut letters = 0;
+    let fits = |name: &&String| {
+        letters += name.chars().count();
+        letters <= LETTERS
+    };
+    let told: Vec<&str> = names.iter().take_while(fits).map(String::as_str).collect();
+    let left = names.len() - told.len();
+    let more =
+        (left > 0).then(|| format!("and {} more: point at them, or see the pane Runs", format::count(left as u64)));
+    told.into_iter().chain(more.as_deref()).collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]
@@ -102,5 +117,17 @@ mod tests {
     #[test]
     fn runs_that_are_left_out_are_counted() {
         assert_eq!(words(1312, 1112), "200 of 1\u{a0}312 picked runs are shown: the newest.");
+    }
+
+    #[test]
+    fn names_flow_as_far_as_there_is_room_and_the_others_are_counted() {
+        let names = |count: u64| (1..=count).map(|run| format!("{run}: micro-batch {}", run * 16)).collect::<Vec<_>>();
+        let few = flowing(names(40));
+        assert!(few.starts_with("1: micro-batch 16; 2: ") && few.ends_with("; 40: micro-batch 640"), "{few}");
+        let many = flowing(names(200));
+        assert!(many.chars().count() < LETTERS * 3 / 2, "{many}");
+        let (_, last) = many.rsplit_once("; ").expect("several");
+        let left: usize = last.split(' ').nth(1).expect("a number").parse().expect("a number");
+        assert_eq!(many.matches(": micro").count() + left, 200, "{last}");
     }
 }

@@ -1,6 +1,7 @@
 //! The names at the points: whole if there is room, then short, then the number alone, or the day if no other run is of that
-//! day; all names are of one form, the longest in which each has room. Runs at one place share a name. The tooltip of a point has
-//! the whole name, and the legend lists those whose numbers alone are there.
+//! day; all names are of one form, the longest in which each has room. Runs at one place share a name, and so do runs of which one
+//! has no room even for its number. The tooltip of a point has the whole name, and the legend lists those whose numbers alone are
+//! there.
 //!
 //! Always holds: two names that are not the same are not cut to the same words; the number alone stands where they would be.
 //!
@@ -8,8 +9,10 @@
 //! it moves, and moves only where a point that stays covers even its number. In a view that was moved, a name is at the first side
 //! that it had, if that is free. A name has a ground of its own, so that lines do not strike it through.
 
+mod joined;
 mod kept;
 mod settle;
+mod words;
 
 use std::sync::Arc;
 
@@ -20,10 +23,10 @@ pub(super) use self::kept::are_numbers;
 use self::{
     kept::{Picture, Sides, Told},
     settle::{Found, Sized, settle},
+    words::{FORMS, listed, one_name, texts, unlike},
 };
 use super::{ACTIVE, Dot, RING, smaller::Smaller, together};
 use crate::{
-    naming,
     session::RunKey,
     theme,
     widgets::places::{Placed, Places},
@@ -31,19 +34,14 @@ use crate::{
 
 /// Of more points only the numbers are shown: names would hide the points.
 const NAMES: usize = 24;
-/// Letters of a whole name, and of ever shorter ones. The form after them is the number alone.
-const LETTERS: [usize; 3] = [64, 26, 14];
-const FORMS: usize = LETTERS.len() + 1;
-/// More runs at one place are counted.
-const LISTED: usize = 3;
 /// Marks of every shape reach so far in every direction.
 const INSIDE: f32 = theme::POINT_RADIUS * 0.4;
 /// The ground of a name hides the lines of the grid.
 const GROUND: f32 = 1.0;
 
-/// The name of the runs at one place.
+/// The name of the runs at one place, and of those that joined them.
 struct Name {
-    /// Their points, in the order of the runs.
+    /// Their points, in the order of the runs: first those at the place of the name.
     dots: Vec<usize>,
     key: RunKey,
     /// Whether its point may move.
@@ -51,72 +49,107 @@ struct Name {
     is_shown: bool,
 }
 
+/// A name in the picture.
+pub(super) struct Named {
+    /// The points that it is the name of.
+    pub(super) dots: Vec<usize>,
+    pub(super) rect: Rect,
+}
+
+/// The names with their places.
+struct Laid {
+    names: Vec<Name>,
+    galleys: Vec<[Arc<Galley>; FORMS]>,
+    places: Places,
+    found: Vec<Found>,
+}
+
 /// Draws them. A click changes the colour of a name and not its place. `lines` are the lines of the picture that no name may touch,
-/// and a picture that `is_whole` has axes that grow with its points. Returns where the names are, each with the index of its first
-/// point in `dots`.
+/// and a picture that `is_whole` has axes that grow with its points. Returns where the names are.
 pub(super) fn draw(
     ui: &Ui,
     (dots, smaller): (&[Dot<'_>], &[Smaller<'_>]),
     shown: Option<RunKey>,
     (transform, is_whole): (&PlotTransform, bool),
     lines: Vec<[Pos2; 2]>,
-) -> Vec<(usize, Rect)> {
+) -> Vec<Named> {
     let frame = *transform.frame();
     let painter = ui.painter_at(frame);
     let palette = theme::palette(ui);
     let place = |dot: &Dot<'_>| transform.position_from_point(&PlotPoint::new(dot.at[0], dot.at[1]));
+    let at: Vec<Pos2> = dots.iter().map(place).collect();
     let small = |smaller: &Smaller<'_>| transform.position_from_point(&PlotPoint::new(smaller.at[0], smaller.at[1]));
-    let names = names(dots, |dot| Some(place(dot)).filter(|at| frame.contains(*at)), shown);
-    let told = told(ui, dots, &names);
-    let galleys = galleys(&painter, &names, &told, [palette.weak(), palette.strong()]);
+    let rooms: Vec<Rect> =
+        at.iter().copied().map(around).chain(smaller.iter().map(|smaller| Smaller::around(small(smaller)))).collect();
     let (mut sides, stays) = Sides::of_last(ui, transform, is_whole);
-    let sized = names.iter().zip(&galleys).map(|(name, forms)| Sized {
-        point: name.dots[0],
-        forms: forms.each_ref().map(|galley| galley.size()),
-        home: sides.get(name.key, stays),
-        stays: stays && sides.get(name.key, stays).is_some(),
-        is_settled: !name.is_active,
-    });
-    let rooms = (dots.iter().map(|dot| around(place(dot))))
-        .chain(smaller.iter().map(|smaller| Smaller::around(small(smaller))))
-        .collect();
-    let (mut places, placed) = placed(ui, dots, (frame, rooms, lines), sized.collect());
-    let placed_forms: Vec<usize> = placed.iter().flatten().map(|(form, _)| *form).collect();
+    let mut laid = laid(ui, (dots, &at, shown), (&sides, stays), (frame, &rooms, &lines));
+    while let Some((name, host)) = joined::next(&painter, dots, &at, &laid) {
+        sides.join(name, host);
+        laid = self::laid(ui, (dots, &at, shown), (&sides, stays), (frame, &rooms, &lines));
+    }
+    let Laid { names, galleys, mut places, found } = laid;
+    let are_numbers = found.iter().flatten().any(|(form, _)| *form == FORMS - 1);
     let mut drawn = Vec::new();
-    for ((name, forms), placed) in names.iter().zip(&galleys).zip(placed) {
-        let Some((form, placed)) = placed else { continue };
-        sides.stands(name.key, placed.side, placed.leader.is_some());
-        if let Some([_, end]) = placed.leader {
-            let is_ringed = |dot: &&usize| Some(dots[**dot].run.key) == shown;
-            let ringed = name.dots.iter().find(is_ringed);
-            let dot = &dots[*ringed.unwrap_or(&name.dots[0])];
-            let radius = if ringed.is_some() { ring_of(dot) } else { INSIDE };
-            painter.line_segment(touching(place(dot), radius, end), Stroke::new(0.8, palette.weak()));
-        }
+    for ((name, forms), found) in names.into_iter().zip(&galleys).zip(found) {
+        let Some((form, placed)) = found else { continue };
+        sides.stands(name.key, (placed.side, placed.leader.is_some()), !name.is_active);
+        leaders(&painter, (dots, &at, shown), &name, &placed, palette.weak());
         // A point that passes by is seen, and not hidden.
-        let is_passed = |dot: &Dot<'_>| dot.run.status.is_active() && mark(place(dot)).intersects(placed.rect);
-        if !dots.iter().any(is_passed) {
+        let is_passed = |(dot, at): (&Dot<'_>, &Pos2)| dot.run.status.is_active() && mark(*at).intersects(placed.rect);
+        if !dots.iter().zip(&at).any(is_passed) {
             painter.rect_filled(placed.rect.expand(GROUND), 2.0, ui.visuals().panel_fill);
         }
         let color = if name.is_shown { palette.strong() } else { palette.weak() };
         painter.galley(placed.rect.min, Arc::clone(&forms[form]), color);
-        drawn.push((name.dots[0], placed.rect));
+        drawn.push(Named { dots: name.dots, rect: placed.rect });
     }
     #[cfg(test)]
-    ui.data_mut(|data| {
-        let seen = drawn.iter().map(|(dot, rect)| {
-            let run = dots[*dot].run.key;
-            let side = sides.get(run, true).expect("it has a place");
-            let runs = names.iter().find(|name| name.dots[0] == *dot).map_or(0, |name| name.dots.len());
-            Seen { run, runs, at: place(&dots[*dot]), rect: *rect, side }
-        });
-        data.insert_temp(seen_id(), seen.collect::<Vec<Seen>>());
-    });
+    Seen::note(ui, (dots, &at), &drawn, &sides);
     sides.keep(ui);
-    kept::note_numbers(ui, placed_forms.contains(&(FORMS - 1)));
+    kept::note_numbers(ui, are_numbers);
     let in_view = smaller.iter().enumerate().filter(|(_, smaller)| frame.contains(small(smaller)));
     in_view.for_each(|(index, smaller)| name_of_smaller(ui, &painter, &mut places, dots.len() + index, smaller));
     drawn
+}
+
+/// The points with their places in the picture, and the run that is looked at.
+type Points<'a> = (&'a [Dot<'a>], &'a [Pos2], Option<RunKey>);
+
+/// Finds a place for each name.
+fn laid(
+    ui: &Ui,
+    (dots, at, shown): Points<'_>,
+    (sides, stays): (&Sides, bool),
+    (frame, rooms, lines): (Rect, &[Rect], &[[Pos2; 2]]),
+) -> Laid {
+    let palette = theme::palette(ui);
+    let names = names((dots, at, shown), frame, sides);
+    let told = told(ui, dots, &names);
+    let galleys = galleys(ui.painter(), &names, &told, [palette.weak(), palette.strong()]);
+    let sized = names.iter().zip(&galleys).map(|(name, forms)| Sized {
+        point: name.dots[0],
+        forms: forms.each_ref().map(|galley| galley.size()),
+        home: sides.get(name.key, stays),
+        stays: stays && (name.is_active || sides.is_settled(name.key)),
+        is_settled: !name.is_active,
+    });
+    let (places, found) = placed(ui, dots, (frame, rooms.to_vec(), lines.to_vec()), sized.collect());
+    Laid { names, galleys, places, found }
+}
+
+/// The lines from points to their name, where it has no place next to them.
+fn leaders(painter: &Painter, (dots, at, shown): Points<'_>, name: &Name, placed: &Placed, color: Color32) {
+    let is_ringed = |dot: usize| Some(dots[dot].run.key) == shown;
+    let line = |dot: usize, end: Pos2| {
+        let radius = if is_ringed(dot) { ring_of(&dots[dot]) } else { INSIDE };
+        painter.line_segment(touching(at[dot], radius, end), Stroke::new(0.8, color));
+    };
+    let (here, joined): (Vec<usize>, Vec<usize>) =
+        name.dots.iter().partition(|dot| together::is_one(at[**dot], at[name.dots[0]]));
+    if let Some([_, end]) = placed.leader {
+        line(here.iter().copied().find(|dot| is_ringed(*dot)).unwrap_or(here[0]), end);
+    }
+    joined.into_iter().for_each(|dot| line(dot, placed.rect.clamp(at[dot])));
 }
 
 /// The places of names that are drawn: first of those whose points stay, then of those that move.
@@ -155,16 +188,32 @@ fn mark(at: Pos2) -> Rect {
 
 /// A name that was drawn, for tests.
 #[cfg(test)]
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Seen {
     pub(crate) run: RunKey,
-    /// How many runs share it.
-    pub(crate) runs: usize,
+    /// All runs that it is the name of.
+    pub(crate) runs: Vec<RunKey>,
+    /// How many of them lie elsewhere.
+    pub(crate) joined: usize,
     /// Its point.
     pub(crate) at: Pos2,
     pub(crate) rect: Rect,
     /// Which of the places of its point it has.
     pub(crate) side: usize,
+}
+
+#[cfg(test)]
+impl Seen {
+    fn note(ui: &Ui, (dots, at): (&[Dot<'_>], &[Pos2]), drawn: &[Named], sides: &Sides) {
+        let seen = drawn.iter().map(|Named { dots: own, rect }| {
+            let runs: Vec<RunKey> = own.iter().map(|dot| dots[*dot].run.key).collect();
+            let joined = own.iter().filter(|dot| !together::is_one(at[**dot], at[own[0]])).count();
+            let side = sides.get(runs[0], true).expect("it has a place");
+            Self { run: runs[0], runs, joined, at: at[own[0]], rect: *rect, side }
+        });
+        let seen: Vec<Self> = seen.collect();
+        ui.data_mut(|data| data.insert_temp(seen_id(), seen));
+    }
 }
 
 /// Where a test finds the places of the names that were drawn last.
@@ -183,20 +232,22 @@ fn touching(at: Pos2, radius: f32, end: Pos2) -> [Pos2; 2] {
     [at + (end - at).normalized() * radius.min(at.distance(end)), end]
 }
 
-/// The names of the points that are in view, where `at` says: those of older runs first, and last those of runs that train, whose
-/// points move and have names of their own.
-fn names(dots: &[Dot<'_>], at: impl Fn(&Dot<'_>) -> Option<Pos2>, shown: Option<RunKey>) -> Vec<Name> {
-    let is_active = |dot: &Dot<'_>| dot.run.status.is_active();
-    let resting = together::by_place(dots, |dot| at(dot).filter(|_| !is_active(dot)));
-    let is_moving = |dot: &Dot<'_>| dot.in_focus && is_active(dot) && at(dot).is_some();
-    let moving = (0..dots.len()).filter(|dot| is_moving(&dots[*dot])).map(|dot| vec![dot]);
+/// The names of the points that are in view: those of older runs first, and last those of runs that train, whose points move and
+/// have names of their own.
+fn names((dots, at, shown): Points<'_>, frame: Rect, sides: &Sides) -> Vec<Name> {
+    let is_active = |dot: usize| dots[dot].run.status.is_active();
+    let seen = |dot: usize| Some(at[dot]).filter(|at| frame.contains(*at));
+    let resting = together::by_place(dots, |dot| seen(dot).filter(|_| !is_active(dot)));
+    let is_moving = |dot: &usize| dots[*dot].in_focus && is_active(*dot) && seen(*dot).is_some();
+    let moving = (0..dots.len()).filter(is_moving).map(|dot| vec![dot]);
     let name = |here: Vec<usize>| Name {
         key: dots[here[0]].run.key,
-        is_active: is_active(&dots[here[0]]),
+        is_active: is_active(here[0]),
         is_shown: here.iter().any(|dot| Some(dots[*dot].run.key) == shown),
         dots: here,
     };
-    let mut names: Vec<Name> = resting.into_iter().chain(moving).map(name).collect();
+    let names: Vec<Name> = resting.into_iter().chain(moving).map(name).collect();
+    let mut names = joined::to_hosts(names, |run| sides.host(run));
     names.sort_by_key(|name| (name.is_active, name.key));
     names
 }
@@ -225,53 +276,6 @@ fn galleys(painter: &Painter, names: &[Name], told: &Told, [weak, strong]: [Colo
     told.texts.iter().zip(names).map(of).collect()
 }
 
-/// The name of runs at one place: what each is called, once.
-fn one_name(names: impl Iterator<Item = String>) -> String {
-    let mut once: Vec<String> = Vec::new();
-    names.for_each(|name| {
-        if !once.contains(&name) {
-            once.push(name);
-        }
-    });
-    once.join(" / ")
-}
-
-/// The numbers of runs at one place: `1, 2`, `1, 2, 3 and 4 more`.
-fn listed(mut numbers: Vec<String>) -> String {
-    numbers.sort_by_cached_key(|number| (number.parse::<u64>().ok(), number.clone()));
-    numbers.dedup();
-    match numbers.len().checked_sub(LISTED) {
-        None | Some(0) => numbers.join(", "),
-        Some(more) => format!("{} and {more} more", numbers[..LISTED].join(", ")),
-    }
-}
-
-/// Words for a place in each form, from the longest on: one of the names in sight, whole, then short with what tells it from the
-/// others. Its number alone comes last, if no other place has it.
-fn texts(number: &str, (names, at): (&[String], usize), is_one: bool) -> [String; FORMS] {
-    let others = || names[..at].iter().chain(&names[at + 1..]);
-    let form = |letters| naming::fitting(&names[at], others(), |form| form.chars().count() <= letters);
-    let [whole, short, shortest] = LETTERS.map(|letters| format!("{number}: {}", form(letters)));
-    let last = if is_one { number.to_owned() } else { shortest.clone() };
-    [whole, short, shortest, last]
-}
-
-/// The same, with the last form in place of one that says of two names the same where they are not: what they differ in has
-/// no room in it.
-fn unlike(mut texts: Vec<[String; FORMS]>, numbers: &[String], names: &[String]) -> Vec<[String; FORMS]> {
-    for form in 0..FORMS - 1 {
-        let words: Vec<&str> =
-            texts.iter().zip(numbers).map(|(text, number)| text[form].trim_start_matches(number.as_str())).collect();
-        let says_another =
-            |at: &usize| (0..names.len()).any(|other| names[other] != names[*at] && words[other] == words[*at]);
-        let alike: Vec<usize> = (0..names.len()).filter(says_another).collect();
-        for at in alike {
-            texts[at][form] = texts[at][FORMS - 1].clone();
-        }
-    }
-    texts
-}
-
 /// A smaller model's point is joined to that of its run: a name that has no room next to it is left out.
 fn name_of_smaller(ui: &Ui, painter: &Painter, places: &mut Places, index: usize, smaller: &Smaller<'_>) {
     let color = theme::palette(ui).weak();
@@ -290,52 +294,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_whole_where_it_can_be() {
-        let names = ["Digits, batch 64, checkpoint every block", "Digits, batch 32"].map(str::to_owned);
-        let whole = format!("3: {}", names[0]);
-        let told = texts("3", (&names, 0), true);
-        assert_eq!((&told[0], told[3].as_str()), (&whole, "3"));
-        assert!(told.is_sorted_by_key(|text| std::cmp::Reverse(text.chars().count())), "{told:?}");
-        assert!(told[1].chars().count() <= 29 && told[1].starts_with("3: … "), "{told:?}");
-        assert_eq!(texts("4", (&names, 1), true)[2..], ["4: … batch 32", "4"]);
-        let of_day = texts("22 Nov", (&names, 0), false);
-        assert_eq!(of_day[3], of_day[2], "a day of several tells none of them");
-    }
-
-    #[test]
-    fn two_short_names_of_different_runs_are_never_equal_but_for_their_numbers() {
-        let names = ["micro-batch 256, width 64", "micro-batch 256, width 128", "seed 6"].map(str::to_owned);
-        let numbers = ["4", "5", "6"].map(str::to_owned);
-        let forms = |words: [&str; 3]| {
-            let form = |(number, words): (&String, &str)| {
-                let short = format!("{number}: {words}");
-                [format!("{number}: whole {number}"), short.clone(), short, number.clone()]
-            };
-            numbers.iter().zip(words).map(form).collect::<Vec<_>>()
-        };
-        let cut = unlike(forms(["micro… 256 …", "micro… 256 …", "seed 6"]), &numbers, &names);
-        assert_eq!([&cut[0], &cut[1]].map(|forms| forms[1].as_str()), ["4", "5"]);
-        assert_eq!((cut[0][0].as_str(), cut[2][1].as_str()), ("4: whole 4", "6: seed 6"));
-        // Runs of the same settings have the same name.
-        let same = [names[0].clone(), names[0].clone(), names[2].clone()];
-        let kept = forms(["micro… 256 …", "micro… 256 …", "seed 6"]);
-        assert_eq!(unlike(kept.clone(), &numbers, &same), kept);
-    }
-
-    #[test]
     fn a_leader_touches_its_point_and_its_name() {
         let [from, end] = touching(pos2(50.0, 50.0), INSIDE, pos2(80.0, 50.0));
         assert_eq!((from, end), (pos2(50.0 + INSIDE, 50.0), pos2(80.0, 50.0)));
         // A triangle is no nearer to its middle than half of its radius.
         assert!(from.x < 50.0 + theme::POINT_RADIUS / 2.0);
-    }
-
-    #[test]
-    fn runs_at_one_place_share_a_name() {
-        let list = |numbers: &[&str]| listed(numbers.iter().map(|number| (*number).to_owned()).collect());
-        assert_eq!([list(&["10", "2"]), list(&["22 Nov", "22 Nov"])], ["2, 10", "22 Nov"]);
-        assert_eq!(list(&["1", "2", "3", "4", "7"]), "1, 2, 3 and 2 more");
-        let name = |names: &[&str]| one_name(names.iter().map(|name| (*name).to_owned()));
-        assert_eq!([name(&["CNN", "CNN"]), name(&["seed 1", "seed 2"])], ["CNN", "seed 1 / seed 2"]);
     }
 }

@@ -1,9 +1,9 @@
 //! The point, the smaller model or the mean that the pointer or the keys are at.
 
-use eframe::egui::{Pos2, Rect, Response, Ui};
+use eframe::egui::{Pos2, Response, Ui};
 use egui_plot::{PlotPoint, PlotTransform};
 
-use super::{Dot, PanelContext, REACH, about, at_point, seeds, smaller, together};
+use super::{Dot, PanelContext, REACH, about, at_point, labels::Named, seeds, smaller, together};
 use crate::{
     command::Action,
     session::RunKey,
@@ -22,7 +22,7 @@ pub(super) fn ui(
     ui: &Ui,
     context: &PanelContext<'_>,
     (response, takes_clicks): (&Response, bool),
-    (dots, named): (&[Dot<'_>], &[(usize, Rect)]),
+    (dots, named): (&[Dot<'_>], &[Named]),
     (smaller, shown): (&[smaller::Smaller<'_>], Option<RunKey>),
     transform: &PlotTransform,
 ) {
@@ -31,12 +31,17 @@ pub(super) fn ui(
     let Some(at) = at_focus.unwrap_or(response.hover_pos()) else { return };
     let is_silent = at_point::is_open(ui.ctx());
     let tip = |name| (!is_silent).then(|| about::tip(response, speaks(at), name));
+    let near = nearest(dots, transform, at).map(|dot| (dot, at_place_of(dots, dot, transform)));
     // A name that is cut is whole there as well.
-    let by_name = || named.iter().find(|(_, name)| name.contains(at)).map(|(dot, _)| &dots[*dot]);
-    if let Some(dot) = nearest(dots, transform, at).or_else(by_name) {
-        let here = at_place_of(dots, dot, transform);
-        let is_here = |(named, _): &&(usize, Rect)| here.iter().any(|dot| dot.run.key == dots[*named].run.key);
-        if let Some(tip) = tip(named.iter().find(is_here).map(|(_, name)| *name)) {
+    let by_name = || {
+        let name = named.iter().find(|name| name.rect.contains(at))?;
+        let here: Vec<&Dot<'_>> = name.dots.iter().map(|dot| &dots[*dot]).collect();
+        Some((*here.first()?, here))
+    };
+    if let Some((dot, here)) = near.or_else(by_name) {
+        let is_here =
+            |named: &&Named| named.dots.iter().any(|named| here.iter().any(|dot| dot.run.key == dots[*named].run.key));
+        if let Some(tip) = tip(named.iter().find(is_here).map(|name| name.rect)) {
             tip::show(tip, |ui| about::runs(ui, &here.iter().map(|dot| dot.run).collect::<Vec<_>>(), shown));
         }
         let keys: Vec<RunKey> = here.iter().map(|dot| dot.run.key).collect();
@@ -88,7 +93,10 @@ fn mean_near(dots: &[Dot<'_>], transform: &PlotTransform, at: Pos2) -> Option<se
 
 /// The points at the place of one: it alone, or with others that lie on it.
 fn at_place_of<'a>(dots: &'a [Dot<'a>], dot: &Dot<'_>, transform: &PlotTransform) -> Vec<&'a Dot<'a>> {
-    let at = |dot: &Dot<'_>| Some(transform.position_from_point(&PlotPoint::new(dot.at[0], dot.at[1])));
+    let at = |dot: usize| {
+        let [x, y] = dots[dot].at;
+        Some(transform.position_from_point(&PlotPoint::new(x, y)))
+    };
     let places = together::by_place(dots, at);
     let here = places.into_iter().find(|place| place.iter().any(|other| dots[*other].run.key == dot.run.key));
     match here {

@@ -8,15 +8,20 @@ use crate::{session::RunKey, theme};
 /// Points this near to each other hide one another.
 const ONE: f32 = theme::POINT_RADIUS * 2.0;
 
+/// Whether two places are one.
+pub(super) fn is_one(a: Pos2, b: Pos2) -> bool {
+    a.distance(b) <= ONE
+}
+
 /// The points in focus that are in view, by their places: `at` has where each lies on the screen, if it is in view. The older
 /// runs come first, among places and at each of them.
-pub(super) fn by_place(dots: &[Dot<'_>], at: impl Fn(&Dot<'_>) -> Option<Pos2>) -> Vec<Vec<usize>> {
+pub(super) fn by_place(dots: &[Dot<'_>], at: impl Fn(usize) -> Option<Pos2>) -> Vec<Vec<usize>> {
     let mut order: Vec<(usize, Pos2)> =
-        dots.iter().enumerate().filter(|(_, dot)| dot.in_focus).filter_map(|(i, dot)| Some((i, at(dot)?))).collect();
+        dots.iter().enumerate().filter(|(_, dot)| dot.in_focus).filter_map(|(i, _)| Some((i, at(i)?))).collect();
     order.sort_by_key(|(i, _)| dots[*i].run.key);
     let mut places: Vec<(Pos2, Vec<usize>)> = Vec::new();
     for (i, at) in order {
-        match places.iter_mut().find(|(place, _)| place.distance(at) <= ONE) {
+        match places.iter_mut().find(|(place, _)| is_one(*place, at)) {
             Some((_, here)) => here.push(i),
             None => places.push((at, vec![i])),
         }

@@ -6,8 +6,8 @@ use eframe::egui::{Pos2, Rect, Ui, Vec2};
 use egui_plot::PlotTransform;
 
 use super::{
-    FORMS,
     settle::{Found, Sized, settle},
+    words::FORMS,
 };
 use crate::{session::RunKey, widgets::places::Places};
 
@@ -18,10 +18,12 @@ struct Side {
     home: Option<usize>,
     /// Where it stood last.
     last: usize,
+    /// Whether its point stayed there: the name of one that moves makes room for the others where it comes to rest.
+    is_settled: bool,
 }
 
 /// The sides of all names that ever were in the picture, and the picture that they were in. A name keeps its side while it is
-/// not drawn.
+/// not drawn, and stays with the name that it joined while the picture is the same.
 #[derive(Debug, Clone)]
 pub(super) struct Sides {
     size: Vec2,
@@ -29,6 +31,8 @@ pub(super) struct Sides {
     /// Whether the axes show all of it, and grow with it.
     is_whole: bool,
     of: HashMap<RunKey, Side>,
+    /// The names that others joined.
+    hosts: HashMap<RunKey, RunKey>,
 }
 
 impl Sides {
@@ -38,12 +42,14 @@ impl Sides {
         let Some(last) = ui.data(|data| data.get_temp::<Self>(id(ui))) else { return (now, false) };
         let stays =
             (last.size - now.size).abs().max_elem() < 1.0 && (last.view == now.view || last.is_whole && is_whole);
-        (Self { of: last.of, ..now }, stays)
+        let hosts = if stays { last.hosts } else { HashMap::new() };
+        (Self { of: last.of, hosts, ..now }, stays)
     }
 
     fn new(transform: &PlotTransform, is_whole: bool) -> Self {
         let bounds = transform.bounds();
-        Self { size: transform.frame().size(), view: [bounds.min(), bounds.max()], is_whole, of: HashMap::new() }
+        let (size, view) = (transform.frame().size(), [bounds.min(), bounds.max()]);
+        Self { size, view, is_whole, of: HashMap::new(), hosts: HashMap::new() }
     }
 
     /// The side that a name has; in the same picture where it stood last.
@@ -52,13 +58,26 @@ impl Sides {
         if stays { Some(side.last) } else { side.home }
     }
 
-    /// Notes where a name stands.
-    pub(super) fn stands(&mut self, run: RunKey, side: usize, has_leader: bool) {
-        let known = self.of.entry(run).or_insert(Side { home: None, last: side });
-        known.last = side;
-        if !has_leader {
-            known.home.get_or_insert(side);
-        }
+    /// Whether a name was that of a point at rest in the last picture.
+    pub(super) fn is_settled(&self, run: RunKey) -> bool {
+        self.of.get(&run).is_some_and(|side| side.is_settled)
+    }
+
+    /// Notes where a name stands, and whether its point is at rest.
+    pub(super) fn stands(&mut self, run: RunKey, (side, has_leader): (usize, bool), is_settled: bool) {
+        let home = self.of.get(&run).and_then(|known| known.home).or((!has_leader).then_some(side));
+        self.of.insert(run, Side { home, last: side, is_settled });
+    }
+
+    /// Has a name stand with that of another run from now on.
+    pub(super) fn join(&mut self, run: RunKey, host: RunKey) {
+        self.hosts.remove(&host);
+        self.hosts.insert(run, host);
+    }
+
+    /// The run that a run's name stands with.
+    pub(super) fn host(&self, run: RunKey) -> Option<RunKey> {
+        self.hosts.get(&run).copied()
     }
 
     /// Keeps them for the next frame.

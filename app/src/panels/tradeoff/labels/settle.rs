@@ -3,14 +3,14 @@
 
 use eframe::egui::Vec2;
 
-use super::FORMS;
+use super::words::FORMS;
 use crate::{
     panels::tradeoff::{ACTIVE, RING},
     widgets::places::{Placed, Places},
 };
 
 /// The room that a mark leaves free around it for the ring, in the picture of a run that trains.
-const AROUND_MARK: f32 = ACTIVE + RING;
+pub(super) const AROUND_MARK: f32 = ACTIVE + RING;
 /// Names that found no place are tried first so many times, before a shorter form is.
 const TRIES: usize = 4;
 
