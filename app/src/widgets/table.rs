@@ -89,6 +89,8 @@ pub(crate) fn heading_as<C: Copy + PartialEq + Default>(
     let layout = if column == C::default() { Layout::left_to_right(Align::Center) } else { *ui.layout() };
     ui.with_layout(layout, |ui| {
         ui.spacing_mut().button_padding.x = BESIDE;
+        // No part of it lies below its row.
+        ui.spacing_mut().interact_size.y = ui.available_height();
         let button = Button::new(RichText::new(format!("{shown}{arrow}")).small().color(color)).frame(false);
         let response = ui.add(button).accessible_name(format!("Sort by {name}"));
         if response.tip(about).clicked() {

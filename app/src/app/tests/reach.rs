@@ -230,7 +230,7 @@ fn used() -> Window {
 #[test]
 fn what_every_pane_holds_after_runs_is_reached_by_the_tab_key() {
     let mut window = used();
-    let fronts: [(&[Pane], &[&str]); 3] = [
+    let fronts: [(&[Pane], &[&str]); 4] = [
         (
             &[Pane::Step, Pane::Live, Pane::Tradeoff, Pane::Layers],
             &[
@@ -246,7 +246,8 @@ fn what_every_pane_holds_after_runs_is_reached_by_the_tab_key() {
             ],
         ),
         (&[Pane::Gradients, Pane::Devices, Pane::Alive], &["Log norm", "Sort by bytes"]),
-        (&[Pane::Log], &["Copy all", "Clear"]),
+        (&[Pane::Log, Pane::TryOut], &["Copy all", "Clear"]),
+        (&[Pane::Compare, Pane::Runs], &["Search runs", "Sort by run"]),
     ];
     for (front, reached) in fronts {
         let layout = &mut window.state_mut().as_mut().expect("drawn").layout;
