@@ -36,3 +36,38 @@ fn all_runs_of_today_are_told_to_the_second_where_two_share_a_minute() {
         }
     }
 }
+
+#[test]
+fn when_a_run_began_and_its_accuracy_are_read_beside_names_of_one_title() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    show(&mut window, Pane::Runs);
+    let run = |number: u64| {
+        let settings = ["batch.micro=16", "batch.accumulation=4", "checkpointing=\"blocks\"", "run.seed=3"];
+        // Of other years, whose words are the longest.
+        let started = jiff::Timestamp::from_second(1_700_000_000 + number as i64 * 90_000).expect("a moment");
+        let run = with_settings(&window, number, &settings[..number as usize]);
+        StoredRun { started, key: RunKey::new(started), ..run }
+    };
+    let of_today = |run: StoredRun| {
+        let started = jiff::Timestamp::now();
+        StoredRun { started, key: RunKey::new(started), ..run }
+    };
+    let states = [vec![run(1), run(2), run(4)], vec![of_today(run(4))]];
+    for (size, scale) in
+        [([1280.0, 800.0], 1.0), ([1280.0, 800.0], 1.3), ([960.0, 600.0], 1.0), ([1920.0, 1080.0], 2.0)]
+    {
+        set_size(&mut window, size, scale);
+        for runs in &states {
+            let rows = crate::runs::rows(runs.clone(), |_| None, &mut Names::default());
+            window.state_mut().as_mut().expect("drawn").state.runs.read(rows);
+            window.run_steps(5);
+            let has = |column: &str| window.query_by_label(&format!("Sort by {column}")).is_some();
+            let state = format!("{size:?} at {scale}, {}", runs.len());
+            assert!(has("peak") && has("accuracy"), "{state}");
+            // A whole date with its year is as wide as two figures.
+            let has_room = runs.len() == 1 || (size, scale) == ([1280.0, 800.0], 1.0);
+            assert!(!has_room || has("when"), "{state}");
+        }
+    }
+}

@@ -40,16 +40,17 @@ const COLUMNS: [Named; 10] = [
     (RunColumn::Step, "a step", "The mean time of a step, tests excluded."),
 ];
 /// Columns that a pane without room leaves out, in this order: a row shows everything on hover.
-const LEFT_OUT: [RunColumn; 6] = [
+const LEFT_OUT: [RunColumn; 7] = [
     RunColumn::Device,
     RunColumn::Predicted,
     RunColumn::State,
     RunColumn::Step,
+    RunColumn::Star,
     RunColumn::Started,
     RunColumn::Accuracy,
 ];
 /// This many of them are dropped before a text is narrower than [`ROOMY`].
-const FOR_TEXTS: usize = 5;
+const FOR_TEXTS: usize = 6;
 /// Names and details of these widths tell most runs apart.
 const ROOMY: [f32; 2] = [200.0, 150.0];
 /// Up to this width a name comes before a title.
@@ -58,6 +59,8 @@ const NAME_FIRST: f32 = 150.0;
 const WITH_TIME: [f32; 2] = [110.0, 64.0];
 /// A name that leaves nothing out has the room of both.
 const ALONE: f32 = 220.0;
+/// It is cut to this before the last figures go: what tells it from the others is left.
+const BESIDE_FIGURES: f32 = 100.0;
 /// They are not narrower than this, except for texts that need less.
 const TIGHT: [f32; 2] = [84.0, 64.0];
 /// The widest name of a device.
@@ -239,9 +242,15 @@ fn shared_out(
     let least = |named: &Named, width: f32, most: [f32; 2]| least(named, width, needs, most);
     let taken = |columns: &[(Named, f32)], most: [f32; 2]| taken_by(columns, needs, most);
     for (count, column) in LEFT_OUT.into_iter().enumerate() {
+        if column == RunColumn::Star && needs[1] > 0.0 {
+            // Its room would bring none of the others back.
+            continue;
+        }
         let most = match (needs[1] <= 0.0, count < FOR_TEXTS) {
             // When it began tells a run from others of its title: the texts yield first.
-            (true, true) if column == RunColumn::Started => [NAME_FIRST, 0.0],
+            (true, _) if matches!(column, RunColumn::Star | RunColumn::Started | RunColumn::Accuracy) => {
+                [BESIDE_FIGURES, 0.0]
+            }
             (false, true) if column == RunColumn::Started => WITH_TIME,
             // A single text is what the table is read by.
             (true, _) => [ALONE, 0.0],
@@ -347,6 +356,12 @@ mod tests {
             columns.iter().find(|((column, ..), _)| *column == RunColumn::Name).map(|(_, width)| *width)
         };
         assert!(name(&narrower).expect("there") >= 240.0 && name(&shown(420.0)).expect("there") >= NAME_FIRST);
+        // In a narrow pane the name is cut before the time and the accuracy go, and the star goes first.
+        let has = |columns: &[(Named, f32)], own| columns.iter().any(|((column, ..), _)| *column == own);
+        let narrow = shown(BESIDE_FIGURES + 3.0 * (50.0 + BETWEEN));
+        assert!(has(&narrow, RunColumn::Started) && has(&narrow, RunColumn::Accuracy), "{narrow:?}");
+        assert!(!has(&narrow, RunColumn::Star) && has(&narrow, RunColumn::Measured), "{narrow:?}");
+        assert!(name(&narrow).expect("there") >= BESIDE_FIGURES);
     }
 
     #[test]

@@ -109,6 +109,7 @@ fn cells(row: &mut TableRow<'_, '_>, context: &PanelContext<'_>, of: Of<'_>, col
     let is_picked = context.state.runs.picked().contains(&shown.run.key);
     row.set_selected(is_picked);
     let has_details = columns.iter().any(|((column, ..), _)| *column == RunColumn::Details);
+    let has_star = columns.iter().any(|((column, ..), _)| *column == RunColumn::Star);
     // Where its name leaves nothing out, it has the room of both.
     let flows = has_details && shown.details.is_empty();
     let mut from = 0.0;
@@ -121,7 +122,7 @@ fn cells(row: &mut TableRow<'_, '_>, context: &PanelContext<'_>, of: Of<'_>, col
             match column {
                 RunColumn::Name if flows => from = numbered_alone(ui, shown, is_picked),
                 RunColumn::Details if flows => flowing(ui, context, of, from),
-                RunColumn::Name => named(ui, context, of, is_picked),
+                RunColumn::Name => named(ui, context, of, (is_picked, has_star)),
                 _ => cell(ui, context, shown, *column, is_picked),
             }
         });
@@ -331,10 +332,17 @@ fn signed(ui: &mut Ui, row: &Row, is_picked: bool) {
     ui.add(Label::new(numbered(row.run.number)).truncate().show_tooltip_when_elided(false).sense(Sense::hover()));
 }
 
-/// The number and the name, after the sign of its state: the row says on hover what that is.
-fn named(ui: &mut Ui, context: &PanelContext<'_>, of: Of<'_>, is_picked: bool) {
+/// The number and the name, after the sign of its state, which the row tells on hover, and a star that has no column.
+fn named(ui: &mut Ui, context: &PanelContext<'_>, of: Of<'_>, (is_picked, has_star): (bool, bool)) {
     ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-        signed(ui, &context.state.runs.rows()[of.0[of.1]], is_picked);
+        let row = &context.state.runs.rows()[of.0[of.1]];
+        if row.run.is_starred && !has_star {
+            let palette = theme::palette(ui);
+            let color = if is_picked { palette.strong() } else { palette.warn };
+            let star = ui.add(Label::new(RichText::new("★").color(color)).sense(Sense::hover()));
+            star.widget_info(|| WidgetInfo::labeled(Role::Label, true, "starred"));
+        }
+        signed(ui, row, is_picked);
         worded(ui, context, of);
     });
 }
