@@ -155,7 +155,7 @@ fn what_a_header_claims_is_held_against_the_file() {
     assert!(tensor("F32", "[4]", "[0,18446744073709551615]").contains("(tensor a): lies at"));
     assert!(tensor("F32", "[4]", "[16,0]").contains("(tensor a): lies at"));
     assert!(tensor("F32", "[4]", "[4,20]").contains("16 bytes are due at 0"));
-    assert!(tensor("I64", "[2]", "[0,16]").contains("elements of type I64"));
+    assert!(tensor("I64", "[2]", "[0,16]").contains("of another program"));
     assert!(tensor("F32", "[8]", "[0,32]").contains("cut short"));
     assert!(said(&of_header("{\"a\": 1}", 0)).contains("header"));
     assert!(said(&of_header(&"[".repeat(100_000), 0)).contains("header"));
@@ -285,6 +285,8 @@ fn a_checkpoint_whose_tensors_are_not_those_of_its_experiment_is_refused() {
     );
     let said = refused(&with("\"shape\":[10, 8]", "\"shape\":[8, 10]"));
     assert!(said.contains("f32 [8, 10], and the experiment has f32 [10, 8]"), "{said}");
+    let said = refused(&with("\"dtype\":\"F32\"", "\"dtype\":\"I32\""));
+    assert!(said.contains("I32"), "{said}");
     assert!(refused(&with("\"samples\":\"1", "\"samples\":\"2")).contains("the data have changed"));
     assert!(refused(&with("\"place\":\"32\"", "\"place\":\"33\"")).contains("is not a place"));
 }

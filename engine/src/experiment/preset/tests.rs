@@ -351,8 +351,8 @@ fn what_is_set_and_not_used_is_told_with_the_kinds_that_use_it() {
     let without = "prune.initial_sparsity is not used with prune.schedule = constant";
     assert_eq!(said(&e, &["prune.initial_sparsity=0.1"]), [without]);
     for (kind, weights, key) in [
-        (QuantiseKind::None, "quantise.kind = none", "quantise.weights"),
-        (QuantiseKind::Aware, "quantise.kind = aware", "quantise.weights"),
+        (QuantiseKind::None, "quantise.kind = none, only with after", "quantise.weights"),
+        (QuantiseKind::Aware, "quantise.kind = aware, only with after", "quantise.weights"),
         (QuantiseKind::After, "quantise.weights = int4", "quantise.calibration"),
     ] {
         (e.quantise.kind, e.quantise.weights) = (kind, CodedWeights::Int4);

@@ -1,9 +1,10 @@
 //! A compressed model as one safetensors file in the layouts of the `compressed-tensors` library: 8-bit integers
 //! (`int-quantized`), weights packed into words (`pack-quantized`), and weights without their zeros (`sparse-bitmask`).
 //!
-//! Owns [`compressed`], and reading such a file as the weights of a run that begins ([`Compact`]). Always holds: names are those of the plain export; the codes are made of the checkpoint by the functions
-//! that made them for the test with integers, and ranges are those of that test. A model without channels, or one of factors, is
-//! a smaller one as it is. Refuses a checkpoint whose tensors are not those of the run's model, and ranges of another step.
+//! Owns [`compressed`], and reading such a file as the weights of a run that begins ([`Compact`]). Always holds: names are
+//! those of the plain export; the codes are made of the checkpoint by the functions that made them for the test with integers,
+//! and ranges are those of that test. A model without channels, or one of factors, is a smaller one as it is. Refuses a
+//! checkpoint whose tensors are not those of the run's model, and ranges of another step.
 
 mod about;
 mod pack;

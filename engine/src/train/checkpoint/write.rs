@@ -60,8 +60,8 @@ pub(in crate::train) fn checksum_text(checksum: u32) -> String {
     format!("{checksum:08x}")
 }
 
-/// Writes `session` with `facts` at `path`; the size of the file, and its checksum. The old file stays until the new one is whole and on the
-/// disk, and `before` was called.
+/// Writes `session` with `facts` at `path`; the size of the file, and its checksum. The old file stays until the new one is
+/// whole and on the disk, and `before` was called.
 ///
 /// # Errors
 /// Fails when the system takes no more, and where [`Session::save`] does.
