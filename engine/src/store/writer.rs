@@ -204,7 +204,7 @@ impl Writer {
         let Some(plan) = self.plan.clone() else { return Ok(()) };
         let Some(Open { database, run }) = &mut self.open else { return Ok(()) };
         let is_new = self.pulse.is_none();
-        let prediction = (is_new || run.is_none()).then(|| Prediction::of(&plan)).unwrap_or_default();
+        let prediction = if is_new || run.is_none() { Prediction::of(&plan) } else { Prediction::default() };
         match run {
             Some(run) if is_new => {
                 let resumed = plan.resolved.resumed().map(|resumed| resumed.step + 1);

@@ -146,7 +146,7 @@ fn a_run_that_goes_on_keeps_the_prediction_of_its_highest_peak() {
 
     // On another machine it may take more.
     let mut higher = (*whole).clone();
-    higher.peak.live = higher.peak.live + Bytes(10);
+    higher.peak.live += Bytes(10);
     going_on(higher);
     let (after, higher) = kept();
     assert_eq!((after.live, higher.load_bytes), (before.live + Bytes(10), prediction.load_bytes + 10));
