@@ -5,6 +5,7 @@ use plimsoll_engine::{
     experiment::preset,
     plan::{Peak, Plan},
     report::{Subject, comparison::place},
+    store::SmallerModel,
 };
 
 use super::html::{Cell, Page};
@@ -117,7 +118,14 @@ fn came_of_it(page: &mut Page, subject: &Subject) {
         ("test accuracy", Cell::known(ran.test_accuracy.map(score))),
         ("best test accuracy", Cell::known(ran.best_test_accuracy.map(score))),
     ];
-    page.table(&["", ""], &rows.map(|(name, cell)| vec![Cell::words(name), cell]));
+    let smaller = ran.smaller.map(|model| {
+        let SmallerModel { became, bytes, whole_bytes, accuracy, .. } = model;
+        let words =
+            format!("{}: {bytes} in place of {whole_bytes}, test accuracy {}", became.in_words(), score(accuracy));
+        ("the model in the end", Cell::words(&words))
+    });
+    let rows = rows.into_iter().chain(smaller).map(|(name, cell)| vec![Cell::words(name), cell]);
+    page.table(&["", ""], &rows.collect::<Vec<_>>());
 }
 
 fn alive(page: &mut Page, plan: &Plan) {

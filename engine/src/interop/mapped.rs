@@ -111,7 +111,9 @@ impl Mapped {
 
     /// Gives the pages of a tensor back to the system, which has them in its cache.
     pub(super) fn release(&self, name: &str) {
-        if let Ok(elements) = self.elements(name) {
+        // An error of a name that is not there may carry a backtrace, which takes tens of megabytes.
+        let known = self.tensors.contains_key(name).then(|| self.elements(name));
+        if let Some(Ok(elements)) = known {
             give_back(elements);
         }
     }

@@ -19,6 +19,9 @@ const I32: Element = Element::Other("I32", 32);
 const I64: Element = Element::Other("I64", 64);
 const F32: Element = Element::Of(DType::F32);
 
+/// Elements that are converted at once: what a large weight takes meanwhile is the same as for a small one.
+const PART: usize = 512;
+
 /// How the values of a weight lie there.
 #[derive(Clone, Copy)]
 enum Values {
@@ -178,24 +181,22 @@ impl Compact<'_> {
         whole(offsets, row) + (0..column).filter(|column| self.stays(row, *column)).count()
     }
 
-    /// So many values, from number `place` on.
-    fn numbers(&self, place: usize, count: usize) -> Vec<f64> {
-        let all = place..place + count;
+    /// The value of this number.
+    fn number(&self, place: usize) -> f64 {
         match self.form {
-            Values::Codes => self.values[all].iter().map(|code| f64::from(*code as i8)).collect(),
+            Values::Codes => self.values.get(place).map_or(f64::NAN, |code| f64::from(*code as i8)),
             Values::Words { bits, row } => {
-                let code = |at: usize| {
-                    let (begin, bit) = (at / self.inner * row, at % self.inner * bits);
-                    let code = self.values[begin + bit / 8] >> (bit % 8) & (u8::MAX >> (8 - bits));
-                    f64::from(code) - f64::from(1_u8 << (bits - 1))
-                };
-                all.map(code).collect()
+                let (begin, bit) = (place / self.inner * row, place % self.inner * bits);
+                let code = self.values[begin + bit / 8] >> (bit % 8) & (u8::MAX >> (8 - bits));
+                f64::from(code) - f64::from(1_u8 << (bits - 1))
             }
             Values::Numbers(dtype) => {
-                let mut wide = vec![0.0; count];
-                let to = bytemuck::cast_slice_mut(&mut wide);
-                as_it_is(&[self.values.len() / dtype.size()], 0).convert(self.values, dtype, place, to, DType::F64);
-                wide
+                let (mut wide, count) = ([0; 8], self.values.len() / dtype.size());
+                if place >= count {
+                    return f64::NAN;
+                }
+                as_it_is(&[count], 0).convert(self.values, dtype, place, &mut wide, DType::F64);
+                f64::from_le_bytes(wide)
             }
         }
     }
@@ -206,18 +207,24 @@ impl Compact<'_> {
         if count == 0 {
             return;
         }
-        let all = at..at + count;
-        let stays: Vec<bool> = all.clone().map(|at| self.stays(at / self.inner, at % self.inner)).collect();
-        let kept = stays.iter().filter(|stays| **stays).count();
-        let mut values = self.numbers(self.place(at), kept).into_iter();
-        let scaled = |(at, stays): (usize, bool)| {
-            let value = if stays { values.next().unwrap_or(f64::NAN) } else { 0.0 };
-            let Some((scales, each)) = self.scales else { return value };
-            let scale = scales[at / each * 4..].first_chunk().map_or(f32::NAN, |own| f32::from_le_bytes(*own));
-            // As the codes were tested.
-            f64::from(value as f32 * scale)
-        };
-        let wide: Vec<u8> = all.zip(stays).map(scaled).flat_map(f64::to_le_bytes).collect();
-        as_it_is(&[count], 0).convert(&wide, DType::F64, 0, to, dtype);
+        let mut place = self.place(at);
+        let mut wide = [0; PART * 8];
+        for (part, to) in to[..count * dtype.size()].chunks_mut(PART * dtype.size()).enumerate() {
+            let (begin, count) = (at + part * PART, to.len() / dtype.size());
+            for (at, wide) in (begin..begin + count).zip(wide.chunks_exact_mut(8)) {
+                let stays = self.stays(at / self.inner, at % self.inner);
+                let value = if stays { self.number(place) } else { 0.0 };
+                place += usize::from(stays);
+                wide.copy_from_slice(&self.scaled(at, value).to_le_bytes());
+            }
+            as_it_is(&[count], 0).convert(&wide[..count * 8], DType::F64, 0, to, dtype);
+        }
+    }
+
+    /// The value of element `at` by its scale, if it has one, as the codes were tested.
+    fn scaled(&self, at: usize, value: f64) -> f64 {
+        let Some((scales, each)) = self.scales else { return value };
+        let scale = scales[at / each * 4..].first_chunk().map_or(f32::NAN, |own| f32::from_le_bytes(*own));
+        f64::from(value as f32 * scale)
     }
 }

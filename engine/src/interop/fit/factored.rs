@@ -1,7 +1,10 @@
 //! Factors of layers whose weights lie whole in a file, made as they are asked for.
 
 use super::{
-    super::low_rank::{Factors, convert},
+    super::{
+        compressed::parts,
+        low_rank::{Factors, convert},
+    },
     Fitted, Now,
 };
 use crate::{
@@ -14,13 +17,13 @@ use crate::{
 };
 
 impl Mapped {
-    /// Whether the factors themselves lie here.
+    /// Whether the factors themselves lie here, as numbers or as the parts of a compressed file.
     pub(super) fn has_factors(&self, layers: &[Factorable]) -> bool {
         let weights = |layer: &Factorable| {
             let factors = layer.ranks.into_iter().flat_map(|ranks| layer.whole.factors(ranks));
             factors.map(|factor| format!("{}.weight", layer.name_of(factor))).collect::<Vec<_>>()
         };
-        layers.iter().flat_map(weights).any(|name| self.tensors.contains_key(&name))
+        layers.iter().flat_map(weights).any(|name| parts(&name).iter().any(|part| self.tensors.contains_key(part)))
     }
 
     /// How to fix a model that is factored otherwise than the run that saved the weights.

@@ -340,6 +340,10 @@ fn a_pruned_model_leaves_without_zeros_and_a_smaller_one_as_it_is() {
     let bytes = run.summary.factored.expect("factored").bytes;
     assert_eq!(compressed.tensors, bytes);
     assert_eq!(run.plan.smaller.map(|smaller| smaller.bytes), Some(bytes));
+    e.prune = Prune { kind: PruneKind::Magnitude, final_sparsity: 0.5, every: 1, ..Prune::default() };
+    let (run, ..) = exported(&e, &at("both"));
+    let read = begun(&e, &at("both").join("compressed.safetensors")).expect("factors without their zeros");
+    assert_eq!(Some(read.accuracy), run.summary.test_accuracy);
 }
 
 #[test]
