@@ -238,6 +238,9 @@ fn highest_at_the_end() -> Experiment {
 /// Kernels of small models take less scratch than is planned for them, by no more than this.
 const SCRATCH: Bytes = Bytes::kib(256);
 
+/// Of the engine's own structures, those of events and batches on their way are not always there at the peak.
+const ON_THEIR_WAY: Bytes = Bytes::kib(32);
+
 /// Asserts that live and reserved bytes were predicted. Predicted may be above measured by a percent and the engine's own, and
 /// by `scratch` in reserved bytes.
 fn closely_predicted(Summary { predicted, measured, .. }: &Summary, scratch: Bytes) {
@@ -245,7 +248,7 @@ fn closely_predicted(Summary { predicted, measured, .. }: &Summary, scratch: Byt
         ("live", predicted.live, measured.live, Bytes::ZERO),
         ("reserved", predicted.reserved, measured.reserved, scratch),
     ] {
-        let most = measured + ENGINE + Bytes::kib(8) + Bytes(measured.0 / 100) + more;
+        let most = measured + ENGINE + ON_THEIR_WAY + Bytes(measured.0 / 100) + more;
         assert!((measured..=most).contains(&predicted), "{what}: {measured} measured, {predicted} predicted");
     }
 }
