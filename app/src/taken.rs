@@ -77,7 +77,7 @@ impl OfRun {
         let Some(smaller) = kept.run.smaller else {
             let mend = match kept.experiment.lora.rank {
                 0 => "leave --compressed out, or train it with quantise.kind = after, prune.kind or low_rank.rank",
-                _ => "its adapters and the model that they belong to leave with --format huggingface --merge",
+                _ => "export its adapters within their model with --format huggingface --merge",
             };
             anyhow::bail!("{name}: its model stayed as it was, so there is nothing compressed to write; {mend}");
         };

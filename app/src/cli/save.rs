@@ -55,11 +55,10 @@ pub(super) fn has_folder(path: &Path) -> anyhow::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }
-    // A part with `..` behind it cannot be made: what is missing is the part before.
-    let parts = |folder: &Path| folder.ancestors().filter(|part| part.components().next().is_some()).count();
-    let missing = folder.ancestors().take(parts(folder)).filter(|part| !part.exists()).last().unwrap_or(folder);
-    let is_below = folder.components().any(|part| part == Component::ParentDir);
-    let missing = if is_below { missing } else { folder };
+    // A path with `..` behind a missing folder leads nowhere: that folder is what must be there.
+    let goes_up = folder.components().any(|part| part == Component::ParentDir);
+    let first_missing = || folder.ancestors().filter(|part| !part.as_os_str().is_empty() && !part.exists()).last();
+    let missing = goes_up.then(first_missing).flatten().unwrap_or(folder);
     anyhow::bail!(
         "{}: cannot be written: there is no folder {}; make it first, or name another place",
         path.display(),

@@ -235,7 +235,7 @@ fn a_pruned_model_is_planned_about_and_its_best_weights_leave_without_zeros() {
     assert!(plan["compressed"]["is_estimate"] == true && planned.abs_diff(bytes) * 100 <= bytes, "{planned} {bytes}");
     let said = stdout(&[&["plan", "cnn-digits-pruned"], &settings[..]].concat());
     assert!(said.contains("The trained model: without its pruned parts about "), "{said}");
-    assert!(said.contains("; the tensors of its file (export --compressed) about "), "{said}");
+    assert!(said.contains("; its tensors take about "), "{said}");
     let of_file = plan["compressed"]["file_bytes"].as_u64().expect("planned");
     for best in [&["--best"][..], &[]] {
         let export = ["export", "last", "--format", "safetensors", "--compressed", "--json", "--force", "-o", &path];

@@ -11,13 +11,16 @@ use crate::{
     tensor::DType,
 };
 
+/// Elements that are handed out at once.
+const PART: usize = 4096;
+
 /// A weight by its codes, where they lie.
 #[derive(Clone, Copy)]
 pub(super) enum CodedTensor<'a> {
     /// In blocks, as a run held it.
     Blocks(Blocks<'a>),
     /// As a compressed file has it.
-    Compact(Compact<'a>, usize),
+    Compact(Compact<'a>),
 }
 
 /// A weight in blocks that share a scale.
@@ -52,7 +55,7 @@ impl Mapped {
     /// Fails if its codes and its scales are not those of one weight of these extents.
     pub(super) fn coded(&self, weight: &str, shape: &[usize]) -> Result<Option<CodedTensor<'_>>> {
         if let Some(compact) = self.compact(weight, shape)? {
-            return Ok(Some(CodedTensor::Compact(compact, shape.iter().product())));
+            return Ok(Some(CodedTensor::Compact(compact)));
         }
         let [codes_name, scales_name, scale_codes, tops, mean] = names(weight);
         if !self.tensors.contains_key(&codes_name) || !weight.ends_with("weight") {
@@ -96,16 +99,30 @@ impl CodedTensor<'_> {
     pub(super) fn convert(&self, at: usize, to: &mut [u8], dtype: DType) {
         match self {
             Self::Blocks(blocks) => blocks.convert(at, to, dtype),
-            Self::Compact(compact, _) => compact.convert(at, to, dtype),
+            Self::Compact(compact) => compact.convert(at, to, dtype),
         }
     }
 
     /// All elements in the type `dtype`.
     pub(super) fn all(&self, dtype: DType) -> Vec<u8> {
-        let (Self::Blocks(Blocks { elements, .. }) | Self::Compact(_, elements)) = self;
-        let mut all = vec![0; elements * dtype.size()];
+        let mut all = vec![0; self.elements() * dtype.size()];
         self.convert(0, &mut all, dtype);
         all
+    }
+
+    /// Hands out all elements in the type `dtype`, some at a time.
+    pub(super) fn in_parts(&self, dtype: DType, mut take: impl FnMut(&[u8])) {
+        let mut part = vec![0; PART.min(self.elements()) * dtype.size()];
+        for at in (0..self.elements()).step_by(PART) {
+            let part = &mut part[..PART.min(self.elements() - at) * dtype.size()];
+            self.convert(at, part, dtype);
+            take(part);
+        }
+    }
+
+    fn elements(&self) -> usize {
+        let (Self::Blocks(Blocks { elements, .. }) | Self::Compact(Compact { elements, .. })) = self;
+        *elements
     }
 }
 

@@ -6,11 +6,13 @@
 use std::{
     collections::HashMap,
     fs::File,
+    iter,
     path::{Path, PathBuf},
 };
 
 use candle_core::safetensors::MmapedSafetensors;
 
+use super::compressed::parts;
 #[cfg(unix)]
 use crate::memory::host::page_size;
 use crate::{
@@ -109,13 +111,12 @@ impl Mapped {
         preset::parse(text, self.path.join("experiment")).ok()
     }
 
-    /// Gives the pages of a tensor back to the system, which has them in its cache.
+    /// Gives the pages of a tensor, and of what a compressed file has in place of it, back to the system, which has them in its
+    /// cache.
     pub(super) fn release(&self, name: &str) {
         // An error of a name that is not there may carry a backtrace, which takes tens of megabytes.
-        let known = self.tensors.contains_key(name).then(|| self.elements(name));
-        if let Some(Ok(elements)) = known {
-            give_back(elements);
-        }
+        let names = iter::once(name.to_owned()).chain(parts(name)).filter(|name| self.tensors.contains_key(name));
+        names.filter_map(|name| self.elements(&name).ok()).for_each(give_back);
     }
 }
 

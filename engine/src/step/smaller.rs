@@ -73,8 +73,8 @@ impl fmt::Display for SmallerSize {
         if self.file_bytes == self.bytes {
             return Ok(());
         }
-        let added = "with what the published layout adds, and running statistics where there are some";
-        write!(f, "; the tensors of its file (export --compressed) {about}{}, {added}", self.file_bytes)
+        let added = "with what the layout adds and any running statistics";
+        write!(f, "; its tensors take {about}{} in a file of export --compressed, {added}", self.file_bytes)
     }
 }
 

@@ -36,7 +36,7 @@ enum Values {
 /// A weight of a compressed file, where its parts lie.
 #[derive(Clone, Copy)]
 pub(in crate::interop) struct Compact<'a> {
-    elements: usize,
+    pub(in crate::interop) elements: usize,
     /// Elements of a row, which is the last axis.
     inner: usize,
     form: Values,

@@ -82,7 +82,7 @@ impl Mapped {
         }
         match self.coded(name, shape)? {
             None => return Ok(false),
-            Some(CodedTensor::Compact(compact, _)) => {
+            Some(CodedTensor::Compact(compact)) => {
                 self.check_mask(name, &compact)?;
                 found.used.extend(compressed::parts(name));
             }

@@ -47,7 +47,7 @@ impl Fitted {
                     Some(_) => hasher.update(self.mapped.elements(&piece.name)?),
                     None => {
                         let coded = self.mapped.coded(&piece.name, &piece.shape)?;
-                        coded.into_iter().for_each(|coded| hasher.update(&coded.all(DType::F32)));
+                        coded.into_iter().for_each(|coded| coded.in_parts(DType::F32, |part| hasher.update(part)));
                     }
                 }
                 self.mapped.release(&piece.name);

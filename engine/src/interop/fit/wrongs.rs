@@ -80,7 +80,8 @@ impl Mapped {
         if self.prunes_channels() {
             return refused(
                 "channels were taken out of that run's model, and these settings have other widths; go on with that run by \
-                 `plimsoll resume`, let the run itself teach and not a file of it (distil.teacher), or choose other weights",
+                 `plimsoll resume`, name the run itself as the teacher and not a file of it (distil.teacher), or choose other \
+                 weights",
             );
         }
         // The weights of a run that trained adapters, and this experiment has other adapters or none.

@@ -130,7 +130,7 @@ impl Checkpoint {
             }
         }
         let missing = |name: &'static str| {
-            let message = "is missing or not a number; the file is damaged: take another checkpoint of the run, or train it again";
+            let message = format!("is missing or not a number; the file is damaged: {}", WORDS.mend);
             Error::file_at(&path, format!("header, {name}"), message)
         };
         let progress = HeaderTexts(&header.facts).progress().map_err(missing)?;
@@ -166,7 +166,10 @@ impl Checkpoint {
         match self.header.facts.get("checksum") {
             Some(written) if *written == found => Ok(()),
             _ => {
-                let message = "does not agree with the file: it was damaged after it was written, or changed by another program; take another checkpoint of the run, or train it again";
+                let message = format!(
+                    "does not agree with the file: it was damaged after it was written, or changed by another program; {}",
+                    WORDS.mend
+                );
                 Err(Error::file_at(&self.path, "header, checksum", message))
             }
         }
@@ -335,10 +338,7 @@ impl Source for Reader<'_> {
         }
         self.left -= to.len() as u64;
         file.read_exact(to).map_err(|error| {
-            let message = format!(
-                "cannot be read: {}; take another checkpoint of the run, or train it again",
-                whole_file::reason(&error)
-            );
+            let message = format!("cannot be read: {}; {}", whole_file::reason(&error), WORDS.mend);
             Error::file_at(path, format!("tensor {}", self.name), message)
         })
     }

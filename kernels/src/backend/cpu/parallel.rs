@@ -85,8 +85,8 @@ pub(super) struct Parts<'a, T> {
     bound: Bound<'a>,
 }
 
-/// The element that a piece begins with. It is no type parameter, because all that works on pieces would be compiled once for
-/// each.
+/// The element that a piece begins with. With a type of its own for every function, everything that works on pieces would be
+/// compiled as often.
 #[derive(Clone, Copy)]
 enum Bound<'a> {
     /// Pieces of so many elements.
@@ -173,7 +173,7 @@ pub(super) fn ranges<C: Cut>(length: usize, weight: usize, of: C, piece: impl Fn
     in_ranges(length, weight, of, &piece);
 }
 
-/// The same for any closure. A closure that were called in two places would be compiled twice.
+/// The same for any closure. A closure that is called in two places is compiled twice.
 fn in_ranges<C: Cut>(length: usize, weight: usize, of: C, piece: &(dyn Fn(Range<usize>, C::Part) + Sync)) {
     let step = loop_step(length, weight);
     if step == length {
