@@ -1,6 +1,12 @@
 //! Weights that a run of this program held as codes, or that its compressed file has, read as numbers.
 
-use super::{compressed::Compact, export::as_it_is, mapped::Mapped};
+use std::ops::Range;
+
+use super::{
+    compressed::Compact,
+    export::as_it_is,
+    mapped::{Mapped, give_back},
+};
 use crate::{
     backend::{
         cpu::coded::{Codes, Scales, decode_f32},
@@ -103,6 +109,14 @@ impl CodedTensor<'_> {
         }
     }
 
+    /// The codes of these elements, where they lie.
+    pub(super) fn values(&self, elements: Range<usize>) -> &[u8] {
+        match self {
+            Self::Blocks(Blocks { code, codes, .. }) => &codes[code.bytes(elements.start)..code.bytes(elements.end)],
+            Self::Compact(compact) => compact.values(elements),
+        }
+    }
+
     /// All elements in the type `dtype`.
     pub(super) fn all(&self, dtype: DType) -> Vec<u8> {
         let mut all = vec![0; self.elements() * dtype.size()];
@@ -110,12 +124,14 @@ impl CodedTensor<'_> {
         all
     }
 
-    /// Hands out all elements in the type `dtype`, some at a time.
+    /// Hands out all elements in the type `dtype`, some at a time, and gives the pages of their codes back.
     pub(super) fn in_parts(&self, dtype: DType, mut take: impl FnMut(&[u8])) {
         let mut part = vec![0; PART.min(self.elements()) * dtype.size()];
         for at in (0..self.elements()).step_by(PART) {
-            let part = &mut part[..PART.min(self.elements() - at) * dtype.size()];
+            let count = PART.min(self.elements() - at);
+            let part = &mut part[..count * dtype.size()];
             self.convert(at, part, dtype);
+            give_back(self.values(at..at + count));
             take(part);
         }
     }

@@ -109,6 +109,14 @@ impl View {
         }
     }
 
+    /// The place before which nothing is read any more when the elements up to number `at` were read.
+    pub(super) fn passed(&self, at: usize) -> usize {
+        let outer = (0..4).find(|axis| self.dims[*axis] > 1).unwrap_or(3);
+        let is_outermost = self.strides[outer..].iter().all(|stride| *stride <= self.strides[outer]);
+        let inner: usize = self.dims[outer + 1..].iter().product();
+        self.first + if is_outermost { at / inner.max(1) * self.strides[outer] } else { 0 }
+    }
+
     /// Where the element of number `at` lies.
     fn place(&self, at: usize) -> usize {
         let mut rest = at;
@@ -242,6 +250,22 @@ mod tests {
         }
         let there = Layout::Convolution.there(&[4, 3, 2, 5]);
         assert_eq!((there, Layout::Depthwise.there(&[3, 2, 5])), (vec![4, 5, 3, 2], vec![5, 1, 3, 2]));
+    }
+
+    #[test]
+    fn what_was_passed_is_read_no_more() {
+        for layout in [Layout::Same, Layout::Transposed, Layout::Convolution, Layout::Depthwise, Layout::Led] {
+            for here in [vec![4, 3, 2, 5], vec![1, 3, 2, 5], vec![3, 5], vec![1, 5], vec![7], vec![1]] {
+                let (view, count) = (layout.reading(&here), here.iter().product());
+                for at in 0..=count {
+                    let to_come = (at..count).map(|number| view.place(number)).min().unwrap_or(count);
+                    assert!(view.passed(at) <= to_come, "{layout:?} {here:?}: {at}");
+                }
+                if layout == Layout::Same {
+                    assert_eq!(view.passed(count), count, "{here:?}");
+                }
+            }
+        }
     }
 
     #[test]

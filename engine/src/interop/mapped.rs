@@ -1,7 +1,8 @@
 //! Published weights, mapped into memory by candle after their headers were checked against the files.
 //!
 //! Always holds: a mapped file takes only memory of the system's own cache of files. Pages that were read are given back
-//! tensor by tensor, so that a process never looks larger by more than one tensor.
+//! part by part where a tensor lies in the order in which it is read, and otherwise tensor by tensor: a process never looks larger
+//! by more than one tensor.
 
 use std::{
     collections::HashMap,
@@ -122,7 +123,7 @@ impl Mapped {
 
 /// Lets the system forget that this process has read the pages that lie wholly in `bytes`.
 #[cfg(unix)]
-fn give_back(bytes: &[u8]) {
+pub(super) fn give_back(bytes: &[u8]) {
     let page = page_size();
     let (begin, end) = (bytes.as_ptr().addr().next_multiple_of(page), bytes.as_ptr().addr() + bytes.len());
     let length = (end / page * page).saturating_sub(begin);
@@ -134,4 +135,4 @@ fn give_back(bytes: &[u8]) {
 }
 
 #[cfg(not(unix))]
-fn give_back(_: &[u8]) {}
+pub(super) fn give_back(_: &[u8]) {}

@@ -2,6 +2,8 @@
 //!
 //! Always holds: a weight is read in parts of any size. Refuses parts that are not those of one weight.
 
+use std::ops::Range;
+
 use serde_json::Value;
 
 use super::{
@@ -169,7 +171,7 @@ impl Mapped {
     }
 }
 
-impl Compact<'_> {
+impl<'a> Compact<'a> {
     fn stays(&self, row: usize, column: usize) -> bool {
         self.mask.is_none_or(|(bits, _)| bits[row * self.inner.div_ceil(8) + column / 8] >> (column % 8) & 1 == 1)
     }
@@ -179,6 +181,17 @@ impl Compact<'_> {
         let Some((_, offsets)) = self.mask else { return at };
         let (row, column) = (at / self.inner, at % self.inner);
         whole(offsets, row) + (0..column).filter(|column| self.stays(row, *column)).count()
+    }
+
+    /// The values of these elements, where they lie.
+    pub(in crate::interop) fn values(&self, elements: Range<usize>) -> &'a [u8] {
+        let begin = |at: usize| match self.form {
+            _ if at >= self.elements => self.values.len(),
+            Values::Codes => self.place(at),
+            Values::Words { row, .. } => at / self.inner * row,
+            Values::Numbers(dtype) => self.place(at) * dtype.size(),
+        };
+        self.values.get(begin(elements.start)..begin(elements.end)).unwrap_or_default()
     }
 
     /// The value of this number.

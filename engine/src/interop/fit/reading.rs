@@ -1,6 +1,9 @@
 //! Weights that fit a model as a session reads them: tensor by tensor, converted on the way.
 
-use super::{super::finite::first_not_finite, Fitted, Now, Piece};
+use super::{
+    super::{finite::first_not_finite, mapped::give_back},
+    Fitted, Now, Piece,
+};
 use crate::{
     backend::Shape,
     error::{Error, Result},
@@ -8,6 +11,9 @@ use crate::{
     step::load::Source,
     tensor::DType,
 };
+
+/// Elements that are converted before the pages that they were read from are given back.
+const AT_ONCE: usize = 1 << 15;
 
 impl Source for Fitted {
     fn find(&mut self, name: &str, _: Shape, dtype: DType) -> Result<bool> {
@@ -40,18 +46,28 @@ impl Fitted {
         let mut begin = 0;
         for Piece { name, dtype: own, view, shape } in pieces {
             let end = begin + view.elements();
-            if now.at < end && !to.is_empty() {
-                let count = (end - now.at).min(to.len() / dtype.size());
+            while now.at < end && to.len() >= dtype.size() {
+                let count = (end - now.at).min(to.len() / dtype.size()).min(AT_ONCE);
+                let (at, next) = (now.at - begin, now.at - begin + count);
                 let (part, rest) = to.split_at_mut(count * dtype.size());
                 match own {
-                    Some(own) => view.convert(mapped.elements(name)?, *own, now.at - begin, part, dtype),
-                    None => mapped.coded(name, shape)?.into_iter().for_each(|coded| coded.convert(now.at, part, dtype)),
+                    Some(own) => {
+                        let all = mapped.elements(name)?;
+                        view.convert(all, *own, at, part, dtype);
+                        give_back(&all[view.passed(at) * own.size()..view.passed(next) * own.size()]);
+                    }
+                    None => {
+                        if let Some(coded) = mapped.coded(name, shape)? {
+                            coded.convert(at, part, dtype);
+                            give_back(coded.values(at..next));
+                        }
+                    }
                 }
                 if let Some(index) = first_not_finite(part, dtype) {
                     let message = format!(
                         "element {} is not finite as {}; the file is damaged, or was saved by a run that had diverged: \
                          choose other weights",
-                        now.at - begin + index,
+                        at + index,
                         dtype.name()
                     );
                     return Err(Error::file_at(&mapped.path, format!("tensor {name}"), message));

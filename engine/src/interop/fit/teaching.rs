@@ -2,12 +2,15 @@
 //!
 //! Refuses weights that lack a part of the model, because a part with new values has learned nothing that it could teach.
 
-use super::{AFRESH, Fitted, slots};
+use super::{super::mapped::give_back, AFRESH, Fitted, slots};
 use crate::{
     error::{Error, Problem, Result},
     experiment::{DatasetInfo, Experiment, Teacher},
     tensor::DType,
 };
+
+/// Bytes of which a checksum is made before their pages are given back.
+const AT_ONCE: usize = 1 << 17;
 
 /// The weights of the model that teaches `experiment`, fitted to it; `None` if there is no teacher. `beside` is its experiment.
 ///
@@ -44,7 +47,12 @@ impl Fitted {
             hasher.update(name.as_bytes());
             for piece in &self.tensors[name] {
                 match piece.dtype {
-                    Some(_) => hasher.update(self.mapped.elements(&piece.name)?),
+                    Some(_) => {
+                        for part in self.mapped.elements(&piece.name)?.chunks(AT_ONCE) {
+                            hasher.update(part);
+                            give_back(part);
+                        }
+                    }
                     None => {
                         let coded = self.mapped.coded(&piece.name, &piece.shape)?;
                         coded.into_iter().for_each(|coded| coded.in_parts(DType::F32, |part| hasher.update(part)));
