@@ -85,7 +85,8 @@ pub(super) fn read(path: &Path, step: u64, checksum: Option<&String>) -> Result<
             return wrong("is not a range; train the run again".to_owned());
         };
         let [low, high] = [number(&own[..4]), number(&own[4..])];
-        if !(high - low).is_finite() || low > high {
+        // Zero is in every range: padding is zeros.
+        if !(high - low).is_finite() || low > 0.0 || high < 0.0 {
             return wrong(format!("is from {low} to {high}, which is not a range; train the run again"));
         }
         Ok((name, [low, high]))
@@ -134,7 +135,8 @@ mod tests {
         for range in [[0.0, 0.0], [-0.5, 0.75], [-f32::MIN_POSITIVE, 0.0]] {
             assert_eq!(of(range).expect("a range")["features.3"], range);
         }
-        for range in [[f32::NAN, 1.0], [0.0, f32::INFINITY], [2.0, 1.0], [f32::MIN, f32::MAX]] {
+        for range in [[f32::NAN, 1.0], [0.0, f32::INFINITY], [2.0, 1.0], [5.0, 5.0], [-2.0, -1.0], [f32::MIN, f32::MAX]]
+        {
             let said = of(range).expect_err("no range").to_string();
             let what = format!("is from {} to {}, which is not a range", range[0], range[1]);
             assert!(said.contains("tensor features.3") && said.contains(&what), "{said}");

@@ -105,7 +105,7 @@ impl Mapped {
         let rows = &shape[..shape.len().saturating_sub(1)];
         let all = Compact { elements, inner, form: Values::Codes, values: &[], scales: None, mask: None };
         if self.tensors.contains_key(&packed) {
-            let (bits, count) = (self.bits(), elements / inner);
+            let (bits, count) = (self.bits()?, elements / inner);
             let row = (inner * bits).div_ceil(32) * 4;
             let values = self.part(&packed, I32, &[count, row / 4])?;
             let groups = self.tensors.get(&scale).map_or(0, |place| place.bytes as usize / 4) / count.max(1);
@@ -136,8 +136,14 @@ impl Mapped {
         Ok(Some(Compact { form, values: self.part(&compressed, element, &[kept])?, scales, mask, ..all }))
     }
 
-    /// Refuses a weight whose mask does not keep as many elements as there are, row by row.
-    pub(in crate::interop) fn check_mask(&self, weight: &str, compact: &Compact<'_>) -> Result<()> {
+    /// Refuses a weight whose scales are no scales, or whose mask does not keep as many elements as there are, row by row.
+    pub(in crate::interop) fn check_compact(&self, weight: &str, compact: &Compact<'_>) -> Result<()> {
+        let [_, scale, _, _, input_scale, ..] = parts(weight);
+        self.bits()?;
+        self.check_scales(&scale, compact.scales.map_or(&[], |(scales, _)| scales))?;
+        if self.tensors.contains_key(&input_scale) {
+            self.check_scales(&input_scale, self.part(&input_scale, F32, &[1])?)?;
+        }
         let Some((_, offsets)) = compact.mask else { return Ok(()) };
         let rows = compact.elements / compact.inner;
         let mut before = 0;
@@ -151,11 +157,28 @@ impl Mapped {
         if before * size == compact.values.len() { Ok(()) } else { Err(self.no_part(&parts(weight)[6])) }
     }
 
+    /// Refuses scales that are negative or not finite. The scale of a row of zeros is zero.
+    fn check_scales(&self, name: &str, scales: &[u8]) -> Result<()> {
+        let numbers = scales.as_chunks().0.iter().map(|own| f32::from_le_bytes(*own));
+        match numbers.enumerate().find(|(_, scale)| !scale.is_finite() || *scale < 0.0) {
+            None => Ok(()),
+            Some((at, scale)) => {
+                let message =
+                    format!("element {at} is {scale}, which is not a scale; the file is damaged: export the run again");
+                Err(Error::file_at(&self.path, format!("tensor {name}"), message))
+            }
+        }
+    }
+
     /// Bits of the codes that are packed.
-    fn bits(&self) -> usize {
-        let config = self.facts.get(CONFIG).and_then(|text| serde_json::from_str::<Value>(text).ok());
-        let bits = config.and_then(|config| config["config_groups"]["group_0"]["weights"]["num_bits"].as_u64());
-        if bits == Some(4) { 4 } else { 8 }
+    fn bits(&self) -> Result<usize> {
+        let unreadable = |error: serde_json::Error| {
+            let message = format!("is not JSON: {error}; the file is damaged: export the run again");
+            Error::file_at(&self.path, format!("header, {CONFIG}"), message)
+        };
+        let text = self.facts.get(CONFIG).map_or("{}", String::as_str);
+        let config: Value = serde_json::from_str(text).map_err(unreadable)?;
+        Ok(if config["config_groups"]["group_0"]["weights"]["num_bits"] == 4 { 4 } else { 8 })
     }
 
     fn part(&self, name: &str, element: Element, shape: &[usize]) -> Result<&[u8]> {

@@ -83,7 +83,7 @@ impl Mapped {
         match self.coded(name, shape)? {
             None => return Ok(false),
             Some(CodedTensor::Compact(compact)) => {
-                self.check_mask(name, &compact)?;
+                self.check_compact(name, &compact)?;
                 found.used.extend(compressed::parts(name));
             }
             Some(CodedTensor::Blocks(_)) => found.used.extend(coded::names(name)),
