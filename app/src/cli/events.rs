@@ -1,6 +1,7 @@
 //! The events of a run as lines of JSON.
 
 use plimsoll_engine::{
+    Bytes,
     data::ValueErrors,
     experiment::LabelKind,
     plan::{Peak, Plan},
@@ -201,12 +202,16 @@ fn compressed(summary: &Summary) -> Value {
             found["sparsity"] = stripped.sparsity().into();
         }
     }
-    if let Some(FactoredSize { layers, bytes, whole_bytes }) = summary.factored {
-        (found["layers"], found["whole_bytes"]) = (layers.into(), whole_bytes.0.into());
+    if let Some(FactoredSize { layers, bytes, .. }) = summary.factored {
+        found["layers"] = layers.into();
         // Without its zeros, and as integers, where it was pruned or quantised as well.
         if summary.stripped.is_none() && summary.compressed.is_none() {
-            (found["bytes"], found["test_accuracy"]) = (bytes.0.into(), summary.test_accuracy.into());
+            (found["bytes"], found["dense_bytes"]) = (bytes.0.into(), bytes.0.into());
+            found["test_accuracy"] = summary.test_accuracy.into();
         }
+    }
+    if let Some(as_trained) = found["dense_bytes"].as_u64() {
+        found["whole_bytes"] = FactoredSize::whole(summary.factored, Bytes(as_trained)).0.into();
     }
     found
 }

@@ -10,6 +10,7 @@ use crate::{
     backend::Backend,
     bytes::Bytes,
     experiment::{CodedWeights, words::words},
+    models::FactoredSize,
     optim::Stripped,
 };
 
@@ -58,7 +59,7 @@ pub struct SmallerSize {
     pub became: Became,
     /// Bytes of its weights.
     pub bytes: Bytes,
-    /// Bytes of the weights as they would be otherwise.
+    /// Bytes of the weights as they would be otherwise, with every layer whole.
     pub whole_bytes: Bytes,
     /// Bytes of the tensors of its file in the published layouts: those bytes, running statistics, and what a layout adds.
     pub file_bytes: Bytes,
@@ -85,7 +86,9 @@ impl<B: Backend> Session<B> {
         let (zeros, quantise) = (zeros.unwrap_or_default(), &self.experiment.quantise);
         let is_estimate = zeros.iter().any(|(_, [zeros, _])| *zeros > 0);
         let beside = self.file_beside();
-        let size = |became, bytes, whole_bytes| {
+        let factored = self.factored();
+        let size = |became, bytes, as_trained| {
+            let whole_bytes = FactoredSize::whole(factored, as_trained);
             Some(SmallerSize { became, bytes, whole_bytes, file_bytes: bytes + beside, is_estimate })
         };
         if !quantise.kind.is_none() {
@@ -99,6 +102,6 @@ impl<B: Backend> Session<B> {
         if let Some(stripped) = pruned.or_else(|| self.taken_out()).filter(|stripped| stripped.gone > 0) {
             return size(Became::Pruned, stripped.bytes, stripped.dense_bytes);
         }
-        self.factored().and_then(|factored| size(Became::Factored, factored.bytes, factored.whole_bytes))
+        factored.and_then(|factored| size(Became::Factored, factored.bytes, factored.bytes))
     }
 }
