@@ -159,8 +159,12 @@ fn a_phase_that_a_run_does_not_have_is_refused_with_those_that_it_has() {
     let to = to.to_str().expect("UTF-8");
     let refused = fails(2, &["export", "cnn-digits", "--format", "svg", "--phase", "pruned", "-o", to]);
     assert!(refused.contains("no phase `pruned`; it has first, training, evaluating, saving"), "{refused}");
-    let written = plimsoll(&["export", "cnn-digits-channels", "--format", "svg", "--phase", "pruned", "-o", to]);
-    assert_eq!(written.status.code(), Some(0), "{}", text(&written.stderr));
+    // The words of `plan --json` as well.
+    for phase in ["pruned", "prune", "steady", "training", "evaluate", "save"] {
+        let written =
+            plimsoll(&["export", "cnn-digits-channels", "--format", "svg", "--phase", phase, "-o", to, "--force"]);
+        assert_eq!(written.status.code(), Some(0), "{phase}: {}", text(&written.stderr));
+    }
 }
 
 #[test]

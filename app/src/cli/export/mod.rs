@@ -111,23 +111,30 @@ enum What {
     Gradients,
 }
 
+/// A phase by the field's word; `plan --json` has the aliases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Phase {
     /// A teacher that is asked before the first step
+    #[value(alias = "teach")]
     Teaching,
     /// The first step
     First,
     /// Any later step
+    #[value(alias = "steady")]
     Training,
     /// The taking out of channels
+    #[value(alias = "prune")]
     Pruning,
     /// Any step after that
     Pruned,
     /// A batch of the test data
+    #[value(alias = "evaluate")]
     Evaluating,
     /// A checkpoint
+    #[value(alias = "save")]
     Saving,
     /// The trained model as one of integers
+    #[value(alias = "compress")]
     Compressing,
 }
 
