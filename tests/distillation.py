@@ -12,7 +12,7 @@ import tempfile
 
 from trained import SEEDS, show, train
 
-PAIRS = [("cnn-digits-teacher", "mlp-digits-student")]
+PAIRS = [("cnn-digits-teacher", "mlp-digits-student"), ("modular-grokking", "modular-student")]
 
 for teacher, student in PAIRS:
     for seed in SEEDS:

@@ -51,6 +51,7 @@ presets! {
     "shapes-kept-variants" => Lesson,
     "cnn-digits-teacher" => Lesson,
     "mlp-digits-student" => Lesson,
+    "modular-student" => Lesson,
     "mlp-digits-sgd" => Lesson,
     "mlp-digits-too-fast" => Lesson,
     "mlp-table" => Lesson,
@@ -124,8 +125,7 @@ pub fn open(path_or_name: &str) -> Result<Opened> {
         if path.is_dir() {
             return Err(preset::folder(path));
         }
-        let meant = some_near(path_or_name, SHIPPED.iter().map(|(name, _)| *name));
-        let meant = meant.map(|near| format!("did you mean {near}? ")).unwrap_or_default();
+        let meant = near(path_or_name).map(|near| format!("did you mean {near}? ")).unwrap_or_default();
         let message =
             format!("is neither a file nor a shipped preset; {meant}`plimsoll presets` lists the shipped ones");
         return Err(Error::file(path_or_name, message));
@@ -133,6 +133,11 @@ pub fn open(path_or_name: &str) -> Result<Opened> {
     let mut opened = preset::opened(text, format!("presets/{name}.toml"))?;
     opened.notes.extend(renamed(path_or_name).map(|now| format!("is called {now} now")));
     Ok(opened)
+}
+
+/// The shipped presets that a name was probably meant to be, in words.
+pub fn near(name: &str) -> Option<String> {
+    some_near(name, SHIPPED.iter().map(|(known, _)| *known))
 }
 
 #[cfg(test)]
