@@ -27,8 +27,14 @@ use crate::{
         order::Order,
     },
     error::{Error, MemoryRefused, Problem, Result, panic_text},
-    memory::probe::{Meter, counted_on, meter_this_thread, uncounted},
+    memory::{
+        heap,
+        probe::{Meter, counted_on, meter_this_thread, uncounted},
+    },
 };
+
+/// Bytes of batches that all heaps are searched for when a loader ends.
+const SEARCHED_FOR: usize = 256 << 10;
 
 /// Where training stands in its data: between two steps, or two micro-batches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -72,8 +78,10 @@ impl Drop for Batch {
         let batch = std::mem::take(&mut self.batch);
         counted_on(Some(self.meter), || {
             if let Some(home) = self.home.take() {
-                // When the thread has ended, nothing takes the buffers and they go with the channel.
-                drop(home.send(batch));
+                // When the thread has ended, nothing takes the buffers: they go back to the system here, or with the channel.
+                if let Err(lost) = home.send(batch) {
+                    heap::giving_back(|| drop(lost));
+                }
             }
         });
     }
@@ -100,6 +108,8 @@ struct Queue {
     ready: Receiver<Result<HostBatch>>,
     spare: Arc<Sender<HostBatch>>,
     thread: Option<JoinHandle<()>>,
+    /// Numbers, of four bytes, in the inputs of the largest batch so far.
+    largest: usize,
 }
 
 impl Loader {
@@ -251,13 +261,16 @@ impl Loader {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        let Some(queue) = &self.queue else { return Ok(None) };
+        let Some(queue) = &mut self.queue else { return Ok(None) };
         let Queue { batches, meter, .. } = *queue;
         if Arc::strong_count(&queue.spare) > batches {
             return Err(Error::Misused(format!("the loader lends {batches} batches at most: hand one back first")));
         }
         match uncounted(|| queue.ready.recv()) {
-            Ok(Ok(batch)) => Ok(Some(Batch { batch, home: Some(Arc::clone(&queue.spare)), meter })),
+            Ok(Ok(batch)) => {
+                queue.largest = queue.largest.max(batch.inputs.slice().len());
+                Ok(Some(Batch { batch, home: Some(Arc::clone(&queue.spare)), meter }))
+            }
             Ok(Err(error)) => {
                 self.failed = Some(error.clone());
                 Err(error)
@@ -274,6 +287,26 @@ impl Loader {
     /// Bytes of files that were read for these data since it began, by any loader.
     pub fn bytes_read(&self) -> Bytes {
         self.queue.as_ref().map_or(Bytes::ZERO, |queue| queue.meter.bytes_read().saturating_sub(queue.read_before))
+    }
+
+    /// Ends the thread, and gives its buffers back to the system: the next loader may have another heap. There are no batches
+    /// after that.
+    pub fn end(&mut self) {
+        counted_on(self.queue.as_ref().map(|queue| queue.meter), || {
+            if let Some(mut queue) = self.queue.take() {
+                queue.over.store(true, Relaxed);
+                drop(queue.stop.take());
+                // The thread reports its own panics; here it only has to be over.
+                queue.thread.take().map(JoinHandle::join);
+                let bytes = queue.largest * size_of::<f32>() * queue.batches;
+                heap::giving_back(|| drop(queue));
+                // Buffers may lie before smaller blocks of their heap. A search of all heaps takes longer than the test of a
+                // small model.
+                if bytes >= SEARCHED_FOR {
+                    heap::give_back();
+                }
+            }
+        });
     }
 
     /// Starts the thread, with this many batches and the meter that counts them. `fill` fills a batch, or says `false` after
@@ -298,6 +331,7 @@ impl Loader {
             .spawn(move || {
                 meter_this_thread(Some(meter));
                 work(fill, &is_over, &stopped, &spares, &fills);
+                heap::give_back_own();
             })
             .map_err(|error| Error::NoThread { purpose: "loading data", reason: error.to_string() })?;
         Ok(Self {
@@ -310,6 +344,7 @@ impl Loader {
                 ready,
                 spare: Arc::new(spare),
                 thread: Some(thread),
+                largest: 0,
             }),
             failed: None,
         })
@@ -318,14 +353,7 @@ impl Loader {
 
 impl Drop for Loader {
     fn drop(&mut self) {
-        counted_on(self.queue.as_ref().map(|queue| queue.meter), || {
-            if let Some(mut queue) = self.queue.take() {
-                queue.over.store(true, Relaxed);
-                drop(queue.stop.take());
-                // The thread reports its own panics; here it only has to be over.
-                queue.thread.take().map(JoinHandle::join);
-            }
-        });
+        self.end();
     }
 }
 

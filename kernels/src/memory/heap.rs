@@ -48,6 +48,16 @@ pub fn give_back() {
     }
 }
 
+/// Does `work`. What it frees at the end of a heap goes back to the system at once, of other threads' heaps as well.
+pub fn giving_back<R>(work: impl FnOnce() -> R) -> R {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    keep_ends(false);
+    let done = work();
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    keep_ends(true);
+    done
+}
+
 /// Hands the free end of this thread's heap back to the system. `malloc_trim` leaves it: the GNU C library cuts it when the
 /// thread frees a large block next to it.
 pub fn give_back_own() {
@@ -57,8 +67,6 @@ pub fn give_back_own() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         let block = std::hint::black_box(Vec::<u8>::with_capacity(LARGE));
-        keep_ends(false);
-        drop(block);
-        keep_ends(true);
+        giving_back(|| drop(block));
     }
 }

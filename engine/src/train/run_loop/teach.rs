@@ -52,6 +52,7 @@ impl RunLoop<'_, '_> {
         self.sampler.read(Bytes::ZERO);
         teaching.end()?;
         self.answers_on_disk = answers.on_disk();
+        self.loader.end();
         self.loader = counted_on(Some(meter), || spec.training_loader(Some(Arc::new(answers))))?;
         Ok(())
     }
