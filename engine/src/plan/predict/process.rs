@@ -33,6 +33,9 @@ const THREAD: u64 = 64 << 10;
 /// is not of one moment.
 const SCRATCH: u64 = 2;
 
+/// Bytes of a file of weights that are mapped while it is read: a part of a tensor, the pages next to it, and the code that reads.
+const READ: u64 = 256 << 10;
+
 /// The bytes that a process grows by for what its run asks of the allocator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grown {
@@ -96,7 +99,9 @@ fn of_run(resolved: &Resolved, machine: &Machine, grown: Grown, of_plan: u64) ->
             let (uploading, chunk) = data::uploading(&experiment.data, resolved.data());
             let threads = processor.threads + uploading;
             let heaps = threads as u64 * THREAD + grown.scratch.0 / SCRATCH + chunk.0;
-            let own = Bytes(of_plan + heaps + holes(experiment.prune.kind, grown.all.0));
+            let reads = experiment.weights.path.is_some() || experiment.distil.chosen().is_some();
+            let read = if reads { READ } else { 0 };
+            let own = Bytes(of_plan + heaps + read + holes(experiment.prune.kind, grown.all.0));
             machine.process_in_a_run() + host(resolved) + grows + own
         }
         Target::Gpu(profile) => profile.context + grown.all,
