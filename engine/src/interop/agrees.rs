@@ -27,7 +27,12 @@ pub(super) fn with(mapped: &Mapped, is_own: bool, experiment: &Experiment) -> Re
     let own = own::fact(&mapped.facts, "experiment");
     if let Some(text) = own.filter(|_| is_own) {
         let path = mapped.path.join("experiment");
-        let model = preset::parse(text, &path)?.model;
+        let mut model = preset::parse(text, &path)?.model;
+        if mapped.prunes_channels() {
+            // Channels were taken out: the extents alone say how many are left.
+            let own = &experiment.model;
+            (model.width, model.dense, model.multiplier) = (own.width, own.dense, own.multiplier);
+        }
         return same(&model, experiment, &mapped.path).map(|()| None);
     }
     let kind = experiment.model.kind;

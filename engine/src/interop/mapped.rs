@@ -71,7 +71,9 @@ impl Mapped {
         // being read ends this one; a file of weights is written once.
         let map = unsafe { MmapedSafetensors::multi(&paths) };
         let map = map.map_err(|error| Error::file(path, format!("cannot be mapped into memory: {error}")))?;
-        Ok(Self { path: path.to_owned(), tensors, facts, config, map })
+        let mapped = Self { path: path.to_owned(), tensors, facts, config, map };
+        mapped.tensors.keys().filter_map(|name| mapped.elements(name).ok()).for_each(map_few_at_once);
+        Ok(mapped)
     }
 
     /// The elements of a tensor, as the file has them.
@@ -107,7 +109,7 @@ impl Mapped {
     }
 
     /// The experiment of the run that saved these weights, if a run of this program did.
-    fn experiment(&self) -> Option<Experiment> {
+    pub(super) fn experiment(&self) -> Option<Experiment> {
         let text = own::fact(&self.facts, "experiment")?;
         preset::parse(text, self.path.join("experiment")).ok()
     }
@@ -121,18 +123,30 @@ impl Mapped {
     }
 }
 
-/// Lets the system forget that this process has read the pages that lie wholly in `bytes`.
-#[cfg(unix)]
-pub(super) fn give_back(bytes: &[u8]) {
-    let page = page_size();
-    let (begin, end) = (bytes.as_ptr().addr().next_multiple_of(page), bytes.as_ptr().addr() + bytes.len());
-    let length = (end / page * page).saturating_sub(begin);
-    if length > 0 {
-        // SAFETY: the pages lie wholly inside a mapping of a file that lives as long as `bytes`, and nothing writes to it:
-        // the next read brings the same bytes again. If the system refuses, nothing changes.
-        let _ = unsafe { libc::madvise(begin as *mut libc::c_void, length, libc::MADV_DONTNEED) };
-    }
+/// Has the system map pages of `bytes` some at a time: it may map 2 MiB of a file at once, which all count for this process.
+fn map_few_at_once(bytes: &[u8]) {
+    #[cfg(target_os = "linux")]
+    advise(bytes, libc::MADV_NOHUGEPAGE);
+    #[cfg(not(target_os = "linux"))]
+    let _ = bytes;
 }
 
-#[cfg(not(unix))]
-pub(super) fn give_back(_: &[u8]) {}
+/// Lets the system forget that this process has read the pages of `bytes`, but for the last one if they end within it.
+pub(super) fn give_back(bytes: &[u8]) {
+    #[cfg(unix)]
+    advise(bytes, libc::MADV_DONTNEED);
+    #[cfg(not(unix))]
+    let _ = bytes;
+}
+
+/// Advises the system on the pages from the one that `bytes` begin in to the one that they end in, without that one.
+#[cfg(unix)]
+fn advise(bytes: &[u8], advice: i32) {
+    let (page, begin) = (page_size(), bytes.as_ptr().addr());
+    let (first, end) = (begin / page * page, (begin + bytes.len()) / page * page);
+    if end > first {
+        // SAFETY: the pages are of a mapping of a file that lives as long as `bytes`, and nothing writes to it: where the
+        // system forgets a page, the next read brings the same bytes again. If it refuses, nothing changes.
+        let _ = unsafe { libc::madvise(first as *mut libc::c_void, end - first, advice) };
+    }
+}

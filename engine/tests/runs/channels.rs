@@ -15,7 +15,7 @@ use plimsoll_engine::{
     hardware::Machine,
     memory::Category,
     plan::{Pass, Plan, Resolved},
-    train::{Command, Event, Keep, Outcome, Start, Summary, Trainer},
+    train::{Command, Event, Keep, Outcome, Start, Summary, Tester, Trainer, Tried},
 };
 
 /// What was seen of a run: its losses, what was measured alive after each step, and what it came to.
@@ -328,21 +328,25 @@ fn a_run_that_is_cut_short_plans_the_test_before_its_channels_go() {
 }
 
 #[test]
-fn weights_whose_channels_were_taken_out_are_refused_with_what_can_be_done() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let experiment = thinned(ModelKind::Cnn);
-    run(&experiment, Keep::in_folder(folder.path()));
-    let mut begun = Experiment { prune: Prune::default(), ..experiment };
-    begun.weights.path = Some(folder.path().to_owned());
-    let trainer = Trainer::new(|| {});
-    trainer.send(Command::Start(Box::new(Start::new(begun))));
-    let why = loop {
-        let event = trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on");
-        if let Event::Ended { outcome, .. } = event {
-            break format!("{outcome:?}");
+fn weights_whose_channels_were_taken_out_begin_a_model_that_is_as_narrow_and_no_other() {
+    for kind in [ModelKind::Cnn, ModelKind::Mlp, ModelKind::Mobilenetv2] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let experiment = thinned(kind);
+        let accuracy = run(&experiment, Keep::in_folder(folder.path())).summary.test_accuracy;
+        let mut begun = Experiment { prune: Prune::default(), ..experiment };
+        begun.weights.path = Some(folder.path().join("last.safetensors"));
+        let said = Tester::new().evaluate(&Tried::begun(begun.clone())).expect_err("refused").to_string();
+        assert!(said.contains("channels were taken out") && said.contains("plimsoll resume"), "{kind:?}: {said}");
+        if kind == ModelKind::Mobilenetv2 {
+            // Its widths are rounded to multiples of 8, and what is left of them is not.
+            assert!(!said.contains("model.multiplier"), "{said}");
+            continue;
         }
-    };
-    assert!(why.contains("channels were taken out") && why.contains("plimsoll resume"), "{why}");
+        assert!(said.contains("set model.width=6") && said.contains(", as the weights have it"), "{kind:?}: {said}");
+        (begun.model.width, begun.model.dense) = (6, 12);
+        let found = Tester::new().evaluate(&Tried::begun(begun)).expect("as narrow");
+        assert_eq!(Some(found.accuracy), accuracy, "{kind:?}");
+    }
 }
 
 #[test]

@@ -19,7 +19,6 @@ use crate::{
         limits::RESNETS,
         preset,
         settings::{self, Bears},
-        weights::own,
     },
     header::Place,
 };
@@ -57,9 +56,16 @@ impl Mapped {
         })
     }
 
+    /// The model of the run that saved them; the one of fewer channels that a run may have left, if all layers lost the same
+    /// share.
     fn model_of_run(&self) -> Option<Model> {
-        let text = own::fact(&self.facts, "experiment")?;
-        preset::parse(text, &self.path).ok().map(|experiment| experiment.model)
+        let own = self.experiment()?;
+        if !self.prunes_channels() {
+            return Some(own.model);
+        }
+        let share = 1.0 - own.prune.final_sparsity;
+        let (width, dense) = (own.prune.kept(own.model.width), own.prune.kept(own.model.dense));
+        Some(Model { width, dense, multiplier: own.model.multiplier * share, ..own.model })
     }
 
     fn model_of_config(&self) -> Option<Model> {

@@ -78,11 +78,13 @@ impl Mapped {
             return refused(&mend);
         }
         if self.prunes_channels() {
-            return refused(
-                "channels were taken out of that run's model, and these settings have other widths; go on with that run by \
-                 `plimsoll resume`, name the run itself as the teacher and not a file of it (distil.teacher), or choose other \
-                 weights",
-            );
+            let settings = self.settings_that_fit(naming, experiment, info);
+            let set = settings
+                .map_or(String::new(), |settings| format!("set {}, as the weights have it, ", settings.join(", ")));
+            return refused(&format!(
+                "channels were taken out of that run's model, and these settings have other widths; {set}go on with that run \
+                 by `plimsoll resume`, or name the run itself as the teacher and not a file of it (distil.teacher)"
+            ));
         }
         // The weights of a run that trained adapters, and this experiment has other adapters or none.
         let is_there = |name: &String| !found.missing.contains(name) && !found.mistyped.contains(name);
