@@ -1,7 +1,6 @@
 //! The events of a run as lines of JSON.
 
 use plimsoll_engine::{
-    Bytes,
     data::ValueErrors,
     experiment::LabelKind,
     plan::{Peak, Plan},
@@ -165,7 +164,7 @@ fn ended(outcome: &Outcome, summary: &Summary, is_of_values: bool) -> Value {
             "measured_bytes": graphs.took.0,
         });
     }
-    let compressed = compressed(summary);
+    let compressed = compressed(summary, scores[0]);
     if !compressed.is_null() {
         object["compressed"] = compressed;
     }
@@ -184,16 +183,17 @@ fn ended(outcome: &Outcome, summary: &Summary, is_of_values: bool) -> Value {
     object
 }
 
-/// The size of the trained model, if it was made smaller; null if it was not.
-fn compressed(summary: &Summary) -> Value {
+/// The size of the trained model, if it was made smaller; null if it was not. The accuracy, or what values have in place of it, is
+/// `score`.
+fn compressed(summary: &Summary, score: &str) -> Value {
     let mut found = Value::Null;
     if let Some(stripped) = summary.stripped {
         found = json!({
             "bytes": stripped.bytes.0,
             "dense_bytes": stripped.dense_bytes.0,
             "sparsity": stripped.sparsity(),
-            "test_accuracy": summary.test_accuracy,
         });
+        found[score] = summary.test_accuracy.into();
     }
     if let Some(compressed) = &summary.compressed {
         // For a model that is pruned as well, these have its zeros left out.
@@ -207,11 +207,11 @@ fn compressed(summary: &Summary) -> Value {
         // Without its zeros, and as integers, where it was pruned or quantised as well.
         if summary.stripped.is_none() && summary.compressed.is_none() {
             (found["bytes"], found["dense_bytes"]) = (bytes.0.into(), bytes.0.into());
-            found["test_accuracy"] = summary.test_accuracy.into();
+            found[score] = summary.test_accuracy.into();
         }
     }
-    if let Some(as_trained) = found["dense_bytes"].as_u64() {
-        found["whole_bytes"] = FactoredSize::whole(summary.factored, Bytes(as_trained)).0.into();
+    if let Some(whole) = summary.whole_bytes() {
+        found["whole_bytes"] = whole.0.into();
     }
     found
 }

@@ -78,6 +78,25 @@ fn a_kept_run_is_named_as_weights_and_as_a_teacher() {
 }
 
 #[test]
+fn what_became_of_a_model_is_compared_with_its_whole_layers() {
+    let kept = Kept::new();
+    let whole = |settings: &[&str]| {
+        let more: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+        let planned = object(&kept.told(&[&["plan", "mlp-digits", "--json"], &more[..]].concat()));
+        let train = ["train", "mlp-digits", "--steps", "2", "--keep", "nothing", "--json", "--quiet"];
+        let events = lines(&kept.told(&[&train, &more[..]].concat()));
+        let [planned, trained] = [&planned, events.last().expect("an end")].map(|end| end["compressed"].clone());
+        assert_eq!(planned["whole_bytes"], trained["whole_bytes"], "{settings:?}: {planned}, {trained}");
+        planned["whole_bytes"].as_u64().expect("bytes")
+    };
+    let (rank, integers, zeros) = ("low_rank.rank=4", "quantise.kind=after", "prune.kind=magnitude");
+    let dense = whole(&[integers]);
+    for settings in [&[rank][..], &[zeros], &[rank, integers], &[rank, zeros], &[zeros, integers]] {
+        assert_eq!(whole(settings), dense, "{settings:?}");
+    }
+}
+
+#[test]
 fn the_bytes_of_a_model_that_became_smaller_are_shown_and_compared() {
     let kept = Kept::new();
     let plain = kept.train("3", &[]);

@@ -20,13 +20,6 @@ pub struct FactoredSize {
     pub whole_bytes: Bytes,
 }
 
-impl FactoredSize {
-    /// The bytes with every layer whole of a model that takes `bytes` as it was trained, with these layers factored.
-    pub fn whole(factored: Option<Self>, bytes: Bytes) -> Bytes {
-        factored.map_or(bytes, |own| bytes + own.whole_bytes.saturating_sub(own.bytes))
-    }
-}
-
 impl fmt::Display for FactoredSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { layers, bytes, whole_bytes } = self;

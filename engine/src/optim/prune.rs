@@ -68,6 +68,11 @@ impl Stripped {
         }
     }
 
+    /// Bytes of the weights as they are trained in the end: zeros are still there, and channels are not.
+    pub fn as_trained(&self) -> Bytes {
+        if self.are_zeros { self.dense_bytes } else { self.bytes }
+    }
+
     /// The share of the weights that can be pruned that is gone.
     pub fn sparsity(&self) -> f64 {
         self.gone as f64 / self.weights.max(1) as f64

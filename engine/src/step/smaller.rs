@@ -59,7 +59,7 @@ pub struct SmallerSize {
     pub became: Became,
     /// Bytes of its weights.
     pub bytes: Bytes,
-    /// Bytes of the weights as they would be otherwise, with every layer whole.
+    /// Bytes of the weights as they would be otherwise, with all channels and every layer whole.
     pub whole_bytes: Bytes,
     /// Bytes of the tensors of its file in the published layouts: those bytes, running statistics, and what a layout adds.
     pub file_bytes: Bytes,
@@ -79,6 +79,14 @@ impl fmt::Display for SmallerSize {
     }
 }
 
+/// The bytes of a model with all channels and every layer whole. It takes `as_trained` as it was trained, without the channels
+/// that were taken out, and with the layers that were factored.
+pub fn whole_bytes(as_trained: Bytes, stripped: Option<Stripped>, factored: Option<FactoredSize>) -> Bytes {
+    let taken_out = stripped.map_or(Bytes::ZERO, |own| own.dense_bytes.saturating_sub(own.as_trained()));
+    let left_out = factored.map_or(Bytes::ZERO, |own| own.whole_bytes.saturating_sub(own.bytes));
+    as_trained + taken_out + left_out
+}
+
 impl<B: Backend> Session<B> {
     /// The size that the model has in the end, after channels were taken out; `None` if it stays as it is.
     pub fn smaller(&self) -> Option<SmallerSize> {
@@ -86,9 +94,9 @@ impl<B: Backend> Session<B> {
         let (zeros, quantise) = (zeros.unwrap_or_default(), &self.experiment.quantise);
         let is_estimate = zeros.iter().any(|(_, [zeros, _])| *zeros > 0);
         let beside = self.file_beside();
-        let factored = self.factored();
+        let (taken_out, factored) = (self.taken_out(), self.factored());
         let size = |became, bytes, as_trained| {
-            let whole_bytes = FactoredSize::whole(factored, as_trained);
+            let whole_bytes = whole_bytes(as_trained, taken_out, factored);
             Some(SmallerSize { became, bytes, whole_bytes, file_bytes: bytes + beside, is_estimate })
         };
         if !quantise.kind.is_none() {
@@ -99,8 +107,8 @@ impl<B: Backend> Session<B> {
             return Some(SmallerSize { file_bytes: own + beside, ..whole });
         }
         let pruned = is_estimate.then(|| Stripped::of(&zeros, &self.model.params()));
-        if let Some(stripped) = pruned.or_else(|| self.taken_out()).filter(|stripped| stripped.gone > 0) {
-            return size(Became::Pruned, stripped.bytes, stripped.dense_bytes);
+        if let Some(stripped) = pruned.or(taken_out).filter(|stripped| stripped.gone > 0) {
+            return size(Became::Pruned, stripped.bytes, stripped.as_trained());
         }
         factored.and_then(|factored| size(Became::Factored, factored.bytes, factored.bytes))
     }

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use super::run::word;
 pub use crate::step::Became;
-use crate::{bytes::Bytes, models::FactoredSize, train::Summary};
+use crate::{bytes::Bytes, train::Summary};
 
 /// A trained model that became smaller.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -18,7 +18,7 @@ pub struct SmallerModel {
     /// Bytes of its weights.
     #[serde(serialize_with = "as_number")]
     pub bytes: Bytes,
-    /// Bytes of the weights as they would be otherwise, with every layer whole.
+    /// Bytes of the weights as they would be otherwise, with all channels and every layer whole.
     #[serde(serialize_with = "as_number")]
     pub whole_bytes: Bytes,
     /// Its accuracy on the test set; of values the share of the labels' variance that is explained (R²).
@@ -34,24 +34,22 @@ fn as_number<S: Serializer>(bytes: &Bytes, serializer: S) -> Result<S::Ok, S::Er
 impl SmallerModel {
     /// The form that the model of a run took; `None` if it stayed as it was.
     pub fn of(summary: &Summary) -> Option<Self> {
+        let whole_bytes = summary.whole_bytes()?;
         if let Some(integers) = summary.compressed {
             return Some(Self {
                 became: Became::of(integers.weights),
                 bytes: integers.bytes,
-                whole_bytes: FactoredSize::whole(summary.factored, integers.dense_bytes),
+                whole_bytes,
                 accuracy: integers.test_accuracy,
                 trained_accuracy: integers.trained_accuracy,
             });
         }
         let accuracy = summary.test_accuracy?;
-        let smaller = |became, bytes, as_trained| {
-            let whole_bytes = FactoredSize::whole(summary.factored, as_trained);
-            Self { became, bytes, whole_bytes, accuracy, trained_accuracy: accuracy }
-        };
+        let smaller = |became, bytes| Self { became, bytes, whole_bytes, accuracy, trained_accuracy: accuracy };
         if let Some(stripped) = summary.stripped.filter(|stripped| stripped.gone > 0) {
-            return Some(smaller(Became::Pruned, stripped.bytes, stripped.dense_bytes));
+            return Some(smaller(Became::Pruned, stripped.bytes));
         }
-        summary.factored.map(|factored| smaller(Became::Factored, factored.bytes, factored.bytes))
+        summary.factored.map(|factored| smaller(Became::Factored, factored.bytes))
     }
 
     /// Writes the form that the model of a run took, or that it stayed as it was.

@@ -11,7 +11,7 @@ use crate::{
     models::FactoredSize,
     optim::Stripped,
     plan::{Advice, Peak, Plan},
-    step::Compressed,
+    step::{Compressed, whole_bytes},
     train::keep::SaveReason,
 };
 
@@ -118,6 +118,17 @@ pub struct Summary {
     pub graphs: Option<Captured>,
     /// Measured bytes still alive after the run let everything go, less those before it began.
     pub left_over: Bytes,
+}
+
+impl Summary {
+    /// The bytes of a model that became smaller as they would be otherwise, with all channels and every layer whole; `None` if
+    /// it stayed as it was.
+    pub fn whole_bytes(&self) -> Option<Bytes> {
+        let integers = self.compressed.map(|own| own.dense_bytes);
+        let as_trained =
+            integers.or(self.stripped.map(|own| own.as_trained())).or(self.factored.map(|own| own.bytes))?;
+        Some(whole_bytes(as_trained, self.stripped, self.factored))
+    }
 }
 
 /// Host memory of the data of a run and of the loaders that make batches of them, outside the budget.
