@@ -148,6 +148,17 @@ pub(super) fn folder(data: &Data) -> Option<PathBuf> {
     chosen.or_else(|| cache::folder("samples"))
 }
 
+/// The problem that the folder which was chosen for a file of samples is not there.
+pub(crate) fn folder_problem(data: &Data) -> Option<Problem> {
+    let chosen = data.cache_folder.as_ref().filter(|folder| !folder.as_os_str().is_empty());
+    chosen.filter(|folder| !folder.is_dir()).map(|folder| no_file_in(folder, "there is no such folder"))
+}
+
+fn no_file_in(folder: &Path, why: &str) -> Problem {
+    let message = format!("no file can be made in {}: {why}", folder.display());
+    Problem::new("data.cache_folder", message, "write a folder that is there, or leave it out")
+}
+
 /// A file without a name in `folder`.
 ///
 /// # Errors
@@ -158,8 +169,7 @@ pub(super) fn file_in(folder: &Path) -> Result<File> {
             io::ErrorKind::NotFound => "there is no such folder".to_owned(),
             _ => error.to_string(),
         };
-        let message = format!("no file can be made in {}: {why}", folder.display());
-        Problem::new("data.cache_folder", message, "write a folder that is there, or leave it out").into()
+        no_file_in(folder, &why).into()
     })
 }
 

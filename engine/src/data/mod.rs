@@ -48,6 +48,7 @@ pub use feed::{Feed, HostMemory};
 pub(crate) use feed::{untouched, uploading};
 pub use images::Skipped;
 pub use inspection::Inspection;
+pub(crate) use kept::folder_problem;
 pub use loader::{Batch, Loader, Position};
 pub use picture::Picture;
 pub use table::{ColumnFacts, ColumnUse, TableFacts, TableRow};

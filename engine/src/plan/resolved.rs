@@ -164,6 +164,9 @@ impl Resolved {
         known: Option<&Self>,
         machine: &Machine,
     ) -> Result<Self, Vec<Problem>> {
+        if experiment.keeps_on_disk() {
+            problems.extend(data::folder_problem(&experiment.data));
+        }
         if !problems.is_empty() {
             return Err(problems);
         }

@@ -9,7 +9,7 @@ use std::{fs, sync::Arc};
 
 use super::*;
 use crate::{
-    error::BudgetError,
+    error::{BudgetError, Problem},
     hardware::Machine,
     plan::{Peak, Plan},
     store::series::some_step,
@@ -124,6 +124,19 @@ fn a_run_can_be_watched_while_it_is_recorded_and_one_that_is_left_is_interrupted
         events.iter().map(|event| (event.kind, event.text.as_str())).collect::<Vec<_>>(),
         [(EventKind::Warning, "slow")]
     );
+}
+
+#[test]
+fn a_run_whose_settings_were_refused_was_never_begun() {
+    let refused = Error::from(Problem::new("data.host_budget", "the data take more than it", "raise it"));
+    for (error, kept) in [(refused, 0), (Error::Misused("of the program".to_owned()), 1)] {
+        let folder = folder();
+        let recorder = Recorder::new(recording(folder.path()));
+        recorder.take(&Event::Started { run: 1, plan: plan() });
+        recorder.take(&ended(Outcome::Failed(error), 0));
+        assert_eq!(recorder.finish(), None);
+        assert_eq!(Store::open(folder.path()).expect("open").list().expect("a list").len(), kept);
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use plimsoll_engine::{
     experiment::{CachePlace, Data, DataCache, DataKind, Model, ModelKind, Placement},
     hardware::Machine,
     memory::Category,
-    plan::{Plan, Verdict},
+    plan::{Plan, Resolved, Verdict},
     train::{Command, Event, Outcome, Start, Summary, Trainer},
 };
 
@@ -48,6 +48,19 @@ fn shapes() -> Experiment {
     (experiment.batch.micro, experiment.batch.accumulation) = (7, 2);
     (experiment.run.steps, experiment.run.evaluate_every) = (Some(18), 6);
     experiment
+}
+
+#[test]
+fn a_folder_for_samples_that_is_not_there_is_refused_by_the_plan() {
+    let mut experiment = shapes();
+    let none = tempfile::tempdir().expect("a folder").path().join("none");
+    experiment.data.cache_folder = Some(none);
+    (experiment.data.cache, experiment.data.cache_in) = (DataCache::Decoded, CachePlace::Disk);
+    let problems = Resolved::new(&experiment, &Machine::nominal()).expect_err("refused");
+    let said = problems.iter().map(ToString::to_string).collect::<String>();
+    assert!(said.contains("data.cache_folder") && said.contains("there is no such folder"), "{said}");
+    experiment.data.cache = DataCache::None;
+    assert!(Resolved::new(&experiment, &Machine::nominal()).is_ok(), "nothing is kept there");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crossbeam_channel::{Receiver, Sender};
 use jiff::Timestamp;
 
 use crate::{
+    error::Error,
     store::{
         EventKind, KeptEvent, RunState,
         batch::{Batch, End},
@@ -99,7 +100,12 @@ impl Shared {
         if let Some(stripped) = summary.stripped.filter(|stripped| stripped.are_zeros && stripped.gone > 0) {
             self.note(EventKind::Compressed, &stripped.to_string());
         }
-        let was_refused = matches!(outcome, Outcome::OverBudget(_)) && !is_forced && !self.batch.has_begun;
+        let is_refusal = match outcome {
+            Outcome::OverBudget(_) => !is_forced,
+            Outcome::Failed(error) => matches!(error, Error::Experiment(_)),
+            Outcome::Finished | Outcome::Stopped => false,
+        };
+        let was_refused = is_refusal && !self.batch.has_begun;
         self.is_refused = was_refused || !self.has_plan;
         self.batch.has_begun = !self.is_refused;
         self.batch.end = Some(End { at: Timestamp::now(), state, message, summary: Some(*summary) });
