@@ -1,8 +1,8 @@
 //! The ranges by which the inputs of a trained model became integers, as a run keeps them next to its checkpoints.
 //!
 //! Always holds: the file says which step they are of, and the checksum of the checkpoint that they belong to, so that those of
-//! another checkpoint are never taken for this one's. Files of earlier versions say the step alone. Refuses numbers that are no
-//! range.
+//! another checkpoint are never taken for this one's, and a checksum of its own. Files of earlier versions say less. Refuses
+//! numbers that are no range.
 
 use std::{
     collections::HashMap,
@@ -26,6 +26,9 @@ const STEP: &str = "plimsoll_step";
 
 /// The text that has the checksum of their checkpoint.
 const CHECKPOINT: &str = "plimsoll_checkpoint";
+
+/// The text that has their own checksum.
+const OWN: &str = "plimsoll_ranges";
 
 /// The words for a file of ranges, which only a run makes.
 const WORDS: Words = Words {
@@ -52,11 +55,16 @@ pub(crate) fn write(
     if let Some(checksum) = checksum {
         facts[CHECKPOINT] = checksum.into();
     }
+    let elements: Vec<u8> = ranges.iter().flat_map(|(_, range)| *range).flat_map(f32::to_le_bytes).collect();
+    facts[OWN] = own_checksum(&elements).into();
     let head = head(facts, ranges.iter().map(tensor));
-    let elements = ranges.iter().flat_map(|(_, range)| *range).flat_map(f32::to_le_bytes);
     let length = (head.len() as u64).to_le_bytes();
     let all: Vec<u8> = length.into_iter().chain(head.into_bytes()).chain(elements).collect();
     whole_file::write_with(path, |file| file.write_all(&all), || {})
+}
+
+fn own_checksum(elements: &[u8]) -> String {
+    format!("{:08x}", crc32fast::hash(elements))
 }
 
 /// The ranges at `path`, by their names, of the model after `step` steps whose checkpoint has this `checksum`.
@@ -76,6 +84,12 @@ pub(super) fn read(path: &Path, step: u64, checksum: Option<&String>) -> Result<
         return Err(Error::file_at(path, format!("header, {CHECKPOINT}"), message));
     }
     let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
+    let begin = header.tensors.iter().map(|(_, place)| place.begin).min().unwrap_or_default();
+    let elements = usize::try_from(begin).ok().and_then(|begin| bytes.get(begin..)).unwrap_or_default();
+    if header.facts.get(OWN).is_some_and(|own| *own != own_checksum(elements)) {
+        let message = "the numbers are not those that were written; the file is damaged: train the run again";
+        return Err(Error::file_at(path, format!("header, {OWN}"), message));
+    }
     let range = |(name, place): (String, header::Place)| {
         let wrong = |what: String| Err(Error::file_at(path, format!("tensor {}", header::shown(&name)), what));
         let own = usize::try_from(place.begin).ok().and_then(|begin| bytes.get(begin..)?.first_chunk::<8>());
@@ -115,6 +129,10 @@ mod tests {
             assert!(said.contains("ranges.safetensors") && said.ends_with("train the run again"), "{said}");
         };
         refused(5);
+        let mut flipped = whole.clone();
+        flipped[header] ^= 1;
+        std::fs::write(&path, flipped).expect("another bit");
+        refused(4);
         for length in [0, 4, 20, header, whole.len() - 1] {
             std::fs::write(&path, &whole[..length]).expect("a shorter file");
             refused(4);
