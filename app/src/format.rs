@@ -9,7 +9,7 @@ use plimsoll_engine::{
     experiment::{Data, Labelled},
     plan::Plan,
     report::Subject,
-    store::StoredRun,
+    store::{SmallerModel, StoredRun},
     train::{Cached, Took},
 };
 
@@ -215,9 +215,12 @@ pub(crate) fn best_score(subject: &Subject) -> Option<String> {
     subject.ran.as_ref()?.best_test_accuracy.map(|score| score_among(&subject.experiment.data, score))
 }
 
-/// The bytes of its model in the end, where that is smaller than the trained one.
+/// The bytes of its model in the end, where that is smaller than the trained one, and its score where that is another.
 pub(crate) fn smaller(subject: &Subject) -> Option<String> {
-    subject.ran.as_ref()?.smaller.map(|model| format!("{} ({})", model.bytes, model.became.key()))
+    let SmallerModel { became, bytes, accuracy, trained_accuracy, .. } = subject.ran.as_ref()?.smaller?;
+    let differs = accuracy != trained_accuracy;
+    let score = if differs { format!(", {}", score_among(&subject.experiment.data, accuracy)) } else { String::new() };
+    Some(format!("{bytes} ({}{score})", became.key()))
 }
 
 fn r2(score: f64) -> String {

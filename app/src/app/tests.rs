@@ -168,8 +168,8 @@ fn pointing_at_a_control_tells_what_its_neighbours_would_change() {
         neighbours.is_some_and(|n| n.control == "model.width" && n.answer.is_some())
     });
     window.run_steps(2);
-    assert!(window.query_by_label("One step less, 24:").is_some());
-    assert!(window.query_by_label("One step more, 48:").is_some());
+    assert!(window.query_by_label("One notch less, 24:").is_some());
+    assert!(window.query_by_label("One notch more, 48:").is_some());
 }
 
 #[test]

@@ -283,7 +283,7 @@ fn neighbours_of(experiment: &Experiment, spec: Spec, number: Number) -> Neighbo
     let (value, is_whole) = (number.get(spec, experiment), number.is_whole(spec, experiment));
     let less = number.stops.iter().rev().find(|n| **n < value - value.abs() * 1e-9);
     let more = number.stops.iter().find(|n| **n > value + value.abs() * 1e-9);
-    let both = less.map(|n| ("One step less", *n)).into_iter().chain(more.map(|n| ("One step more", *n)));
+    let both = less.map(|n| ("One notch less", *n)).into_iter().chain(more.map(|n| ("One notch more", *n)));
     let name = |which: &str, n: f64| format!("{which}, {}", number.text(n, is_whole));
     both.map(|(which, n)| (name(which, n), changed(experiment, |e| number.set(spec, e, n)))).collect()
 }
@@ -336,9 +336,9 @@ mod tests {
             neighbours_of(&experiment, SPEC, WIDTH)
         };
         let names = |width| neighbours(width).into_iter().map(|n| n.0).collect::<Vec<_>>();
-        assert_eq!(names(20), ["One step less, 16", "One step more, 32"]);
-        assert_eq!(names(16), ["One step less, 8", "One step more, 32"]);
-        assert_eq!(names(64), ["One step less, 32"]);
+        assert_eq!(names(20), ["One notch less, 16", "One notch more, 32"]);
+        assert_eq!(names(16), ["One notch less, 8", "One notch more, 32"]);
+        assert_eq!(names(64), ["One notch less, 32"]);
         assert_eq!(neighbours(16)[1].1.model.width, 32);
     }
 

@@ -139,7 +139,7 @@ impl Teacher {
         if !self.is_run {
             return None;
         }
-        let (own, other) = (&self.own.data, &student.data);
+        let (own, own_run, other) = (&self.own.data, &self.own.run, &student.data);
         if own.kind != other.kind || own.path != other.path {
             return Some(format!("the teacher learned from other data ({}): it may answer worse here", own.kind.key()));
         }
@@ -147,10 +147,17 @@ impl Teacher {
             && own.test_fraction == other.test_fraction
             && own.samples == other.samples;
         (own.kind.is_split() && !is_divided_alike).then(|| {
-            let seed = self.own.run.seed;
+            let settings = [
+                ("run.seed", own_run.seed.to_string(), student.run.seed.to_string()),
+                ("data.test_fraction", own.test_fraction.to_string(), other.test_fraction.to_string()),
+                ("data.samples", own.samples.to_string(), other.samples.to_string()),
+            ];
+            let differ = settings.into_iter().filter(|(_, own, other)| own != other);
+            let alike: Vec<String> = differ.map(|(key, own, _)| format!("{key} = {own}")).collect();
             format!(
-                "the teacher's run (run.seed = {seed}) held out other samples: it learned from some that test this one, and \
-                 the accuracy of the test would look better than it is"
+                "the teacher's run held out other samples: it learned from some that test this one, and the accuracy of the \
+                 test would look better than it is; write {}, as the teacher has it",
+                alike.join(", ")
             )
         })
     }

@@ -29,7 +29,7 @@ fn pointing_at_a_control_of_the_data_tells_the_change_of_host_memory() {
     });
     window.run_steps(2);
     for (change, words) in
-        [("One step less, 1\u{a0}000:", "host memory -"), ("One step more, 4\u{a0}000:", "host memory +")]
+        [("One notch less, 1\u{a0}000:", "host memory -"), ("One notch more, 4\u{a0}000:", "host memory +")]
     {
         assert!(window.query_by_label(change).is_some(), "{change}");
         assert!(window.query_by_label_contains(words).is_some(), "{words}");

@@ -120,13 +120,14 @@ fn about_length(plan: &Plan) -> String {
          were measured."
     };
     let saves = Saves::of(plan).words();
+    let of_best = if plan.experiment.run.save_best { ", in addition to those of the best tests" } else { "" };
     let asked = match plan.teach_secs {
         0.0 => String::new(),
         secs => format!(", about {} in which the teacher is asked before the first step", format::secs(secs)),
     };
     format!(
         "What the present configuration takes: {}. {source} On top come {} on held-out data of about {} each{asked}, and the \
-         writing of {saves}, in addition to those of the best tests.",
+         writing of {saves}{of_best}.",
         length(plan),
         format::counted(plan.tests(), "test"),
         format::secs(plan.test_secs),

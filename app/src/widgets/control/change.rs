@@ -69,11 +69,12 @@ fn host_change(new: Outcome, now: Outcome) -> Option<String> {
     is_told.then(|| format!("host memory {}", new.host.difference(now.host)))
 }
 
-/// The change of time per sample: a larger batch takes longer per step, which by itself is not a loss.
+/// The change of the time of a step; per sample where there are more of them: a larger batch takes longer per step, which by
+/// itself is not a loss.
 fn time_change(new: Outcome, now: Outcome) -> String {
     let each = |o: Outcome| o.step_secs / o.samples.max(1) as f64;
     let text = format::time_ratio(each(new) / each(now));
-    if new.samples == now.samples { text } else { format!("{text} per sample") }
+    format!("{text} {}", if new.samples == now.samples { "a step" } else { "a sample" })
 }
 
 #[cfg(test)]

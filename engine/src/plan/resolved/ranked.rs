@@ -48,7 +48,11 @@ pub(super) fn in_words(experiment: &Experiment, factored: &[Factorable]) -> Opti
     let ranks = factored.iter().filter_map(|layer| layer.ranks);
     let ranks: Vec<usize> = ranks.flat_map(|ranks| [ranks.inner, ranks.out]).collect();
     let Some((low, high)) = ranks.iter().min().zip(ranks.iter().max()) else {
-        return Some("no layer is factored: with these ranks no factors are smaller than their layer".to_owned());
+        return Some(
+            "no layer is factored: with these ranks no factors are smaller than their layer; \
+                     write a smaller rank, share or size"
+                .to_owned(),
+        );
     };
     let of = |weights: fn(&Factorable) -> usize| factored.iter().map(weights).sum::<usize>();
     let (whole, own) = (of(|layer| layer.whole.weights()), of(Factorable::weights));
