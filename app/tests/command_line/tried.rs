@@ -82,7 +82,7 @@ fn what_became_of_a_model_is_compared_with_its_whole_layers() {
     let kept = Kept::new();
     let whole = |settings: &[&str]| {
         let more: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
-        let planned = object(&kept.told(&[&["plan", "mlp-digits", "--json"], &more[..]].concat()));
+        let planned = object(&stdout(&[&["plan", "mlp-digits", "--json"], &more[..]].concat()));
         let train = ["train", "mlp-digits", "--steps", "2", "--keep", "nothing", "--json", "--quiet"];
         let events = lines(&kept.told(&[&train, &more[..]].concat()));
         let [planned, trained] = [&planned, events.last().expect("an end")].map(|end| end["compressed"].clone());

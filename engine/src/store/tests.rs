@@ -9,7 +9,7 @@ use std::{fs, sync::Arc};
 
 use super::*;
 use crate::{
-    error::{BudgetError, Problem},
+    error::{BudgetError, Error, Problem},
     hardware::Machine,
     plan::{Peak, Plan},
     store::series::some_step,
