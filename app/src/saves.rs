@@ -1,7 +1,7 @@
 //! The checkpoints of a run that is planned: how many it will write, and how large each is. How long that takes is not known
 //! before something is written: it is the disk's.
 
-use plimsoll_engine::{Bytes, layer_path::TEACHER, memory::Category, plan::Plan};
+use plimsoll_engine::{Bytes, memory::Category, plan::Plan};
 
 use crate::format;
 
@@ -48,7 +48,7 @@ fn size(plan: &Plan) -> Bytes {
     let is_corrected = plan.experiment.optimizer.kind.corrects_weights();
     let weights = if is_corrected || master.0 == 0 { weights + master } else { master };
     // Those of a teacher stay where they came from.
-    let teacher = plan.layers.iter().find(|row| row.path == TEACHER.trim_end_matches('/'));
+    let teacher = plan.layers.iter().find(|row| row.is_teacher());
     let of_teacher = teacher.map_or(Bytes::ZERO, |row| Bytes(row.weight_bytes));
     weights.saturating_sub(of_teacher) + alive.get(Category::OptimizerState) + alive.get(Category::Buffers)
 }

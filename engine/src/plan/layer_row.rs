@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::layer_path;
+
 /// The memory of one layer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LayerRow {
@@ -21,4 +23,11 @@ pub struct LayerRow {
     pub optimizer_bytes: u64,
     /// Bytes it holds when the run is at its peak.
     pub peak_bytes: u64,
+}
+
+impl LayerRow {
+    /// Whether it is a teacher, whose layers are one row.
+    pub fn is_teacher(&self) -> bool {
+        self.path == layer_path::TEACHER.trim_end_matches('/')
+    }
 }
