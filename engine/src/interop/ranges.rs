@@ -84,7 +84,7 @@ pub(super) fn read(path: &Path, step: u64, checksum: Option<&String>) -> Result<
         return Err(Error::file_at(path, format!("header, {CHECKPOINT}"), message));
     }
     let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
-    let begin = header.tensors.iter().map(|(_, place)| place.begin).min().unwrap_or_default();
+    let begin = header.tensors.values().map(|place| place.begin).min().unwrap_or_default();
     let elements = usize::try_from(begin).ok().and_then(|begin| bytes.get(begin..)).unwrap_or_default();
     if header.facts.get(OWN).is_some_and(|own| *own != own_checksum(elements)) {
         let message = "the numbers are not those that were written; the file is damaged: train the run again";
