@@ -74,9 +74,9 @@ impl InStore {
             _ if word.extension().is_some() => Ok(None),
             Some(Err(Error::Experiment(several))) if several.key == "run" => Err(Error::Experiment(several).into()),
             Some(Err(Error::Experiment(_))) | None => {
-                let meant =
-                    shipped::near(name).map(|near| format!("; did you mean the preset {near}?")).unwrap_or_default();
-                anyhow::bail!("no kept run and no file is called `{name}`{meant}; `plimsoll runs` lists the runs")
+                let meant = shipped::near(name).map(|near| format!("did you mean the preset {near}? "));
+                let meant = meant.unwrap_or_default();
+                anyhow::bail!("no kept run and no file is called `{name}`; {meant}`plimsoll runs` lists the runs")
             }
             // A store that cannot be read.
             Some(Err(_)) => Ok(None),
