@@ -206,7 +206,7 @@ fn compressed(summary: &Summary, score: &str) -> Value {
         found["layers"] = layers.into();
         // Without its zeros, and as integers, where it was pruned or quantised as well.
         if summary.stripped.is_none() && summary.compressed.is_none() {
-            (found["bytes"], found["dense_bytes"]) = (bytes.0.into(), bytes.0.into());
+            found["bytes"] = bytes.0.into();
             found[score] = summary.test_accuracy.into();
         }
     }

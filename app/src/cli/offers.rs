@@ -56,7 +56,9 @@ pub(super) fn percent(ratio: f64) -> String {
 /// Why a run was refused, and the changes that would fit.
 pub(super) fn refused(refusal: &Refusal) -> String {
     let offers = match refusal.advice.is_empty() {
-        true => "No change that trains the same makes it fit. `plimsoll plan` lists what else would, or says why nothing does.".to_owned(),
+        true => "No change that trains the same makes it fit. `plimsoll plan` lists what else would, or says why \
+                 nothing does."
+            .to_owned(),
         false => list("What would fit", &refusal.advice),
     };
     format!("{}\n{}", refusal.error, offers.trim_matches('\n'))

@@ -90,7 +90,7 @@ impl Drop for Batch {
 /// The consumer's end of the loader thread.
 #[derive(Debug)]
 pub struct Loader {
-    /// `None` only while it is dropped.
+    /// `None` once it has ended.
     queue: Option<Queue>,
     failed: Option<Error>,
 }
