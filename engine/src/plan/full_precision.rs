@@ -35,31 +35,30 @@ const STATISTICS: &str = "an estimate that moves by a tenth of each batch's";
 pub(super) fn of<B: Backend>(
     model: &Model<B>,
     precision: Precision,
-    path: impl Fn(&Param<B>) -> String,
+    path: impl Fn(&Param<B>) -> String + Copy,
 ) -> Vec<HighPrecisionTensor> {
     let narrow = precision.compute().size();
     let mut found = Vec::new();
-    let mut note = |layer: &str, name, (tensor, dtype): (&Tensor<B>, DType), reason| {
+    let mut note = |param: &Param<B>, name, (tensor, dtype): (&Tensor<B>, DType), reason| {
         if dtype.size() > narrow && dtype != DType::U32 {
-            let (layer, bytes) = (layer.to_owned(), (tensor.elements() * dtype.size()) as u64);
+            let (layer, bytes) = (path(param), (tensor.elements() * dtype.size()) as u64);
             found.push(HighPrecisionTensor { layer, name, dtype, bytes, reason });
         }
     };
     for param in model.params() {
-        let layer = path(param);
         let reason = if param.copy().is_some() { MASTER } else { FEW };
-        note(&layer, param.name(), typed(param.master()), reason);
+        note(param, param.name(), typed(param.master()), reason);
         if param.is_trained() {
-            note(&layer, "gradient", (param.weight(), param.gradient_type()), GRADIENT);
+            note(param, "gradient", (param.weight(), param.gradient_type()), GRADIENT);
         }
-        param.made_state().iter().for_each(|state| note(&layer, "optimizer state", typed(state), STATE));
+        param.made_state().iter().for_each(|state| note(param, "optimizer state", typed(state), STATE));
     }
     for layer in model.leaves() {
         let Some(param) = layer.params().into_iter().find(|param| param.layer() == layer.layer()) else { continue };
         layer
             .buffers()
             .into_iter()
-            .for_each(|(_, buffer)| note(&path(param), "running statistics", typed(buffer), STATISTICS));
+            .for_each(|(_, buffer)| note(param, "running statistics", typed(buffer), STATISTICS));
     }
     found
 }

@@ -123,7 +123,7 @@ fn plan_of(resolved: &Resolved, machine: &Machine, done: Done<'_>) -> Plan {
     let points: usize = recordings.iter().map(|recording| recording.timeline.points.len()).sum();
     let grown = process::Grown::of(resolved, reserved + graphs, apart, &bookkeeping);
     let process = process::planned(resolved, machine, grown, points);
-    let layers = layer_rows(&dry, &model.leaves, &recordings[Pass::Steady as usize], &alive_at_peak);
+    let layers = layer_rows(&dry, &model.leaves, &recordings[Pass::Steady as usize], peak);
     let [teach, first, steady, prune, pruned, evaluate, save, compress] =
         recordings.map(|recording| recording.timeline);
     Plan {

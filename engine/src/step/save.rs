@@ -5,11 +5,11 @@
 //! large as a tensor; on the processor its elements go to the file from where they lie, on a GPU through a few parts of
 //! page-locked memory of a bounded size. The buffers through which a file is written are booked as scratch.
 
-use std::fmt::Write;
+use serde::Serialize;
 
 use super::{
     Session,
-    slots::{Counters, slots},
+    slots::{Counters, Slot, slots},
 };
 use crate::{
     backend::Backend,
@@ -70,6 +70,15 @@ impl Sink for Counted {
     }
 }
 
+/// A tensor's entry in the header.
+#[derive(Serialize)]
+struct Entry<'a> {
+    dtype: &'static str,
+    shape: &'a [usize],
+    /// Where its elements begin and end, after the header.
+    data_offsets: [u64; 2],
+}
+
 /// Bytes of the buffer that small pieces of a file gather in.
 pub const WRITE_BUFFER: usize = 8 << 10;
 
@@ -114,13 +123,18 @@ impl<B: Backend> Session<B> {
             self.header(facts, to)?;
         }
         to.head(&[b' '; 8][..(length - counted.0) as usize])?;
-        for slot in slots(&self.model, &self.experiment.optimizer, self.pruning.as_ref(), self.updates > 0) {
+        self.slots().try_for_each(|slot| {
             let _layer = executor.enter(slot.layer);
             let tensor = slot.tensor(executor, &self.experiment.optimizer)?;
-            executor.save(&tensor, &mut |bytes| to.elements(bytes))?;
-        }
+            executor.save(&tensor, &mut |bytes| to.elements(bytes))
+        })?;
         drop(buffer);
         Ok(())
+    }
+
+    /// The tensors that are written.
+    fn slots(&self) -> impl Iterator<Item = Slot<'_, B>> {
+        slots(&self.model, &self.experiment.optimizer, self.pruning.as_ref(), self.updates > 0)
     }
 
     /// Writes the header, entry by entry.
@@ -138,26 +152,31 @@ impl<B: Backend> Session<B> {
             to.head(b"\"")?;
         }
         to.head(b"}")?;
-        let (mut begin, mut entry) = (0, String::new());
-        for slot in slots(&self.model, &self.experiment.optimizer, self.pruning.as_ref(), self.updates > 0) {
+        let (mut begin, mut name, mut text) = (0, String::new(), Vec::new());
+        self.slots().try_for_each(|slot| {
             let end = begin + (slot.shape.elements() * slot.dtype.size()) as u64;
-            let (name, dtype) = (slot.name(self.executor.ledger()), slot.dtype.safetensors_name());
-            let shape = slot.shape.dims();
-            entry.clear();
-            // A text takes everything that is written to it.
-            let _ = write!(
-                entry,
-                ",{}:{{\"dtype\":\"{dtype}\",\"shape\":{shape:?},\"data_offsets\":[{begin},{end}]}}",
-                quoted(&name)?
-            );
-            to.head(entry.as_bytes())?;
+            let dtype = slot.dtype.safetensors_name();
+            let entry = Entry { dtype, shape: slot.shape.dims(), data_offsets: [begin, end] };
             begin = end;
-        }
+            // Both texts are used again for the next tensor.
+            name.clear();
+            slot.add_name(&mut name, self.executor.ledger());
+            text.clear();
+            text.push(b',');
+            serde_json::to_writer(&mut text, &name).map_err(unwritable)?;
+            text.push(b':');
+            serde_json::to_writer(&mut text, &entry).map_err(unwritable)?;
+            to.head(&text)
+        })?;
         to.head(b"}")
     }
 }
 
 /// A text in JSON.
 fn quoted(text: &str) -> Result<String> {
-    serde_json::to_string(text).map_err(|error| Error::Misused(error.to_string()))
+    serde_json::to_string(text).map_err(unwritable)
+}
+
+fn unwritable(error: serde_json::Error) -> Error {
+    Error::Misused(error.to_string())
 }

@@ -129,11 +129,26 @@ fn add_name(name: &mut String, ledger: &Ledger, layer: LayerId, what: &[&str]) {
         // A teacher's file has no teacher in it.
         let path = layer_path::in_teacher(path).unwrap_or(path);
         name.reserve(path.len() + what.iter().map(|part| part.len() + 1).sum::<usize>());
-        name.extend(path.chars().map(|letter| if letter == '/' { '.' } else { letter }).filter_map(in_file));
+        for (index, part) in path.split('/').enumerate() {
+            if index > 0 {
+                name.push('.');
+            }
+            add_part(name, part);
+        }
     });
     for part in what {
         name.push('.');
+        add_part(name, part);
+    }
+}
+
+/// Appends to `name` a part as names in a file have it.
+fn add_part(name: &mut String, part: &str) {
+    // Few parts have such letters, and a model has many parts.
+    if part.contains([' ', '\'']) {
         name.extend(part.chars().filter_map(in_file));
+    } else {
+        name.push_str(part);
     }
 }
 
@@ -149,12 +164,18 @@ fn in_file(letter: char) -> Option<char> {
 impl<B: Backend> Slot<'_, B> {
     /// The tensor's name in a file, such as `block1.conv.weight`, or `optimizer.block1.conv.weight.first_moment`.
     pub(super) fn name(&self, ledger: &Ledger) -> String {
+        let mut name = String::new();
+        self.add_name(&mut name, ledger);
+        name
+    }
+
+    /// Appends that name to `text`.
+    pub(super) fn add_name(&self, text: &mut String, ledger: &Ledger) {
         match self.place {
-            Place::Weight(_) | Place::Buffer(_) => named(ledger, self.layer, self.what),
+            Place::Weight(_) | Place::Buffer(_) => add_name(text, ledger, self.layer, &[self.what]),
             Place::State(param, _) | Place::Mask(param, _) => {
-                let mut name = STATE.to_owned();
-                add_name(&mut name, ledger, self.layer, &[param.name(), self.what]);
-                name
+                text.push_str(STATE);
+                add_name(text, ledger, self.layer, &[param.name(), self.what]);
             }
         }
     }

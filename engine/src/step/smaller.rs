@@ -93,23 +93,22 @@ impl<B: Backend> Session<B> {
         let zeros = self.pruning.as_ref().map(|pruning| pruning.planned_zeros(&self.model.prunable()));
         let (zeros, quantise) = (zeros.unwrap_or_default(), &self.experiment.quantise);
         let is_estimate = zeros.iter().any(|(_, [zeros, _])| *zeros > 0);
-        let beside = self.file_beside();
         let (taken_out, factored) = (self.taken_out(), self.factored());
-        let size = |became, bytes, as_trained| {
+        // In its file the weights take `own` bytes.
+        let size = |became, bytes, own, as_trained| {
             let whole_bytes = whole_bytes(as_trained, taken_out, factored);
-            Some(SmallerSize { became, bytes, whole_bytes, file_bytes: bytes + beside, is_estimate })
+            Some(SmallerSize { became, bytes, whole_bytes, file_bytes: own + self.file_beside(), is_estimate })
         };
         if !quantise.kind.is_none() {
             let [bytes, dense_bytes] = self.coded_size(&zeros);
             // The layout of packed weights has no mask.
             let own = if self.code_of_weights().is_some() { self.coded_size(&[])[0] } else { bytes };
-            let whole = size(Became::of(quantise.coded()), bytes, dense_bytes)?;
-            return Some(SmallerSize { file_bytes: own + beside, ..whole });
+            return size(Became::of(quantise.coded()), bytes, own, dense_bytes);
         }
         let pruned = is_estimate.then(|| Stripped::of(&zeros, &self.model.params()));
         if let Some(stripped) = pruned.or(taken_out).filter(|stripped| stripped.gone > 0) {
-            return size(Became::Pruned, stripped.bytes, stripped.as_trained());
+            return size(Became::Pruned, stripped.bytes, stripped.bytes, stripped.as_trained());
         }
-        factored.and_then(|factored| size(Became::Factored, factored.bytes, factored.bytes))
+        factored.and_then(|factored| size(Became::Factored, factored.bytes, factored.bytes, factored.bytes))
     }
 }

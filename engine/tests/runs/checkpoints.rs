@@ -283,7 +283,7 @@ fn a_checkpoint_whose_tensors_are_not_those_of_its_experiment_is_refused() {
         said.contains("(tensor head.classes.weight): is not there") && said.contains("another architecture"),
         "{said}"
     );
-    let said = refused(&with("\"shape\":[10, 8]", "\"shape\":[8, 10]"));
+    let said = refused(&with("\"shape\":[10,8]", "\"shape\":[8,10]"));
     assert!(said.contains("f32 [8, 10], and the experiment has f32 [10, 8]"), "{said}");
     let said = refused(&with("\"dtype\":\"F32\"", "\"dtype\":\"I32\""));
     assert!(said.contains("I32"), "{said}");
@@ -312,7 +312,7 @@ fn weights_are_those_of_the_run() {
     let other = sealed(with("\"head.classes.weight\"", "\"head.clazzes.weight\""));
     let said = holds(&other, |_| {}).expect_err("another tensor");
     assert!(said.contains("head.classes.weight") && said.contains("another architecture"), "{said}");
-    let said = holds(&sealed(with("\"shape\":[10, 8]", "\"shape\":[8, 10]")), |_| {}).expect_err("another shape");
+    let said = holds(&sealed(with("\"shape\":[10,8]", "\"shape\":[8,10]")), |_| {}).expect_err("another shape");
     assert!(said.contains("f32 [8, 10], and the experiment has f32 [10, 8]"), "{said}");
 }
 

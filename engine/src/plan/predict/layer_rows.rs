@@ -1,13 +1,11 @@
 //! The rows of layers: the part of each layer in a step.
 
-use std::collections::HashMap;
-
 use super::dry::Dry;
 use crate::{
     backend::DryRun,
     experiment::Precision,
     layer_path,
-    memory::{Alive, Categories, Category, ledger::Recording, timeline::LayerId},
+    memory::{Categories, Category, ledger::Recording, timeline::LayerId},
     models::Model,
     nn::{Layer, Param},
     plan::{HighPrecisionTensor, LayerRow, full_precision},
@@ -45,21 +43,18 @@ impl ModelFacts {
     }
 }
 
-/// The layers in forward order, between the batch and the loss, by a steady step and the blocks alive at the run's peak.
+/// The layers in forward order, between the batch and the loss, by a steady step and the pass of the run's `peak`.
 pub(super) fn layer_rows(
     dry: &Dry<'_>,
     leaves: &[(LayerId, [u64; 2])],
     steady: &Recording,
-    at_peak: &[Alive],
+    peak: &Recording,
 ) -> Vec<LayerRow> {
-    let mut peak_bytes: HashMap<&str, u64> = HashMap::new();
-    for block in at_peak {
-        *peak_bytes.entry(&block.layer).or_default() += block.bytes;
-    }
+    let at_peak = peak.bytes_at_peak();
     let of = |id: LayerId| steady.layers.get(id.0 as usize).copied().unwrap_or_default();
     let bytes = |high: &Categories, categories: &[Category]| categories.iter().map(|c| high.get(*c).0).sum();
     let row = |id: LayerId, [parameters, trained]: [u64; 2]| {
-        let (usage, path) = (of(id), steady.timeline.layer(id).to_owned());
+        let usage = of(id);
         LayerRow {
             parameters,
             trained,
@@ -67,8 +62,8 @@ pub(super) fn layer_rows(
             saved_bytes: usage.saved.0,
             gradient_bytes: bytes(&usage.high, &[Category::Gradients]),
             optimizer_bytes: bytes(&usage.high, &[Category::OptimizerState]),
-            peak_bytes: peak_bytes.get(path.as_str()).copied().unwrap_or(0),
-            path,
+            peak_bytes: at_peak.get(id.0 as usize).copied().unwrap_or_default(),
+            path: steady.timeline.layer(id).to_owned(),
         }
     };
     let model = leaves.iter().map(|(layer, parameters)| row(*layer, *parameters));
@@ -80,7 +75,8 @@ pub(super) fn layer_rows(
     let teacher = of_teacher.map(|parameters| {
         let leaves = taught.into_iter().flat_map(Model::leaves);
         let rows: Vec<LayerRow> = leaves.map(|layer| row(layer.layer(), [0; 2])).collect();
-        let at_peak = peak_bytes.iter().filter(|(path, _)| layer_path::in_teacher(path).is_some());
+        let at_peak = at_peak.iter().zip(&*peak.timeline.layers);
+        let at_peak = at_peak.filter(|(_, path)| layer_path::in_teacher(path).is_some());
         LayerRow {
             path: layer_path::TEACHER.trim_end_matches('/').to_owned(),
             parameters,
@@ -89,7 +85,7 @@ pub(super) fn layer_rows(
             saved_bytes: rows.iter().map(|row| row.saved_bytes).sum(),
             gradient_bytes: 0,
             optimizer_bytes: 0,
-            peak_bytes: at_peak.map(|(_, bytes)| bytes).sum(),
+            peak_bytes: at_peak.map(|(bytes, _)| bytes).sum(),
         }
     });
     [ledger.layer_id("batch")]

@@ -85,6 +85,8 @@ pub(super) struct EventLog {
     numbers: Numbers,
     names: Vec<&'static str>,
     slots: [Name; SLOTS],
+    /// The ops of each recording, the last of which is not taken yet.
+    ops: Vec<usize>,
 }
 
 impl EventLog {
@@ -92,8 +94,10 @@ impl EventLog {
     pub(super) fn new() -> Box<Self> {
         let slots = [Name::default(); SLOTS];
         let numbers = Numbers::default();
-        let empty = Self { entries: Vec::new(), parts: Vec::new(), numbers, names: Vec::new(), slots };
-        tally::suspended(|| Box::new(empty))
+        tally::suspended(|| {
+            let (entries, parts, names, ops) = (Vec::new(), Vec::new(), Vec::new(), vec![0]);
+            Box::new(Self { entries, parts, numbers, names, slots, ops })
+        })
     }
 
     fn add(&mut self, entry: Entry) {
@@ -146,6 +150,7 @@ impl EventLog {
     pub(super) fn ran(&mut self, op: &'static str, layer: LayerId) {
         let name = self.name(op);
         self.add(Entry::Ran(name, layer));
+        *self.ops.last_mut().expect("a recording is under way") += 1;
     }
 
     /// A micro-batch begins, after some that were left out.
@@ -163,6 +168,7 @@ impl EventLog {
     /// A recording is taken.
     pub(super) fn taken(&mut self) {
         self.add(Entry::Taken);
+        tally::suspended(|| self.ops.push(0));
     }
 
     /// Places for the blocks that have some on `target`: in the range of a processor those of tensors, in the pool of a GPU all.
@@ -205,7 +211,11 @@ impl EventLog {
         ledger.follow(places);
         books.into_iter().for_each(|books| ledger.keep_books(books));
         let name = |name: Name| self.names[usize::from(name.0)];
-        let (mut numbers, mut tickets, mut recordings) = (Numbers::default(), Vec::new(), Vec::new());
+        let (mut numbers, mut recordings) = (Numbers::default(), Vec::new());
+        let mut tickets = Vec::with_capacity(self.numbers.count as usize);
+        let mut ops = self.ops.iter();
+        let mut expect = || ledger.0.record.borrow_mut().expect(ops.next().copied().unwrap_or_default());
+        expect();
         let born = |numbers: &mut Numbers, tickets: &mut Vec<Option<Ticket>>, ticket: Result<Ticket, BudgetError>| {
             let number = numbers.take() as usize;
             tickets.resize_with(tickets.len().max(number + 1), || None);
@@ -236,7 +246,10 @@ impl EventLog {
                 }
                 Entry::Part(index) => ledger.enter(self.parts[index as usize]),
                 Entry::MicroBatch(left_out) => ledger.0.record.borrow_mut().begin_micro_batch(left_out),
-                Entry::Taken => recordings.push(ledger.recorded(|| Arc::clone(layers))),
+                Entry::Taken => {
+                    recordings.push(ledger.recorded(|| Arc::clone(layers)));
+                    expect();
+                }
             }
         }
         recordings

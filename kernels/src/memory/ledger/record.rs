@@ -58,6 +58,14 @@ impl Record {
         }
     }
 
+    /// Makes room for so many ops more.
+    pub(super) fn expect(&mut self, ops: usize) {
+        match self {
+            Self::Recorder(recorder) => recorder.expect(ops),
+            Self::None | Self::Log(_) => {}
+        }
+    }
+
     pub(super) fn holds(&mut self, allocator: &Allocator) {
         match self {
             Self::Recorder(recorder) => recorder.holds(allocator),

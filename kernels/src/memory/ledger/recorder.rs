@@ -79,6 +79,13 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// The bytes alive at the peak of each layer, by [`LayerId`].
+    pub fn bytes_at_peak(&self) -> Vec<u64> {
+        let mut bytes = vec![0; self.timeline.layers.len()];
+        self.at_peak.iter().for_each(|block| bytes[block.layer.0 as usize] += block.bytes);
+        bytes
+    }
+
     /// The blocks alive at the peak, largest first.
     pub fn alive_at_peak(&self) -> Vec<Alive> {
         let alive = |block: &Block| Alive {
@@ -87,9 +94,10 @@ impl Recording {
             category: block.category,
             bytes: block.bytes,
         };
-        let mut alive: Vec<Alive> = self.at_peak.iter().map(alive).collect();
-        alive.sort_by_key(|block| std::cmp::Reverse(block.bytes));
-        alive
+        // Pairs are moved in place of blocks: a model of many layers has tens of thousands.
+        let mut order: Vec<(u64, u32)> = self.at_peak.iter().map(|block| block.bytes).zip(0..).collect();
+        order.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+        order.into_iter().map(|(_, index)| alive(&self.at_peak[index as usize])).collect()
     }
 }
 
@@ -153,6 +161,11 @@ impl Recorder {
         for layer in &mut self.layers {
             layer.saved = layer.live.get(Category::Activations);
         }
+    }
+
+    /// Makes room for the points of so many ops.
+    pub(super) fn expect(&mut self, ops: usize) {
+        self.points.reserve_exact(ops);
     }
 
     /// An op ran.
