@@ -306,7 +306,8 @@ impl List {
             self.add("prune.n", message, format!("write less than prune.m, such as {}", (prune.m / 2).max(1)));
         }
         let grows = prune.kind == PruneKind::Magnitude && prune.schedule == PruneSchedule::Polynomial;
-        if grows && prune.initial_sparsity > prune.final_sparsity {
+        // A share below zero is refused for itself.
+        if grows && prune.initial_sparsity > prune.final_sparsity.max(0.0) {
             let message =
                 format!("{} is more than prune.final_sparsity = {}", prune.initial_sparsity, prune.final_sparsity);
             self.add("prune.initial_sparsity", message, "weights that are zero stay so: write less, such as 0");
