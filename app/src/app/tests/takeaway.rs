@@ -82,7 +82,7 @@ fn what_became_of_a_model_is_saved_from_its_run_and_its_size_stands_in_the_exper
     let mut window = runs::on(&store, experiment);
     let planned = app(&window).state.plan().and_then(|plan| plan.smaller).expect("it gets smaller");
     let words = format!("The trained model: {planned}.");
-    window.get_by_label_contains("Integers").click();
+    window.get_by_label("Integers: on").click();
     window.run_steps(3);
     assert!(window.query_by_label(&words).is_some(), "{words}");
     runs::train(&mut window);

@@ -145,7 +145,9 @@ const NAMED: usize = 2;
 fn more(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>, name: &str, rows: &[Row]) {
     let keys: Vec<&str> = rows::specs(rows).iter().map(|spec| spec.key).collect();
     let set = rows::named(rows).into_iter().filter(|spec| form.is_set(ui, spec.key));
-    let set: Vec<String> = set.map(|spec| format::small(spec.name)).collect();
+    // The choice of a kind is what the group is about, and its name would repeat the group's.
+    let said = |spec: Spec| if spec.key.ends_with(".kind") { "on".to_owned() } else { format::small(spec.name) };
+    let set: Vec<String> = set.map(said).collect();
     let title = heading(ui, name, &set);
     let open = form.has_problem(&keys).then_some(true);
     let header = CollapsingHeader::new(RichText::new(title).color(theme::palette(ui).weak())).id_salt(name).open(open);
