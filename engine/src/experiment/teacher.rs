@@ -91,9 +91,12 @@ impl Teacher {
         described(path).is_ok_and(|own| own.is_some())
     }
 
+    /// What to do about a teacher that cannot be one.
+    pub(crate) const OTHER: &str = "choose another teacher, or none";
+
     /// The problem of a path without a teacher.
     pub fn problem_of(error: &Error) -> Problem {
-        Problem::new(KEY, error.to_string(), "choose another teacher, or none")
+        Problem::new(KEY, error.to_string(), Self::OTHER)
     }
 
     /// The experiment of the run that trained it; `None` of a published model, and of a preset, whose run is yet to come.
@@ -108,7 +111,6 @@ impl Teacher {
 
     /// The reason why it cannot teach `student` on data of these facts; `None` if it can.
     pub fn problem(&self, student: &Experiment, info: &DatasetInfo) -> Option<Problem> {
-        const OTHER: &str = "choose another teacher, or none";
         if info.label == LabelKind::Value {
             let message = "a teacher is asked how likely it finds each class, and the labels are values";
             return Some(Problem::new(KEY, message, "leave it out, or learn classes"));
@@ -131,7 +133,7 @@ impl Teacher {
         }
         let beside = self.beside(student);
         let wrong = check(&beside, Some(info)).into_iter().find(|problem| problem.key.starts_with("model."))?;
-        Some(Problem::new(KEY, format!("the teacher's model cannot answer here: {}", wrong.message), OTHER))
+        Some(Problem::new(KEY, format!("the teacher's model cannot answer here: {}", wrong.message), Self::OTHER))
     }
 
     /// A note for the user, if the teacher learned from other data, or from samples that test this run.

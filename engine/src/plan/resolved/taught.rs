@@ -29,7 +29,10 @@ pub(super) fn teacher_of(
             Some(Arc::new(teacher))
         }
         Err(error) => {
-            problems.push(Teacher::problem_of(&error));
+            // A run that goes on keeps its teacher, and cannot choose another.
+            let is_gone = !path.exists();
+            let mend = if is_gone { "put it there, or choose another teacher, or none" } else { Teacher::OTHER };
+            problems.push(Problem::new("distil.teacher", error.to_string(), mend));
             None
         }
     }
