@@ -81,7 +81,7 @@ impl Resume {
         let keep = self.checkpoints(&path, is_same_run, &keeping)?;
         let start = Start::new(experiment);
         let start = Start { anyway: self.anyway, keep, resume: Some(path), is_same_run, lacks_end, ..start };
-        let manner = train::Manner { json: self.json, is_quiet: self.quiet };
+        let manner = train::Manner { json: self.json, is_quiet: self.quiet, is_teachers: false };
         train::follow(&Trainer::new(|| {}), start, keeping, manner)
     }
 

@@ -52,7 +52,7 @@ pub(super) struct Train {
     /// Write checkpoints to this folder, in place of the run's own
     #[arg(long, value_name = "DIR")]
     checkpoints: Option<PathBuf>,
-    /// Write a JSON object a line, one for each event
+    /// Write a JSON object a line, one for each event. Those of a teacher that is trained first have `is_teachers`
     #[arg(long)]
     json: bool,
 }
@@ -67,7 +67,7 @@ impl Train {
             }
         })?;
         let mut experiment = Experiment::clone(resolved.experiment());
-        let manner = Manner { json: self.json, is_quiet: self.choice.is_quiet() };
+        let manner = Manner { json: self.json, is_quiet: self.choice.is_quiet(), is_teachers: false };
         if let Some(first) = resolved.to_train_first() {
             match self.teacher(&trainer, Experiment::clone(first), manner)? {
                 Ok(folder) => experiment.distil.teacher = Some(folder),
@@ -105,6 +105,7 @@ impl Train {
         if !manner.is_quiet {
             out::say("note", &format!("trains the teacher first: {}", first.title));
         }
+        let manner = Manner { is_teachers: true, ..manner };
         let ended = follow(trainer, Start { keep, ..Start::new(first) }, keeping, manner)?;
         Ok(if ended == ExitCode::SUCCESS { Ok(folder) } else { Err(ended) })
     }
@@ -117,6 +118,8 @@ pub(super) struct Manner {
     pub(super) json: bool,
     /// Whether nothing is written but warnings and errors, and JSON if that is asked for.
     pub(super) is_quiet: bool,
+    /// Whether it is the run of a teacher that is trained first.
+    pub(super) is_teachers: bool,
 }
 
 /// Runs to the end, keeps the run and reports it.

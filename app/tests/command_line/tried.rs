@@ -75,6 +75,27 @@ fn a_kept_run_is_named_as_weights_and_as_a_teacher() {
     }
     let listed = kept.told(&["runs"]);
     assert!(listed.contains(&format!("taught by {key}")) && !listed.contains("taught by Run"), "{listed}");
+    // A run that goes on cannot choose another.
+    kept.told(&["runs", "delete", &key, "--yes"]);
+    let output = kept.output(&["resume", "last", "--steps", "4"]);
+    let said = text(&output.stderr);
+    assert!(said.contains("distil.teacher: ") && said.contains("; put it there, or choose another teacher"), "{said}");
+}
+
+#[test]
+fn events_of_a_teacher_that_is_trained_first_say_so() {
+    let kept = Kept::new();
+    let train = ["train", "mlp-digits", "--set", "distil.teacher=mlp-digits", "--steps", "2", "--json", "--quiet"];
+    let events = lines(&kept.told(&train));
+    let is_teachers = |event: &&Value| event["is_teachers"] == true;
+    let named = |of: &dyn Fn(&&Value) -> bool, name: &str| {
+        events.iter().filter(of).filter(|event| event["event"] == name).count()
+    };
+    for name in ["started", "kept", "finished"] {
+        assert_eq!([named(&is_teachers, name), named(&|event| !is_teachers(event), name)], [1, 1], "{name}");
+    }
+    assert!(is_teachers(&&events[0]) && !is_teachers(&events.last().expect("an end")));
+    assert_eq!(named(&|event| !is_teachers(event), "step"), 2);
 }
 
 #[test]

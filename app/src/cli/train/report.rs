@@ -12,7 +12,7 @@ use plimsoll_engine::{
     plan::{Pass, Plan},
     train::{Event, SaveReason, StepRecord, Summary},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Manner;
 use crate::{
@@ -27,6 +27,8 @@ const REFRESH: Duration = Duration::from_millis(80);
 /// Writes the run's events: as lines of JSON, or as lines for people.
 pub(super) struct Report {
     json: bool,
+    /// Whether the run is that of a teacher, whose lines of JSON say so.
+    is_teachers: bool,
     /// Whether nothing is written but warnings and errors, and JSON if that is asked for.
     is_quiet: bool,
     shows_progress: bool,
@@ -43,10 +45,11 @@ pub(super) struct Report {
 
 impl Report {
     /// A report in this manner, with progress where the user sees a terminal.
-    pub(super) fn new(Manner { json, is_quiet }: Manner) -> Self {
+    pub(super) fn new(Manner { json, is_quiet, is_teachers }: Manner) -> Self {
         let shows_progress = io::stderr().is_terminal() && !is_quiet;
         Self {
             json,
+            is_teachers,
             is_quiet,
             shows_progress,
             plan: None,
@@ -91,18 +94,26 @@ impl Report {
                 _ => self.show(event),
             };
         }
-        events::as_json(event, self.plan.as_deref()).map_or(Ok(()), |object| out::json(&object))
+        events::as_json(event, self.plan.as_deref()).map_or(Ok(()), |object| self.line(object))
+    }
+
+    /// Prints an event as a line of JSON.
+    fn line(&self, mut event: Value) -> anyhow::Result<()> {
+        if self.is_teachers {
+            event["is_teachers"] = true.into();
+        }
+        out::json(&event)
     }
 
     /// Prints a report about keeping the run.
     pub(super) fn told(&self, told: &Told) -> anyhow::Result<()> {
         match told {
-            Told::Kept(key) if self.json => out::json(&json!({"event": "kept", "run": key})),
+            Told::Kept(key) if self.json => self.line(json!({"event": "kept", "run": key})),
             Told::Kept(_) => Ok(()),
             // Losses are reported on stderr in any case.
             Told::Warning(message) => {
                 self.warn(message);
-                if self.json { out::json(&json!({"event": "warning", "message": message})) } else { Ok(()) }
+                if self.json { self.line(json!({"event": "warning", "message": message})) } else { Ok(()) }
             }
         }
     }
