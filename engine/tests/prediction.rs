@@ -6,6 +6,7 @@ use std::{path::Path, time::Duration};
 
 use plimsoll_engine::{
     Bytes, Experiment,
+    device::Target,
     experiment::{BaseWeights, Checkpointing, Execution, Frozen, Precision, Recompute, UpdateTime, shipped},
     hardware::Machine,
     memory::{Category, bookkeeping::ENGINE},
@@ -103,8 +104,12 @@ fn no_random_experiment_is_under_predicted_crosses_its_budget_or_leaves_memory_b
                 }
                 assert!(peak <= experiment.budget, "{}", case());
                 tallies[family].note(peak, summary.measured.live);
-                // Above by 1%, by what is stated for bookkeeping, and by a little that a short run may not come to.
-                let allowed = measured * 1.01 + context.0 as f64 + (64 << 10) as f64;
+                // Above by 1%, by what is stated for bookkeeping, and by a little that a short run may not come to: on a busy
+                // machine, one thread may do a kernel's parts for all, and then takes its own scratch alone.
+                let threads = if let Target::Cpu(processor) = &plan.target { processor.threads } else { 1 };
+                let idle = (threads - 1) as f64 / threads as f64;
+                let scratch = plan.categories_at_peak.get(Category::Scratch).0 as f64 * idle;
+                let allowed = measured * 1.01 + context.0 as f64 + scratch + (64 << 10) as f64;
                 assert!(predicted <= allowed, "{}: {measured} measured, {predicted} predicted", case());
                 // What is held of the system is the range, which is as long as planned, with the same allowance for the rest, and
                 // for scratch: after a test that makes the range longer, perhaps no step follows.
