@@ -16,6 +16,7 @@ use plimsoll_engine::{
 use crate::{
     cli::{
         complete, in_store,
+        interrupt::Interrupt,
         keeping::{KeepChoice, Keeping},
         out, train,
     },
@@ -82,7 +83,7 @@ impl Resume {
         let start = Start::new(experiment);
         let start = Start { anyway: self.anyway, keep, resume: Some(path), is_same_run, lacks_end, ..start };
         let manner = train::Manner { json: self.json, is_quiet: self.quiet, is_teachers: false };
-        train::follow(&Trainer::new(|| {}), start, keeping, manner)
+        train::follow(&Trainer::new(|| {}), start, keeping, manner, &Interrupt::listen()?)
     }
 
     /// Why the folder of this name cannot be gone on from, and which run is called so as well.

@@ -68,8 +68,9 @@ impl Train {
         })?;
         let mut experiment = Experiment::clone(resolved.experiment());
         let manner = Manner { json: self.json, is_quiet: self.choice.is_quiet(), is_teachers: false };
+        let interrupt = Interrupt::listen()?;
         if let Some(first) = resolved.to_train_first() {
-            match self.teacher(&trainer, Experiment::clone(first), manner)? {
+            match self.teacher(&trainer, Experiment::clone(first), manner, &interrupt)? {
                 Ok(folder) => experiment.distil.teacher = Some(folder),
                 Err(status) => return Ok(status),
             }
@@ -80,7 +81,7 @@ impl Train {
         let mut keep = keeping.checkpoints();
         keep.folder = self.checkpoints.clone().map(Folder::from).or(keep.folder);
         let start = Start { anyway: self.anyway, keep, ..Start::new(experiment) };
-        follow(&trainer, start, keeping, manner)
+        follow(&trainer, start, keeping, manner, &interrupt)
     }
 
     /// Trains a teacher, as a run of its own that is kept: the folder of its weights, or how the program ends instead.
@@ -89,6 +90,7 @@ impl Train {
         trainer: &Trainer,
         first: Experiment,
         manner: Manner,
+        interrupt: &Interrupt,
     ) -> anyhow::Result<Result<PathBuf, ExitCode>> {
         if !self.keep.has_checkpoints() {
             let message = "the teacher is trained first, and its weights have to be kept; leave it out, or choose a \
@@ -106,7 +108,11 @@ impl Train {
             out::say("note", &format!("trains the teacher first: {}", first.title));
         }
         let manner = Manner { is_teachers: true, ..manner };
-        let ended = follow(trainer, Start { keep, ..Start::new(first) }, keeping, manner)?;
+        let ended = follow(trainer, Start { keep, ..Start::new(first) }, keeping, manner, interrupt)?;
+        // A signal after its last step finds it finished.
+        if ended == ExitCode::SUCCESS && interrupt.has_come() {
+            return Ok(Err(interrupt.exit_code()));
+        }
         Ok(if ended == ExitCode::SUCCESS { Ok(folder) } else { Err(ended) })
     }
 }
@@ -131,11 +137,11 @@ pub(super) fn follow(
     start: Start,
     mut keeping: Keeping,
     manner: Manner,
+    interrupt: &Interrupt,
 ) -> anyhow::Result<ExitCode> {
-    let interrupt = Interrupt::listen()?;
     let mut report = Report::new(manner);
     let (mut failure, mut saved) = (None, None);
-    let (outcome, summary) = run::run(trainer, start, &interrupt, |event| {
+    let (outcome, summary) = run::run(trainer, start, interrupt, |event| {
         // The run is kept even if its output is not read.
         let told = keeping.take(trainer, event);
         if let Event::Saved { path, .. } = event {
@@ -153,7 +159,7 @@ pub(super) fn follow(
             report.warn(&warning);
         }
         if !matches!(outcome, Outcome::Finished | Outcome::Stopped) {
-            return ended(outcome, &interrupt);
+            return ended(outcome, interrupt);
         }
         let kept = kept.filter(|_| saved.is_some());
         let status = lost_reader::tell(failure, summary.steps, kept.as_ref(), manner.is_quiet)?;
@@ -173,7 +179,7 @@ pub(super) fn follow(
         let kept = kept.map(|key| format!("\nKept as {key}: `plimsoll show {key}`\n")).unwrap_or_default();
         out::text(&format!("{}{kept}{lacks}", report::result(&summary, report.plan())))?;
     }
-    ended(outcome, &interrupt)
+    ended(outcome, interrupt)
 }
 
 /// What a run lacks that was stopped, and how it goes on from the checkpoint that it saved.

@@ -46,6 +46,25 @@ fn a_signal_ends_the_run_and_tells_what_came_of_it() {
 
 #[test]
 #[cfg(unix)]
+fn a_signal_after_the_last_step_of_a_teacher_ends_the_program_before_its_student_has_trained() {
+    use std::io::{BufRead, BufReader};
+
+    let mut child = program()
+        .args(["train", "mlp-digits", "--set", "distil.teacher=mlp-digits", "--steps", "3000", "--json", "--quiet"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
+    lines.by_ref().find(|line| line.contains("\"finished\"")).expect("the teacher's end");
+    let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill runs");
+    assert!(killed.success());
+    // The student may have begun before the signal came.
+    assert!(lines.all(|line| !line.contains("\"finished\"")), "the student trained to its end");
+    assert_eq!(child.wait().expect("it ends").code(), Some(143));
+}
+
+#[test]
+#[cfg(unix)]
 fn a_signal_ends_a_verification_after_what_was_measured() {
     let child = program()
         .args(["verify", "mlp-digits", "--steps", "100000"])
