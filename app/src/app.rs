@@ -360,7 +360,7 @@ impl App {
         regions::begin(ui.ctx());
         let mut context = PanelContext { state: &self.state, view: &mut self.view, send: &self.sender };
         let room = panels::above(ui, &mut context, &mut self.layout);
-        // The ground is what the window is cleared with: painting it once more costs every pixel of it.
+        // Panes have the colour that the window is cleared with.
         egui::CentralPanel::no_frame().show(ui, |ui| self.layout.ui(ui, &mut context, panels::draw));
         panels::below(ui, &context, room);
         panels::over(ui, &mut context);

@@ -162,7 +162,7 @@ impl Layout {
             },
         );
         self.front = front;
-        let frame = egui::Frame::new().fill(palette.pane).inner_margin(theme::PANE_MARGIN);
+        let frame = egui::Frame::new().inner_margin(theme::PANE_MARGIN);
         frame.show(ui, |ui| {
             ui.set_min_size(ui.available_size());
             ui.push_id(front, |ui| draw(ui, front, context));
@@ -257,7 +257,7 @@ impl egui_tiles::Behavior<Pane> for Behavior<'_, '_> {
         let rect = ui.max_rect();
         let with_tabs = rect.with_min_y(rect.top() - TAB_BAR);
         page(ui, *pane);
-        let frame = egui::Frame::new().fill(theme::palette(ui).pane).inner_margin(theme::PANE_MARGIN);
+        let frame = egui::Frame::new().inner_margin(theme::PANE_MARGIN);
         frame.show(ui, |ui| {
             // The pane fills its tile, with any contents.
             ui.set_min_size(ui.available_size());

@@ -59,7 +59,7 @@ pub(crate) struct Palette {
     pub(crate) on_accent: Color32,
     /// The empty part of the bar.
     pub(crate) trough: Color32,
-    /// Behind the panes.
+    /// Between the panes.
     pub(crate) ground: Color32,
     /// A pane.
     pub(crate) pane: Color32,

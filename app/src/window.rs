@@ -90,8 +90,9 @@ impl eframe::App for Window {
         self.0.ui(ui);
     }
 
+    // Panes have this colour without painting it: a renderer on the processor pays for every pixel.
     fn clear_color(&self, visuals: &egui::Visuals) -> [f32; 4] {
-        theme::of(visuals.dark_mode).ground.to_normalized_gamma_f32()
+        theme::of(visuals.dark_mode).pane.to_normalized_gamma_f32()
     }
 
     fn on_exit(&mut self, _: Option<&eframe::glow::Context>) {

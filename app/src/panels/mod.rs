@@ -102,16 +102,17 @@ pub(crate) fn draw(ui: &mut Ui, pane: Pane, context: &mut PanelContext<'_>) {
 /// Draws the bars above the panes, the top bar and the budget bar, and keeps the room of the bottom bar, which it answers.
 pub(crate) fn above(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layout) -> Rect {
     let palette = theme::palette(ui);
-    let frame = |fill, y| egui::Frame::new().fill(fill).inner_margin(egui::Margin::symmetric(12, y));
-    Panel::top("top bar").frame(frame(palette.tabs, 5)).show_separator_line(false).show(ui, |ui| {
+    let frame = |y| egui::Frame::new().inner_margin(egui::Margin::symmetric(12, y));
+    Panel::top("top bar").frame(frame(5).fill(palette.tabs)).show_separator_line(false).show(ui, |ui| {
         regions::region(ui, "top bar", |ui| top_bar::ui(ui, context, layout));
     });
     Panel::top("line")
-        .frame(frame(palette.pane, 8))
+        .frame(frame(8))
         .show_separator_line(false)
         .show(ui, |ui| regions::region(ui, "line", |ui| budget_bar::ui(ui, context)));
     let height = ui.data(|data| data.get_temp(bottom_height())).unwrap_or(theme::BOTTOM_HEIGHT);
-    let bottom = Panel::bottom("bottom bar").frame(frame(palette.tabs, 6)).show_separator_line(false).resizable(false);
+    let bottom =
+        Panel::bottom("bottom bar").frame(frame(6).fill(palette.tabs)).show_separator_line(false).resizable(false);
     bottom.exact_size(height + 12.0).show(ui, |ui| ui.max_rect()).inner
 }
 
