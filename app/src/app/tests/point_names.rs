@@ -1,4 +1,5 @@
-//! The names at the points of memory against accuracy, as runs come one by one: each point has one, and none moves.
+//! The names at the points of memory against accuracy, as runs come one by one: each point has one, and none moves, until there
+//! are too many.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -8,7 +9,7 @@ use plimsoll_engine::train::{Event, StepRecord, Summary};
 use egui_kittest::kittest::NodeT;
 
 use super::{pictures::set_size, runs::show, *};
-use crate::panels::tradeoff::labels::{Seen, seen_id};
+use crate::panels::tradeoff::labels::{CROWD, Seen, seen_id};
 
 /// Points this near to each other are one place and share a name.
 const ONE: f32 = 2.0 * theme::POINT_RADIUS;
@@ -148,4 +149,27 @@ fn each_point_has_a_name_that_stays_at_its_side_as_runs_come_in_a_window_at_150_
 #[test]
 fn each_point_has_a_name_that_stays_at_its_side_as_runs_come_in_a_window_at_200_percent() {
     added(2.0, false);
+}
+
+#[test]
+fn in_a_crowd_only_points_that_nothing_beats_have_names() {
+    let mut window = window(digits());
+    set_size(&mut window, [1280.0, 800.0], 1.0);
+    show(&mut window, Pane::Tradeoff);
+    // On a frontier of five, the others far below it.
+    let point = |run: u64| match run % 10 {
+        0 => (run as f64, 0.9 + run as f64 / 1000.0),
+        other => (run as f64, 0.1 + other as f64 / 100.0),
+    };
+    let mut all_named = 0;
+    for run in 1..=50 {
+        add(&mut window, run, point(run), &mut |_| {});
+        all_named += usize::from(without_name(&window, run as usize).is_empty());
+    }
+    // The first run is on the frontier as well: none takes less memory.
+    let mut named: Vec<u64> = seen(&window).into_iter().flat_map(|name| name.runs).collect();
+    named.sort_unstable();
+    assert_eq!(all_named, CROWD);
+    let best = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30, 40, 50];
+    assert_eq!(named, best);
 }

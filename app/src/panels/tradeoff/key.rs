@@ -3,7 +3,7 @@
 use eframe::egui::{RichText, Ui};
 use plimsoll_engine::experiment::ModelKind;
 
-use super::{BUDGET_OF, DIMMED, Dot, MARKERS, place, seeds, smaller};
+use super::{BUDGET_OF, DIMMED, Dot, MARKERS, labels::CROWD, place, seeds, smaller};
 use crate::{
     format,
     runs::Runs,
@@ -93,7 +93,11 @@ fn names(dots: &[Dot<'_>]) -> String {
     if runs.len() <= LINES {
         return runs.iter().map(|run| run.name()).collect::<Vec<_>>().join("\n");
     }
-    flowing(runs.iter().map(|run| format!("{}: {}", run.short_label(), run.short_name())).collect())
+    let listed = flowing(runs.iter().map(|run| format!("{}: {}", run.short_label(), run.short_name())).collect());
+    if runs.len() <= CROWD {
+        return listed;
+    }
+    format!("Of more than {CROWD} points in view, only those that nothing beats have numbers. {listed}")
 }
 
 /// Names one after the other, as many as have room.

@@ -1,7 +1,7 @@
 //! The names at the points: whole if there is room, then short, then the number alone, or the day if no other run is of that
 //! day; all names are of one form, the longest in which each has room. Runs at one place share a name, and so do runs of which one
 //! has no room even for its number. The tooltip of a point has the whole name, and the legend lists those whose numbers alone are
-//! there.
+//! there. Where many points are in view, only those that nothing beats have names.
 //!
 //! Always holds: two names that are not the same are not cut to the same words; the number alone stands where they would be.
 //!
@@ -34,6 +34,8 @@ use crate::{
 
 /// Of more points only the numbers are shown: names would hide the points.
 const NAMES: usize = 24;
+/// Of more points in view only those that nothing beats are named: names of the others would hide the picture.
+pub(crate) const CROWD: usize = 40;
 /// Marks of every shape reach so far in every direction.
 const INSIDE: f32 = theme::POINT_RADIUS * 0.4;
 /// The ground of a name hides the lines of the grid.
@@ -232,12 +234,15 @@ fn touching(at: Pos2, radius: f32, end: Pos2) -> [Pos2; 2] {
     [at + (end - at).normalized() * radius.min(at.distance(end)), end]
 }
 
-/// The names of the points that are in view: those of older runs first, and last those of runs that train, whose points move and
-/// have names of their own.
+/// The names of the points that are in view, in a [`CROWD`] of those that nothing beats: the names of older runs first, and last
+/// those of runs that train, whose points move and have names of their own.
 fn names((dots, at, shown): Points<'_>, frame: Rect, sides: &Sides) -> Vec<Name> {
     let is_active = |dot: usize| dots[dot].run.status.is_active();
     let seen = |dot: usize| Some(at[dot]).filter(|at| frame.contains(*at));
-    let resting = together::by_place(dots, |dot| seen(dot).filter(|_| !is_active(dot)));
+    let mut resting = together::by_place(dots, |dot| seen(dot).filter(|_| !is_active(dot)));
+    if resting.iter().map(Vec::len).sum::<usize>() > CROWD {
+        resting.retain(|here| here.iter().any(|dot| dots[*dot].is_best));
+    }
     let is_moving = |dot: &usize| dots[*dot].in_focus && is_active(*dot) && seen(*dot).is_some();
     let moving = (0..dots.len()).filter(is_moving).map(|dot| vec![dot]);
     let name = |here: Vec<usize>| Name {
