@@ -156,20 +156,17 @@ fn in_a_crowd_only_points_that_nothing_beats_have_names() {
     let mut window = window(digits());
     set_size(&mut window, [1280.0, 800.0], 1.0);
     show(&mut window, Pane::Tradeoff);
-    // On a frontier of five, the others far below it.
+    // Five of them on a frontier, with the first, next to which there is no room, and the others far below it.
     let point = |run: u64| match run % 10 {
         0 => (run as f64, 0.9 + run as f64 / 1000.0),
-        other => (run as f64, 0.1 + other as f64 / 100.0),
+        other => (run as f64, 0.2 - other as f64 / 100.0),
     };
     let mut all_named = 0;
     for run in 1..=50 {
         add(&mut window, run, point(run), &mut |_| {});
         all_named += usize::from(without_name(&window, run as usize).is_empty());
     }
-    // The first run is on the frontier as well: none takes less memory.
     let mut named: Vec<u64> = seen(&window).into_iter().flat_map(|name| name.runs).collect();
     named.sort_unstable();
-    assert_eq!(all_named, CROWD);
-    let best = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30, 40, 50];
-    assert_eq!(named, best);
+    assert_eq!((all_named, named), (CROWD, vec![10, 20, 30, 40, 50]));
 }

@@ -1,7 +1,7 @@
 //! The names at the points: whole if there is room, then short, then the number alone, or the day if no other run is of that
 //! day; all names are of one form, the longest in which each has room. Runs at one place share a name, and so do runs of which one
 //! has no room even for its number. The tooltip of a point has the whole name, and the legend lists those whose numbers alone are
-//! there. Where many points are in view, only those that nothing beats have names.
+//! there. Where many points are in view, only those that nothing beats have names, if there is room next to them.
 //!
 //! Always holds: two names that are not the same are not cut to the same words; the number alone stands where they would be.
 //!
@@ -83,17 +83,19 @@ pub(super) fn draw(
     let small = |smaller: &Smaller<'_>| transform.position_from_point(&PlotPoint::new(smaller.at[0], smaller.at[1]));
     let rooms: Vec<Rect> =
         at.iter().copied().map(around).chain(smaller.iter().map(|smaller| Smaller::around(small(smaller)))).collect();
-    let (mut sides, stays) = Sides::of_last(ui, transform, is_whole);
-    let mut laid = laid(ui, (dots, &at, shown), (&sides, stays), (frame, &rooms, &lines));
-    while let Some((name, host)) = joined::next(&painter, dots, &at, &laid) {
+    let is_crowd = is_crowd(dots, &at, frame);
+    let (mut sides, stays) = Sides::of_last(ui, transform, is_whole, is_crowd);
+    let lay = |sides: &Sides| laid(ui, (dots, &at, shown), (sides, stays, is_crowd), (frame, &rooms, &lines));
+    let mut laid = lay(&sides);
+    while !is_crowd && let Some((name, host)) = joined::next(&painter, dots, &at, &laid) {
         sides.join(name, host);
-        laid = self::laid(ui, (dots, &at, shown), (&sides, stays), (frame, &rooms, &lines));
+        laid = lay(&sides);
     }
     let Laid { names, galleys, mut places, found } = laid;
     let are_numbers = found.iter().flatten().any(|(form, _)| *form == FORMS - 1);
     let mut drawn = Vec::new();
     for ((name, forms), found) in names.into_iter().zip(&galleys).zip(found) {
-        let Some((form, placed)) = found else { continue };
+        let Some((form, placed)) = found.filter(|(_, placed)| !is_crowd || placed.leader.is_none()) else { continue };
         sides.stands(name.key, (placed.side, placed.leader.is_some()), !name.is_active);
         leaders(&painter, (dots, &at, shown), &name, &placed, palette.weak());
         // A point that passes by is seen, and not hidden.
@@ -121,11 +123,11 @@ type Points<'a> = (&'a [Dot<'a>], &'a [Pos2], Option<RunKey>);
 fn laid(
     ui: &Ui,
     (dots, at, shown): Points<'_>,
-    (sides, stays): (&Sides, bool),
+    (sides, stays, is_crowd): (&Sides, bool, bool),
     (frame, rooms, lines): (Rect, &[Rect], &[[Pos2; 2]]),
 ) -> Laid {
     let palette = theme::palette(ui);
-    let names = names((dots, at, shown), frame, sides);
+    let names = names((dots, at, shown), frame, (sides, is_crowd));
     let told = told(ui, dots, &names);
     let galleys = galleys(ui.painter(), &names, &told, [palette.weak(), palette.strong()]);
     let sized = names.iter().zip(&galleys).map(|(name, forms)| Sized {
@@ -135,7 +137,7 @@ fn laid(
         stays: stays && (name.is_active || sides.is_settled(name.key)),
         is_settled: !name.is_active,
     });
-    let (places, found) = placed(ui, dots, (frame, rooms.to_vec(), lines.to_vec()), sized.collect());
+    let (places, found) = placed(ui, (dots, is_crowd), (frame, rooms.to_vec(), lines.to_vec()), sized.collect());
     Laid { names, galleys, places, found }
 }
 
@@ -157,7 +159,7 @@ fn leaders(painter: &Painter, (dots, at, shown): Points<'_>, name: &Name, placed
 /// The places of names that are drawn: first of those whose points stay, then of those that move.
 fn placed(
     ui: &Ui,
-    dots: &[Dot<'_>],
+    (dots, is_crowd): (&[Dot<'_>], bool),
     (frame, rooms, lines): (Rect, Vec<Rect>, Vec<[Pos2; 2]>),
     mut names: Vec<Sized>,
 ) -> (Places, Vec<Found>) {
@@ -166,7 +168,7 @@ fn placed(
     let is_active = |at: usize| dots.get(at).is_some_and(|dot| dot.run.status.is_active());
     (0..dots.len()).filter(|at| is_active(*at)).for_each(|at| places.passes(at));
     let rooms = rooms.into_iter().enumerate().filter(|(at, _)| !is_active(*at)).map(|(_, room)| room).collect();
-    let first = if names.len() > NAMES { FORMS - 1 } else { 0 };
+    let first = if is_crowd || names.len() > NAMES { FORMS - 1 } else { 0 };
     // They are last in the order of names.
     let moving = names.split_off(names.partition_point(|name| name.is_settled));
     let (places, mut found) = kept::settled(ui, &places, Picture { frame, rooms, lines, names, first });
@@ -234,15 +236,18 @@ fn touching(at: Pos2, radius: f32, end: Pos2) -> [Pos2; 2] {
     [at + (end - at).normalized() * radius.min(at.distance(end)), end]
 }
 
-/// The names of the points that are in view, in a [`CROWD`] of those that nothing beats: the names of older runs first, and last
-/// those of runs that train, whose points move and have names of their own.
-fn names((dots, at, shown): Points<'_>, frame: Rect, sides: &Sides) -> Vec<Name> {
+/// Whether more points are in view than can be named.
+fn is_crowd(dots: &[Dot<'_>], at: &[Pos2], frame: Rect) -> bool {
+    dots.iter().zip(at).filter(|(dot, at)| dot.in_focus && frame.contains(**at)).count() > CROWD
+}
+
+/// The names of the points that are in view, in a crowd of those that nothing beats: the names of older runs first, and last those
+/// of runs that train, whose points move and have names of their own.
+fn names((dots, at, shown): Points<'_>, frame: Rect, (sides, is_crowd): (&Sides, bool)) -> Vec<Name> {
     let is_active = |dot: usize| dots[dot].run.status.is_active();
     let seen = |dot: usize| Some(at[dot]).filter(|at| frame.contains(*at));
-    let mut resting = together::by_place(dots, |dot| seen(dot).filter(|_| !is_active(dot)));
-    if resting.iter().map(Vec::len).sum::<usize>() > CROWD {
-        resting.retain(|here| here.iter().any(|dot| dots[*dot].is_best));
-    }
+    let is_named = |dot: usize| !is_active(dot) && (!is_crowd || dots[dot].is_best);
+    let resting = together::by_place(dots, |dot| seen(dot).filter(|_| is_named(dot)));
     let is_moving = |dot: &usize| dots[*dot].in_focus && is_active(*dot) && seen(*dot).is_some();
     let moving = (0..dots.len()).filter(is_moving).map(|dot| vec![dot]);
     let name = |here: Vec<usize>| Name {
@@ -252,7 +257,7 @@ fn names((dots, at, shown): Points<'_>, frame: Rect, sides: &Sides) -> Vec<Name>
         dots: here,
     };
     let names: Vec<Name> = resting.into_iter().chain(moving).map(name).collect();
-    let mut names = joined::to_hosts(names, |run| sides.host(run));
+    let mut names = joined::to_hosts(names, |run| sides.host(run).filter(|_| !is_crowd));
     names.sort_by_key(|name| (name.is_active, name.key));
     names
 }

@@ -30,6 +30,8 @@ pub(super) struct Sides {
     view: [[f64; 2]; 2],
     /// Whether the axes show all of it, and grow with it.
     is_whole: bool,
+    /// Whether only those that nothing beats had names.
+    is_crowd: bool,
     of: HashMap<RunKey, Side>,
     /// The names that others joined.
     hosts: HashMap<RunKey, RunKey>,
@@ -37,19 +39,19 @@ pub(super) struct Sides {
 
 impl Sides {
     /// The sides of the last frame, and whether its picture is drawn again: as large, and of the same view, or of all runs.
-    pub(super) fn of_last(ui: &Ui, transform: &PlotTransform, is_whole: bool) -> (Self, bool) {
-        let now = Self::new(transform, is_whole);
+    pub(super) fn of_last(ui: &Ui, transform: &PlotTransform, is_whole: bool, is_crowd: bool) -> (Self, bool) {
+        let now = Self::new(transform, is_whole, is_crowd);
         let Some(last) = ui.data(|data| data.get_temp::<Self>(id(ui))) else { return (now, false) };
-        let stays =
-            (last.size - now.size).abs().max_elem() < 1.0 && (last.view == now.view || last.is_whole && is_whole);
+        let is_same_view = last.view == now.view || last.is_whole && is_whole;
+        let stays = (last.size - now.size).abs().max_elem() < 1.0 && is_same_view && last.is_crowd == is_crowd;
         let hosts = if stays { last.hosts } else { HashMap::new() };
         (Self { of: last.of, hosts, ..now }, stays)
     }
 
-    fn new(transform: &PlotTransform, is_whole: bool) -> Self {
+    fn new(transform: &PlotTransform, is_whole: bool, is_crowd: bool) -> Self {
         let bounds = transform.bounds();
         let (size, view) = (transform.frame().size(), [bounds.min(), bounds.max()]);
-        Self { size, view, is_whole, of: HashMap::new(), hosts: HashMap::new() }
+        Self { size, view, is_whole, is_crowd, of: HashMap::new(), hosts: HashMap::new() }
     }
 
     /// The side that a name has; in the same picture where it stood last.
