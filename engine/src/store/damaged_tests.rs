@@ -27,6 +27,19 @@ fn store_of(folder: &Path, runs: usize) -> RunKey {
 }
 
 #[test]
+fn a_store_without_a_trace_of_its_runs_is_no_empty_store() {
+    let folder = folder();
+    store_of(folder.path(), 120);
+    let file = folder.path().join(database::FILE);
+    let mut bytes = fs::read(&file).expect("a file");
+    let noise = (1..u64::MAX).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8);
+    bytes[4096..].iter_mut().zip(noise).for_each(|(byte, noise)| *byte = noise);
+    fs::write(&file, bytes).expect("written");
+    let fault = Store::open(folder.path()).and_then(|store| store.list()).expect_err("damaged").to_string();
+    assert!(fault.contains("is damaged") && fault.contains("The runs' files"), "{fault}");
+}
+
+#[test]
 fn a_damaged_page_hides_no_run_that_stands_on_another() {
     let folder = folder();
     const RUNS: usize = 120;

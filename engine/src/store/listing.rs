@@ -35,7 +35,7 @@ impl Store {
     /// Every run that was not put away, newest first. From a damaged store, those that can be read.
     ///
     /// # Errors
-    /// Fails if the database does.
+    /// Fails if the database does, and if it is damaged so that no trace of any run is left in it.
     pub fn list(&self) -> Result<Vec<StoredRun>> {
         Ok(self.listed()?.runs)
     }
@@ -43,11 +43,15 @@ impl Store {
     /// Every run that was not put away, newest first, and the damage.
     ///
     /// # Errors
-    /// Fails if the database does.
+    /// Fails if the database does, and if it is damaged so that no trace of any run is left in it.
     pub fn listed(&self) -> Result<Listed> {
         let now = Timestamp::now();
         let Found { mut runs, lost } = self.database.with(|db| match all(db, now) {
-            Err(error) if fault::is_damage(&error) => salvage(db, now),
+            // Without a trace of a run, the store would look like an empty one.
+            Err(error) if fault::is_damage(&error) => match numbers(db) {
+                none if none.is_empty() => Err(error),
+                numbers => salvage(db, now, numbers),
+            },
             found => found,
         })?;
         runs.sort_unstable_by(|a, b| b.key.cmp(&a.key));
@@ -90,10 +94,10 @@ fn all(db: &Connection, now: Timestamp) -> rusqlite::Result<Found> {
 }
 
 /// The runs of a damaged table, each by its number.
-fn salvage(db: &Connection, now: Timestamp) -> rusqlite::Result<Found> {
+fn salvage(db: &Connection, now: Timestamp, numbers: BTreeSet<i64>) -> rusqlite::Result<Found> {
     let mut statement = db.prepare(&format!("SELECT {} FROM runs WHERE number = ?1", run::COLUMNS))?;
     let mut found = Found::default();
-    for number in numbers(db) {
+    for number in numbers {
         let read = statement.query_row([number], |row| run::read(row, now)).optional();
         match read {
             Ok(Some(run)) if run.discarded.is_none() => found.runs.push(run),
