@@ -165,7 +165,10 @@ fn a_click_on_a_run_looks_at_it_and_a_button_loads_its_configuration() {
     press(&mut window, Modifiers::COMMAND, Key::Enter);
     until(&mut window, ended(2));
     let wide = app(&window).state.document.experiment.clone();
-    assert!(window.query_by_label("Run 2: width 48").is_some(), "named by what differs");
+    window.run_steps(3);
+    let words = |node: egui_kittest::Node<'_>| [node.accesskit_node().label(), node.accesskit_node().value()];
+    let called: Vec<_> = window.query_all_by_label_contains("Run ").flat_map(words).flatten().collect();
+    assert!(called.iter().any(|name| name == "Run 2: width 48"), "named by what differs: {called:?}");
     let plot = window.get_by_label("Memory against accuracy: 2 runs").rect();
     // Point by point, as one who looks for the smaller run: the tooltip names it.
     let mut places = (0..80).flat_map(|i| (0..30).map(move |j| (i, j)));
