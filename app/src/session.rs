@@ -18,7 +18,7 @@ use plimsoll_engine::{
 pub(crate) use self::record::{HELD_BACK, RunRecord, Status, numbered, tested_on};
 use crate::{
     librarian::Points,
-    naming::Names,
+    naming::{Differing, Names},
     runs::{self, Runs},
 };
 
@@ -171,6 +171,12 @@ impl Session {
         let highest = kept.rows().iter().map(|row| row.run.number).max().unwrap_or_default();
         self.highest = self.highest.max(highest);
         self.names = Arc::clone(&kept.names);
+        // A run that was not in the store yet when its runs were listed has a name all the same.
+        for run in &self.runs {
+            if run.kept.as_ref().is_none_or(|key| kept.get(key).is_none()) {
+                tell(&mut self.names, run);
+            }
+        }
         for run in self.every_mut() {
             let Some(row) = run.kept.as_ref().and_then(|key| kept.get(key)) else { continue };
             run.shown_as = row.run.number;
@@ -205,7 +211,6 @@ impl Session {
 
     /// Adds a run, and notes the settings that distinguish it from those before.
     fn begin(&mut self, mut new: RunRecord) {
-        let experiment = new.experiment().clone();
         if let Some(mut earlier) = self.earlier.take() {
             // It is the same run: it stands once among the others, under the number that it had.
             if let Some(own) = earlier.kept.as_ref().and_then(|kept| self.own(kept)) {
@@ -220,9 +225,7 @@ impl Session {
             self.highest += 1;
             new.shown_as = self.highest;
         }
-        // A kept run goes by the key that the store will have it under, another by its label.
-        let key = new.kept.as_ref().map_or_else(|| new.label(), ToString::to_string);
-        let told = Arc::make_mut(&mut self.names).of(&key, &experiment.title, &runs::settings(&experiment));
+        let told = tell(&mut self.names, &new);
         new.differing = told.into_iter().map(|differing| differing.with_runs(|key| self.called(key))).collect();
         self.runs.push(new);
         self.part();
@@ -263,6 +266,14 @@ impl Session {
     }
 }
 
+/// The settings that tell a run from those before it. A kept run goes by the key that the store will have it under, another by its
+/// label.
+fn tell(names: &mut Arc<Names>, run: &RunRecord) -> Vec<Differing> {
+    let experiment = run.experiment();
+    let key = run.kept.as_ref().map_or_else(|| run.label(), ToString::to_string);
+    Arc::make_mut(names).of(&key, &experiment.title, &runs::settings(experiment))
+}
+
 /// Gives a run of another session its key: the one that it had before, or the next.
 fn give_key(numbers: &mut HashMap<Kept, RunKey>, run: &mut RunRecord) {
     let Some(kept) = run.kept.clone() else { return };
@@ -288,7 +299,24 @@ pub(crate) fn frontier(points: &[[f64; 2]]) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_engine::{Experiment, hardware::Machine, plan::Plan};
+
     use super::*;
+
+    #[test]
+    fn a_run_that_the_store_does_not_list_yet_keeps_its_place_among_names() {
+        let mut session = Session::default();
+        for (run, width) in [(1, 32), (2, 48)] {
+            let mut experiment = Experiment { title: "Mine".to_owned(), ..Experiment::default() };
+            experiment.model.width = width;
+            let plan = Plan::of(&experiment, &Machine::nominal()).expect("a plan");
+            session.receive(&Event::Started { run, plan: Arc::new(plan) });
+            // The store was read before the run was written to it.
+            session.count_with(&Runs::default());
+        }
+        let names: Vec<String> = session.runs().iter().map(RunRecord::short_name).collect();
+        assert_eq!(names, ["Mine", "width 48"]);
+    }
 
     #[test]
     fn the_frontier_holds_what_nothing_beats() {
