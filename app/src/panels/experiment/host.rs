@@ -82,7 +82,7 @@ fn told(name: &str, measured: Option<HostUse>, fed: Option<(f64, Feeding)>) -> S
     });
     let facts: Vec<String> = took.into_iter().chain(fed.into_iter().flat_map(kept_up)).collect();
     if facts.is_empty() {
-        format!("{name}: nothing is measured yet.")
+        format!("{name}: no measurement of its host memory.")
     } else {
         format!("{name}: {}.", facts.join("; "))
     }
@@ -179,6 +179,6 @@ mod tests {
     fn what_was_measured_is_told_with_its_run() {
         let seen = HostUse { measured: Bytes::mib(3), measured_disk: Bytes::mib(1), ..HostUse::default() };
         assert_eq!(told("Run 4", Some(seen), None), "Run 4: 3.00 MiB measured, 1.00 MiB on disk.");
-        assert_eq!(told("Run 4", None, None), "Run 4: nothing is measured yet.");
+        assert_eq!(told("Run 4", None, None), "Run 4: no measurement of its host memory.");
     }
 }
