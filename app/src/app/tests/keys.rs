@@ -165,7 +165,6 @@ fn a_click_on_a_run_looks_at_it_and_a_button_loads_its_configuration() {
     press(&mut window, Modifiers::COMMAND, Key::Enter);
     until(&mut window, ended(2));
     let wide = app(&window).state.document.experiment.clone();
-    window.run_steps(3);
     let words = |node: egui_kittest::Node<'_>| [node.accesskit_node().label(), node.accesskit_node().value()];
     let called: Vec<_> = window.query_all_by_label_contains("Run ").flat_map(words).flatten().collect();
     assert!(called.iter().any(|name| name == "Run 2: width 48"), "named by what differs: {called:?}");
