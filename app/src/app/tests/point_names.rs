@@ -8,7 +8,11 @@ use plimsoll_engine::train::{Event, StepRecord, Summary};
 
 use egui_kittest::kittest::NodeT;
 
-use super::{pictures::set_size, runs::show, *};
+use super::{
+    pictures::{PATIENCE, set_size},
+    runs::show,
+    *,
+};
 use crate::panels::tradeoff::labels::{CROWD, Seen, seen_id};
 
 /// Points this near to each other are one place and share a name.
@@ -169,4 +173,11 @@ fn in_a_crowd_only_points_that_nothing_beats_have_names() {
     let mut named: Vec<u64> = seen(&window).into_iter().flat_map(|name| name.runs).collect();
     named.sort_unstable();
     assert_eq!((all_named, named), (CROWD, vec![10, 20, 30, 40, 50]));
+    // The legend tells what the numbers are, and which points have some.
+    let at = window.get_by_label("numbers: runs").rect().center();
+    window.hover_at(at);
+    window.run_steps(PATIENCE);
+    let tip = window.get_by_label_contains("only those that nothing beats are numbered");
+    let told = tip.accesskit_node().value().expect("words");
+    assert!(told.contains("Run 20: micro-batch 336") && !told.contains("Run 21:"), "{told}");
 }

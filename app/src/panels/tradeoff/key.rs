@@ -86,18 +86,24 @@ pub(super) fn ui(ui: &mut Ui, dots: &[Dot<'_>], budget: Option<f64>, (axis, are_
     legend::ui(ui, &entries, 1);
 }
 
-/// The runs in focus by their numbers.
+/// The runs in focus by their numbers, in a crowd those that have some.
 fn names(dots: &[Dot<'_>]) -> String {
-    let mut runs: Vec<_> = dots.iter().filter(|dot| dot.in_focus).map(|dot| dot.run).collect();
+    let is_crowd = dots.iter().filter(|dot| dot.in_focus).count() > CROWD;
+    let is_named = |dot: &&Dot<'_>| dot.in_focus && (dot.is_best || !is_crowd);
+    let mut runs: Vec<_> = dots.iter().filter(is_named).map(|dot| dot.run).collect();
     runs.sort_by_key(|run| (run.short_label().parse::<u64>().ok(), run.key));
-    if runs.len() <= LINES {
-        return runs.iter().map(|run| run.name()).collect::<Vec<_>>().join("\n");
+    let listed = if runs.len() <= LINES {
+        runs.iter().map(|run| run.name()).collect::<Vec<_>>().join("\n")
+    } else {
+        flowing(runs.iter().map(|run| format!("{}: {}", run.short_label(), run.short_name())).collect())
+    };
+    if is_crowd {
+        format!(
+            "Of more than {CROWD} points only those that nothing beats are numbered, where there is room:\n{listed}"
+        )
+    } else {
+        listed
     }
-    let listed = flowing(runs.iter().map(|run| format!("{}: {}", run.short_label(), run.short_name())).collect());
-    if runs.len() <= CROWD {
-        return listed;
-    }
-    format!("Of more than {CROWD} points in view, only those that nothing beats have numbers. {listed}")
 }
 
 /// Names one after the other, as many as have room.
