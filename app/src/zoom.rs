@@ -13,9 +13,10 @@ use crate::widgets::tip::Tip as _;
 /// The least room, in points.
 const LEAST: Vec2 = vec2(640.0, 400.0);
 
-/// The step by which the toolkit's keys change the zoom, and the ends that they reach.
+/// The step by which the toolkit's keys change the zoom, and the ends that it has here: text of less than half its size is not
+/// read.
 const STEP: f32 = 0.1;
-const SMALLEST: f32 = 0.2;
+const SMALLEST: f32 = 0.5;
 const LARGEST: f32 = 5.0;
 
 /// The zoom that was asked for, and the one that is.
@@ -36,7 +37,7 @@ impl Zoom {
     pub(crate) fn limit(&mut self, ctx: &Context) {
         let now = ctx.zoom_factor();
         if now != self.set {
-            self.asked = now;
+            self.asked = now.clamp(SMALLEST, LARGEST);
             // The toolkit has its place in points of the zoom before. So the pointer is gone until the next frame, which
             // [`Pointer`] tells where it is: a picture would point at something where it is not.
             ctx.input_mut(|input| input.pointer = PointerState::default());
@@ -83,8 +84,9 @@ impl Pointer {
 
 /// Why a key that was pressed zooms no farther.
 pub(crate) fn refused(ctx: &Context) -> Option<String> {
-    let zoom = ctx.zoom_factor();
-    let native = ctx.content_rect().size() * zoom;
+    let native = ctx.content_rect().size() * ctx.zoom_factor();
+    // The toolkit may have passed the end by a step, which is taken back.
+    let zoom = ctx.zoom_factor().max(SMALLEST);
     let is_pressed = |keys: &[KeyboardShortcut]| ctx.input(|input| keys.iter().any(|keys| is_pressed(input, keys)));
     let why = if is_pressed(&[kb_shortcuts::ZOOM_IN, kb_shortcuts::ZOOM_IN_SECONDARY]) && !has_larger(native, zoom) {
         "a larger one needs a larger window"

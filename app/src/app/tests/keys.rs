@@ -329,7 +329,7 @@ fn a_zoom_key_that_has_no_room_or_no_smaller_one_says_so() {
     let mut window = window(digits());
     for (zoom, key, words) in [
         (2.0, Key::Plus, "The zoom stays at 200%: a larger one needs a larger window."),
-        (0.2, Key::Minus, "The zoom stays at 20%: it is the smallest."),
+        (0.5, Key::Minus, "The zoom stays at 50%: it is the smallest."),
     ] {
         window.ctx.set_zoom_factor(1.0);
         window.run_steps(3);
@@ -339,6 +339,8 @@ fn a_zoom_key_that_has_no_room_or_no_smaller_one_says_so() {
         window.run_steps(3);
         press(&mut window, Modifiers::COMMAND, key);
         assert!(window.query_by_label_contains(words).is_some(), "{words}");
+        window.run_steps(2);
+        assert!((window.ctx.zoom_factor() - zoom).abs() < 1e-3, "{key:?}");
         window.ctx.set_zoom_factor(1.0);
         window.state_mut().as_mut().expect("drawn").toasts = Default::default();
     }
