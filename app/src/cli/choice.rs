@@ -12,6 +12,7 @@ use plimsoll_engine::{
     error::Problem,
     experiment::{
         check::hints,
+        limits::MAX_BUDGET,
         preset::{self, Opened, Places},
         shipped,
     },
@@ -71,7 +72,11 @@ impl FromStr for Size {
     fn from_str(text: &str) -> Result<Self, String> {
         // The letter of a power of ten does not belong to a unit.
         let has_unit = text.trim_end().ends_with(|c: char| c.is_alphabetic());
-        Ok(Self { bytes: text.parse()?, has_unit })
+        let bytes = text.parse().map_err(|why| match Bytes::is_too_large(text) {
+            true => format!("`{text}` is more than a budget may be: write {} or less", MAX_BUDGET.exact()),
+            false => why,
+        })?;
+        Ok(Self { bytes, has_unit })
     }
 }
 
@@ -271,5 +276,7 @@ mod tests {
         assert_eq!(["100KiB", "100 b", "2 G "].map(has_unit), [Ok(true), Ok(true), Ok(true)]);
         assert_eq!(["100", "1e5", " 7 "].map(has_unit), [Ok(false), Ok(false), Ok(false)]);
         assert!(has_unit("lots").is_err());
+        let said = has_unit("99999999999TiB").expect_err("too large");
+        assert!(said.ends_with("write 1048576 GiB or less"), "{said}");
     }
 }
