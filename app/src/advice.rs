@@ -43,7 +43,7 @@ fn one(change: &Change) -> String {
         Change::Recompute(Recompute::Cheap) => "recompute cheap activations".to_owned(),
         Change::LossChunk(0) => "loss on all rows at once".to_owned(),
         Change::LossChunk(rows) => format!("loss in chunks of {}", format::counted(*rows as u64, "row")),
-        Change::Optimizer(kind) => optimizer_words(*kind).to_owned(),
+        Change::Optimizer(kind) => format!("optimizer {}", optimizer_words(*kind)),
         Change::Update(UpdateTime::AfterBackward) => "update after the backward pass".to_owned(),
         Change::Update(UpdateTime::InBackward) => "update in the backward pass".to_owned(),
         Change::LoraRank(0) => "no adapters".to_owned(),
