@@ -61,6 +61,8 @@ pub(crate) struct PersistedState {
     path: Option<PathBuf>,
     shipped: Option<String>,
     drafts: Drafts,
+    /// The experiment whose plan is pinned.
+    pin: Option<Experiment>,
 }
 
 impl PersistedState {
@@ -128,10 +130,10 @@ impl App {
         };
         let shipped = presets::shipped();
         let document = persisted.document(&shipped);
-        let (budgets, drafts) = (persisted.budgets, persisted.drafts);
+        let (budgets, drafts, pin_asked) = (persisted.budgets, persisted.drafts, persisted.pin);
         let recent = Recent::kept(persisted.recent, persisted.recent_shipped);
         let mut app = Self {
-            state: State { budgets, drafts, ..State::new(document, recent, shipped) },
+            state: State { budgets, drafts, pin_asked, ..State::new(document, recent, shipped) },
             view: persisted.view,
             layout: persisted.layout.map(Layout::completed).unwrap_or_default(),
             services,
@@ -148,6 +150,9 @@ impl App {
             signals: None,
         };
         app.dispatcher(ctx).changed();
+        if let Some(pin) = &app.state.pin_asked {
+            app.services.planner.pin(pin.clone());
+        }
         if let Some(path) = open {
             app.dispatcher(ctx).open_at_start(path);
         }
@@ -218,6 +223,7 @@ impl App {
             // Its steps back, among which it is, end with the window.
             drafts.keep(draft);
         }
+        let pinned = self.state.pin.as_ref().map(|pin| &*pin.experiment).or(self.state.pin_asked.as_ref());
         PersistedState {
             view: self.view.clone(),
             layout: Some(self.layout.clone()),
@@ -230,6 +236,7 @@ impl App {
             shipped: document.shipped.clone(),
             loaded: document.loaded.clone(),
             drafts,
+            pin: pinned.cloned(),
         }
     }
 

@@ -269,6 +269,21 @@ fn a_search_shows_the_best_that_it_finds_wherever_the_gallery_was_scrolled_to() 
 }
 
 #[test]
+fn a_pin_is_there_again_at_the_next_start() {
+    let mut window = window(digits());
+    window.key_press_modifiers(Modifiers::COMMAND, Key::P);
+    window.run_steps(3);
+    window.get_by_role_and_label(Role::Slider, "Micro-batch").increment_accesskit();
+    window.run_steps(3);
+    let text = serde_json::to_string(&app(&window).persisted()).expect("plain data");
+    let mut window = opened(serde_json::from_str(&text).expect("it was written"), None);
+    until(&mut window, |app| app.state.pin.is_some());
+    let state = &app(&window).state;
+    assert_eq!(*state.pin.as_ref().expect("pinned").experiment, digits());
+    assert_ne!(state.document.experiment, digits());
+}
+
+#[test]
 fn a_pin_goes_with_the_experiment_that_it_is_of() {
     let mut window = fresh();
     window.state_mut().as_mut().expect("drawn").sender.ui(UiCommand::Pin);
