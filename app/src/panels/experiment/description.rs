@@ -10,6 +10,7 @@ use eframe::egui::{Align, Id, Label, RichText, TextEdit, TextStyle, TextWrapMode
 
 use super::problems;
 use crate::{
+    format,
     panels::PanelContext,
     theme,
     widgets::control::{Form, Spec, follow},
@@ -48,6 +49,7 @@ pub(super) fn shown(ui: &mut Ui, context: &PanelContext<'_>) -> f32 {
     let top = ui.cursor().top();
     if !text.is_empty() {
         lines(ui, id.with(&text), &text);
+        written_for(ui, context);
         ui.add_space(theme::GAP);
     }
     let height = ui.cursor().top() - top;
@@ -58,6 +60,16 @@ pub(super) fn shown(ui: &mut Ui, context: &PanelContext<'_>) -> f32 {
     }
     ui.data_mut(|data| data.remove::<Held>(id));
     held.map_or(0.0, |held| height - held.height)
+}
+
+/// Says which device the text is about, where the settings are for another one by now.
+fn written_for(ui: &mut Ui, context: &PanelContext<'_>) {
+    let document = &context.state.document;
+    let (saved, now) = (&document.saved, &document.experiment);
+    if saved.description == now.description && saved.device != now.device {
+        let words = format!("This text was written for another device: {}.", format::device(&saved.device));
+        ui.add(Label::new(RichText::new(words).color(theme::palette(ui).warn)).wrap());
+    }
 }
 
 /// The part of a pane that a description may fill unasked, and the lines that it has in any case.
