@@ -4,6 +4,8 @@
 //! more than it needs while another is cut. What a run is of stands next to its name in every width, or for all runs in the
 //! heading: settings alone do not say it.
 
+use std::collections::HashSet;
+
 use eframe::egui::Ui;
 
 use super::table::mark;
@@ -157,10 +159,14 @@ impl Widths {
         let letter = width(SOME_LETTERS) / SOME_LETTERS.len() as f32;
         let about = |text: &str| text.chars().count() as f32 * letter;
         let mut spread = [Spread::default(); 2];
+        let mut told = HashSet::new();
         for row in rows().filter(|row| !row.details.is_empty()) {
             spread[0].add(numbers + sign(row) + about(row.short_name()));
-            // Its title is what is read there; the rest of the details may be cut.
-            spread[1].add(about(row.told_title().unwrap_or(&row.details)));
+            // Its title is what is read there; the rest of the details may be cut. One that many rows repeat counts once.
+            let title = row.told_title().unwrap_or(&row.details);
+            if told.insert(title) {
+                spread[1].add(about(title));
+            }
         }
         Self {
             alike: order.first().copied().filter(|first| {
