@@ -15,7 +15,7 @@ use plimsoll_engine::{
     train::{Event, Latest},
 };
 
-pub(crate) use self::record::{HELD_BACK, RunRecord, Status, numbered, tested_on};
+pub(crate) use self::record::{HELD_BACK, RunRecord, Status, USUAL_OF, numbered, tested_on};
 use crate::{
     librarian::Points,
     naming::{Differing, Names},

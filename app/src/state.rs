@@ -192,6 +192,8 @@ pub(crate) struct State {
     pub(crate) latest: Latest,
     /// The run whose curves are shown, if not the newest.
     pub(crate) shown: Option<RunKey>,
+    /// The data or the device of the settings changed since a run was last looked at: runs like these settings are compared.
+    pub(crate) compares_present: bool,
     /// The content to be written once its place is chosen.
     pub(crate) taken: Option<(Content, Take)>,
     /// The message that needs the eye.
@@ -249,6 +251,7 @@ impl State {
             trial: Trial::default(),
             latest: Latest::default(),
             shown: None,
+            compares_present: false,
             taken: None,
             notice: None,
             typed: None,
@@ -296,6 +299,11 @@ impl State {
     /// The run whose curves are shown.
     pub(crate) fn shown_run(&self) -> Option<&RunRecord> {
         self.shown.and_then(|key| self.session.get(key)).or_else(|| self.session.latest())
+    }
+
+    /// Shows the curves of a run, or those of the newest, and compares the runs that are like it.
+    pub(crate) fn shows(&mut self, run: Option<RunKey>) {
+        (self.shown, self.compares_present) = (run, false);
     }
 
     /// Whether the experiment as it is has neither a plan yet nor a reason for having none.

@@ -28,7 +28,7 @@ use crate::{
     librarian::Librarian,
     planner::{Answer, Planner, Question},
     regions,
-    session::RunRecord,
+    session::{RunRecord, tested_on},
     state::{Dialog, Level, Neighbours, Notice, State, Taught, Then},
     takeaway::Porter,
     trials::Trials,
@@ -177,9 +177,14 @@ impl Dispatcher<'_> {
 
     /// The experiment has changed: plan it.
     pub(crate) fn changed(&mut self) {
-        let document = &mut self.state.document;
+        let State { document, prediction, compares_present, .. } = &mut *self.state;
         document.generation += 1;
-        self.state.prediction.obstacle = None;
+        prediction.obstacle = None;
+        // A plan may be on its way or impossible: these data are those of the last one that was made.
+        let (now, before) = (&document.experiment, prediction.plan.as_ref().map(|plan| &plan.experiment));
+        let is_task =
+            |other: &Experiment| tested_on(&other.data) == tested_on(&now.data) && other.is_on_cpu() == now.is_on_cpu();
+        *compares_present |= before.is_some_and(|before| !is_task(before));
         self.services.planner.plan(document.generation, document.experiment.clone());
     }
 
@@ -310,7 +315,8 @@ impl Dispatcher<'_> {
                 self.services.trials.learn(machine);
             }
             Event::Started { run, .. } => {
-                (state.is_starting, state.is_stopping, state.shown) = (false, false, None);
+                (state.is_starting, state.is_stopping) = (false, false);
+                state.shows(None);
                 let name = state.session.get(*run).map(|run| run.name()).unwrap_or_default();
                 state.log.add_of(Level::Note, (*run, name), " begins", None);
                 if let Some(kept) = state.session.get(*run).and_then(|run| run.kept.clone()) {

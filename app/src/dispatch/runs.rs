@@ -92,7 +92,7 @@ impl Dispatcher<'_> {
         self.state.runs.pick(keys);
         self.state.runs.left_out = left_out;
         if own.is_some() {
-            self.state.shown = own;
+            self.state.shows(own);
         }
         if looked.is_empty() {
             self.state.session.look(Vec::new());
@@ -103,7 +103,7 @@ impl Dispatcher<'_> {
 
     /// Shows the curves of a run, and picks it in the table of runs. Curves that are not in memory are read first.
     pub(super) fn show_run(&mut self, key: crate::state::RunKey) {
-        self.state.shown = Some(key);
+        self.state.shows(Some(key));
         let Some(run) = self.state.session.get(key) else { return };
         let is_unread = run.when.is_some() && run.last.is_none();
         let Some(kept) = run.kept.clone() else { return };
@@ -262,7 +262,7 @@ impl Dispatcher<'_> {
                 let shown = self.look(records);
                 let is_own = self.state.runs.picked().last().is_some_and(|key| self.state.session.own(key).is_some());
                 if !is_own {
-                    self.state.shown = shown.or(self.state.shown);
+                    self.state.shows(shown.or(self.state.shown));
                 }
             }
             Reply::Opened(record, wanted) => self.opened(*record, wanted),
@@ -323,7 +323,7 @@ impl Dispatcher<'_> {
         let own = self.state.session.own(key).map(|run| run.key);
         let shown = own.or_else(|| self.look(vec![record]));
         self.state.runs.pick(vec![key.clone()]);
-        self.state.shown = shown.or(self.state.shown);
+        self.state.shows(shown.or(self.state.shown));
         self.view.show_before = false;
         self.view.pass = measured_in_step.map(|step| if step == 1 { Pass::First } else { Pass::Steady });
         self.layout.set_shown(Pane::Step, true);

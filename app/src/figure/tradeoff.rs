@@ -25,6 +25,8 @@ pub(crate) struct Dot {
     pub(crate) name: String,
     /// Measured peak in MiB, best accuracy.
     pub(crate) at: [f64; 2],
+    /// Whether it was ended at its budget: it is no mark for the others.
+    pub(crate) is_cut_off: bool,
 }
 
 impl Dot {
@@ -46,10 +48,15 @@ pub(crate) fn figure(title: &str, dots: &[Dot], (whose, budget): (&str, f64), is
     let heading = Words::new(print::TITLE, palette.strong()).heavy();
     let right = print::PAGE - print::EDGE;
     figure.words([print::EDGE, HEAD - 6.0], &fitted(title, right - print::EDGE, heading), heading);
-    let best = frontier(&dots.iter().map(|dot| dot.at).collect::<Vec<_>>());
+    let whole: Vec<usize> = (0..dots.len()).filter(|i| !dots[*i].is_cut_off).collect();
+    let best = frontier(&whole.iter().map(|i| dots[*i].at).collect::<Vec<_>>());
+    let best: Vec<usize> = best.into_iter().map(|i| whole[i]).collect();
     let mut entries = vec![(palette.frontier, Mark::Area, "best for its memory".to_owned())];
-    if best.len() < dots.len() {
+    if best.len() < whole.len() {
         entries.push((palette.process, Mark::Area, "beaten".to_owned()));
+    }
+    if whole.len() < dots.len() {
+        entries.push((palette.bad, Mark::Area, "ended at its budget".to_owned()));
     }
     let widest = dots.iter().fold(0.0f64, |widest, dot| widest.max(dot.at[0]));
     let is_near = budget <= widest * 2.0;
@@ -83,7 +90,11 @@ pub(crate) fn figure(title: &str, dots: &[Dot], (whose, budget): (&str, f64), is
     lines.extend(stairs.windows(2).map(|pair| [pair[0], pair[1]]));
     figure.lines(&stairs, Pen::solid(palette.frontier, print::CURVE));
     for (i, dot) in dots.iter().enumerate() {
-        let color = if best.contains(&i) { palette.frontier } else { palette.process };
+        let color = match dot.is_cut_off {
+            true => palette.bad,
+            false if best.contains(&i) => palette.frontier,
+            false => palette.process,
+        };
         figure.circle(panel.at(dot.at), print::DOT, color);
     }
     panel.frame(&mut figure);
@@ -125,7 +136,7 @@ mod tests {
     use super::*;
 
     fn dot(name: &str, at: [f64; 2]) -> Dot {
-        Dot { number: String::new(), name: name.to_owned(), at }
+        Dot { number: String::new(), name: name.to_owned(), at, is_cut_off: false }
     }
 
     #[test]
@@ -136,8 +147,12 @@ mod tests {
         for said in ["small", "large", "worse", "budget of these settings, 32 MiB", "beaten"] {
             assert!(svg.contains(&format!(">{said}<")), "{said} in {svg}");
         }
-        let long = Dot { number: "3".to_owned(), name: "a name with no end ".repeat(20), at: [10.0, 0.8] };
+        let long = Dot { number: "3".to_owned(), ..dot(&"a name with no end ".repeat(20), [10.0, 0.8]) };
         assert!(figure("Long", &[long], ("budget", 32.0), false).svg().contains(">3: a name with"));
+        // A run that was ended at its budget beats none.
+        let cut_off = Dot { is_cut_off: true, ..dot("cut off", [5.0, 0.95]) };
+        let svg = figure("Digits", &[cut_off, dot("small", [10.0, 0.8])], ("budget", 1e6), false).svg();
+        assert!(svg.contains(">ended at its budget<") && !svg.contains(">beaten<"), "{svg}");
         // Runs at one point have their names around it.
         let same: Vec<Dot> = (0..9).map(|i| dot(&format!("run {i}"), [10.0, 0.5])).collect();
         let named = figure("Same", &same, ("budget", 1e6), false).svg().matches(">run ").count();

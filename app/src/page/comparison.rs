@@ -97,8 +97,9 @@ fn figures(page: &mut Page, comparison: &Comparison) {
         page.words(&format::planned_anew(plan).unwrap_or_default());
     }
     let dot = |subject: &Subject| {
-        let accuracy = subject.ran.as_ref()?.best_test_accuracy?;
-        Some(Dot { number: String::new(), name: subject.name.clone(), at: [subject.measured()?.as_mib(), accuracy] })
+        let ran = subject.ran.as_ref()?;
+        let at = [subject.measured()?.as_mib(), ran.best_test_accuracy?];
+        Some(Dot { number: String::new(), name: subject.name.clone(), at, is_cut_off: ran.met_its_budget })
     };
     let dots: Vec<Dot> = comparison.subjects.iter().filter_map(dot).collect();
     if !dots.is_empty() {

@@ -17,7 +17,7 @@ use crate::{
     command::{Action, RunsAction, UiCommand},
     format,
     runs::{Row, Runs},
-    session::{HELD_BACK, RunRecord, Status},
+    session::{HELD_BACK, RunRecord, Status, USUAL_OF},
     state::State,
     theme::{self, Palette},
     widgets::{
@@ -277,7 +277,7 @@ fn widest_figures(ui: &Ui, run: &RunRecord, is_wide: bool) -> f32 {
     let left = format!("{} left", format::about_secs(if planned < 3600.0 { 3540.0 } else { 85_800.0 }));
     let standing = ["testing…", STOPS, "finished", "stopped", left.as_str()].map(wide).into_iter().fold(0.0, f32::max);
     let best = wide(&format::score_among(&run.experiment().data, 0.9999));
-    let beside = if is_wide { vec![wide("mean 99.9 ms a step"), wide("best test")] } else { Vec::new() };
+    let beside = if is_wide { vec![wide("99.9 ms a step"), wide("best test")] } else { Vec::new() };
     let gaps = ui.spacing().item_spacing.x * (1 + beside.len()) as f32;
     (standing + best + beside.iter().sum::<f32>() + gaps + theme::GAP).ceil()
 }
@@ -287,13 +287,13 @@ fn figures(ui: &mut Ui, run: &RunRecord, is_stopping: bool, is_wide: bool) {
     let palette = theme::palette(ui);
     let (standing, color) = standing(run, is_stopping, palette);
     ui.label(RichText::new(standing).color(color));
-    if let Some((mean, last)) = run.step_secs().zip(run.last).filter(|_| is_wide) {
+    if let Some((usual, mean)) = run.usual_step_secs().zip(run.step_secs()).filter(|_| is_wide) {
         let hover = format!(
-            "Measured: the mean of its steps so far, without tests. The last took {}. {}",
-            format::secs(last.secs),
+            "Measured: the median of its last {USUAL_OF} steps, without tests. The mean of all its steps is {}. {}",
+            format::secs(mean),
             waiting(run)
         );
-        ui.label(RichText::new(format!("mean {} a step", format::secs(mean))).weak()).tip(hover);
+        ui.label(RichText::new(format!("{} a step", format::secs(usual))).weak()).tip(hover);
     }
     if let Some(best) = run.best_accuracy {
         let hover = format!("Best {} on test data so far.", format::measure(&run.experiment().data));

@@ -61,6 +61,8 @@ struct Dot<'a> {
     at: [f64; 2],
     /// Whether nothing beats it in its task.
     is_best: bool,
+    /// Whether it was ended at its budget: its steps are fewer than those of the others.
+    is_cut_off: bool,
     /// Whether its task is the one in focus.
     in_focus: bool,
     /// Whether its task is neither that of the run that is looked at nor that of the present settings.
@@ -70,6 +72,7 @@ struct Dot<'a> {
 impl Dot<'_> {
     fn color(&self, palette: &Palette) -> Color32 {
         let color = match (self.run.status.is_active(), self.is_best) {
+            _ if self.is_cut_off => palette.bad,
             (true, _) => palette.test,
             (false, true) => palette.frontier,
             (false, false) => palette.process,
@@ -331,7 +334,8 @@ mod tests {
         (1..=4).for_each(|run| session.receive(&Event::Started { run, plan: Arc::clone(&plan) }));
         let runs = session.runs();
         let places = [([10.0, 0.5], true), ([5.0, 0.5], false), ([40.0, 0.5], false), ([5.0, 0.9], false)];
-        let dot = |(run, (at, in_focus))| Dot { run, at, is_best: false, in_focus, is_dimmed: !in_focus };
+        let dot =
+            |(run, (at, in_focus))| Dot { run, at, is_best: false, is_cut_off: false, in_focus, is_dimmed: !in_focus };
         let seen = in_axes(runs.iter().zip(places).map(dot).collect());
         assert_eq!(seen.iter().map(|dot| dot.at).collect::<Vec<_>>(), [[10.0, 0.5], [5.0, 0.5]]);
     }

@@ -7,7 +7,7 @@ mod alike;
 mod curves;
 mod going_on;
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use plimsoll_engine::{
     Bytes, Experiment,
@@ -29,6 +29,9 @@ use crate::{
 
 /// A run that waits for batches for more than this share of its time is held back by its data.
 pub(crate) const HELD_BACK: f64 = 0.05;
+/// The usual time of a step is the median of so many last ones: the first steps of a run take longer, and so does one that the
+/// system interrupts.
+pub(crate) const USUAL_OF: usize = 64;
 
 /// The status of a run.
 #[derive(Debug, Clone)]
@@ -49,6 +52,11 @@ impl Status {
     /// Whether it still holds the device.
     pub(crate) fn is_active(&self) -> bool {
         matches!(self, Self::Running | Self::Paused)
+    }
+
+    /// Whether it was ended because it met its budget.
+    pub(crate) fn is_over_budget(&self) -> bool {
+        matches!(self, Self::Ended(Outcome::OverBudget(_)) | Self::KeptOverBudget)
     }
 
     /// The status in a word.
@@ -156,6 +164,8 @@ pub(crate) struct RunRecord {
     pub(crate) last: Option<StepRecord>,
     /// Seconds of all its steps, without tests.
     steps_secs: f64,
+    /// Seconds of each of its last steps, at most [`USUAL_OF`].
+    last_secs: VecDeque<f64>,
     /// The share of them in which it waited for batches, and how it is fed; of a run of another session nothing is known.
     pub(crate) fed: Option<(f64, Feeding)>,
     /// Most measured bytes so far that the budget counts.
@@ -237,6 +247,7 @@ impl RunRecord {
             measured_step: None,
             last: None,
             steps_secs: 0.0,
+            last_secs: VecDeque::new(),
             fed: None,
             peak_load: Bytes::ZERO,
             best_accuracy: None,
@@ -348,9 +359,20 @@ impl RunRecord {
         (steps > 0).then(|| self.steps_secs / steps as f64)
     }
 
+    /// Seconds that its last steps usually took, without tests: their median.
+    pub(crate) fn usual_step_secs(&self) -> Option<f64> {
+        let mut secs: Vec<f64> = self.last_secs.iter().copied().collect();
+        secs.sort_by(f64::total_cmp);
+        secs.get(secs.len() / 2).copied()
+    }
+
     pub(super) fn step(&mut self, step: StepRecord) {
         self.has_caught_up(step.step);
         self.steps_secs += step.secs;
+        if self.last_secs.len() == USUAL_OF {
+            self.last_secs.pop_front();
+        }
+        self.last_secs.push_back(step.secs);
         let curves = &mut self.train;
         curves.steps.push(step.step as f64);
         curves.secs.push(step.at_secs);

@@ -69,8 +69,10 @@ fn figure(pane: Pane, state: &State, view: &View) -> Option<Figure> {
         Pane::Tradeoff => {
             let (task, dots) = panels::tradeoff::in_focus(state)?;
             let is_of_values = dots.first()?.0.experiment().data.labelled() == Labelled::Value;
-            let dot =
-                |(run, at): panels::tradeoff::Placed<'_>| Dot { number: run.short_label(), name: run.short_name(), at };
+            let dot = |(run, at): panels::tradeoff::Placed<'_>| {
+                let is_cut_off = run.status.is_over_budget();
+                Dot { number: run.short_label(), name: run.short_name(), at, is_cut_off }
+            };
             let dots: Vec<Dot> = dots.into_iter().map(dot).collect();
             let budget = state.document.experiment.budget.as_mib();
             let budget = (panels::tradeoff::BUDGET_OF, budget);

@@ -56,6 +56,8 @@ pub struct Ran {
     pub best_test_accuracy: Option<f64>,
     /// The form of its model in the end, if that is smaller than the trained one.
     pub smaller: Option<SmallerModel>,
+    /// Whether it was ended because it would have crossed its budget.
+    pub met_its_budget: bool,
 }
 
 impl Subject {

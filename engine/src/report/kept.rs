@@ -104,6 +104,7 @@ impl Ran {
             test_accuracy: run.test_accuracy,
             best_test_accuracy: run.best_test_accuracy,
             smaller: run.smaller,
+            met_its_budget: run.met_its_budget(),
         }
     }
 }

@@ -1,7 +1,11 @@
 //! Memory against accuracy without a pointer: its points are gone through by keys, and each is named.
 
 use egui_kittest::kittest::NodeT;
-use plimsoll_engine::experiment::QuantiseKind;
+use plimsoll_engine::{
+    experiment::QuantiseKind,
+    hardware::Machine,
+    train::{Event, Summary},
+};
 
 use super::{
     point_names,
@@ -113,6 +117,53 @@ fn kept_runs_of_other_data_are_points_that_are_said_to_be_of_those() {
     other.data.kind = DataKind::Shapes;
     let window = on(&store, other);
     assert!(has_list(&window) && window.query_by_label("Memory against accuracy: 2 runs").is_some());
+}
+
+#[test]
+fn runs_like_the_settings_are_compared_once_their_data_change_and_runs_like_the_one_that_is_looked_at() {
+    let (store, _) = two_runs();
+    let mut other = digits();
+    other.data.kind = DataKind::Shapes;
+    let mut window = on(&store, other.clone());
+    train(&mut window);
+    let compared = |window: &Window| {
+        let (name, dots) = crate::panels::tradeoff::in_focus(&app(window).state).expect("points");
+        (name.split(',').next().map(str::to_owned), dots.len())
+    };
+    assert_eq!(compared(&window), (Some("shapes".to_owned()), 1), "those of the run");
+    let set = |window: &mut Window, experiment: &Experiment| {
+        let app = window.state_mut().as_mut().expect("drawn");
+        app.sender
+            .send(crate::command::Action::Edit { control: "data.kind", experiment: Box::new(experiment.clone()) });
+        until(window, |app| app.state.plan().is_some_and(|plan| plan.experiment.data == experiment.data));
+    };
+    set(&mut window, &digits());
+    assert_eq!(compared(&window), (Some("digits".to_owned()), 2), "those of the settings");
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+    until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.experiment.data == other.data));
+    assert_eq!(compared(&window), (Some("shapes".to_owned()), 1), "undo takes that back");
+    let run = app(&window).state.session.every().find(|run| run.experiment().data == digits().data).expect("kept").key;
+    window.state_mut().as_mut().expect("drawn").sender.send(crate::command::Action::ShowRun(run));
+    window.run_steps(4);
+    assert_eq!(compared(&window), (Some("digits".to_owned()), 2), "those of the run that is looked at");
+}
+
+#[test]
+fn a_run_that_was_ended_at_its_budget_beats_no_other() {
+    let mut window = window(digits());
+    let plan = std::sync::Arc::new(Plan::of(&digits(), &Machine::nominal()).expect("a plan"));
+    let session = &mut window.state_mut().as_mut().expect("drawn").state.session;
+    for run in 1..=2 {
+        session.receive(&Event::Started { run, plan: std::sync::Arc::clone(&plan) });
+        let accuracy = if run == 1 { 0.9 } else { 0.5 };
+        session.receive(&Event::Evaluated { step: 1, at_secs: 1.0, loss: 1.0, accuracy, errors: None });
+        let summary = Box::new(Summary::default());
+        session.receive(&Event::Ended { run, outcome: Outcome::Finished, summary });
+    }
+    session.all_mut().next().expect("the first").status = Status::KeptOverBudget;
+    show(&mut window, Pane::Tradeoff);
+    assert!(window.query_by_label("ended at its budget").is_some());
+    assert!(window.query_by_label("beaten").is_none(), "the other is the best of the whole ones");
 }
 
 #[test]

@@ -45,10 +45,14 @@ impl<'a> Task<'a> {
         let points: Vec<(&RunRecord, [f64; 2])> =
             self.runs.iter().filter_map(|run| Some((*run, run.point()?))).collect();
         let mut are_best = vec![false; points.len()];
-        for best in session::frontier(&points.iter().map(|(_, at)| *at).collect::<Vec<_>>()) {
-            are_best[best] = true;
+        let whole: Vec<usize> = (0..points.len()).filter(|at| !points[*at].0.status.is_over_budget()).collect();
+        for best in session::frontier(&whole.iter().map(|at| points[*at].1).collect::<Vec<_>>()) {
+            are_best[whole[best]] = true;
         }
-        let dot = |((run, at), is_best)| Dot { run, at, is_best, in_focus, is_dimmed: is_dimmed || !in_focus };
+        let dot = |((run, at), is_best): ((&'a RunRecord, _), _)| {
+            let is_cut_off = run.status.is_over_budget();
+            Dot { run, at, is_best, is_cut_off, in_focus, is_dimmed: is_dimmed || !in_focus }
+        };
         points.into_iter().zip(are_best).map(dot).collect()
     }
 }
@@ -75,15 +79,17 @@ pub(super) struct Focus {
     pub(super) is_meant: bool,
 }
 
-/// Which of the tasks is in focus: that of the run that is looked at, else that of the present settings, else the last.
+/// Which of the tasks is in focus: that of the run that is looked at, or that of the present settings, whichever came last; else
+/// the other of them, else the last task.
 pub(super) fn in_focus(tasks: &[Task<'_>], state: &State) -> Focus {
     let present = &state.document.experiment;
-    let of_shown = state.shown_run().and_then(|shown| tasks.iter().position(|task| task.has(shown)));
     // A run that has no point is of none of them.
-    let place = of_shown.or_else(|| {
+    let of_shown = || state.shown_run().and_then(|shown| tasks.iter().position(|task| task.has(shown)));
+    let of_present = || {
         let data = session::tested_on(&present.data);
         tasks.iter().position(|task| task.is_of(&data, !present.is_on_cpu()))
-    });
+    };
+    let place = if state.compares_present { of_present().or_else(of_shown) } else { of_shown().or_else(of_present) };
     Focus { place: place.unwrap_or(tasks.len().saturating_sub(1)), is_meant: place.is_some() }
 }
 
