@@ -202,6 +202,8 @@ pub(crate) struct State {
     pub(crate) typed: Option<(Purpose, PathBuf)>,
     /// The plan held for comparison.
     pub(crate) pin: Option<Arc<Plan>>,
+    /// It was pinned in another document, and is not compared with the plan of this one yet.
+    pub(crate) pin_is_of_another: bool,
     /// The experiment whose plan is to be held, until it is there.
     pub(crate) pin_asked: Option<Experiment>,
     /// The log of events.
@@ -256,6 +258,7 @@ impl State {
             notice: None,
             typed: None,
             pin: None,
+            pin_is_of_another: false,
             pin_asked: None,
             log: Log::new(),
             budgets: Budgets::default(),

@@ -263,15 +263,30 @@ impl Dispatcher<'_> {
         if let Some(name) = self.leave() {
             self.toasts.info(format!("Your changes to {name} are kept as a draft: the gallery has it."));
         }
-        self.unpin();
+        self.takes_the_pin_along();
         self.state.document.open(document);
         self.state.opened += 1;
         self.changed();
     }
 
-    /// Takes the pin out, which is of the document that is left: its scale would make another experiment's picture small.
-    fn unpin(&mut self) {
-        (self.state.pin, self.state.pin_asked, self.view.show_before) = (None, None, false);
+    /// The pin stays for what is opened now, as long as both fit into one picture.
+    fn takes_the_pin_along(&mut self) {
+        self.state.pin_is_of_another = self.state.pin.is_some() || self.state.pin_asked.is_some();
+        self.view.show_before = false;
+    }
+
+    /// Takes a pin out that another document was pinned with, where its scale would make this picture small, or this one its own.
+    pub(super) fn unpin_what_does_not_compare(&mut self) {
+        const MOST: f64 = 10.0;
+        let State { pin, prediction, pin_is_of_another, .. } = &mut *self.state;
+        let (Some(pinned), Some(plan), true) = (pin.as_ref(), &prediction.plan, *pin_is_of_another) else { return };
+        *pin_is_of_another = false;
+        let [pinned, own] = [pinned.load(), plan.load()];
+        let ratio = pinned.0.max(1) as f64 / own.0.max(1) as f64;
+        if !(1.0 / MOST..=MOST).contains(&ratio) {
+            *pin = None;
+            self.toasts.info(format!("The pin is out: {pinned} and {own} do not fit into one picture."));
+        }
     }
 
     /// One step back from an opened document to the one that it replaced, or forward again.
@@ -281,7 +296,7 @@ impl Dispatcher<'_> {
             return;
         }
         self.leave();
-        self.unpin();
+        self.takes_the_pin_along();
         let State { document, drafts, opened, .. } = &mut *self.state;
         if back {
             document.go_back()

@@ -270,6 +270,9 @@ impl Dispatcher<'_> {
             Answer::Plan(generation, Ok(plan)) => {
                 state.prediction.plan = Some(plan);
                 state.prediction.plan_generation = generation;
+                if generation == present {
+                    self.unpin_what_does_not_compare();
+                }
             }
             Answer::Plan(generation, Err(obstacle)) if generation == present => {
                 state.prediction.obstacle = Some(obstacle);
@@ -282,6 +285,7 @@ impl Dispatcher<'_> {
                 let asked = state.pin_asked.take_if(|asked| *asked == *plan.experiment).is_some();
                 if asked || state.pin.as_ref().is_some_and(|pin| pin.experiment == plan.experiment) {
                     state.pin = Some(plan);
+                    self.unpin_what_does_not_compare();
                 }
             }
             Answer::Pin(Err(_)) => {

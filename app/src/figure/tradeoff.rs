@@ -56,7 +56,7 @@ pub(crate) fn figure(title: &str, dots: &[Dot], (whose, budget): (&str, f64), is
         entries.push((palette.process, Mark::Area, "beaten".to_owned()));
     }
     if whole.len() < dots.len() {
-        entries.push((palette.bad, Mark::Area, "ended at its budget".to_owned()));
+        entries.push((palette.warn, Mark::Area, "ended at its budget".to_owned()));
     }
     let widest = dots.iter().fold(0.0f64, |widest, dot| widest.max(dot.at[0]));
     let is_near = budget <= widest * 2.0;
@@ -91,7 +91,7 @@ pub(crate) fn figure(title: &str, dots: &[Dot], (whose, budget): (&str, f64), is
     figure.lines(&stairs, Pen::solid(palette.frontier, print::CURVE));
     for (i, dot) in dots.iter().enumerate() {
         let color = match dot.is_cut_off {
-            true => palette.bad,
+            true => palette.warn,
             false if best.contains(&i) => palette.frontier,
             false => palette.process,
         };

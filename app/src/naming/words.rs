@@ -37,6 +37,7 @@ impl Differing {
             ("data.samples", "1") => "1 sample".to_owned(),
             ("data.samples", _) => format!("{value} samples"),
             ("device", _) => format!("on {}", format::device(value)),
+            ("run.evaluate_every", "0") => "evaluate every epoch".to_owned(),
             ("distil.teacher", _) => format!("taught by {value}"),
             ("weights.path", _) => format!("weights of {value}"),
             ("execution", _) => format!("{value} execution"),

@@ -277,7 +277,7 @@ fn widest_figures(ui: &Ui, run: &RunRecord, is_wide: bool) -> f32 {
     let left = format!("{} left", format::about_secs(if planned < 3600.0 { 3540.0 } else { 85_800.0 }));
     let standing = ["testing…", STOPS, "finished", "stopped", left.as_str()].map(wide).into_iter().fold(0.0, f32::max);
     let best = wide(&format::score_among(&run.experiment().data, 0.9999));
-    let beside = if is_wide { vec![wide("99.9 ms a step"), wide("best test")] } else { Vec::new() };
+    let beside = if is_wide { vec![wide("lately 99.9 ms a step"), wide("best test")] } else { Vec::new() };
     let gaps = ui.spacing().item_spacing.x * (1 + beside.len()) as f32;
     (standing + best + beside.iter().sum::<f32>() + gaps + theme::GAP).ceil()
 }
@@ -293,7 +293,7 @@ fn figures(ui: &mut Ui, run: &RunRecord, is_stopping: bool, is_wide: bool) {
             format::secs(mean),
             waiting(run)
         );
-        ui.label(RichText::new(format!("{} a step", format::secs(usual))).weak()).tip(hover);
+        ui.label(RichText::new(format!("lately {} a step", format::secs(usual))).weak()).tip(hover);
     }
     if let Some(best) = run.best_accuracy {
         let hover = format!("Best {} on test data so far.", format::measure(&run.experiment().data));

@@ -17,13 +17,13 @@ mod together;
 mod trail;
 mod view;
 
-use eframe::egui::{Color32, ComboBox, Pos2, RichText, ScrollArea, Stroke, Ui, vec2};
+use eframe::egui::{Color32, ComboBox, Pos2, Rect, RichText, ScrollArea, Stroke, Ui, Vec2, vec2};
 use egui_plot::{Line, LineStyle, MarkerShape, Plot, PlotPoint, PlotPoints, PlotTransform, PlotUi, Points, VLine};
 use plimsoll_engine::experiment::ModelKind;
 
 use self::{
     extent::{above_axis, accuracies, across, measure, measures, plot_height, whole, widest},
-    task::{Focus, Task},
+    task::Task,
 };
 use super::PanelContext;
 use crate::{
@@ -65,30 +65,29 @@ struct Dot<'a> {
     is_cut_off: bool,
     /// Whether its task is the one in focus.
     in_focus: bool,
-    /// Whether its task is neither that of the run that is looked at nor that of the present settings.
-    is_dimmed: bool,
 }
 
 impl Dot<'_> {
     fn color(&self, palette: &Palette) -> Color32 {
         let color = match (self.run.status.is_active(), self.is_best) {
-            _ if self.is_cut_off => palette.bad,
+            _ if !self.in_focus => palette.process,
+            _ if self.is_cut_off => palette.warn,
             (true, _) => palette.test,
             (false, true) => palette.frontier,
             (false, false) => palette.process,
         };
-        if self.is_dimmed { color.gamma_multiply(DIMMED) } else { color }
+        if self.in_focus { color } else { color.gamma_multiply(DIMMED) }
     }
 }
 
 /// A run with its point: measured peak in MiB, best accuracy.
 pub(crate) type Placed<'a> = (&'a RunRecord, [f64; 2]);
 
-/// The task in focus by its name, and its runs; `None` before the first point.
+/// The task in focus by its name, and its runs; `None` before its first point.
 pub(crate) fn in_focus(state: &State) -> Option<(String, Vec<Placed<'_>>)> {
     let tasks = task::tasks(&state.session);
-    let task = tasks.get(task::in_focus(&tasks, state).place)?;
-    let dots = task.dots(true, false).into_iter().map(|dot| (dot.run, dot.at));
+    let task = &tasks[task::in_focus(&tasks, state)?];
+    let dots = task.dots(true).into_iter().map(|dot| (dot.run, dot.at));
     Some((task.name.clone(), dots.collect()))
 }
 
@@ -102,9 +101,13 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         );
         return;
     }
-    let Focus { place: focus, is_meant } = task::in_focus(&tasks, context.state);
+    let Some(focus) = task::in_focus(&tasks, context.state) else {
+        tasks_list(ui, context, &tasks, None);
+        chip::empty(ui, "No run on these data was tested yet. Train one, or choose the runs on other data above.");
+        return;
+    };
     let shown = context.state.shown_run();
-    let dots = tasks.iter().enumerate().flat_map(|(i, task)| task.dots(i == focus, !is_meant));
+    let dots = tasks.iter().enumerate().flat_map(|(i, task)| task.dots(i == focus));
     let dots = in_axes(dots.collect());
     ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
         key::left_out(ui, &context.state.runs);
@@ -119,10 +122,10 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         // list comes.
         ui.horizontal(|ui| {
             ui.set_min_height(row);
-            if tasks.len() > 1 || !is_meant {
+            if tasks.len() > 1 {
                 ui.scope(|ui| {
                     ui.set_max_width(ui.available_width() * LIST_SHARE);
-                    tasks_list(ui, context, &tasks, focus);
+                    tasks_list(ui, context, &tasks, Some(focus));
                 });
             }
             key::ui(ui, &dots, budget, (axis, are_numbers));
@@ -140,20 +143,22 @@ fn in_axes(mut dots: Vec<Dot<'_>>) -> Vec<Dot<'_>> {
     dots
 }
 
-/// The tasks, if there are several: a list of them.
-fn tasks_list(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task<'_>], focus: usize) {
+/// A list of the tasks, with the one in focus chosen.
+fn tasks_list(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task<'_>], focus: Option<usize>) {
     let list = ComboBox::from_id_salt("task").width(ui.available_width()).truncate();
-    let list = list.selected_text(&tasks[focus].name).show_ui(ui, |ui| {
+    let chosen = focus.map_or("runs on other data", |focus| &*tasks[focus].name);
+    let list = list.selected_text(chosen).show_ui(ui, |ui| {
         for (i, task) in tasks.iter().enumerate() {
-            if ui.selectable_label(i == focus, &task.name).clicked()
+            if ui.selectable_label(Some(i) == focus, &task.name).clicked()
                 && let Some(newest) = task.runs.last()
             {
                 context.send.send(Action::ShowRun(newest.key));
             }
         }
     });
-    let hover = "Runs are compared with those on the same data, by the same measure. These are compared now:";
-    list.response.accessible_name("Runs compared").tip(format!("{hover} {}.", tasks[focus].name));
+    let hover = "Runs are compared with those on the same data, by the same measure.";
+    let now = focus.map_or(String::new(), |focus| format!(" These are compared now: {}.", tasks[focus].name));
+    list.response.accessible_name("Runs compared").tip(format!("{hover}{now}"));
 }
 
 fn plot(
@@ -254,13 +259,14 @@ fn dimmed(ui: &Ui, tasks: &[Task<'_>], dots: &[Dot<'_>], transform: &PlotTransfo
     let palette = theme::palette(ui);
     let painter = ui.painter_at(*transform.frame());
     let place = |at: [f64; 2]| transform.position_from_point(&PlotPoint::new(at[0], at[1]));
-    let stroke = Stroke::new(1.0, palette.frontier.gamma_multiply(DIMMED));
+    let stroke = Stroke::new(1.0, palette.process.gamma_multiply(DIMMED));
     for task in tasks {
         let stairs = steps(&stairs_of(dots, |dot| !dot.in_focus && task.has(dot.run)));
         painter.line(stairs.into_iter().map(place).collect(), stroke);
     }
     for dot in dots.iter().filter(|dot| !dot.in_focus) {
-        painter.circle_filled(place(dot.at), theme::POINT_RADIUS, dot.color(palette));
+        let square = Rect::from_center_size(place(dot.at), Vec2::splat(theme::POINT_RADIUS * 1.4));
+        painter.rect_filled(square, 0.0, dot.color(palette));
     }
 }
 
@@ -334,8 +340,7 @@ mod tests {
         (1..=4).for_each(|run| session.receive(&Event::Started { run, plan: Arc::clone(&plan) }));
         let runs = session.runs();
         let places = [([10.0, 0.5], true), ([5.0, 0.5], false), ([40.0, 0.5], false), ([5.0, 0.9], false)];
-        let dot =
-            |(run, (at, in_focus))| Dot { run, at, is_best: false, is_cut_off: false, in_focus, is_dimmed: !in_focus };
+        let dot = |(run, (at, in_focus))| Dot { run, at, is_best: false, is_cut_off: false, in_focus };
         let seen = in_axes(runs.iter().zip(places).map(dot).collect());
         assert_eq!(seen.iter().map(|dot| dot.at).collect::<Vec<_>>(), [[10.0, 0.5], [5.0, 0.5]]);
     }

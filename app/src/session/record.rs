@@ -6,6 +6,7 @@
 mod alike;
 mod curves;
 mod going_on;
+mod status;
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -13,12 +14,12 @@ use plimsoll_engine::{
     Bytes, Experiment,
     experiment::Data,
     plan::{Pass, Plan},
-    store::{self, RunKey as Kept, RunState, SmallerModel, StoredRun},
+    store::{self, RunKey as Kept, SmallerModel, StoredRun},
     train::{Feeding, Outcome, StepRecord, Summary},
 };
 
 use self::alike::kin;
-pub(crate) use self::alike::tested_on;
+pub(crate) use self::{alike::tested_on, status::Status};
 use super::RunKey;
 use crate::{
     format,
@@ -32,46 +33,6 @@ pub(crate) const HELD_BACK: f64 = 0.05;
 /// The usual time of a step is the median of so many last ones: the first steps of a run take longer, and so does one that the
 /// system interrupts.
 pub(crate) const USUAL_OF: usize = 64;
-
-/// The status of a run.
-#[derive(Debug, Clone)]
-pub(crate) enum Status {
-    /// The run trains.
-    Running,
-    /// The run is paused.
-    Paused,
-    /// The run is over.
-    Ended(Outcome),
-    /// The run belongs to another session, and came this far.
-    Kept(RunState),
-    /// The run belongs to another session, and met its budget.
-    KeptOverBudget,
-}
-
-impl Status {
-    /// Whether it still holds the device.
-    pub(crate) fn is_active(&self) -> bool {
-        matches!(self, Self::Running | Self::Paused)
-    }
-
-    /// Whether it was ended because it met its budget.
-    pub(crate) fn is_over_budget(&self) -> bool {
-        matches!(self, Self::Ended(Outcome::OverBudget(_)) | Self::KeptOverBudget)
-    }
-
-    /// The status in a word.
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Paused => "paused",
-            Self::Ended(Outcome::Finished) => "finished",
-            Self::Ended(Outcome::Stopped) => "stopped",
-            Self::Ended(Outcome::OverBudget(_)) | Self::KeptOverBudget => StoredRun::OVER_BUDGET,
-            Self::Ended(Outcome::Failed(_)) => "failed",
-            Self::Kept(state) => state.key(),
-        }
-    }
-}
 
 /// Curves with a point a step.
 #[derive(Debug, Default)]

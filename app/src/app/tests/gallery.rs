@@ -284,20 +284,25 @@ fn a_pin_is_there_again_at_the_next_start() {
 }
 
 #[test]
-fn a_pin_goes_with_the_experiment_that_it_is_of() {
+fn a_pin_stays_for_what_is_opened_next_and_goes_where_one_picture_is_too_small_for_both() {
     let mut window = fresh();
     window.state_mut().as_mut().expect("drawn").sender.ui(UiCommand::Pin);
     window.run_steps(3);
     assert!(app(&window).state.pin.is_some());
     touch(&mut window);
     assert!(app(&window).state.pin.is_some(), "an edit is what it is compared with");
+    let pinned = |window: &Window| app(window).state.pin.as_ref().map(|pin| pin.experiment.title.clone());
     open(&mut window, SECOND);
-    assert!(app(&window).state.pin.is_none(), "its scale would make the picture of another small");
     until(&mut window, |app| app.state.plan().is_some());
-    window.state_mut().as_mut().expect("drawn").sender.ui(UiCommand::Pin);
-    window.run_steps(3);
+    assert_eq!(pinned(&window).as_deref(), Some(FIRST), "a lesson says: pin this, and open the next one");
     window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
-    window.run_steps(3);
+    until(&mut window, |app| app.state.plan().is_some());
     assert_eq!(app(&window).state.document.experiment.title, FIRST);
-    assert!(app(&window).state.pin.is_none(), "back in the document before");
+    assert_eq!(pinned(&window).as_deref(), Some(FIRST), "back in the document before");
+    let large = app(&window).state.shipped.iter().position(|shipped| shipped.name == "gpt2-xl-plan").expect("ships");
+    window.state_mut().as_mut().expect("drawn").sender.send(crate::command::Action::OpenShipped(large));
+    window.run_steps(3);
+    until(&mut window, |app| app.state.plan().is_some());
+    assert_eq!(pinned(&window), None);
+    assert!(window.query_by_label_contains("do not fit into one picture").is_some());
 }

@@ -109,14 +109,21 @@ fn the_words_about_a_point_leave_the_field_of_its_name_free() {
 }
 
 #[test]
-fn kept_runs_of_other_data_are_points_that_are_said_to_be_of_those() {
+fn kept_runs_on_other_data_are_compared_when_their_data_are_chosen() {
     let (store, _) = two_runs();
     let has_list = |window: &Window| window.query_by_role_and_label(Role::ComboBox, "Runs compared").is_some();
     assert!(!has_list(&on(&store, digits())), "they are of these data");
     let mut other = digits();
     other.data.kind = DataKind::Shapes;
-    let window = on(&store, other);
-    assert!(has_list(&window) && window.query_by_label("Memory against accuracy: 2 runs").is_some());
+    let mut window = on(&store, other);
+    let are_drawn = |window: &Window| window.query_by_label("Memory against accuracy: 2 runs").is_some();
+    assert!(!are_drawn(&window) && window.query_by_label_contains("No run on these data was tested yet").is_some());
+    assert!(has_list(&window));
+    window.get_by_role_and_label(Role::ComboBox, "Runs compared").click();
+    window.run_steps(3);
+    window.get_by_label("digits").click();
+    until(&mut window, |app| app.state.shown_run().is_some());
+    assert!(are_drawn(&window), "the runs on the data that were chosen");
 }
 
 #[test]

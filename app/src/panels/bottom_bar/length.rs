@@ -79,8 +79,8 @@ fn shorter(reason: &str) -> [&str; 3] {
     [reason, end(". "), end(": ")]
 }
 
-/// `1 438 steps in about 12.4 s, plus 3 checkpoints: about 8.6 ms a step, 7 400 samples/s`; the checkpoint of the end goes
-/// without saying.
+/// `1 438 steps in about 12.4 s with 12 tests, plus 3 checkpoints: about 8.6 ms a step, 7 400 samples/s`; the test and the
+/// checkpoint of the end go without saying.
 pub(crate) fn length(plan: &Plan) -> String {
     let [whole, ..] = lengths(plan);
     whole
@@ -97,13 +97,17 @@ fn lengths(plan: &Plan) -> [String; 5] {
         0 | 1 => String::new(),
         count => format!(", plus {}", format::counted(count, "checkpoint")),
     };
+    let tests = match plan.tests() {
+        0 | 1 => String::new(),
+        count => format!(" with {}", format::counted(count, "test")),
+    };
     let steps = format::counted(plan.total_steps, "step");
-    let [whole, step] = [plan.steps_secs(), plan.step_secs].map(format::secs);
+    let [whole, step] = [plan.run_secs(), plan.step_secs].map(format::secs);
     let rate = if rate.is_finite() { format::count(rate.round() as u64) } else { "…".to_owned() };
     let rate_and_unit = format!("{rate} {unit}");
     let pace = format!("{about} {step} a step, {rate_and_unit}");
     [
-        format!("{steps} in {about} {whole}{saves}: {pace}"),
+        format!("{steps} in {about} {whole}{tests}{saves}: {pace}"),
         format!("{steps} in {about} {whole}: {pace}"),
         format!("{steps}, {sign}{whole}: {sign}{step} a step, {rate_and_unit}"),
         format!("{steps}, {sign}{whole}: {sign}{step}, {rate_and_unit}"),
@@ -123,11 +127,11 @@ fn about_length(plan: &Plan) -> String {
     let of_best = if plan.experiment.run.save_best { ", in addition to those of the best tests" } else { "" };
     let asked = match plan.teach_secs {
         0.0 => String::new(),
-        secs => format!(", about {} in which the teacher is asked before the first step", format::secs(secs)),
+        secs => format!(" and about {} in which the teacher is asked before the first step", format::secs(secs)),
     };
     format!(
-        "What the present configuration takes: {}. {source} On top come {} on held-out data of about {} each{asked}, and the \
-         writing of {saves}{of_best}.",
+        "What the present configuration takes: {}. {source} In it are {} on held-out data of about {} each{asked}. On top comes \
+         the writing of {saves}{of_best}.",
         length(plan),
         format::counted(plan.tests(), "test"),
         format::secs(plan.test_secs),

@@ -62,14 +62,15 @@ pub(super) fn shown(ui: &mut Ui, context: &PanelContext<'_>) -> f32 {
     held.map_or(0.0, |held| height - held.height)
 }
 
-/// Says which device the text is about, where the settings are for another one by now.
+/// Says which device and budget the text is about, with more weight where the settings are for another device by now. It is there in
+/// any case: no row moves when the device changes.
 fn written_for(ui: &mut Ui, context: &PanelContext<'_>) {
     let document = &context.state.document;
     let (saved, now) = (&document.saved, &document.experiment);
-    if saved.description == now.description && saved.device != now.device {
-        let words = format!("This text was written for another device: {}.", format::device(&saved.device));
-        ui.add(Label::new(RichText::new(words).color(theme::palette(ui).warn)).wrap());
-    }
+    let words = format!("Written for {} with a budget of {}.", format::device(&saved.device), saved.budget);
+    let palette = theme::palette(ui);
+    let color = if saved.device == now.device { palette.weak() } else { palette.warn };
+    ui.add(Label::new(RichText::new(words).small().color(color)).wrap());
 }
 
 /// The part of a pane that a description may fill unasked, and the lines that it has in any case.

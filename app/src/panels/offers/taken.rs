@@ -17,13 +17,11 @@ pub(super) fn is_taken(response: &Response) -> bool {
     let now = ctx.input(|input| input.time);
     let before: Option<(f64, Pos2)> = ctx.data(|data| data.get_temp(id));
     let is_again = |at: Pos2| before.is_some_and(|(then, there)| now - then < AGAIN && at.distance(there) < STILL);
-    if by_pointer.is_some_and(is_again) {
-        return false;
-    }
+    // A click that takes nothing counts as well: a third one right after it is no more meant for what stands there now.
     if let Some(at) = by_pointer {
         ctx.data_mut(|data| data.insert_temp(id, (now, at)));
     }
-    true
+    !by_pointer.is_some_and(is_again)
 }
 
 #[cfg(test)]
@@ -51,6 +49,10 @@ mod tests {
             taken
         };
         assert_eq!([10.0, 10.0, 12.0].map(|along| click(&mut window, along)), [1, 1, 1]);
+        for _ in 0..3 {
+            window.run_steps((AGAIN / 0.02 * 0.6) as usize);
+            assert_eq!(click(&mut window, 12.0), 1, "slow clicks that follow each other");
+        }
         assert_eq!(click(&mut window, 40.0), 2, "the pointer has moved");
         window.run_steps((AGAIN / 0.02) as usize + 1);
         assert_eq!(click(&mut window, 40.0), 3, "it waited");

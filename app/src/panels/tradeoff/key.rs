@@ -59,7 +59,7 @@ pub(super) fn ui(ui: &mut Ui, dots: &[Dot<'_>], budget: Option<f64>, (axis, are_
     }
     if dots.iter().any(|dot| dot.in_focus && dot.is_cut_off) {
         let hover = "The run was ended when it met its budget, so its steps are fewer than those of the others.";
-        entries.push(entry(Some(palette.bad), "ended at its budget".to_owned(), hover));
+        entries.push(entry(Some(palette.warn), "ended at its budget".to_owned(), hover));
     }
     if dots.iter().any(|dot| dot.run.status.is_active()) {
         entries.push(entry(Some(palette.test), "training now".to_owned(), "Its point moves with every test."));

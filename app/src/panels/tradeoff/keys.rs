@@ -125,8 +125,7 @@ mod tests {
         (1..=4).for_each(|run| session.receive(&Event::Started { run, plan: Arc::clone(&plan) }));
         let runs = session.runs();
         let places = [([3.0, 0.5], true), ([1.0, 0.9], true), ([2.0, 0.7], false), ([2.0, 0.2], true)];
-        let dot =
-            |(run, (at, in_focus))| Dot { run, at, is_best: false, is_cut_off: false, in_focus, is_dimmed: !in_focus };
+        let dot = |(run, (at, in_focus))| Dot { run, at, is_best: false, is_cut_off: false, in_focus };
         let dots: Vec<Dot<'_>> = runs.iter().zip(places).map(dot).collect();
         let key = |index: usize| runs[index].key;
         assert_eq!(in_order(&dots, 0), [key(1), key(3), key(0)], "those of other tasks are left out");

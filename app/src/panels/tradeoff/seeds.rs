@@ -87,8 +87,7 @@ mod tests {
             session.receive(&Event::Started { run, plan: Arc::new(plan) });
             session.receive(&Event::Ended { run, outcome, summary: Box::default() });
         }
-        let dot =
-            |run| Dot { run, at: [1.0, 0.5], is_best: false, is_cut_off: false, in_focus: true, is_dimmed: false };
+        let dot = |run| Dot { run, at: [1.0, 0.5], is_best: false, is_cut_off: false, in_focus: true };
         let dots: Vec<Dot<'_>> = session.runs().iter().map(dot).collect();
         let counts = |dots: &[Dot<'_>]| groups(dots).iter().map(|seeds| seeds.count).collect::<Vec<_>>();
         assert_eq!(counts(&dots), [2]);

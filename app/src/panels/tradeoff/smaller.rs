@@ -125,14 +125,7 @@ mod tests {
 
     fn seen(session: &Session) -> Option<([f64; 2], String, [String; 3])> {
         let run = session.runs().first().expect("a run");
-        let dot = Dot {
-            run,
-            at: run.point().expect("tested"),
-            is_best: true,
-            is_cut_off: false,
-            in_focus: true,
-            is_dimmed: false,
-        };
+        let dot = Dot { run, at: run.point().expect("tested"), is_best: true, is_cut_off: false, in_focus: true };
         let smaller = of(&[dot]);
         smaller.first().map(|smaller| (smaller.at, smaller.name(), smaller.lines()))
     }
@@ -157,15 +150,8 @@ mod tests {
         let mut other = Session::default();
         other.receive(&Event::Started { run: 1, plan: Arc::new(plan) });
         assert!(
-            of(&[Dot {
-                run: &other.runs()[0],
-                at: [1.0, 0.5],
-                is_best: false,
-                is_cut_off: false,
-                in_focus: true,
-                is_dimmed: false
-            }])
-            .is_empty()
+            of(&[Dot { run: &other.runs()[0], at: [1.0, 0.5], is_best: false, is_cut_off: false, in_focus: true }])
+                .is_empty()
         );
     }
 }

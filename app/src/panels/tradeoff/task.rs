@@ -40,8 +40,8 @@ impl<'a> Task<'a> {
         self.data.labelled() == Labelled::Value
     }
 
-    /// The task's points; those of a task that is not in focus are dimmed in any case.
-    pub(super) fn dots(&self, in_focus: bool, is_dimmed: bool) -> Vec<Dot<'a>> {
+    /// The task's points; those of a task that is not in focus are dimmed.
+    pub(super) fn dots(&self, in_focus: bool) -> Vec<Dot<'a>> {
         let points: Vec<(&RunRecord, [f64; 2])> =
             self.runs.iter().filter_map(|run| Some((*run, run.point()?))).collect();
         let mut are_best = vec![false; points.len()];
@@ -51,7 +51,7 @@ impl<'a> Task<'a> {
         }
         let dot = |((run, at), is_best): ((&'a RunRecord, _), _)| {
             let is_cut_off = run.status.is_over_budget();
-            Dot { run, at, is_best, is_cut_off, in_focus, is_dimmed: is_dimmed || !in_focus }
+            Dot { run, at, is_best, is_cut_off, in_focus }
         };
         points.into_iter().zip(are_best).map(dot).collect()
     }
@@ -70,27 +70,16 @@ pub(super) fn tasks(session: &Session) -> Vec<Task<'_>> {
     tasks
 }
 
-/// The task in focus.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Focus {
-    /// Its place among the tasks.
-    pub(super) place: usize,
-    /// Whether it is that of the run that is looked at, or of the present settings; else it is the last one.
-    pub(super) is_meant: bool,
-}
-
-/// Which of the tasks is in focus: that of the run that is looked at, or that of the present settings, whichever came last; else
-/// the other of them, else the last task.
-pub(super) fn in_focus(tasks: &[Task<'_>], state: &State) -> Focus {
+/// Which of the tasks is in focus: that of the run that is looked at, or that of the present settings, whichever came last. A
+/// run that is looked at and has no point leaves the focus to the settings. `None` if no run on those data has a point.
+pub(super) fn in_focus(tasks: &[Task<'_>], state: &State) -> Option<usize> {
     let present = &state.document.experiment;
-    // A run that has no point is of none of them.
     let of_shown = || state.shown_run().and_then(|shown| tasks.iter().position(|task| task.has(shown)));
     let of_present = || {
         let data = session::tested_on(&present.data);
         tasks.iter().position(|task| task.is_of(&data, !present.is_on_cpu()))
     };
-    let place = if state.compares_present { of_present().or_else(of_shown) } else { of_shown().or_else(of_present) };
-    Focus { place: place.unwrap_or(tasks.len().saturating_sub(1)), is_meant: place.is_some() }
+    if state.compares_present { of_present() } else { of_shown().or_else(of_present) }
 }
 
 fn name(data: &Data) -> String {
@@ -129,7 +118,7 @@ mod tests {
         assert_eq!(tasks.iter().map(keys).collect::<Vec<_>>(), [vec![1, 2, 4], vec![3]]);
         assert_eq!([&tasks[0].name, &tasks[1].name], ["digits", "shapes, 32 x 32, 10 classes, 4\u{a0}000 samples"]);
         for task in &tasks {
-            assert!(task.dots(true, false).iter().any(|dot| dot.is_best));
+            assert!(task.dots(true).iter().any(|dot| dot.is_best));
         }
     }
 
