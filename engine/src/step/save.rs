@@ -5,6 +5,8 @@
 //! large as a tensor; on the processor its elements go to the file from where they lie, on a GPU through a few parts of
 //! page-locked memory of a bounded size. The buffers through which a file is written are booked as scratch.
 
+use std::hint::black_box;
+
 use serde::Serialize;
 
 use super::{
@@ -32,7 +34,7 @@ pub trait Sink {
     /// Fails when they cannot be written.
     fn elements(&mut self, bytes: &[u8]) -> Result<()>;
 
-    /// Whether it keeps nothing, so that the header need not be written out again after it was measured.
+    /// Whether it keeps nothing, so that the header need not be written out after it was measured.
     fn keeps_nothing(&self) -> bool {
         false
     }
@@ -79,6 +81,21 @@ struct Entry<'a> {
     data_offsets: [u64; 2],
 }
 
+impl Entry<'_> {
+    /// Bytes of its text after a comma and the name of its tensor, which is a model's own and mostly needs no escapes. A model of
+    /// many layers has tens of thousands of entries, and a dry run counts them without writing them.
+    fn size(&self, name: &str) -> Result<u64> {
+        const AROUND: usize = ",:{'dtype':'','shape':[],'data_offsets':[,]}".len();
+        let is_plain = name.bytes().all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\'));
+        let name = if is_plain { name.len() + 2 } else { quoted(name)?.len() };
+        let digits = |number: u64| number.checked_ilog10().unwrap_or_default() as usize + 1;
+        let shape: usize = self.shape.iter().map(|extent| digits(*extent as u64)).sum();
+        let commas = self.shape.len().saturating_sub(1);
+        let offsets: usize = self.data_offsets.into_iter().map(digits).sum();
+        Ok((AROUND + name + self.dtype.len() + shape + commas + offsets) as u64)
+    }
+}
+
 /// Bytes of the buffer that small pieces of a file gather in.
 pub const WRITE_BUFFER: usize = 8 << 10;
 
@@ -116,13 +133,20 @@ impl<B: Backend> Session<B> {
         let buffer =
             (!is_gpu).then(|| ledger.take(WRITE_BUFFER as u64, Category::Scratch, "write buffer")).transpose()?;
         let mut counted = Counted(0);
-        self.header(facts, &mut counted)?;
-        let length = counted.0.next_multiple_of(8);
+        self.preamble(facts, &mut counted)?;
+        let (entries, longest) = self.size_of_entries()?;
+        let size = counted.0 + entries + 1;
+        let length = size.next_multiple_of(8);
         to.head(&length.to_le_bytes())?;
+        // Made in a dry run as well, because it is a part of the bookkeeping.
+        let mut text = black_box(Vec::with_capacity(longest as usize));
         if !to.keeps_nothing() {
-            self.header(facts, to)?;
+            self.preamble(facts, to)?;
+            self.entries(&mut text, to)?;
+            to.head(b"}")?;
         }
-        to.head(&[b' '; 8][..(length - counted.0) as usize])?;
+        drop(text);
+        to.head(&[b' '; 8][..(length - size) as usize])?;
         self.slots().try_for_each(|slot| {
             let _layer = executor.enter(slot.layer);
             let tensor = slot.tensor(executor, &self.experiment.optimizer)?;
@@ -137,8 +161,8 @@ impl<B: Backend> Session<B> {
         slots(&self.model, &self.experiment.optimizer, self.pruning.as_ref(), self.updates > 0)
     }
 
-    /// Writes the header, entry by entry.
-    fn header(&self, facts: &[(&str, String)], to: &mut dyn Sink) -> Result<()> {
+    /// Writes the header up to its first tensor.
+    fn preamble(&self, facts: &[(&str, String)], to: &mut dyn Sink) -> Result<()> {
         to.head(BEGINNING.as_bytes())?;
         to.head(NO_CHECKSUM.as_bytes())?;
         to.head(b"\"")?;
@@ -151,24 +175,45 @@ impl<B: Backend> Session<B> {
             }
             to.head(b"\"")?;
         }
-        to.head(b"}")?;
-        let (mut begin, mut name, mut text) = (0, String::new(), Vec::new());
+        to.head(b"}")
+    }
+
+    /// Bytes of the entries of all tensors, and of the longest.
+    fn size_of_entries(&self) -> Result<(u64, u64)> {
+        let (mut all, mut longest) = (0, 0);
+        self.each_entry(|name, entry| {
+            let size = entry.size(name)?;
+            (all, longest) = (all + size, size.max(longest));
+            Ok(())
+        })?;
+        Ok((all, longest))
+    }
+
+    /// Writes the entries of all tensors, each by way of `text`.
+    fn entries(&self, text: &mut Vec<u8>, to: &mut dyn Sink) -> Result<()> {
+        self.each_entry(|name, entry| {
+            text.clear();
+            text.push(b',');
+            serde_json::to_writer(&mut *text, name).map_err(unwritable)?;
+            text.push(b':');
+            serde_json::to_writer(&mut *text, &entry).map_err(unwritable)?;
+            to.head(text)
+        })
+    }
+
+    /// Calls `see` for each tensor, with its name and its entry.
+    fn each_entry(&self, mut see: impl FnMut(&str, Entry<'_>) -> Result<()>) -> Result<()> {
+        // The name's text is used again for the next tensor.
+        let (mut begin, mut name) = (0, String::new());
         self.slots().try_for_each(|slot| {
             let end = begin + (slot.shape.elements() * slot.dtype.size()) as u64;
             let dtype = slot.dtype.safetensors_name();
             let entry = Entry { dtype, shape: slot.shape.dims(), data_offsets: [begin, end] };
             begin = end;
-            // Both texts are used again for the next tensor.
             name.clear();
             slot.add_name(&mut name, self.executor.ledger());
-            text.clear();
-            text.push(b',');
-            serde_json::to_writer(&mut text, &name).map_err(unwritable)?;
-            text.push(b':');
-            serde_json::to_writer(&mut text, &entry).map_err(unwritable)?;
-            to.head(&text)
-        })?;
-        to.head(b"}")
+            see(&name, entry)
+        })
     }
 }
 
@@ -179,4 +224,24 @@ fn quoted(text: &str) -> Result<String> {
 
 fn unwritable(error: serde_json::Error) -> Error {
     Error::Misused(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn an_entry_is_as_long_as_it_is_said_to_be(
+            name in prop_oneof!["[a-z0-9._]{0,40}", ".{0,40}"],
+            shape in prop::collection::vec(prop_oneof![0..12_usize, any::<usize>()], 0..5),
+            data_offsets in prop::array::uniform2(prop_oneof![0..2000_u64, any::<u64>()]),
+        ) {
+            let entry = Entry { dtype: "BF16", shape: &shape, data_offsets };
+            let text = format!(",{}:{}", quoted(&name).expect("a text"), serde_json::to_string(&entry).expect("an entry"));
+            prop_assert_eq!(entry.size(&name).expect("a text"), text.len() as u64);
+        }
+    }
 }
