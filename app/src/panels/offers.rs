@@ -148,8 +148,8 @@ fn parts<'a>(plan: &'a Plan, options: &'a Options) -> Vec<Part<'a>> {
             parts.extend(offers.into_iter().take(OFFERED).map(|advice| Part::Offer(advice, None)));
         }
     };
-    group("Changes of the training that fit:".to_owned(), options.further.iter().collect());
     group("Nearest changes that fit:".to_owned(), options.nearest.iter().collect());
+    group("Changes of the training that fit:".to_owned(), options.further.iter().collect());
     // A configuration that is one change away is not offered a second time.
     let is_new = |advice: &&Advice| options.nearest.iter().all(|near| near.experiment != advice.experiment);
     // The list leaves out the present configuration, which may be the best itself.

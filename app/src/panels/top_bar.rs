@@ -1,6 +1,7 @@
 //! The top bar: presets, undo and redo, device and budget, panes and theme.
 
 mod recent;
+mod steps;
 
 use std::cell::Cell;
 
@@ -80,9 +81,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layou
         if presets.clicked() {
             context.send.ui(UiCommand::Presets);
         }
-        let document = &context.state.document;
-        small_command(ui, context, UiCommand::Undo, "↶", context.state.can_undo());
-        small_command(ui, context, UiCommand::Redo, "↷", document.can_redo());
+        steps::ui(ui, context);
         ui.add_space(theme::GAP);
         let (left, line) = (Cell::new(0.0), ui.max_rect());
         let title = |ui: &mut Ui| left.set(title(ui, context).rect.right());
@@ -120,14 +119,6 @@ fn title(ui: &mut Ui, context: &PanelContext<'_>) -> Response {
     };
     let text = RichText::new(format!("{}{changed}", document.name())).color(theme::palette(ui).strong());
     ui.add(egui::Label::new(text).truncate().sense(egui::Sense::hover())).tip(hover)
-}
-
-fn small_command(ui: &mut Ui, context: &PanelContext<'_>, command: UiCommand, sign: &str, enabled: bool) {
-    let hover = command.tooltip_with_key(ui.ctx());
-    let button = ui.add_enabled(enabled, egui::Button::new(sign).frame_when_inactive(false));
-    if button.accessible_name(command.label()).tip(&hover).tip_disabled(&hover).clicked() {
-        context.send.ui(command);
-    }
 }
 
 fn file_menu(ui: &mut Ui, context: &PanelContext<'_>) {

@@ -29,7 +29,7 @@ pub(crate) struct Options {
     pub(crate) nearest: Vec<Advice>,
     /// The largest micro-batch that fits, when it is another.
     pub(crate) fill: Option<Advice>,
-    /// Changes of the training, when nothing fits without them.
+    /// Changes of the training, when little fits without them.
     pub(crate) further: Vec<Advice>,
     /// Why nothing fits, when nothing does.
     pub(crate) shortfall: Option<Shortfall>,
@@ -100,9 +100,10 @@ pub(super) fn options(plan: &Plan, turns: &Turns<'_>) -> Options {
         if !fits {
             options.nearest = plan::advise(plan, NEAREST, limit.early())?;
         }
-        if !fits && options.nearest.is_empty() && found.offers.is_empty() {
-            options.shortfall = Some(Shortfall::of(&found));
+        if !fits && options.nearest.len() < NEAREST && found.offers.is_empty() {
+            options.shortfall = options.nearest.is_empty().then(|| Shortfall::of(&found));
             options.further = plan::further(plan, NEAREST, limit)?;
+            options.further.retain(|offer| options.nearest.iter().all(|near| near.experiment != offer.experiment));
         }
         options.best = found.offers;
         Ok(options)

@@ -133,3 +133,20 @@ fn a_list_that_is_open_closes_where_a_step_is_undone() {
     until(&mut window, |app| planned_micro(app) == Some(64));
     assert!(window.query_by_label("CNN").is_none());
 }
+
+#[test]
+fn the_words_about_undo_name_the_step_that_it_takes_back() {
+    let mut window = window(digits());
+    window.get_by_role_and_label(Role::Slider, "Micro-batch").increment_accesskit();
+    window.run_steps(2);
+    let said = |window: &mut Window, words: &str| {
+        window.get_by_role_and_label(Role::Button, "Undo").hover();
+        window.run_steps(60);
+        window.query_by_label_contains(words).is_some()
+    };
+    assert!(said(&mut window, "Now: micro-batch 64 → 96."));
+    undo(&mut window);
+    window.hover_at(eframe::egui::pos2(640.0, 400.0));
+    open_shipped(&mut window, "cnn-digits");
+    assert!(said(&mut window, "Now: the opening of "));
+}
