@@ -275,7 +275,7 @@ impl Dispatcher<'_> {
         self.view.show_before = false;
     }
 
-    /// Takes a pin out that another document was pinned with, where its scale would make this picture small, or this one its own.
+    /// Takes out a pin that was set in another document, if one of the two would be too small in a picture of both.
     pub(super) fn unpin_what_does_not_compare(&mut self) {
         const MOST: f64 = 10.0;
         let State { pin, prediction, pin_is_of_another, .. } = &mut *self.state;
