@@ -280,7 +280,8 @@ impl App {
             }
         }
         let actions = self.sender.take();
-        let is_touched = !actions.is_empty();
+        // A pane's edge or a column is dragged without an action.
+        let is_touched = !actions.is_empty() || ctx.input(|input| input.pointer.any_released());
         let runs = self.state.session.runs().len();
         let dialog = self.state.dialog.is_some();
         let mut dispatcher = self.dispatcher(ctx);

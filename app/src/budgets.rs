@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_engine::{Bytes, Experiment, device::Target, hardware::Machine};
+use plimsoll_engine::{Bytes, Experiment, device::Target, experiment::limits::MAX_BUDGET, hardware::Machine};
 use serde::{Deserialize, Serialize};
 
 /// The CPU, by its name as a device.
@@ -15,6 +15,17 @@ const PROCESSOR: &str = "cpu";
 /// Budgets, by the names of devices.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Budgets(BTreeMap<String, Bytes>);
+
+/// Reads a size that was typed as a budget.
+///
+/// # Errors
+/// Says why a text is no size, or names the largest budget for one that is beyond all sizes.
+pub(crate) fn read(text: &str) -> Result<Bytes, String> {
+    text.parse().map_err(|why| match Bytes::is_too_large(text) {
+        true => format!("`{text}` is more than a budget may be: write {} or less", MAX_BUDGET.exact()),
+        false => why,
+    })
+}
 
 impl Budgets {
     /// The budget of an experiment that moves to `device`; the one it had is kept for the device it leaves.

@@ -263,6 +263,11 @@ pub(crate) fn time_ratio(ratio: f64) -> String {
     }
 }
 
+/// Says of a run that was ended at its budget that its figures are of the steps before.
+pub(crate) fn cut_off(subject: &Subject) -> Option<String> {
+    subject.ran.as_ref().filter(|ran| ran.met_its_budget).map(|_| "ended at its budget".to_owned())
+}
+
 /// The predicted time of a step: for a kept run the kept estimate, otherwise a new one, marked as an estimate.
 pub(crate) fn estimate(subject: &Subject) -> Option<String> {
     let is_kept = subject.kept_estimate().is_some();

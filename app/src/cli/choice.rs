@@ -12,7 +12,6 @@ use plimsoll_engine::{
     error::Problem,
     experiment::{
         check::hints,
-        limits::MAX_BUDGET,
         preset::{self, Opened, Places},
         shipped,
     },
@@ -22,6 +21,7 @@ use plimsoll_engine::{
 };
 
 use crate::{
+    budgets,
     cli::{Misuse, complete, in_store::InStore, out},
     format,
 };
@@ -72,11 +72,7 @@ impl FromStr for Size {
     fn from_str(text: &str) -> Result<Self, String> {
         // The letter of a power of ten does not belong to a unit.
         let has_unit = text.trim_end().ends_with(|c: char| c.is_alphabetic());
-        let bytes = text.parse().map_err(|why| match Bytes::is_too_large(text) {
-            true => format!("`{text}` is more than a budget may be: write {} or less", MAX_BUDGET.exact()),
-            false => why,
-        })?;
-        Ok(Self { bytes, has_unit })
+        Ok(Self { bytes: budgets::read(text)?, has_unit })
     }
 }
 

@@ -198,6 +198,9 @@ fn tables(comparison: &Comparison, names: &[String]) -> String {
     peaks.push(row("predicted peak", of(&|s| s.predicted().map(|bytes| bytes.to_string()))));
     if subjects.iter().any(|subject| subject.ran.is_some()) {
         peaks.push(row("measured peak", of(&|s| s.measured().map(|bytes| bytes.to_string()))));
+        if subjects.iter().any(|subject| format::cut_off(subject).is_some()) {
+            peaks.push(row("the run", of(&format::cut_off)));
+        }
         peaks.push(row("test accuracy", of(&format::last_score)));
         peaks.push(row("best test accuracy", of(&format::best_score)));
         if subjects.iter().any(|subject| format::smaller(subject).is_some()) {

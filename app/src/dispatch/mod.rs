@@ -290,7 +290,7 @@ impl Dispatcher<'_> {
             }
             Answer::Pin(Err(_)) => {
                 if state.pin_asked.take().is_some() {
-                    self.toasts.warning("There is no prediction for that configuration: nothing is compared.");
+                    self.toasts.warning("The settings to compare with cannot be planned here, so the pin is out.");
                 }
             }
             Answer::Neighbours(generation, control, answer) => {

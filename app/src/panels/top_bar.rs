@@ -14,6 +14,7 @@ use plimsoll_engine::{
 
 use super::PanelContext;
 use crate::{
+    budgets,
     command::UiCommand,
     format,
     layout::Layout,
@@ -316,8 +317,7 @@ fn budget_field(
     let id = ui.scope_id().with("budget text");
     let typed: Option<String> = ui.data(|data| data.get_temp(id));
     let mut text = typed.clone().unwrap_or_else(|| format::size(present));
-    let parsed = text.parse::<Bytes>();
-    let color = (is_bad || parsed.is_err()).then(|| theme::palette(ui).bad);
+    let color = (is_bad || budgets::read(&text).is_err()).then(|| theme::palette(ui).bad);
     let edit = egui::TextEdit::singleline(&mut text)
         .desired_width(64.0)
         .margin(egui::Margin::symmetric(6, 3))
@@ -329,21 +329,23 @@ fn budget_field(
     if response.changed() {
         ui.data_mut(|data| data.insert_temp(id, text.clone()));
     }
+    // The last letters and the key that ends the text may come in one frame.
+    let (is_typed, parsed) = (typed.is_some() || response.changed(), budgets::read(&text));
     if response.lost_focus() {
         ui.data_mut(|data| data.remove::<String>(id));
         let is_taken_back = text.trim().is_empty() || ui.input(|input| input.key_pressed(Key::Escape));
         match &parsed {
-            Ok(bytes) if typed.is_some() => {
+            Ok(bytes) if is_typed => {
                 control::forget(ui.ctx(), BUDGET.key);
                 form.edit(BUDGET.key, |experiment| experiment.budget = *bytes);
             }
-            Err(why) if typed.is_some() && !is_taken_back => {
+            Err(why) if is_typed && !is_taken_back => {
                 control::refuse(ui.ctx(), BUDGET, (why, &format::size(present)), generation);
             }
             _ => {}
         }
     }
-    if typed.is_some()
+    if is_typed
         && is_open
         && let Err(reason) = parsed
     {

@@ -144,6 +144,10 @@ impl Places {
     /// slides a little at the edge of the picture.
     pub(crate) fn stay_at(&self, index: usize, size: Vec2, side: usize) -> Option<Placed> {
         let mut placed = self.at_side(index, size, side)?;
+        if !(self.frame.width() >= size.x && self.frame.height() >= size.y) {
+            // A pane may be made narrower than any name.
+            return None;
+        }
         let center = placed.rect.center();
         let slid = self.frame.shrink2(size / 2.0).clamp(center) - center;
         if slid.length() <= SLIDE {
@@ -275,6 +279,17 @@ mod tests {
         let Placed { rect, leader: has_line, .. } =
             places(&[(100.0, 100.0), (102.0, 100.0)]).place(0, size).expect("there is room");
         assert!(has_line.is_some() && !rect.contains(pos2(100.0, 100.0)), "{rect:?}");
+    }
+
+    #[test]
+    fn a_name_that_is_larger_than_the_picture_has_no_place() {
+        for (width, height) in [(39.0, 200.0), (300.0, 11.0), (5.0, 5.0), (0.0, 0.0), (-3.0, 40.0), (f32::NAN, 40.0)] {
+            let point = Rect::from_center_size(pos2(1.0, 1.0), Vec2::splat(10.0));
+            let frame = Rect::from_min_size(pos2(0.0, 0.0), vec2(width, height));
+            let (places, size) = (Places::new(frame, vec![point]), vec2(40.0, 12.0));
+            assert!(places.place(0, size).is_none() && places.place_uncovered(0, size).is_none(), "{frame:?}");
+            assert!((0..200).all(|side| places.stay_at(0, size, side).is_none()), "{frame:?}");
+        }
     }
 
     #[test]

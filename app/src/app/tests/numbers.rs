@@ -107,3 +107,32 @@ fn a_budget_that_is_no_size_is_said_until_another_is_typed() {
     assert!(said(&window).is_empty());
     assert_eq!(app(&window).state.document.experiment.budget, Bytes::mib(8));
 }
+
+#[test]
+fn a_budget_is_the_whole_text_where_its_letters_and_the_key_after_them_come_in_one_frame() {
+    let mut window = window(digits());
+    let events = |letters: &str| {
+        let letters = letters.chars().map(|letter| egui::Event::Text(letter.to_string()));
+        let key = |pressed| egui::Event::Key {
+            key: Key::Enter,
+            physical_key: None,
+            pressed,
+            repeat: false,
+            modifiers: Modifiers::NONE,
+        };
+        letters.chain([key(true), key(false)]).collect::<Vec<_>>()
+    };
+    for (first, rest, bytes) in [("", "12 MiB", Bytes::mib(12)), ("1", "3 MiB", Bytes::mib(13))] {
+        window.get_by_role_and_label(Role::TextInput, "Budget").focus();
+        window.run_steps(2);
+        window.key_press_modifiers(Modifiers::COMMAND, Key::A);
+        window.run_steps(1);
+        if !first.is_empty() {
+            window.event(egui::Event::Text(first.to_owned()));
+            window.step();
+        }
+        window.input_mut().events.extend(events(rest));
+        window.run_steps(4);
+        assert_eq!(app(&window).state.document.experiment.budget, bytes);
+    }
+}

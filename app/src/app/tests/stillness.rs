@@ -251,7 +251,7 @@ fn a_run_moves_no_row_of_the_settings() {
     }
     window.run_steps(5);
     assert_eq!(those(&window), before);
-    let told = window.query_all_by_label_contains("of its whole time waiting for data").count();
+    let told = window.query_all_by_label_contains("of its time for data").count();
     assert_eq!(told, 1, "it is told where a run tells it");
 }
 

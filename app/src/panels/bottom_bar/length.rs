@@ -144,22 +144,34 @@ mod tests {
 
     use super::*;
 
+    /// A plan of known times, whose run has one test.
+    fn plan() -> Plan {
+        let mut experiment = Experiment::default();
+        experiment.run.evaluate_every = 10_000;
+        let plan = Plan::of(&experiment, &Machine::nominal()).expect("the default experiment");
+        Plan { total_steps: 1438, step_secs: 0.0086, test_secs: 0.01, ..plan }
+    }
+
     #[test]
     fn a_plan_says_how_long_it_lasts() {
-        let plan = Plan::of(&Experiment::default(), &Machine::nominal()).expect("the default experiment");
-        let plan = Plan { total_steps: 1438, step_secs: 0.0086, ..plan };
+        let plan = plan();
         assert_eq!(length(&plan), "1\u{a0}438 steps in about 12.4 s: about 8.60 ms a step, 7\u{a0}442 samples/s");
         assert!(about_length(&plan).contains("An estimate") && about_length(&plan).contains("1 checkpoint of about"));
         let mut often = (*plan.experiment).clone();
         often.run.save_every = 10;
         let told = length(&Plan { experiment: often.into(), ..plan });
         assert!(told.starts_with("1\u{a0}438 steps in about 12.4 s, plus 144 checkpoints: "), "{told}");
+        // Tests are in the time of the run, as on the command line.
+        let experiment = Experiment::default();
+        let tested = Plan::of(&experiment, &Machine::nominal()).expect("the default experiment");
+        let tested = Plan { total_steps: 1438, step_secs: 0.0086, test_secs: 0.1, ..tested };
+        let (tests, whole) = (tested.tests(), format::secs(1438.0 * 0.0086 + 0.1 * tested.tests() as f64));
+        assert!(tests > 10 && length(&tested).contains(&format!(" in about {whole} with {tests} tests: ")), "{tests}");
     }
 
     #[test]
     fn what_is_said_shorter_keeps_every_figure_and_what_stands_in_the_way() {
-        let plan = Plan::of(&Experiment::default(), &Machine::nominal()).expect("the default experiment");
-        let plan = Plan { total_steps: 1438, step_secs: 0.0086, ..plan };
+        let plan = plan();
         assert_eq!(lengths(&plan)[2], "1\u{a0}438 steps, ≈ 12.4 s: ≈ 8.60 ms a step, 7\u{a0}442 samples/s");
         let experiment = Experiment { device: "rtx4060-8g".to_owned(), ..Experiment::default() };
         let on_a_card = Plan::of(&experiment, &Machine::nominal()).expect("a card to plan for");

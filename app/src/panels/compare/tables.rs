@@ -74,6 +74,7 @@ fn results(comparison: &Comparison) -> Vec<Row> {
         ("a step, estimated".to_owned(), time),
         ("a step, measured".to_owned(), ran(&|ran| ran.step_secs.map(format::secs))),
         ("steps done".to_owned(), ran(&|ran| Some(format::count(ran.steps)))),
+        ("the run".to_owned(), subjects.iter().map(format::cut_off).collect()),
         ("training loss".to_owned(), ran(&|ran| ran.train_loss.map(format::three))),
         ("best test accuracy".to_owned(), subjects.iter().map(format::best_score).collect()),
         ("the model in the end".to_owned(), subjects.iter().map(format::smaller).collect()),

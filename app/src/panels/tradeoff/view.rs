@@ -76,10 +76,11 @@ pub(super) fn follow(plot: &mut PlotUi<'_>, at: [f64; 2]) {
 
 /// How far a view is to be moved to have a place inside; not at all where it has.
 fn outside(frame: Rect, place: eframe::egui::Pos2) -> Vec2 {
-    if frame.contains(place) {
+    if frame.contains(place) || frame.is_negative() {
         return Vec2::ZERO;
     }
-    let margin = Vec2::splat(INSIDE).min(frame.size() / 2.0);
+    // A little less than half: what is left is a rectangle, however the numbers are rounded.
+    let margin = Vec2::splat(INSIDE).min(frame.size() * 0.49);
     place - frame.shrink2(margin).clamp(place)
 }
 
@@ -95,5 +96,9 @@ mod tests {
         assert_eq!(outside(frame, pos2(102.0, 60.0)), Vec2::ZERO, "it is in view");
         assert_eq!(outside(frame, pos2(310.0, 100.0)), Vec2::new(10.0 + INSIDE, 0.0));
         assert_eq!(outside(frame, pos2(90.0, 155.0)), Vec2::new(-10.0 - INSIDE, 5.0 + INSIDE));
+        for side in 0..200 {
+            let small = Rect::from_min_size(pos2(1231.8281, 0.1), Vec2::splat(side as f32 * 0.173 - 4.0));
+            assert!(outside(small, pos2(0.0, 0.0)).is_finite(), "{small:?}");
+        }
     }
 }
