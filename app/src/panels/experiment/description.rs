@@ -67,7 +67,8 @@ pub(super) fn shown(ui: &mut Ui, context: &PanelContext<'_>) -> f32 {
 fn written_for(ui: &mut Ui, context: &PanelContext<'_>) {
     let document = &context.state.document;
     let (saved, now) = (&document.saved, &document.experiment);
-    let words = format!("Written for {} with a budget of {}.", format::device(&saved.device), saved.budget);
+    let words =
+        format!("Written for {} with a budget of {}.", format::device(&saved.device), format::size(saved.budget));
     let palette = theme::palette(ui);
     let color = if saved.device == now.device { palette.weak() } else { palette.warn };
     ui.add(Label::new(RichText::new(words).small().color(color)).wrap());
