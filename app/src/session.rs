@@ -15,7 +15,7 @@ use plimsoll_engine::{
     train::{Event, Latest},
 };
 
-pub(crate) use self::record::{HELD_BACK, RunRecord, Status, USUAL_OF, numbered, tested_on};
+pub(crate) use self::record::{HELD_BACK, RunRecord, Status, USUAL_OF, is_one_task, numbered, tested_on};
 use crate::{
     librarian::Points,
     naming::{Differing, Names},
@@ -281,9 +281,9 @@ fn give_key(numbers: &mut HashMap<Kept, RunKey>, run: &mut RunRecord) {
     run.key = *numbers.entry(kept).or_insert(next);
 }
 
-/// The runs that no other beats in both memory and accuracy, by rising memory: indices into `points`.
-pub(crate) fn frontier(points: &[[f64; 2]]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..points.len()).collect();
+/// The runs that no other beats in both memory and accuracy, of those that count, by rising memory: indices into `points`.
+pub(crate) fn frontier(points: &[[f64; 2]], counts: impl Fn(usize) -> bool) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..points.len()).filter(|i| counts(*i)).collect();
     order.sort_by(|a, b| points[*a][0].total_cmp(&points[*b][0]).then(points[*b][1].total_cmp(&points[*a][1])));
     let mut best = [0.0, f64::NEG_INFINITY];
     order.retain(|i| {
@@ -321,8 +321,9 @@ mod tests {
     #[test]
     fn the_frontier_holds_what_nothing_beats() {
         let points = [[10.0, 0.9], [5.0, 0.8], [7.0, 0.7], [5.0, 0.85], [20.0, 0.9], [30.0, 0.99]];
-        assert_eq!(frontier(&points), [3, 0, 5]);
-        assert_eq!(frontier(&[[5.0, 0.8], [5.0, 0.8]]), [0, 1]);
-        assert!(frontier(&[]).is_empty());
+        assert_eq!(frontier(&points, |_| true), [3, 0, 5]);
+        assert_eq!(frontier(&points, |i| i != 3), [1, 0, 5]);
+        assert_eq!(frontier(&[[5.0, 0.8], [5.0, 0.8]], |_| true), [0, 1]);
+        assert!(frontier(&[], |_| true).is_empty());
     }
 }

@@ -13,8 +13,7 @@ use crate::widgets::tip::Tip as _;
 /// The least room, in points.
 const LEAST: Vec2 = vec2(640.0, 400.0);
 
-/// The step by which the toolkit's keys change the zoom, and the ends that it has here: text of less than half its size is not
-/// read.
+/// The step by which the toolkit's keys change the zoom, and its ends here: text below half its size cannot be read.
 const STEP: f32 = 0.1;
 const SMALLEST: f32 = 0.5;
 const LARGEST: f32 = 5.0;

@@ -278,13 +278,14 @@ impl Dispatcher<'_> {
     /// Takes out a pin that was set in another document, if one of the two would be too small in a picture of both.
     pub(super) fn unpin_what_does_not_compare(&mut self) {
         const MOST: f64 = 10.0;
-        let State { pin, prediction, pin_is_of_another, .. } = &mut *self.state;
-        let (Some(pinned), Some(plan), true) = (pin.as_ref(), &prediction.plan, *pin_is_of_another) else { return };
-        *pin_is_of_another = false;
+        let state = &mut *self.state;
+        // The newest plan may still be that of the document before.
+        let (Some(pinned), Some(plan), true) = (&state.pin, state.plan(), state.pin_is_of_another) else { return };
         let [pinned, own] = [pinned.load(), plan.load()];
         let ratio = pinned.0.max(1) as f64 / own.0.max(1) as f64;
+        state.pin_is_of_another = false;
         if !(1.0 / MOST..=MOST).contains(&ratio) {
-            *pin = None;
+            (state.pin, self.view.show_before) = (None, false);
             self.toasts.info(format!("The pin is out: {pinned} and {own} do not fit into one picture."));
         }
     }

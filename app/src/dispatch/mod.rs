@@ -8,12 +8,13 @@ mod takeaway;
 mod teaching;
 mod try_out;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use eframe::egui;
 use plimsoll_engine::{
     Experiment,
     hardware::Watcher,
+    plan::Plan,
     train::{Command, Event, Outcome, Summary, Trainer},
 };
 
@@ -28,7 +29,7 @@ use crate::{
     librarian::Librarian,
     planner::{Answer, Planner, Question},
     regions,
-    session::{RunRecord, tested_on},
+    session::{RunRecord, is_one_task},
     state::{Dialog, Level, Neighbours, Notice, State, Taught, Then},
     takeaway::Porter,
     trials::Trials,
@@ -95,6 +96,7 @@ impl Dispatcher<'_> {
             }
             Action::PinExperiment(experiment) => {
                 self.state.pin_asked = Some(Experiment::clone(&experiment));
+                self.state.pin_is_of_another = false;
                 self.services.planner.pin(*experiment);
             }
             Action::OpenFile(path) => self.guarded(Then::OpenFile(path)),
@@ -180,17 +182,14 @@ impl Dispatcher<'_> {
         let State { document, prediction, compares_present, .. } = &mut *self.state;
         document.generation += 1;
         prediction.obstacle = None;
-        // A plan may be on its way or impossible: these data are those of the last one that was made.
-        let (now, before) = (&document.experiment, prediction.plan.as_ref().map(|plan| &plan.experiment));
-        let is_task =
-            |other: &Experiment| tested_on(&other.data) == tested_on(&now.data) && other.is_on_cpu() == now.is_on_cpu();
-        *compares_present |= before.is_some_and(|before| !is_task(before));
+        let is_of_plan = |plan: &Arc<Plan>| is_one_task(&plan.experiment, &document.experiment);
+        *compares_present |= !prediction.plan.as_ref().is_none_or(is_of_plan);
         self.services.planner.plan(document.generation, document.experiment.clone());
     }
 
     /// Pins the plan, which may be on its way, or takes the pin out.
     fn pin(&mut self) {
-        self.view.show_before = false;
+        (self.view.show_before, self.state.pin_is_of_another) = (false, false);
         let was_asked = self.state.pin_asked.take().is_some();
         if self.state.pin.take().is_some() || was_asked {
             return;
@@ -270,9 +269,7 @@ impl Dispatcher<'_> {
             Answer::Plan(generation, Ok(plan)) => {
                 state.prediction.plan = Some(plan);
                 state.prediction.plan_generation = generation;
-                if generation == present {
-                    self.unpin_what_does_not_compare();
-                }
+                self.unpin_what_does_not_compare();
             }
             Answer::Plan(generation, Err(obstacle)) if generation == present => {
                 state.prediction.obstacle = Some(obstacle);

@@ -25,7 +25,7 @@ pub(crate) struct Dot {
     pub(crate) name: String,
     /// Measured peak in MiB, best accuracy.
     pub(crate) at: [f64; 2],
-    /// Whether it was ended at its budget: it is no mark for the others.
+    /// Whether it was ended at its budget: the others are not measured by it.
     pub(crate) is_cut_off: bool,
 }
 
@@ -48,14 +48,13 @@ pub(crate) fn figure(title: &str, dots: &[Dot], (whose, budget): (&str, f64), is
     let heading = Words::new(print::TITLE, palette.strong()).heavy();
     let right = print::PAGE - print::EDGE;
     figure.words([print::EDGE, HEAD - 6.0], &fitted(title, right - print::EDGE, heading), heading);
-    let whole: Vec<usize> = (0..dots.len()).filter(|i| !dots[*i].is_cut_off).collect();
-    let best = frontier(&whole.iter().map(|i| dots[*i].at).collect::<Vec<_>>());
-    let best: Vec<usize> = best.into_iter().map(|i| whole[i]).collect();
+    let best = frontier(&dots.iter().map(|dot| dot.at).collect::<Vec<_>>(), |i| !dots[i].is_cut_off);
+    let whole = dots.iter().filter(|dot| !dot.is_cut_off).count();
     let mut entries = vec![(palette.frontier, Mark::Area, "best for its memory".to_owned())];
-    if best.len() < whole.len() {
+    if best.len() < whole {
         entries.push((palette.process, Mark::Area, "beaten".to_owned()));
     }
-    if whole.len() < dots.len() {
+    if whole < dots.len() {
         entries.push((palette.warn, Mark::Area, "ended at its budget".to_owned()));
     }
     let widest = dots.iter().fold(0.0f64, |widest, dot| widest.max(dot.at[0]));

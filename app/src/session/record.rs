@@ -19,7 +19,10 @@ use plimsoll_engine::{
 };
 
 use self::alike::kin;
-pub(crate) use self::{alike::tested_on, status::Status};
+pub(crate) use self::{
+    alike::{is_one_task, tested_on},
+    status::Status,
+};
 use super::RunKey;
 use crate::{
     format,

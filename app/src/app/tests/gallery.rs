@@ -305,4 +305,16 @@ fn a_pin_stays_for_what_is_opened_next_and_goes_where_one_picture_is_too_small_f
     until(&mut window, |app| app.state.plan().is_some());
     assert_eq!(pinned(&window), None);
     assert!(window.query_by_label_contains("do not fit into one picture").is_some());
+    // A pin of the document itself stays, however much an edit changes.
+    window.state_mut().as_mut().expect("drawn").sender.ui(UiCommand::Pin);
+    window.run_steps(3);
+    let mut small = app(&window).state.document.experiment.clone();
+    (small.model.depth, small.model.width, small.model.hidden) = (1, 96, 96);
+    (small.model.heads, small.budget) = (1, Bytes::gib(24));
+    let edit = crate::command::Action::Edit { control: "model.depth", experiment: Box::new(small.clone()) };
+    window.state_mut().as_mut().expect("drawn").sender.send(edit);
+    until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.experiment.model == small.model));
+    let [before, after] =
+        [app(&window).state.pin.as_ref(), app(&window).state.plan()].map(|plan| plan.map(|p| p.load().0));
+    assert!(before.expect("pinned") > 10 * after.expect("planned"));
 }

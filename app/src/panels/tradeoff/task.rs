@@ -45,9 +45,9 @@ impl<'a> Task<'a> {
         let points: Vec<(&RunRecord, [f64; 2])> =
             self.runs.iter().filter_map(|run| Some((*run, run.point()?))).collect();
         let mut are_best = vec![false; points.len()];
-        let whole: Vec<usize> = (0..points.len()).filter(|at| !points[*at].0.status.is_over_budget()).collect();
-        for best in session::frontier(&whole.iter().map(|at| points[*at].1).collect::<Vec<_>>()) {
-            are_best[whole[best]] = true;
+        let at: Vec<[f64; 2]> = points.iter().map(|(_, at)| *at).collect();
+        for best in session::frontier(&at, |i| !points[i].0.status.is_over_budget()) {
+            are_best[best] = true;
         }
         let dot = |((run, at), is_best): ((&'a RunRecord, _), _)| {
             let is_cut_off = run.status.is_over_budget();

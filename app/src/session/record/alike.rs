@@ -16,6 +16,11 @@ pub(super) fn kin(experiment: &Experiment) -> u64 {
     hasher.finish()
 }
 
+/// Whether runs of two experiments compare: they see the same data, and their memory is measured in the same way.
+pub(crate) fn is_one_task(one: &Experiment, other: &Experiment) -> bool {
+    one.is_on_cpu() == other.is_on_cpu() && tested_on(&one.data) == tested_on(&other.data)
+}
+
 /// The part of the data that decides the test: neither where the samples lie nor how those for training are changed.
 pub(crate) fn tested_on(data: &Data) -> Data {
     let normalise = Normalise::Auto;
