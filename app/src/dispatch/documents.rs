@@ -286,7 +286,7 @@ impl Dispatcher<'_> {
         state.pin_is_of_another = false;
         if !(1.0 / MOST..=MOST).contains(&ratio) {
             (state.pin, self.view.show_before) = (None, false);
-            self.toasts.info(format!("The pin is out: {pinned} and {own} do not fit into one picture."));
+            self.toasts.info(format!("The pin was removed: {pinned} and {own} do not fit into one picture."));
         }
     }
 

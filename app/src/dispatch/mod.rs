@@ -287,7 +287,7 @@ impl Dispatcher<'_> {
             }
             Answer::Pin(Err(_)) => {
                 if state.pin_asked.take().is_some() {
-                    self.toasts.warning("The settings to compare with cannot be planned here, so the pin is out.");
+                    self.toasts.warning("The settings to compare with cannot be planned here, so the pin was removed.");
                 }
             }
             Answer::Neighbours(generation, control, answer) => {

@@ -92,7 +92,7 @@ fn told(name: &str, measured: Option<HostUse>, fed: Option<(f64, Feeding)>) -> S
 fn kept_up((share, feeding): (f64, Feeding)) -> impl Iterator<Item = String> {
     let Feeding { ready, room, read } = feeding;
     let so = if share > HELD_BACK { "held it back" } else { "kept up" };
-    let waited = format!("waited {:.0}% of its time for data, and they {so}", share * 100.0);
+    let waited = format!("waited {:.0}% of its time for data, which {so}", share * 100.0);
     // Between two batches the one that the model is about to take is ready as well.
     let ahead = (room > 0).then(|| format!("{} of at most {room} batches ready at its last step", ready.min(room)));
     let read = (read > Bytes::ZERO).then(|| format!("{read} read from files"));
@@ -167,11 +167,11 @@ mod tests {
         let feeding = |ready, read| Feeding { ready, room: 2, read };
         assert_eq!(
             told("Run 4", None, Some((0.004, feeding(3, Bytes::ZERO)))),
-            "Run 4: waited 0% of its time for data, and they kept up; 2 of at most 2 batches ready at its last step."
+            "Run 4: waited 0% of its time for data, which kept up; 2 of at most 2 batches ready at its last step."
         );
         assert_eq!(
             told("Run 4", None, Some((0.4, Feeding { room: 0, ..feeding(0, Bytes::mib(3)) }))),
-            "Run 4: waited 40% of its time for data, and they held it back; 3.00 MiB read from files."
+            "Run 4: waited 40% of its time for data, which held it back; 3.00 MiB read from files."
         );
     }
 

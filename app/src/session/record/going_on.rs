@@ -9,10 +9,11 @@ use crate::unfinished::Came;
 impl RunRecord {
     /// Takes over the name and all measurements of the run that this one goes on with.
     pub(in crate::session) fn goes_on_with(&mut self, earlier: Self) {
-        let Self { shown_as, kept, when, told, own_name, train, test, trail, last, .. } = earlier;
+        let Self { shown_as, kept, when, told, own_name, train, test, trail, last, last_secs, .. } = earlier;
         (self.shown_as, self.kept, self.when) = (shown_as, kept, when);
         (self.told, self.own_name) = (told, own_name);
         (self.train, self.test, self.trail, self.last) = (train, test, trail, last);
+        self.last_secs = last_secs;
         (self.steps_secs, self.measured_step) = (earlier.steps_secs, earlier.measured_step);
         (self.peak_load, self.best_accuracy) = (earlier.peak_load, earlier.best_accuracy);
         if let Some(resumed) = self.plan.as_ref().and_then(|plan| plan.resolved.resumed()) {
