@@ -316,6 +316,15 @@ impl State {
 
     /// The reason why no run can begin, in words; `None` if there is no reason, as far as is known before the plan is there.
     pub(crate) fn why_no_training(&self) -> Option<String> {
+        self.why_not(self.plan().map(Arc::as_ref))
+    }
+
+    /// The same reason as it is shown: until the next plan is there, that of the plan before it, so that it does not blink.
+    pub(crate) fn shown_reason(&self) -> Option<String> {
+        self.why_not(self.newest_plan().map(Arc::as_ref))
+    }
+
+    fn why_not(&self, plan: Option<&Plan>) -> Option<String> {
         match &self.prediction.obstacle {
             Some(Obstacle::Problems(problems)) => {
                 let family = self.document.experiment.model.kind;
@@ -330,12 +339,12 @@ impl State {
         if let Some(problem) = target::not_trained_on(&self.document.experiment.device) {
             return Some(format!("{}: {}.", problem.message, problem.mend));
         }
-        match self.plan() {
+        match plan {
             None => None,
             Some(plan) => match limit::verdict(plan) {
                 Verdict::Fits { .. } => None,
                 Verdict::OverBudget { by } => {
-                    let or = if self.may_train_anyway() { ", or train anyway" } else { "" };
+                    let or = if limit::is_past_its_budget_alone(plan) { ", or train anyway" } else { "" };
                     let at = peak::layer(plan).map(|layer| format!(" at {layer}")).unwrap_or_default();
                     let mend = limit::why_not(plan).unwrap_or_else(|| format!("Change something{or}."));
                     Some(format!("The run does not fit: {by} over the budget{at}. {mend}"))

@@ -125,20 +125,18 @@ fn widest_pause(ui: &Ui) -> f32 {
 }
 
 /// The forecast of a run, and the progress of one: two lines of the same height in every state. The reason why none can
-/// begin is in the second line while there is no run, and otherwise in the first.
+/// begin takes the place of the progress of a run that is over: it says what to do next, and the run is told in *Live*.
 fn lines(ui: &mut Ui, context: &PanelContext<'_>) {
     ui.spacing_mut().item_spacing.y = 0.0;
-    let (reason, run) = (why_not(context), shown(context));
-    let is_free = run.is_none() && !context.state.is_starting;
     line(ui, |ui| {
         anyway(ui, context);
         toasts::keep_room(ui, Place::BottomBar, ui.max_rect());
-        planned(ui, context, reason.as_deref().filter(|_| !is_free));
+        planned(ui, context);
     });
-    line(ui, |ui| match (run, &reason) {
+    line(ui, |ui| match (shown(context), why_not(context)) {
         _ if context.state.is_starting => drop(ui.label(RichText::new("Preparing data…").weak())),
-        (Some(run), _) => progress(ui, context, run),
-        (None, Some(reason)) => why(ui, reason),
+        (_, Some(reason)) => why(ui, &reason),
+        (Some(run), None) => progress(ui, context, run),
         (None, None) => match broken_off(&context.state.runs) {
             Some(row) => may_go_on(ui, context, row),
             None => drop(ui.label(RichText::new("Press Train to begin a run.").weak())),
@@ -178,7 +176,7 @@ fn may_go_on(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
 /// The reason why no run can begin, while none is active.
 fn why_not(context: &PanelContext<'_>) -> Option<String> {
     let state = context.state;
-    state.why_no_training().filter(|_| state.session.active().is_none())
+    state.shown_reason().filter(|_| state.session.active().is_none())
 }
 
 fn why(ui: &mut Ui, reason: &str) {

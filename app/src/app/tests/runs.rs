@@ -1,5 +1,6 @@
 //! Kept runs: found in the next window, looked at, opened as they were, named, deleted and brought back, compared.
 
+use egui_kittest::kittest::NodeT;
 use plimsoll_engine::store::{RunKey, RunState, Store, StoredRun};
 
 use std::collections::BTreeSet;
@@ -94,6 +95,9 @@ fn a_run_of_another_sitting_is_looked_at_loaded_and_opened_as_it_was() {
     window.get_by_role_and_label(Role::Button, "Load settings").click();
     until(&mut window, |app| app.state.document.experiment.title == "Tiny");
     assert_eq!(app(&window).state.document.experiment, digits());
+    window.run_steps(3);
+    let load = window.get_by_role_and_label(Role::Button, "Load settings");
+    assert!(load.accesskit_node().is_disabled(), "they are the present ones");
     window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
     window.run_steps(3);
     assert_eq!(app(&window).state.document.experiment, Experiment::default());

@@ -1,64 +1,29 @@
-//! The forecast for the present configuration, and the reason why it cannot train, in one line.
+//! The forecast for the present configuration, in one line.
 //!
-//! Always holds: steps, duration, time of a step and rate are shown at any width; with less room words go, and the reason
-//! becomes a sign. Hover and a screen reader have both in full.
+//! Always holds: steps, duration, time of a step and rate are shown at any width; with less room words go. Hover and a screen
+//! reader have the whole.
 
-use eframe::egui::{self, Response, RichText, Role, Ui, WidgetInfo};
+use eframe::egui::{self, Response, Role, Ui, WidgetInfo};
 use plimsoll_engine::plan::Plan;
 
 use crate::{format, panels::PanelContext, saves::Saves, theme, widgets::text};
 
-/// The reason why no run can begin, where the figures leave no room for its words.
-const SIGN: &str = "⚠";
-
-/// The forecast for the present configuration, and the reason why it cannot train.
-pub(super) fn planned(ui: &mut Ui, context: &PanelContext<'_>, reason: Option<&str>) {
-    let palette = theme::palette(ui);
+/// The forecast for the present configuration.
+pub(super) fn planned(ui: &mut Ui, context: &PanelContext<'_>) {
     let state = context.state;
-    let room = ui.available_width();
-    let mut shown = reason;
-    if let Some(plan) = state.newest_plan().filter(|_| state.prediction.obstacle.is_none()) {
-        // Until the next plan is there, this is the plan before it: the line does not blink.
-        let color = if state.plan().is_some() { ui.visuals().text_color() } else { palette.weak() };
-        let font = egui::TextStyle::Body.resolve(ui.style());
-        let lengths = lengths(plan);
-        let width = |words: &str| text::width(ui, words, &font);
-        let (words, told) = chosen(&lengths, reason, room, width);
-        let beside = told.map_or(0.0, |told| width(told) + theme::WIDE_GAP * 2.0);
-        ui.scope(|ui| {
-            if reason.is_some() {
-                ui.set_max_width((room - beside).max(0.0));
-            }
-            let cut = text::cut(ui, text::estimate(words).color(color), &about(words, plan));
-            spoken(&cut, &length(plan));
-        });
-        shown = told;
-    }
-    if let Some((shown, whole)) = shown.zip(reason) {
-        ui.add_space(theme::GAP);
-        spoken(&text::cut(ui, RichText::new(shown).color(palette.warn), whole), whole);
-    }
+    let Some(plan) = state.newest_plan().filter(|_| state.prediction.obstacle.is_none()) else { return };
+    // Until the next plan is there, this is the plan before it: the line does not blink.
+    let color = if state.plan().is_some() { ui.visuals().text_color() } else { theme::palette(ui).weak() };
+    let (font, room) = (egui::TextStyle::Body.resolve(ui.style()), ui.available_width());
+    let lengths = lengths(plan);
+    let words = chosen(&lengths, |words| text::width(ui, words, &font) <= room);
+    let cut = text::cut(ui, text::estimate(words).color(color), &about(words, plan));
+    spoken(&cut, &length(plan));
 }
 
-/// Chooses how long the length and the reason are, so that both have room in one line: the words of either are shortened, and
-/// no figure is left out.
-fn chosen<'l, 'r>(
-    lengths: &'l [String; 5],
-    reason: Option<&'r str>,
-    room: f32,
-    width: impl Fn(&str) -> f32,
-) -> (&'l str, Option<&'r str>) {
-    let [_, shorter_lengths @ ..] = lengths;
-    let least = &lengths[4];
-    let beside = |reason: &str| width(reason) + theme::WIDE_GAP * 2.0;
-    let fits = |words: &str, beside: f32| width(words) + beside <= room;
-    let told = reason.map(|reason| {
-        let shorter = shorter(reason);
-        let beside_it = |length: &String| shorter.into_iter().find(|reason| fits(length, beside(reason)));
-        shorter_lengths.iter().find_map(beside_it).unwrap_or(SIGN)
-    });
-    let beside = told.map_or(0.0, beside);
-    (lengths.iter().find(|words| fits(words, beside)).unwrap_or(least), told)
+/// The longest words that have room, or the shortest: no figure is left out.
+fn chosen(lengths: &[String; 5], fits: impl Fn(&str) -> bool) -> &str {
+    lengths.iter().find(|words| fits(words)).unwrap_or(&lengths[4])
 }
 
 /// The words on hover. They begin with `words` unless they contain them, because the line may have too little room even for
@@ -71,12 +36,6 @@ fn about(words: &str, plan: &Plan) -> String {
 /// Gives a screen reader the whole words, also where the line has room for fewer.
 fn spoken(response: &Response, whole: &str) {
     response.widget_info(|| WidgetInfo::labeled(Role::Label, true, whole));
-}
-
-/// A reason, then its first sentence, then the beginning of that.
-fn shorter(reason: &str) -> [&str; 3] {
-    let end = |sign: &str| reason.find(sign).map_or(reason, |at| &reason[..at]);
-    [reason, end(". "), end(": ")]
 }
 
 /// `1 438 steps in about 12.4 s with 12 tests, plus 3 checkpoints: about 8.6 ms a step, 7 400 samples/s`; the test and the
@@ -170,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_shorter_keeps_every_figure_and_what_stands_in_the_way() {
+    fn what_is_said_shorter_keeps_every_figure() {
         let plan = plan();
         assert_eq!(lengths(&plan)[2], "1\u{a0}438 steps, ≈ 12.4 s: ≈ 8.60 ms a step, 7\u{a0}442 samples/s");
         let experiment = Experiment { device: "rtx4060-8g".to_owned(), ..Experiment::default() };
@@ -178,18 +137,9 @@ mod tests {
         let told = self::lengths(&on_a_card);
         assert!(told[..2].iter().all(|words| words.contains("at least ")), "{told:?}");
         assert!(told[2..].iter().all(|words| words.contains(", ≥ ")), "{told:?}");
-        let reason = "The run does not fit: 1 MiB over the budget. Change something.";
-        let said = ["The run does not fit: 1 MiB over the budget", "The run does not fit"];
-        assert_eq!(shorter(reason), [reason, said[0], said[1]]);
-        assert_eq!(shorter("It trains."), ["It trains."; 3]);
         let lengths = lengths(&plan);
-        let letters = |words: &str| words.chars().count() as f32;
-        let chosen = |room| chosen(&lengths, Some(reason), room, letters);
-        assert_eq!(chosen(200.0), (lengths[0].as_str(), Some(reason)));
-        assert_eq!(chosen(146.0), (lengths[0].as_str(), Some(said[0])), "the steps stay as long as they can");
-        let least = lengths[4].as_str();
-        assert_eq!(chosen(99.0), (lengths[3].as_str(), Some(said[1])));
-        assert_eq!(chosen(30.0), (least, Some(SIGN)), "a sign has the reason on hover");
+        let chosen = |room| chosen(&lengths, |words| words.chars().count() <= room);
+        assert_eq!([chosen(200), chosen(50), chosen(10)], [&lengths[0], &lengths[3], &lengths[4]], "{lengths:?}");
         for words in &lengths {
             assert!(about(words, &plan).contains(words), "{words}");
         }

@@ -50,9 +50,17 @@ pub(super) fn open(row: &Row) -> Deed {
 }
 
 /// Makes its settings the present ones.
-pub(super) fn load(row: &Row) -> Deed {
+pub(super) fn load(context: &PanelContext<'_>, row: &Row) -> Deed {
     let hover = "Make the settings of this run the present ones; undo takes it back.";
-    Deed::new("Load settings", hover, "", RunsAction::Load(row.run.key.clone()))
+    let why_not = if is_present(context, row) { "They are the present ones." } else { "" };
+    Deed::new("Load settings", hover, why_not, RunsAction::Load(row.run.key.clone()))
+}
+
+/// Whether the settings of a run are the present ones, as far as its record is read: that of a run that was picked is.
+fn is_present(context: &PanelContext<'_>, row: &Row) -> bool {
+    let present = &context.state.document.experiment;
+    let mut records = context.state.session.all();
+    records.any(|run| run.kept.as_ref() == Some(&row.run.key) && run.experiment() == present)
 }
 
 /// Goes on with a run that did not do all its steps.

@@ -153,7 +153,7 @@ fn buttons(ui: &mut Ui, context: &PanelContext<'_>, front: &Row) {
     let runs = &context.state.runs;
     let picked = runs.picked();
     deeds::open(front).button(ui, context);
-    let mut load = deeds::load(front);
+    let mut load = deeds::load(context, front);
     if ui.max_rect().width() < theme::NARROW_BUTTONS {
         load.words = "Load".to_owned();
     }

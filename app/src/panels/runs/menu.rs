@@ -86,7 +86,7 @@ pub(crate) fn ui<T: Clone + Send + Sync + 'static>(ui: &Ui, id: Id, entries: imp
 /// The entries for kept runs: `row`, and all that are `picked`, itself included. `name` is the field for its name.
 pub(crate) fn entries(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, picked: &[RunKey], name: Id) {
     let mut is_done = deeds::open(row).button(ui, context);
-    is_done |= deeds::load(row).button(ui, context);
+    is_done |= deeds::load(context, row).button(ui, context);
     is_done |= deeds::go_on(context, row).button(ui, context);
     is_done |= deeds::compare(picked).button(ui, context);
     is_done |= deeds::export(row).button(ui, context);
