@@ -1,25 +1,18 @@
 //! The window's two halves: [`App::logic`] receives, [`App::ui`] draws. Neither waits for anything.
 
+mod persisted;
+
 use std::{
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
-use eframe::egui;
-use plimsoll_engine::{
-    Experiment,
-    hardware::{Machine, Watcher},
-    train::{Command, Trainer},
-};
-use serde::{Deserialize, Serialize};
-
+pub(crate) use self::persisted::PersistedState;
 use crate::{
     alarm,
-    budgets::Budgets,
     closing::Closing,
     command::{Sender, UiCommand},
     dispatch::{Dispatcher, Recorders, Services},
-    drafts::Drafts,
     files::FileDialogs,
     focus::Opener,
     frames::{Frames, Pace},
@@ -33,7 +26,7 @@ use crate::{
     presets,
     recent::Recent,
     regions,
-    state::{Dialog, Document, Level, State, Then},
+    state::{Dialog, Level, State, Then},
     takeaway::Porter,
     theme,
     trials::Trials,
@@ -41,42 +34,14 @@ use crate::{
     widgets::{tip, toasts::Toasts},
     zoom::{self, Zoom},
 };
+use eframe::egui;
+use plimsoll_engine::{
+    hardware::{Machine, Watcher},
+    train::{Command, Trainer},
+};
 
 /// A worker's news are drawn this much later at most. Not zero: that would draw two frames for each.
 const WAKE: Duration = Duration::from_millis(16);
-
-/// The state that is kept between sessions.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct PersistedState {
-    view: View,
-    layout: Option<Layout>,
-    /// Files that were opened or saved, under the name they have had since before shipped presets were remembered.
-    recent: Vec<PathBuf>,
-    recent_shipped: Vec<String>,
-    budgets: Budgets,
-    experiment: Option<Experiment>,
-    saved: Option<Experiment>,
-    loaded: Option<Box<Experiment>>,
-    path: Option<PathBuf>,
-    shipped: Option<String>,
-    drafts: Drafts,
-    /// The experiment whose plan is pinned.
-    pin: Option<Experiment>,
-}
-
-impl PersistedState {
-    /// Takes out the document that was open, or the first preset at the first start.
-    fn document(&mut self, shipped: &[presets::Shipped]) -> Document {
-        let experiment = match (self.experiment.take(), shipped.first()) {
-            (None, Some(first)) => return Document::of_shipped(first),
-            (experiment, _) => experiment.unwrap_or_default(),
-        };
-        let saved = self.saved.take().unwrap_or_else(|| experiment.clone());
-        let name = self.shipped.take().filter(|name| shipped.iter().any(|shipped| shipped.name == *name));
-        Document { saved, loaded: self.loaded.take(), shipped: name, ..Document::new(experiment, self.path.take()) }
-    }
-}
 
 /// The window.
 pub(crate) struct App {
@@ -97,6 +62,14 @@ pub(crate) struct App {
     keeper: Option<Keeper>,
     /// `None` if no signal closes it.
     signals: Option<Closing>,
+    /// It was asked to close, and what was typed is taken first.
+    closes_next: bool,
+}
+
+/// Leaves the text field that has the focus; whether there was one.
+fn leaves_field(ctx: &egui::Context) -> bool {
+    let field = ctx.memory(|memory| memory.focused()).filter(|_| ctx.text_edit_focused());
+    field.inspect(|field| ctx.memory_mut(|memory| memory.surrender_focus(*field))).is_some()
 }
 
 impl App {
@@ -148,6 +121,7 @@ impl App {
             title: String::new(),
             keeper: None,
             signals: None,
+            closes_next: false,
         };
         app.dispatcher(ctx).changed();
         if let Some(pin) = &app.state.pin_asked {
@@ -293,6 +267,8 @@ impl App {
             self.pace.probe();
             // The figure is that of the run from here on.
             self.frames = Frames::default();
+            // The store has its settings from now on, and the next start has them as well.
+            self.keep();
         }
         self.keep_soon(ctx, is_touched);
         self.close(ctx);
@@ -339,12 +315,26 @@ impl App {
     /// A window that is asked to close during a run asks for confirmation. After a signal there is no user to ask, and
     /// everything is kept in any case.
     fn close(&mut self, ctx: &egui::Context) {
+        let is_asked = ctx.input(|input| input.viewport().close_requested());
+        let has_signal = self.signals.as_ref().is_some_and(Closing::has_come);
+        if (is_asked || has_signal || self.closes_next) && !self.state.closing && leaves_field(ctx) {
+            // What was typed there is taken in this frame, and the window closes with the next.
+            if is_asked {
+                ctx.send_viewport_cmd(egui::ViewportCommand::CancelClose);
+            }
+            self.closes_next = true;
+            ctx.request_repaint();
+            return;
+        }
+        if std::mem::take(&mut self.closes_next) && !has_signal {
+            ctx.send_viewport_cmd(egui::ViewportCommand::Close);
+        }
         if !self.state.closing && self.signals.as_ref().is_some_and(Closing::has_come) {
             self.state.closing = true;
             self.keep();
             ctx.send_viewport_cmd(egui::ViewportCommand::Close);
         }
-        if !ctx.input(|input| input.viewport().close_requested()) || self.state.closing {
+        if !is_asked || self.state.closing {
             return;
         }
         self.keep();

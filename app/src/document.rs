@@ -62,6 +62,15 @@ impl Document {
         Self { shipped: Some(shipped.name.clone()), ..Self::new(shipped.experiment.clone(), None) }
     }
 
+    /// The settings of a kept run: a version of the shipped preset of their title, if there is one, else a document of their own.
+    pub(crate) fn of_kept(experiment: Experiment, shipped: &[Shipped]) -> Self {
+        let preset = shipped.iter().find(|shipped| shipped.experiment.title == experiment.title);
+        let mut document = preset.map_or_else(|| Self::new(experiment.clone(), None), Self::of_shipped);
+        document.loads(&experiment);
+        document.experiment = experiment;
+        document
+    }
+
     /// Whether there is a step to undo: a change, or that this was opened.
     pub(crate) fn can_undo(&self) -> bool {
         self.history.can_undo() || self.before.is_some()
@@ -189,5 +198,19 @@ mod tests {
         assert!(document.is_changed() && !document.is_unkept());
         document.experiment.batch.micro += 1;
         assert!(document.is_unkept());
+    }
+
+    #[test]
+    fn a_kept_run_is_a_version_of_the_preset_of_its_title() {
+        let shipped = crate::presets::shipped();
+        let preset = &shipped[1];
+        let mut run = preset.experiment.clone();
+        run.batch.micro += 1;
+        let document = Document::of_kept(run.clone(), &shipped);
+        assert_eq!((document.shipped.as_ref(), &document.saved), (Some(&preset.name), &preset.experiment));
+        assert!(document.experiment == run && !document.is_unkept() && document.draft().is_none());
+        run.title = "Of no preset".to_owned();
+        let document = Document::of_kept(run.clone(), &shipped);
+        assert_eq!((document.shipped, document.saved), (None, run));
     }
 }

@@ -31,8 +31,8 @@ const DELAY: Duration = Duration::from_secs(2);
 pub(crate) struct Keeper {
     /// The file; `None` if this user has no folder for it.
     place: Option<PathBuf>,
-    /// The content of the file.
-    written: String,
+    /// The content of the file. Another window may have written other content since: it is written over only by a change.
+    written: Value,
     /// When the next look is due.
     due: Option<Instant>,
     /// Why the last writing failed.
@@ -46,7 +46,7 @@ impl Keeper {
     pub(crate) fn open(folder: Option<&Path>) -> (Self, Option<PersistedState>, Option<String>) {
         let place = folder.map(|folder| folder.join(FILE));
         let failure = place.is_none().then(|| "this user has no folder for it".to_owned());
-        let mut keeper = Self { place, written: String::new(), due: None, failure, has_told: false };
+        let mut keeper = Self { place, written: Value::Null, due: None, failure, has_told: false };
         let text = match keeper.place.as_deref().map(read) {
             None => return (keeper, None, None),
             Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => return (keeper, None, None),
@@ -54,7 +54,7 @@ impl Keeper {
         };
         match text.and_then(|text| Ok((salvage::read(&text)?, text))) {
             Ok(((state, lost), text)) => {
-                keeper.written = text;
+                keeper.written = serde_json::from_str(&text).unwrap_or_default();
                 let told = (!lost.is_empty()).then(|| keeper.put_entries_aside(lost));
                 (keeper, Some(state), told)
             }
@@ -118,13 +118,14 @@ impl Keeper {
     /// Writes the state, if it differs from the file's.
     pub(crate) fn keep(&mut self, state: &PersistedState) {
         self.due = None;
-        let (Some(place), Ok(text)) = (&self.place, serde_json::to_string(state)) else { return };
-        if text == self.written {
+        let (Some(place), Ok(content)) = (&self.place, serde_json::to_value(state)) else { return };
+        // By content: the order of what has none may be another in each session.
+        if content == self.written {
             return;
         }
-        self.failure = write(place, &text).err().map(|error| format!("{}: {error}", place.display()));
+        self.failure = write(place, &content.to_string()).err().map(|error| format!("{}: {error}", place.display()));
         if self.failure.is_none() {
-            self.written = text;
+            self.written = content;
         }
     }
 
@@ -213,6 +214,19 @@ mod tests {
     }
 
     #[test]
+    fn a_window_without_changes_writes_over_no_other_windows_session() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path().join(FILE);
+        let (mut first, ..) = Keeper::open(Some(folder.path()));
+        first.keep(&PersistedState::default());
+        let (mut idle, state, _) = Keeper::open(Some(folder.path()));
+        fs::write(&place, "of another window").expect("writes");
+        idle.keep(&state.expect("kept"));
+        first.keep(&PersistedState::default());
+        assert_eq!(fs::read_to_string(&place).expect("there"), "of another window");
+    }
+
+    #[test]
     fn an_entry_that_cannot_be_read_is_put_aside_by_itself() {
         let folder = tempfile::tempdir().expect("a folder");
         let place = folder.path().join(FILE);
@@ -251,6 +265,8 @@ mod tests {
         let (state, aside, told) = opened(&|damaged| damaged["experiment"] = "version = [".into());
         assert!(state["experiment"].is_string() && aside["experiment"] == "version = [", "{aside}");
         assert!(told.contains("`experiment` ("), "{told}");
+        let (state, aside, told) = opened(&|damaged| damaged["pin"] = "\0\0".into());
+        assert!(state["pin"].is_null() && aside["pin"] == "\0\0" && told.contains("`pin` ("), "{state}, {told}");
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! The panes and where they are. The user may drag them anywhere; [`Layout::default`] is where they begin. In a window
 //! without room for them side by side one pane at a time is shown, chosen from a list.
 
+mod edges;
 pub(crate) mod paging;
 mod sound;
 mod turning;
 
-use eframe::egui::{self, Button, ComboBox, Id, Key, Rect, Response, Ui, UiBuilder, WidgetText};
+use eframe::egui::{self, Button, ComboBox, Id, Rect, Response, Ui, UiBuilder, WidgetText};
 use egui_tiles::{Container, Linear, LinearDir, SimplificationOptions, Tabs, Tile, TileId, Tiles, Tree, UiResponse};
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,9 @@ pub(crate) type Draw = fn(&mut Ui, Pane, &mut PanelContext<'_>);
 
 /// In less room one pane at a time is shown.
 const ROOM: egui::Vec2 = egui::vec2(720.0, 300.0);
+
+/// Between two panes.
+const GAP: f32 = 4.0;
 
 /// Height of the tabs above a pane.
 const TAB_BAR: f32 = 26.0;
@@ -78,13 +82,6 @@ fn split(tiles: &mut Tiles<Pane>, dir: LinearDir, parts: &[(TileId, f32)]) -> Ti
     tiles.insert_container(Container::Linear(linear))
 }
 
-/// Whether the borders between panes are there to be dragged: they are the pointer's, and no stop on the way of the keys
-/// that move the focus.
-fn has_pointer(ui: &Ui) -> bool {
-    const MOVE_THE_FOCUS: [Key; 5] = [Key::Tab, Key::ArrowUp, Key::ArrowDown, Key::ArrowLeft, Key::ArrowRight];
-    ui.input(|input| input.pointer.has_pointer() && !MOVE_THE_FOCUS.iter().any(|key| input.key_pressed(*key)))
-}
-
 impl Layout {
     fn of(tree: Tree<Pane>) -> Self {
         Self { tree, front: Pane::Experiment }
@@ -99,9 +96,10 @@ impl Layout {
             regions::region(ui, "pane", |ui| self.one_at_a_time(ui, context, draw));
             paging::end(ui, self.front, room);
         } else {
-            let has_pointer = has_pointer(ui);
+            let has_pointer = edges::has_pointer(ui);
             self.turn(ui.ctx());
-            self.tree.ui(&mut Behavior { context, draw, has_pointer, wanted: None, take: None }, ui);
+            let least = self.least(ui);
+            self.tree.ui(&mut Behavior { context, draw, has_pointer, least, wanted: None, take: None }, ui);
             self.follow(ui);
         }
     }
@@ -227,6 +225,8 @@ struct Behavior<'a, 'b> {
     context: &'a mut PanelContext<'b>,
     draw: Draw,
     has_pointer: bool,
+    /// How far an edge may be dragged.
+    least: f32,
     /// The tab that is to have the focus.
     wanted: Option<TileId>,
     /// The room, at the right end of the tabs, of the menu for the pane below.
@@ -313,11 +313,11 @@ impl egui_tiles::Behavior<Pane> for Behavior<'_, '_> {
     }
 
     fn gap_width(&self, _: &egui::Style) -> f32 {
-        4.0
+        GAP
     }
 
     fn min_size(&self) -> f32 {
-        120.0
+        self.least
     }
 
     fn tab_bar_color(&self, visuals: &egui::Visuals) -> egui::Color32 {

@@ -44,6 +44,17 @@ pub(crate) enum Compare {
     Plan(String, Box<Experiment>),
 }
 
+/// A request to put runs and plans side by side.
+#[derive(Debug)]
+pub(crate) struct Comparing {
+    /// The runs, and plans that stay as they are.
+    pub(crate) what: Vec<Compare>,
+    /// The present settings as they were asked for, if they are put next to those: once they change, they are asked for again.
+    pub(crate) present: Option<Experiment>,
+    /// Whether the answer is on its way.
+    pub(crate) is_asked: bool,
+}
+
 #[derive(Debug)]
 enum Wish {
     Change(Change),

@@ -21,7 +21,7 @@ use crate::{
     files::Purpose,
     format,
     gallery::Gallery,
-    librarian::Compared,
+    librarian::{Compared, Comparing},
     limit, naming, peak,
     planner::{Compared as NeighboursCompared, Generation, Obstacle, Options},
     presets::Shipped,
@@ -186,6 +186,8 @@ pub(crate) struct State {
     pub(crate) wanted: Option<(Kept, Wanted)>,
     /// Runs and plans side by side.
     pub(crate) compared: Option<Compared>,
+    /// The request that they are the answer to, or will be.
+    pub(crate) comparing: Option<Comparing>,
     /// The model that is tried, and the findings about it.
     pub(crate) trial: Trial,
     /// The trainer's latest values.
@@ -204,6 +206,8 @@ pub(crate) struct State {
     pub(crate) pin: Option<Arc<Plan>>,
     /// It was pinned in another document, and is not compared with the plan of this one yet.
     pub(crate) pin_is_of_another: bool,
+    /// A held plan that is too small or too large next to the present one; it is back where the two compare.
+    pub(crate) pin_at_rest: Option<Arc<Plan>>,
     /// The experiment whose plan is to be held, until it is there.
     pub(crate) pin_asked: Option<Experiment>,
     /// The log of events.
@@ -250,6 +254,7 @@ impl State {
             runs: Runs::default(),
             wanted: None,
             compared: None,
+            comparing: None,
             trial: Trial::default(),
             latest: Latest::default(),
             shown: None,
@@ -259,6 +264,7 @@ impl State {
             typed: None,
             pin: None,
             pin_is_of_another: false,
+            pin_at_rest: None,
             pin_asked: None,
             log: Log::new(),
             budgets: Budgets::default(),

@@ -39,7 +39,7 @@ use std::{rc::Rc, time::Instant};
 use eframe::egui::{Key, Modifiers, Role, Theme, vec2};
 use egui_kittest::{Harness, kittest::Queryable};
 use plimsoll_engine::{
-    Bytes,
+    Bytes, Experiment,
     experiment::{DataKind, Precision, preset},
     plan::Plan,
     train::Outcome,

@@ -257,7 +257,8 @@ impl Dispatcher<'_> {
         self.state.notice.take_if(|notice| matches!(notice, Notice::Unsaved(_) | Notice::Unopened(_)));
     }
 
-    fn load(&mut self, document: Document) {
+    pub(super) fn load(&mut self, document: Document) {
+        self.toasts.changed_back();
         // The history starts over: a step back into another file's experiment would be saved over this one's. Before its
         // first step comes the document that was left, with its own file and its own history.
         if let Some(name) = self.leave() {
@@ -271,22 +272,30 @@ impl Dispatcher<'_> {
 
     /// The pin stays for what is opened now, as long as both fit into one picture.
     fn takes_the_pin_along(&mut self) {
-        self.state.pin_is_of_another = self.state.pin.is_some() || self.state.pin_asked.is_some();
+        let State { pin, pin_asked, pin_at_rest, .. } = &*self.state;
+        self.state.pin_is_of_another = pin.is_some() || pin_asked.is_some() || pin_at_rest.is_some();
         self.view.show_before = false;
     }
 
-    /// Takes out a pin that was set in another document, if one of the two would be too small in a picture of both.
-    pub(super) fn unpin_what_does_not_compare(&mut self) {
+    /// Puts a pin that was set in another document aside, if one of the two would be too small in a picture of both; one that was
+    /// put aside before is back where it compares.
+    pub(super) fn rest_a_pin_that_does_not_compare(&mut self) {
         const MOST: f64 = 10.0;
         let state = &mut *self.state;
+        let pinned = state.pin.as_ref().or(state.pin_at_rest.as_ref());
         // The newest plan may still be that of the document before.
-        let (Some(pinned), Some(plan), true) = (&state.pin, state.plan(), state.pin_is_of_another) else { return };
-        let [pinned, own] = [pinned.load(), plan.load()];
-        let ratio = pinned.0.max(1) as f64 / own.0.max(1) as f64;
+        let (Some(pinned), Some(plan), true) = (pinned, state.plan(), state.pin_is_of_another) else { return };
+        let [was, own] = [pinned.load(), plan.load()];
+        let ratio = was.0.max(1) as f64 / own.0.max(1) as f64;
+        let compares = (1.0 / MOST..=MOST).contains(&ratio);
         state.pin_is_of_another = false;
-        if !(1.0 / MOST..=MOST).contains(&ratio) {
-            (state.pin, self.view.show_before) = (None, false);
-            self.toasts.info(format!("The pin was removed: {pinned} and {own} do not fit into one picture."));
+        if compares && state.pin.is_none() {
+            state.pin = state.pin_at_rest.take();
+            self.toasts.info("The pin is back.");
+        } else if !compares && state.pin.is_some() {
+            (state.pin_at_rest, self.view.show_before) = (state.pin.take(), false);
+            let told = format!("The pin is put aside here: {was} and {own} do not fit into one picture.");
+            self.toasts.info(told);
         }
     }
 
@@ -309,7 +318,8 @@ impl Dispatcher<'_> {
         }
         *opened += 1;
         let name = document.name();
-        self.toasts.info(if back { format!("Back to {name}") } else { format!("Opened again: {name}") });
+        self.toasts.changed_back();
+        self.toasts.followed(if back { format!("Back to {name}") } else { format!("Opened again: {name}") });
         self.changed();
     }
 

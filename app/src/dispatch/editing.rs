@@ -8,6 +8,7 @@ use plimsoll_engine::Experiment;
 use super::Dispatcher;
 use crate::{
     command::UiCommand,
+    document::Document,
     format,
     state::{Level, State},
 };
@@ -58,10 +59,17 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Adopts the settings of a kept run in the same way; they are there as long as the run is.
+    /// Adopts the settings of a kept run in the same way; they are there as long as the run is. Those of another experiment are
+    /// a document of their own: they are no version of the one in hand.
     pub(super) fn adopt_kept(&mut self, mut experiment: Experiment) {
         // A new run computes its own ranks, because its weights may differ by now.
         experiment.low_rank.ranks.clear();
+        let State { document, shipped, .. } = &*self.state;
+        let is_of_another = [&document.saved, &document.experiment].iter().all(|own| own.title != experiment.title);
+        // A file's changes that are not saved stay in hand.
+        if is_of_another && (document.is_of_shipped() || document.own().is_none()) {
+            return self.load(Document::of_kept(experiment, shipped));
+        }
         self.state.document.loads(&experiment);
         self.adopt(experiment);
     }

@@ -1,5 +1,6 @@
 //! The one place that changes the state: every [`Action`] of the panels, every answer of the threads.
 
+mod comparing;
 mod documents;
 mod editing;
 mod recorders;
@@ -96,7 +97,7 @@ impl Dispatcher<'_> {
             }
             Action::PinExperiment(experiment) => {
                 self.state.pin_asked = Some(Experiment::clone(&experiment));
-                self.state.pin_is_of_another = false;
+                (self.state.pin_is_of_another, self.state.pin_at_rest) = (false, None);
                 self.services.planner.pin(*experiment);
             }
             Action::OpenFile(path) => self.guarded(Then::OpenFile(path)),
@@ -190,6 +191,7 @@ impl Dispatcher<'_> {
     /// Pins the plan, which may be on its way, or takes the pin out.
     fn pin(&mut self) {
         (self.view.show_before, self.state.pin_is_of_another) = (false, false);
+        self.state.pin_at_rest = None;
         let was_asked = self.state.pin_asked.take().is_some();
         if self.state.pin.take().is_some() || was_asked {
             return;
@@ -221,6 +223,7 @@ impl Dispatcher<'_> {
             self.answer(answer);
         }
         self.begin_awaited();
+        self.follow_the_present();
         for reply in self.services.librarian.replies() {
             self.reply(reply);
         }
@@ -269,7 +272,7 @@ impl Dispatcher<'_> {
             Answer::Plan(generation, Ok(plan)) => {
                 state.prediction.plan = Some(plan);
                 state.prediction.plan_generation = generation;
-                self.unpin_what_does_not_compare();
+                self.rest_a_pin_that_does_not_compare();
             }
             Answer::Plan(generation, Err(obstacle)) if generation == present => {
                 state.prediction.obstacle = Some(obstacle);
@@ -282,7 +285,7 @@ impl Dispatcher<'_> {
                 let asked = state.pin_asked.take_if(|asked| *asked == *plan.experiment).is_some();
                 if asked || state.pin.as_ref().is_some_and(|pin| pin.experiment == plan.experiment) {
                     state.pin = Some(plan);
-                    self.unpin_what_does_not_compare();
+                    self.rest_a_pin_that_does_not_compare();
                 }
             }
             Answer::Pin(Err(_)) => {

@@ -39,15 +39,12 @@ impl Dispatcher<'_> {
             RunsAction::Tags(key, tags) => librarian.change(Change::Tags(key, tags)),
             RunsAction::Delete(keys) => self.delete(keys),
             RunsAction::Restore => self.restore_runs(),
-            RunsAction::Compare(keys) => self.compare(self.kept(&keys)),
-            RunsAction::CompareWithPresent(key) => {
-                self.compare(self.kept(&[key]).into_iter().chain([self.present()]).collect());
-            }
+            RunsAction::Compare(keys) => self.compare(self.kept(&keys), false),
+            RunsAction::CompareWithPresent(key) => self.compare(self.kept(&[key]), true),
             RunsAction::ComparePin => {
                 let pin = self.state.pin.as_ref().map(|pin| Experiment::clone(&pin.experiment));
                 if let Some(pin) = pin {
-                    let pin = Compare::Plan("The pinned settings".to_owned(), Box::new(pin));
-                    self.compare(vec![pin, self.present()]);
+                    self.compare(vec![Compare::Plan("The pinned settings".to_owned(), Box::new(pin))], true);
                 }
             }
         }
@@ -57,10 +54,6 @@ impl Dispatcher<'_> {
     fn kept(&self, keys: &[RunKey]) -> Vec<Compare> {
         let rows = keys.iter().filter_map(|key| self.state.runs.get(key));
         rows.map(|row| Compare::Run(row.run.key.clone(), row.name())).collect()
-    }
-
-    fn present(&self) -> Compare {
-        Compare::Plan("The present settings".to_owned(), Box::new(self.state.document.experiment.clone()))
     }
 
     fn want(&mut self, key: RunKey, wanted: Wanted) {
@@ -149,11 +142,6 @@ impl Dispatcher<'_> {
         ));
     }
 
-    fn compare(&mut self, what: Vec<Compare>) {
-        self.services.librarian.compare(what, self.view.smoothing);
-        self.layout.set_shown(Pane::Compare, true);
-    }
-
     /// Goes on with a run from its last checkpoint.
     fn continue_run(&mut self, key: &RunKey, record: RunRecord) {
         if self.state.session.active().is_some() || self.state.is_starting {
@@ -174,7 +162,7 @@ impl Dispatcher<'_> {
         if let Some(reason) = self.state.why_no_training()
             && !(anyway && self.state.may_train_anyway())
         {
-            self.toasts.warning(reason);
+            self.toasts.refused(reason);
             return;
         }
         if self.state.is_planning() {
@@ -257,6 +245,8 @@ impl Dispatcher<'_> {
                 let told = naming::in_words(&why, |key| self.state.runs.called(key));
                 self.toasts.warning(&*told);
                 self.state.log.add(Level::Warning, why);
+                // What was refused may be the comparison.
+                self.state.comparing.take_if(|comparing| comparing.is_asked);
             }
             Reply::Looked(records) => {
                 let shown = self.look(records);
@@ -266,7 +256,7 @@ impl Dispatcher<'_> {
                 }
             }
             Reply::Opened(record, wanted) => self.opened(*record, wanted),
-            Reply::Compared(compared) => self.state.compared = Some(*compared),
+            Reply::Compared(compared) => self.has_compared(*compared),
         }
     }
 

@@ -50,6 +50,7 @@ pub(super) fn read(text: &str) -> Result<(PersistedState, Vec<Lost>), String> {
 fn with_lost_settings(text: &Value, state: PersistedState, mut lost: Vec<Lost>) -> (PersistedState, Vec<Lost>) {
     let kept = serde_json::to_value(&state).unwrap_or_default();
     lost.extend(experiments::lost(text, &kept));
+    let state = if lost.iter().any(|lost| lost.name == "pin") { state.without_pin() } else { state };
     let unknown = text.as_object().into_iter().flatten().filter(|(name, _)| kept.get(name).is_none());
     lost.extend(unknown.map(|(name, value)| Lost {
         name: name.clone(),

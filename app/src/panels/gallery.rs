@@ -49,11 +49,11 @@ fn contents(ui: &mut Ui, context: &PanelContext<'_>, gallery: &Gallery) {
     let (field, search, is_new) = search_field(ui, context, gallery.number);
     ui.add_space(theme::GAP);
     let found = gallery.found(&search);
-    if let Some(first) = found.first().and_then(|(_, entries)| entries.first())
-        && field.lost_focus()
-        && ui.input(|input| input.key_pressed(Key::Enter))
-    {
-        open(context, &first.source);
+    if field.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter)) {
+        match found.first().and_then(|(_, entries)| entries.first()) {
+            Some(first) => open(context, &first.source),
+            None => field.request_focus(),
+        }
     }
     let goes = |key| field.has_focus() && ui.input(|input| input.key_pressed(key));
     // In a text, End is of the text.

@@ -46,7 +46,7 @@ fn row(ui: &mut Ui, context: &PanelContext<'_>, entry: &LogEntry) {
         Level::Error => palette.bad,
     };
     ui.horizontal_top(|ui| {
-        let time = RichText::new(format::secs(entry.at_secs.round())).weak().small().monospace();
+        let time = RichText::new(time(entry.at_secs)).weak().small().monospace();
         ui.label(time).tip(format!("{} after the start of the program", format::secs(entry.at_secs)));
         let runs = &context.state.runs;
         let text = entry.told(&context.state.session);
@@ -77,9 +77,19 @@ fn line(entry: &LogEntry, session: &Session) -> String {
     format!("{:.1} s after the start, {level}: {}{about}", entry.at_secs, entry.told(session))
 }
 
+/// A time since the start of the program, in whole seconds.
+fn time(secs: f64) -> String {
+    if secs < 59.5 { format!("{secs:.0} s") } else { format::secs(secs.round()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_whole_seconds() {
+        assert_eq!([0.4, 4.0, 59.4, 59.6, 125.0].map(time), ["0 s", "4 s", "59 s", "1 min", "2 min 5 s"]);
+    }
 
     #[test]
     fn a_copied_line_says_what_its_time_counts_from() {

@@ -93,7 +93,9 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
         ui.allocate_ui_with_layout(size, Layout::top_down(Align::Min), |ui| {
             ui.set_min_size(size);
             if order.is_empty() {
-                chip::empty(ui, "No kept run has all these words.");
+                let is_searched = !context.view.run_search.trim().is_empty();
+                let words = if is_searched { "No kept run has all these words." } else { "No run is kept." };
+                chip::empty(ui, words);
             } else {
                 table::ui(ui, context, &order);
             }

@@ -110,7 +110,7 @@ fn parts(ui: &mut Ui, context: &mut PanelContext<'_>, has_pictures: bool, is_low
             }
         }
         if let Some(evaluation) = context.state.trial.evaluation.as_ref().filter(|_| !is_low) {
-            took_in_line(ui, &evaluation.took);
+            test_took(ui, &evaluation.took);
         }
     });
 }
@@ -128,7 +128,7 @@ fn head(ui: &mut Ui, context: &PanelContext<'_>, tried: Subject<'_>, (task, is_l
         (None, None, Some(evaluation)) => (figures(evaluation, task, tried.data()), palette.strong()),
         (None, None, None) => ("Not tested in this session".to_owned(), palette.weak()),
     };
-    let took = trial.evaluation.as_ref().map(|evaluation| format!(" {}", own_memory(&evaluation.took)));
+    let took = trial.evaluation.as_ref().map(|evaluation| format!(" {}", own_memory(OF_TEST, &evaluation.took)));
     let about = format!("{words}.{}", took.unwrap_or_default());
     ui.horizontal(|ui| {
         test(ui, context, tried);
@@ -211,28 +211,31 @@ fn figures(evaluation: &Evaluation, task: Task, data: &Data) -> String {
 
 /// What something took, compared with what was predicted, in as many lines as it needs.
 fn took(ui: &mut Ui, took: &Took) {
-    let label = egui::Label::new(RichText::new(own_memory(took)).small().weak()).wrap();
+    let label = egui::Label::new(RichText::new(own_memory("Memory of this answer", took)).small().weak()).wrap();
     let cache = took.cached.map_or("", |_| CACHE);
     ui.add(label.sense(egui::Sense::hover())).tip(format!("{BESIDE}{cache}"));
 }
 
-/// The same in a line with something else.
-fn took_in_line(ui: &mut Ui, took: &Took) {
-    let words = own_memory(took);
+/// The same of a test, in a line with something else.
+fn test_took(ui: &mut Ui, took: &Took) {
+    let words = own_memory(OF_TEST, took);
     text::cut(ui, RichText::new(&words).small().weak(), &format!("{words} {BESIDE}"));
 }
 
 /// Whose the memory of a try is.
-const BESIDE: &str = "It does not count towards what a run takes, which keeps its own budget.";
+const BESIDE: &str = "It is memory of its own and does not count towards what a run takes, which keeps its own budget.";
 
 /// What a key-value cache is for.
 const CACHE: &str = "\n\nThe key-value cache has what attention needs of the tokens so far, so that each new token is one row \
     through the model and not the whole text. It grows with the layers, the key heads and the length; grouped heads make it \
     smaller. Past the length that the model was trained on, the text shifts and each token takes a whole pass.";
 
-fn own_memory(took: &Took) -> String {
+/// What the memory of a test is called.
+const OF_TEST: &str = "Memory of the test";
+
+fn own_memory(whose: &str, took: &Took) -> String {
     let Took { predicted, measured, .. } = took;
-    let mut words = format!("Memory of its own: {measured} measured of {predicted} predicted.");
+    let mut words = format!("{whose}: {measured} measured of {predicted} predicted.");
     if let Some(cache) = format::cache(took) {
         words.push_str(&format!(" {cache}"));
     }

@@ -58,7 +58,7 @@ struct Toast {
     kind: Kind,
     text: String,
     until: Instant,
-    /// It tells what a change of the settings brought along.
+    /// It is about the settings as they are.
     is_of_change: bool,
 }
 
@@ -90,7 +90,15 @@ impl Toasts {
         }
     }
 
-    /// A step back or forth among the settings: what the last change brought along is not so any more.
+    /// Tells why something cannot be done with the settings as they are.
+    pub(crate) fn refused(&mut self, text: impl Into<String>) {
+        self.add(Kind::Warning, text.into());
+        if let Some(toast) = self.shown.last_mut() {
+            toast.is_of_change = true;
+        }
+    }
+
+    /// A step back or forth among the settings: what the last change brought along, or stood in the way, is not so any more.
     pub(crate) fn changed_back(&mut self) {
         self.shown.retain(|toast| !toast.is_of_change);
     }

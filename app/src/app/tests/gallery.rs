@@ -269,6 +269,18 @@ fn a_search_shows_the_best_that_it_finds_wherever_the_gallery_was_scrolled_to() 
 }
 
 #[test]
+fn a_search_that_finds_nothing_goes_on_after_the_enter_key() {
+    let mut window = fresh();
+    show(&mut window);
+    window.get_by_role_and_label(Role::TextInput, "Search presets").type_text("no such preset");
+    window.run_steps(3);
+    window.key_press(Key::Enter);
+    window.run_steps(3);
+    assert!(window.get_by_role_and_label(Role::TextInput, "Search presets").is_focused());
+    assert_eq!(app(&window).state.dialog, Some(Dialog::Presets));
+}
+
+#[test]
 fn a_pin_is_there_again_at_the_next_start() {
     let mut window = window(digits());
     window.key_press_modifiers(Modifiers::COMMAND, Key::P);
@@ -284,7 +296,7 @@ fn a_pin_is_there_again_at_the_next_start() {
 }
 
 #[test]
-fn a_pin_stays_for_what_is_opened_next_and_goes_where_one_picture_is_too_small_for_both() {
+fn a_pin_stays_for_what_is_opened_next_and_rests_where_one_picture_is_too_small_for_both() {
     let mut window = fresh();
     window.state_mut().as_mut().expect("drawn").sender.ui(UiCommand::Pin);
     window.run_steps(3);
@@ -305,6 +317,12 @@ fn a_pin_stays_for_what_is_opened_next_and_goes_where_one_picture_is_too_small_f
     until(&mut window, |app| app.state.plan().is_some());
     assert_eq!(pinned(&window), None);
     assert!(window.query_by_label_contains("do not fit into one picture").is_some());
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+    until(&mut window, |app| app.state.pin.is_some());
+    assert_eq!(pinned(&window).as_deref(), Some(FIRST), "it is back where it compares");
+    window.state_mut().as_mut().expect("drawn").sender.send(crate::command::Action::OpenShipped(large));
+    window.run_steps(3);
+    until(&mut window, |app| app.state.plan().is_some() && app.state.pin.is_none());
     // A pin of the document itself stays, however much an edit changes.
     window.state_mut().as_mut().expect("drawn").sender.ui(UiCommand::Pin);
     window.run_steps(3);

@@ -396,3 +396,45 @@ fn only_runs_that_answer_what_is_asked_may_teach() {
     let values = ["data.kind=\"table\"", "data.task=\"regression\""];
     assert!(!may(&values, &values), "values have no classes");
 }
+
+#[test]
+fn what_is_typed_into_a_note_is_kept_when_the_window_closes() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    show(&mut window, Pane::Runs);
+    let both = keys(&window);
+    ask(&mut window, RunsAction::Pick(vec![both[0].clone()]));
+    window.run_steps(5);
+    window.get_by_role_and_label(Role::TextInput, "Note").focus();
+    window.run_steps(2);
+    window.get_by_role_and_label(Role::TextInput, "Note").type_text("too wide");
+    window.run_steps(2);
+    let root = window.input_mut().viewports.entry(eframe::egui::ViewportId::ROOT).or_default();
+    root.events.push(eframe::egui::ViewportEvent::Close);
+    window.run_steps(3);
+    until(&mut window, |app| app.state.runs.get(&both[0]).is_some_and(|row| row.run.note == "too wide"));
+}
+
+#[test]
+fn a_run_of_another_experiment_is_opened_as_a_document_of_its_own() {
+    let (store, _) = two_runs();
+    let shipped = presets::shipped();
+    let persisted = PersistedState {
+        experiment: Some(shipped[1].experiment.clone()),
+        saved: Some(shipped[1].experiment.clone()),
+        shipped: Some(shipped[1].name.clone()),
+        ..PersistedState::default()
+    };
+    let mut window = opened_on(std::rc::Rc::clone(&store), persisted, None);
+    until(&mut window, |app| app.state.plan().is_some() && app.state.runs.is_read);
+    let run = keys(&window)[0].clone();
+    ask(&mut window, RunsAction::Open(run));
+    until(&mut window, |app| app.state.document.experiment.title == "Tiny");
+    let document = &app(&window).state.document;
+    assert_eq!((document.shipped.as_ref(), document.saved.title.as_str()), (None, "Tiny"));
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+    window.run_steps(3);
+    let document = &app(&window).state.document;
+    assert_eq!((document.shipped.as_ref(), &document.experiment), (Some(&shipped[1].name), &shipped[1].experiment));
+    assert_eq!(app(&window).state.drafts.iter().count(), 0, "nothing was changed");
+}

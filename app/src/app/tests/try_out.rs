@@ -238,7 +238,7 @@ fn a_prompt_is_written_on_in_the_window() {
     let shown = window.query_all_by_label_contains("key-value cache of 7 positions").count();
     assert!(shown > 0, "what the cache takes is shown");
     let cut = pictures::shortened(&pictures::pieces(&window));
-    assert!(cut.iter().all(|(text, _)| !text.contains("Memory of its own")), "whole where there is room: {cut:?}");
+    assert!(cut.iter().all(|(text, _)| !text.contains("Memory of this answer")), "whole where there is room: {cut:?}");
     let written = &app(&window).state.trial.written;
     assert_eq!((written.starts_with("3 1 2 0 "), written.split_whitespace().count()), (true, 8), "{written}");
 }

@@ -69,3 +69,28 @@ fn the_budget_is_one_row_where_runs_are_compared_whether_it_differs_or_not() {
         assert_eq!(rows.filter(|row| pane.contains_rect(row.rect())).count(), 1, "{budget}");
     }
 }
+
+#[test]
+fn the_present_settings_next_to_a_run_are_the_present_ones_once_they_change() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    let run = keys(&window)[0].clone();
+    ask(&mut window, RunsAction::CompareWithPresent(run));
+    let compared = |app: &App| {
+        let subjects = &app.state.compared.as_ref()?.comparison.subjects;
+        Some((subjects.len(), subjects.last()?.experiment.batch.micro))
+    };
+    until(&mut window, |app| compared(app) == Some((2, digits().batch.micro)));
+    let mut other = digits();
+    other.batch.micro = 17;
+    let edit = crate::command::Action::Edit { control: "batch.micro", experiment: Box::new(other) };
+    window.state_mut().as_mut().expect("drawn").sender.send(edit);
+    until(&mut window, |app| compared(app) == Some((2, 17)));
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+    until(&mut window, |app| compared(app) == Some((2, digits().batch.micro)));
+    // Two runs stay as they are.
+    let both = keys(&window);
+    ask(&mut window, RunsAction::Compare(both));
+    until(&mut window, |app| app.state.comparing.as_ref().is_some_and(|comparing| !comparing.is_asked));
+    assert!(app(&window).state.comparing.as_ref().is_some_and(|comparing| comparing.present.is_none()));
+}

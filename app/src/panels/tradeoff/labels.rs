@@ -23,11 +23,11 @@ pub(super) use self::kept::are_numbers;
 use self::{
     kept::{Picture, Sides, Told},
     settle::{Found, Sized, settle},
-    words::{FORMS, listed, one_name, texts, unlike},
+    words::{FORMS, in_order, listed, one_name, texts, unlike},
 };
 use super::{ACTIVE, Dot, RING, smaller::Smaller, together};
 use crate::{
-    session::RunKey,
+    session::{RunKey, RunRecord},
     theme,
     widgets::places::{Placed, Places},
 };
@@ -264,7 +264,12 @@ fn names((dots, at, shown): Points<'_>, frame: Rect, (sides, is_crowd): (&Sides,
 
 /// The words of each name, in all forms.
 fn told(ui: &Ui, dots: &[Dot<'_>], names: &[Name]) -> Arc<Told> {
-    let runs = |name: &Name| name.dots.iter().map(|dot| dots[*dot].run).collect::<Vec<_>>();
+    // In the order of their numbers, which stand before them.
+    let runs = |name: &Name| {
+        let mut runs: Vec<&RunRecord> = name.dots.iter().map(|dot| dots[*dot].run).collect();
+        runs.sort_by_cached_key(|run| in_order(run.short_label()));
+        runs
+    };
     let own = names.iter().map(|name| one_name(runs(name).iter().map(|run| run.short_name())));
     let numbers = names.iter().map(|name| listed(runs(name).iter().map(|run| run.short_label()).collect()));
     kept::told(ui, own.collect(), numbers.collect(), |own, numbers| {

@@ -27,7 +27,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, evaluation: &Evalu
         .horizontal(|ui| {
             let more = format!(", {}", format::counted(evaluation.samples as u64, "sample"));
             let turned = samples::turned(ui, page, pages, &more);
-            super::took_in_line(ui, &evaluation.took);
+            super::test_took(ui, &evaluation.took);
             turned
         })
         .inner;

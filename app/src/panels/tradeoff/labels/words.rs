@@ -20,9 +20,14 @@ pub(super) fn one_name(names: impl Iterator<Item = String>) -> String {
     once.join(" / ")
 }
 
+/// What the number of a run, or its day, is sorted by.
+pub(super) fn in_order(number: String) -> (Option<u64>, String) {
+    (number.parse().ok(), number)
+}
+
 /// The numbers of runs at one place: `1, 2`, `1, 2, 3 and 4 more`.
 pub(super) fn listed(mut numbers: Vec<String>) -> String {
-    numbers.sort_by_cached_key(|number| (number.parse::<u64>().ok(), number.clone()));
+    numbers.sort_by_cached_key(|number| in_order(number.clone()));
     numbers.dedup();
     match numbers.len().checked_sub(LISTED) {
         None | Some(0) => numbers.join(", "),

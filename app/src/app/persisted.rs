@@ -1,0 +1,46 @@
+//! The state that is kept between sessions.
+
+use std::path::PathBuf;
+
+use plimsoll_engine::Experiment;
+use serde::{Deserialize, Serialize};
+
+use crate::{budgets::Budgets, drafts::Drafts, layout::Layout, presets::Shipped, state::Document, view::View};
+
+/// The state that is kept between sessions.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct PersistedState {
+    pub(super) view: View,
+    pub(super) layout: Option<Layout>,
+    /// Files that were opened or saved, under the name they have had since before shipped presets were remembered.
+    pub(super) recent: Vec<PathBuf>,
+    pub(super) recent_shipped: Vec<String>,
+    pub(super) budgets: Budgets,
+    pub(super) experiment: Option<Experiment>,
+    pub(super) saved: Option<Experiment>,
+    pub(super) loaded: Option<Box<Experiment>>,
+    pub(super) path: Option<PathBuf>,
+    pub(super) shipped: Option<String>,
+    pub(super) drafts: Drafts,
+    /// The experiment whose plan is pinned.
+    pub(super) pin: Option<Experiment>,
+}
+
+impl PersistedState {
+    /// The same without a pin: one that could not be read whole is of other settings than those that were pinned.
+    pub(crate) fn without_pin(self) -> Self {
+        Self { pin: None, ..self }
+    }
+
+    /// Takes out the document that was open, or the first preset at the first start.
+    pub(super) fn document(&mut self, shipped: &[Shipped]) -> Document {
+        let experiment = match (self.experiment.take(), shipped.first()) {
+            (None, Some(first)) => return Document::of_shipped(first),
+            (experiment, _) => experiment.unwrap_or_default(),
+        };
+        let saved = self.saved.take().unwrap_or_else(|| experiment.clone());
+        let name = self.shipped.take().filter(|name| shipped.iter().any(|shipped| shipped.name == *name));
+        Document { saved, loaded: self.loaded.take(), shipped: name, ..Document::new(experiment, self.path.take()) }
+    }
+}
