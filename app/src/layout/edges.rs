@@ -6,7 +6,7 @@ use egui_tiles::{Container, LinearDir, Tile, TileId};
 use super::{GAP, Layout};
 
 /// A pane is made no narrower and no lower than this by a drag of its edge: what stands in every pane has room.
-const NARROWEST: f32 = 240.0;
+const NARROWEST: f32 = 260.0;
 const LOWEST: f32 = 120.0;
 
 /// Whether the borders between panes are there to be dragged: they are the pointer's, and no stop on the way of the keys

@@ -1,8 +1,8 @@
 //! The columns of the table: which have room, and how wide each is.
 //!
 //! Always holds: a column is as wide as what stands in it, as long as there is room; texts share what is left, and none has
-//! more than it needs while another is cut. What a run is of stands next to its name in every width, or for all runs in the
-//! heading: settings alone do not say it.
+//! more than it needs while another is cut. What a run is of stands next to its name in every width that has room for both, or
+//! for all runs in the heading: settings alone do not say it.
 
 use std::collections::HashSet;
 
@@ -268,6 +268,12 @@ fn shared_out(
         }
         columns.retain(|((own, ..), _)| *own != column);
     }
+    // What has no room even so would stand beyond the edge of the pane.
+    for column in [RunColumn::Details, RunColumn::Star] {
+        if taken(&columns, TIGHT) > room {
+            columns.retain(|((own, ..), _)| *own != column);
+        }
+    }
     let mut left = (room - taken(&columns, TIGHT)).max(0.0);
     columns.iter_mut().for_each(|(named, width)| *width = least(named, *width, TIGHT));
     let mut texts: Vec<(usize, &mut f32)> =
@@ -327,6 +333,16 @@ mod tests {
 
     fn of(widths: &[(RunColumn, f32)], column: RunColumn) -> Option<f32> {
         widths.iter().find(|(own, _)| *own == column).map(|(_, width)| *width)
+    }
+
+    #[test]
+    fn no_column_stands_beyond_the_edge() {
+        for room in [160.0, 200.0, 240.0, 280.0, 400.0] {
+            let columns = widths([300.0, 300.0], room);
+            let taken = columns.iter().map(|(_, width)| width + BETWEEN).sum::<f32>() - BETWEEN;
+            assert!(taken <= room + 0.1 && of(&columns, RunColumn::Name) >= Some(TIGHT[0]), "{room}: {columns:?}");
+            assert_eq!(of(&columns, RunColumn::Details).is_some(), room > 240.0, "{room}: {columns:?}");
+        }
     }
 
     #[test]
