@@ -104,9 +104,10 @@ impl App {
         let shipped = presets::shipped();
         let document = persisted.document(&shipped);
         let (budgets, drafts, pin_asked) = (persisted.budgets, persisted.drafts, persisted.pin);
+        let pin_is_of_another = persisted.pin_is_of_another;
         let recent = Recent::kept(persisted.recent, persisted.recent_shipped);
         let mut app = Self {
-            state: State { budgets, drafts, pin_asked, ..State::new(document, recent, shipped) },
+            state: State { budgets, drafts, pin_asked, pin_is_of_another, ..State::new(document, recent, shipped) },
             view: persisted.view,
             layout: persisted.layout.map(Layout::completed).unwrap_or_default(),
             services,
@@ -197,7 +198,8 @@ impl App {
             // Its steps back, among which it is, end with the window.
             drafts.keep(draft);
         }
-        let pinned = self.state.pin.as_ref().map(|pin| &*pin.experiment).or(self.state.pin_asked.as_ref());
+        let State { pin, pin_at_rest, pin_asked, .. } = &self.state;
+        let pinned = pin.as_ref().or(pin_at_rest.as_ref()).map(|pin| &*pin.experiment).or(pin_asked.as_ref());
         PersistedState {
             view: self.view.clone(),
             layout: Some(self.layout.clone()),
@@ -211,6 +213,7 @@ impl App {
             loaded: document.loaded.clone(),
             drafts,
             pin: pinned.cloned(),
+            pin_is_of_another: self.state.pin_is_of_another || self.state.pin_at_rest.is_some(),
         }
     }
 

@@ -42,6 +42,8 @@ pub(crate) struct Row {
     /// The details that its name leaves out: its title first, for a name of settings does not say what they are the settings
     /// of; then its beginning if others have its settings, and its distinguishing settings if it has a name of its own.
     pub(crate) details: String,
+    /// The same without its beginning, for a table: its number and a column of its own tell that.
+    pub(crate) in_table: String,
     /// The checkpoint that it left.
     pub(crate) saved: Option<PathBuf>,
     /// The text that a search looks through.
@@ -202,14 +204,18 @@ fn rows_with(
         let differs = parts.collect::<Vec<_>>().join(", ");
         let settings = run.name.as_ref().map(|_| by_settings.clone());
         let title = Some(run.title.clone()).filter(|_| run.name.is_some() || !by_settings.is_empty());
-        let parts = title.into_iter().chain(began).chain(settings).filter(|words| !words.is_empty());
-        let details = parts.collect::<Vec<_>>().join(", ");
+        let told = |began: Option<String>| {
+            let parts = title.clone().into_iter().chain(began).chain(settings.clone());
+            parts.filter(|words| !words.is_empty()).collect::<Vec<_>>().join(", ")
+        };
+        let (details, in_table) = (told(began), told(None));
         let parts =
             [run.key.as_str(), run.label(), &run.title, &run.note, &run.device, &run.device_name, run.state.key()];
         let parts =
             parts.into_iter().chain([run.status()]).chain(run.tags.iter().chain(&run.settings).map(String::as_str));
         let text = parts.chain([differs.as_str()]).collect::<Vec<_>>().join("\n").to_lowercase();
-        Row { saved: saved(&run), run, differs, when, to_the_second, by_settings, parts: one_by_one, details, text }
+        let (saved, parts) = (saved(&run), one_by_one);
+        Row { saved, run, differs, when, to_the_second, by_settings, parts, details, in_table, text }
     };
     runs.into_iter().zip(differs.into_iter().zip(parts)).zip(moments).map(row).collect()
 }

@@ -126,6 +126,8 @@ pub(crate) enum Then {
     OpenShipped(usize),
     /// Open this draft.
     OpenDraft(usize),
+    /// Open the settings of a kept run.
+    OpenKept(Box<Experiment>),
     /// Close the window.
     Quit,
 }

@@ -25,6 +25,8 @@ pub(crate) struct PersistedState {
     pub(super) drafts: Drafts,
     /// The experiment whose plan is pinned.
     pub(super) pin: Option<Experiment>,
+    /// Whether it is put aside, or may have to be.
+    pub(super) pin_is_of_another: bool,
 }
 
 impl PersistedState {

@@ -135,6 +135,7 @@ impl Dispatcher<'_> {
                 }
             }
             Then::OpenDraft(index) => self.open_draft(index),
+            Then::OpenKept(experiment) => self.load(Document::of_kept(*experiment, &self.state.shipped)),
             Then::Quit => {
                 self.state.closing = true;
                 self.ctx.send_viewport_cmd(egui::ViewportCommand::Close);
@@ -291,11 +292,11 @@ impl Dispatcher<'_> {
         state.pin_is_of_another = false;
         if compares && state.pin.is_none() {
             state.pin = state.pin_at_rest.take();
-            self.toasts.info("The pin is back.");
+            self.toasts.followed("The pin is back.");
         } else if !compares && state.pin.is_some() {
             (state.pin_at_rest, self.view.show_before) = (state.pin.take(), false);
             let told = format!("The pin is put aside here: {was} and {own} do not fit into one picture.");
-            self.toasts.info(told);
+            self.toasts.followed(told);
         }
     }
 

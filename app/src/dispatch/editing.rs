@@ -8,9 +8,8 @@ use plimsoll_engine::Experiment;
 use super::Dispatcher;
 use crate::{
     command::UiCommand,
-    document::Document,
     format,
-    state::{Level, State},
+    state::{Level, State, Then},
 };
 
 impl Dispatcher<'_> {
@@ -64,11 +63,9 @@ impl Dispatcher<'_> {
     pub(super) fn adopt_kept(&mut self, mut experiment: Experiment) {
         // A new run computes its own ranks, because its weights may differ by now.
         experiment.low_rank.ranks.clear();
-        let State { document, shipped, .. } = &*self.state;
-        let is_of_another = [&document.saved, &document.experiment].iter().all(|own| own.title != experiment.title);
-        // A file's changes that are not saved stay in hand.
-        if is_of_another && (document.is_of_shipped() || document.own().is_none()) {
-            return self.load(Document::of_kept(experiment, shipped));
+        let document = &self.state.document;
+        if [&document.saved, &document.experiment].iter().all(|own| own.title != experiment.title) {
+            return self.guarded(Then::OpenKept(Box::new(experiment)));
         }
         self.state.document.loads(&experiment);
         self.adopt(experiment);

@@ -94,6 +94,8 @@ pub(crate) const FOCUS_RING: f32 = 2.0;
 pub(crate) const BOTTOM_HEIGHT: f32 = 32.0;
 /// In narrower panes the buttons of a kept run have shorter words.
 pub(crate) const NARROW_BUTTONS: f32 = 340.0;
+/// Left and right of their words, and between them, there.
+pub(crate) const NARROW_PADDING: f32 = 4.0;
 /// The least width of the menu of a run.
 pub(crate) const MENU_WIDTH: f32 = 180.0;
 /// Width of the button that compares kept runs.

@@ -323,6 +323,10 @@ fn a_pin_stays_for_what_is_opened_next_and_rests_where_one_picture_is_too_small_
     window.state_mut().as_mut().expect("drawn").sender.send(crate::command::Action::OpenShipped(large));
     window.run_steps(3);
     until(&mut window, |app| app.state.plan().is_some() && app.state.pin.is_none());
+    let text = serde_json::to_string(&app(&window).persisted()).expect("plain data");
+    let mut next = opened(serde_json::from_str(&text).expect("it was written"), None);
+    until(&mut next, |app| app.state.pin_at_rest.is_some());
+    assert!(app(&next).state.pin.is_none(), "it rests in the next session as well");
     // A pin of the document itself stays, however much an edit changes.
     window.state_mut().as_mut().expect("drawn").sender.ui(UiCommand::Pin);
     window.run_steps(3);

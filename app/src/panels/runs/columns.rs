@@ -31,7 +31,7 @@ const COLUMNS: [Named; 10] = [
     (
         RunColumn::Details,
         "title",
-        "Its title, and what else its name leaves out: when it began where another is the same, and what sets it apart.",
+        "Its title, and what else its name leaves out: what sets it apart, where you gave it a name.",
     ),
     (RunColumn::Started, "when", "When it began."),
     (RunColumn::State, "state", "How far it came."),
@@ -160,10 +160,10 @@ impl Widths {
         let about = |text: &str| text.chars().count() as f32 * letter;
         let mut spread = [Spread::default(); 2];
         let mut told = HashSet::new();
-        for row in rows().filter(|row| !row.details.is_empty()) {
+        for row in rows().filter(|row| !row.in_table.is_empty()) {
             spread[0].add(numbers + sign(row) + about(row.short_name()));
             // Its title is what is read there; the rest of the details may be cut. One that many rows repeat counts once.
-            let title = row.told_title().unwrap_or(&row.details);
+            let title = row.told_title().unwrap_or(&row.in_table);
             if told.insert(title) {
                 spread[1].add(about(title));
             }
@@ -171,15 +171,15 @@ impl Widths {
         Self {
             alike: order.first().copied().filter(|first| {
                 let title = &state.runs.rows()[*first].run.title;
-                let says_no_more = |row: &Row| row.details.is_empty() || row.details == *title;
+                let says_no_more = |row: &Row| row.in_table.is_empty() || row.in_table == *title;
                 let is_alike = |row: &Row| row.run.title == *title && says_no_more(row);
                 // Names of settings alone do not say it themselves.
-                !title.is_empty() && rows().all(is_alike) && rows().any(|row| !row.details.is_empty())
+                !title.is_empty() && rows().all(is_alike) && rows().any(|row| !row.in_table.is_empty())
             }),
             spread,
             name: numbers
                 + most(&mut longest(Row::short_name).into_iter().map(|row| width(row.short_name()) + sign(row))),
-            details: most(&mut longest(|row| &row.details).into_iter().map(|row| width(&row.details))),
+            details: most(&mut longest(|row| &row.in_table).into_iter().map(|row| width(&row.in_table))),
             state: most(&mut states.into_iter().map(&width)),
             // Digits are of one width, and so are the names of months, nearly.
             started: began + STEP / 2.0,

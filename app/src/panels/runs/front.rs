@@ -156,11 +156,15 @@ fn buttons(ui: &mut Ui, context: &PanelContext<'_>, front: &Row) {
     let mut load = deeds::load(context, front);
     if ui.max_rect().width() < theme::NARROW_BUTTONS {
         load.words = "Load".to_owned();
+        ui.spacing_mut().button_padding.x = theme::NARROW_PADDING;
+        ui.spacing_mut().item_spacing.x = theme::NARROW_PADDING;
     }
     load.button(ui, context);
     deeds::go_on(context, front).button(ui, context);
     deeds::delete(context, picked).button(ui, context);
     let size: u64 = picked.iter().filter_map(|key| runs.get(key)).map(|row| row.run.on_disk.0).sum();
     let words = format!("{} on the disk", plimsoll_engine::Bytes(size));
-    text::cut(ui, RichText::new(&words).weak().small(), &words);
+    if ui.available_width() > theme::SHORTEST_TEXT {
+        text::cut(ui, RichText::new(&words).weak().small(), &words);
+    }
 }

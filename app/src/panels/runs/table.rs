@@ -111,7 +111,7 @@ fn cells(row: &mut TableRow<'_, '_>, context: &PanelContext<'_>, of: Of<'_>, col
     let has_details = columns.iter().any(|((column, ..), _)| *column == RunColumn::Details);
     let has_star = columns.iter().any(|((column, ..), _)| *column == RunColumn::Star);
     // Where its name leaves nothing out, it has the room of both.
-    let flows = has_details && shown.details.is_empty();
+    let flows = has_details && shown.in_table.is_empty();
     let mut from = 0.0;
     for ((column, ..), _) in columns {
         let (_, cell) = row.col(|ui| {
@@ -226,17 +226,17 @@ fn cell(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, column: RunColumn, i
         RunColumn::Star => star(ui, context, row, is_picked),
         // It is told from the rows around it, so it is drawn with them.
         RunColumn::Name => {}
-        RunColumn::Details if row.details.is_empty() => {}
+        RunColumn::Details if row.in_table.is_empty() => {}
         RunColumn::Details => {
             let color = if is_picked { palette.strong() } else { palette.weak() };
             ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
                 // Its title comes first: its name does not say what its settings are the settings of. The row has the whole
                 // on hover.
                 let (font, room) = (TextStyle::Body.resolve(ui.style()), ui.available_width());
-                let short = text::shortened(&row.details, |words| text::width(ui, words, &font) <= room);
+                let short = text::shortened(&row.in_table, |words| text::width(ui, words, &font) <= room);
                 let label = Label::new(RichText::new(short).color(color)).truncate();
                 let label = ui.add(label.show_tooltip_when_elided(false).sense(Sense::hover()));
-                label.widget_info(|| WidgetInfo::labeled(Role::Label, true, &row.details));
+                label.widget_info(|| WidgetInfo::labeled(Role::Label, true, &row.in_table));
             });
         }
         RunColumn::Started => drop(table::text(ui, &runs::when_among(run.started, row.to_the_second))),
