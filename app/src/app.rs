@@ -7,6 +7,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use eframe::egui;
+use plimsoll_engine::{
+    hardware::{Machine, Watcher},
+    train::{Command, Trainer},
+};
+
 pub(crate) use self::persisted::PersistedState;
 use crate::{
     alarm,
@@ -33,11 +39,6 @@ use crate::{
     view::View,
     widgets::{tip, toasts::Toasts},
     zoom::{self, Zoom},
-};
-use eframe::egui;
-use plimsoll_engine::{
-    hardware::{Machine, Watcher},
-    train::{Command, Trainer},
 };
 
 /// A worker's news are drawn this much later at most. Not zero: that would draw two frames for each.
@@ -332,7 +333,7 @@ impl App {
         if std::mem::take(&mut self.closes_next) && !has_signal {
             ctx.send_viewport_cmd(egui::ViewportCommand::Close);
         }
-        if !self.state.closing && self.signals.as_ref().is_some_and(Closing::has_come) {
+        if !self.state.closing && has_signal {
             self.state.closing = true;
             self.keep();
             ctx.send_viewport_cmd(egui::ViewportCommand::Close);

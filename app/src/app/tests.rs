@@ -229,6 +229,7 @@ fn what_does_not_fit_is_refused_with_changes_that_would_and_trains_anyway_only_t
     until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.fits()));
     assert_eq!(app(&window).state.document.experiment, advice.experiment);
     assert!(app(&window).state.why_no_training().is_none());
+    assert!(app(&window).state.notice.is_none(), "what would fit was told of other settings");
 }
 
 #[test]

@@ -258,7 +258,7 @@ impl Dispatcher<'_> {
         self.state.notice.take_if(|notice| matches!(notice, Notice::Unsaved(_) | Notice::Unopened(_)));
     }
 
-    pub(super) fn load(&mut self, document: Document) {
+    fn load(&mut self, document: Document) {
         self.toasts.changed_back();
         // The history starts over: a step back into another file's experiment would be saved over this one's. Before its
         // first step comes the document that was left, with its own file and its own history.

@@ -273,6 +273,7 @@ impl Dispatcher<'_> {
             Answer::Plan(generation, Ok(plan)) => {
                 state.prediction.plan = Some(plan);
                 state.prediction.plan_generation = generation;
+                self.refusal_is_over();
                 self.rest_a_pin_that_does_not_compare();
             }
             Answer::Plan(generation, Err(obstacle)) if generation == present => {
@@ -302,6 +303,17 @@ impl Dispatcher<'_> {
                 }
             }
             Answer::Plan(..) => {}
+        }
+    }
+
+    /// Drops the notice that a run met its budget once other settings fit: its changes would be of settings that are gone.
+    fn refusal_is_over(&mut self) {
+        let state = &mut *self.state;
+        let refused = state.session.latest().map(RunRecord::experiment);
+        let is_over =
+            state.plan().is_some_and(|plan| plan.fits() && refused.is_some_and(|run| *run != *plan.experiment));
+        if is_over {
+            state.notice.take_if(|notice| matches!(notice, Notice::Run(Outcome::OverBudget(_))));
         }
     }
 

@@ -13,7 +13,7 @@ use std::{
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use jiff::SignedDuration;
 use plimsoll_engine::{
-    Experiment,
+    Error, Experiment,
     hardware::Machine,
     plan::Plan,
     report::{Comparison, Ran, Subject},
@@ -25,7 +25,13 @@ use super::{
     Change, Compare, Compared, Read, Reply, Wish,
     points::{light, points},
 };
-use crate::{naming::Names, runs, session::RunRecord, state::Wanted, widgets::series::Series};
+use crate::{
+    naming::{self, Names},
+    runs,
+    session::RunRecord,
+    state::Wanted,
+    widgets::series::Series,
+};
 
 /// How often it looks whether another program has written.
 const LOOK: Duration = Duration::from_secs(1);
@@ -242,7 +248,12 @@ fn make(store: &mut Store, change: Change) -> plimsoll_engine::Result<()> {
 
 /// Plans; a fault in the planning is a reason like any other.
 fn planned(experiment: &Experiment, machine: &Machine) -> Result<Plan, String> {
-    let plan = std::panic::AssertUnwindSafe(|| Plan::of(experiment, machine).map_err(|error| error.to_string()));
+    // In the words of the screen.
+    let told = |error| match error {
+        Error::Experiment(problem) => naming::problem(&problem, experiment.model.kind),
+        other => other.to_string(),
+    };
+    let plan = std::panic::AssertUnwindSafe(|| Plan::of(experiment, machine).map_err(told));
     std::panic::catch_unwind(plan).unwrap_or_else(|_| Err("the planning met a fault in the engine".to_owned()))
 }
 
