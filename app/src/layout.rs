@@ -2,6 +2,7 @@
 //! without room for them side by side one pane at a time is shown, chosen from a list.
 
 mod edges;
+mod front;
 pub(crate) mod paging;
 mod sound;
 mod turning;
@@ -101,30 +102,6 @@ impl Layout {
             let least = self.least(ui);
             self.tree.ui(&mut Behavior { context, draw, has_pointer, least, wanted: None, take: None }, ui);
             self.follow(ui);
-        }
-    }
-
-    /// Notes the pane that a narrow window shows: the pane that was pressed last, or the tab that covers it now.
-    fn follow(&mut self, ui: &Ui) {
-        let pressed = ui.input(|input| input.pointer.any_pressed().then(|| input.pointer.interact_pos()).flatten());
-        let tiles = &self.tree.tiles;
-        let own = tiles.find_pane(&self.front).and_then(|id| tiles.parent_of(id));
-        let in_front = Pane::ALL.iter().copied().filter_map(|pane| {
-            let id = tiles.find_pane(&pane)?;
-            let parent = tiles.parent_of(id)?;
-            let is_active = match tiles.get_container(parent)? {
-                Container::Tabs(tabs) => tabs.active == Some(id),
-                Container::Linear(_) | Container::Grid(_) => tiles.is_visible(id),
-            };
-            is_active.then_some((pane, parent))
-        });
-        let is_meant = |parent: &TileId| match pressed {
-            Some(at) => tiles.rect(*parent).is_some_and(|rect| rect.contains(at)),
-            None => Some(*parent) == own,
-        };
-        let found: Vec<Pane> = in_front.filter(|(_, parent)| is_meant(parent)).map(|(pane, _)| pane).collect();
-        if let Some(first) = found.first().filter(|_| !found.contains(&self.front)) {
-            self.front = *first;
         }
     }
 

@@ -1,6 +1,6 @@
 //! Runs and plans side by side.
 //!
-//! Always holds: the column of the present settings follows them.
+//! Always holds: the column of the present settings follows them, as long as it is in front.
 
 use plimsoll_engine::Experiment;
 
@@ -38,7 +38,7 @@ impl Dispatcher<'_> {
         let is_old = |comparing: &mut Comparing| {
             !comparing.is_asked && comparing.present.as_ref().is_some_and(|present| present != now)
         };
-        if self.state.is_planning() {
+        if self.state.is_planning() || !self.layout.is_in_front(Pane::Compare) {
             return;
         }
         if let Some(comparing) = self.state.comparing.take_if(is_old) {
