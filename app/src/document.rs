@@ -164,9 +164,9 @@ impl Document {
         self.experiment != self.saved
     }
 
-    /// Whether the settings in hand are those of no file and of no kept run.
+    /// Whether the settings in hand are not those of its file, or, without one, of no kept run either.
     pub(crate) fn is_unkept(&self) -> bool {
-        self.is_changed() && self.loaded.as_deref() != Some(&self.experiment)
+        self.is_changed() && (self.path.is_some() || self.loaded.as_deref() != Some(&self.experiment))
     }
 
     /// The card that an experiment opened after this one is offered.
@@ -196,6 +196,9 @@ mod tests {
         document.loads(&run);
         document.experiment = run;
         assert!(document.is_changed() && !document.is_unkept());
+        document.path = Some("a.toml".into());
+        assert!(document.is_unkept(), "a save would write them over the file");
+        document.path = None;
         document.experiment.batch.micro += 1;
         assert!(document.is_unkept());
     }

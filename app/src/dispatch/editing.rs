@@ -60,11 +60,24 @@ impl Dispatcher<'_> {
 
     /// Adopts the settings of a kept run in the same way; they are there as long as the run is. Those of another experiment are
     /// a document of their own: they are no version of the one in hand.
-    pub(super) fn adopt_kept(&mut self, mut experiment: Experiment) {
+    pub(super) fn adopt_kept(&mut self, experiment: Experiment) {
+        let document = &self.state.document;
+        let is_of_another = [&document.saved, &document.experiment].iter().all(|own| own.title != experiment.title);
+        self.take_kept(experiment, is_of_another);
+    }
+
+    /// Opens the settings of a kept run as they were. In the document of a file they would be written over it by a save.
+    pub(super) fn open_kept(&mut self, experiment: Experiment) {
+        match self.state.document.path {
+            Some(_) => self.take_kept(experiment, true),
+            None => self.adopt_kept(experiment),
+        }
+    }
+
+    fn take_kept(&mut self, mut experiment: Experiment, is_document: bool) {
         // A new run computes its own ranks, because its weights may differ by now.
         experiment.low_rank.ranks.clear();
-        let document = &self.state.document;
-        if [&document.saved, &document.experiment].iter().all(|own| own.title != experiment.title) {
+        if is_document {
             return self.guarded(Then::OpenKept(Box::new(experiment)));
         }
         self.state.document.loads(&experiment);
