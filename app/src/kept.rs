@@ -31,7 +31,8 @@ const DELAY: Duration = Duration::from_secs(2);
 pub(crate) struct Keeper {
     /// The file; `None` if this user has no folder for it.
     place: Option<PathBuf>,
-    /// The content of the file. Another window may have written other content since: it is written over only by a change.
+    /// The state as this window last read or wrote it. Another window may have written another one since, which only a change
+    /// writes over.
     written: Value,
     /// When the next look is due.
     due: Option<Instant>,
@@ -52,9 +53,9 @@ impl Keeper {
             Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => return (keeper, None, None),
             Some(text) => text.map_err(|error| error.to_string()),
         };
-        match text.and_then(|text| Ok((salvage::read(&text)?, text))) {
-            Ok(((state, lost), text)) => {
-                keeper.written = serde_json::from_str(&text).unwrap_or_default();
+        match text.and_then(|text| salvage::read(&text)) {
+            Ok((state, lost)) => {
+                keeper.written = serde_json::to_value(&state).unwrap_or_default();
                 let told = (!lost.is_empty()).then(|| keeper.put_entries_aside(lost));
                 (keeper, Some(state), told)
             }
@@ -89,6 +90,7 @@ impl Keeper {
         match write(&aside, &entries.to_string()) {
             Ok(()) => {
                 // What is left is written soon, so that the next start has nothing to tell.
+                self.written = Value::Null;
                 self.due = Some(Instant::now() + DELAY);
                 format!("Put aside from the last session: {listed}. It is now in {}.", aside.display())
             }
@@ -119,7 +121,7 @@ impl Keeper {
     pub(crate) fn keep(&mut self, state: &PersistedState) {
         self.due = None;
         let (Some(place), Ok(content)) = (&self.place, serde_json::to_value(state)) else { return };
-        // By content: the order of what has none may be another in each session.
+        // Values are compared, and not their text: the order of entries in a text may be another in each session.
         if content == self.written {
             return;
         }
@@ -265,6 +267,10 @@ mod tests {
         let (state, aside, told) = opened(&|damaged| damaged["experiment"] = "version = [".into());
         assert!(state["experiment"].is_string() && aside["experiment"] == "version = [", "{aside}");
         assert!(told.contains("`experiment` ("), "{told}");
+        let (mut keeper, state, _) = Keeper::open(Some(folder.path()));
+        keeper.keep(&state.expect("the rest of it"));
+        assert!(Keeper::open(Some(folder.path())).2.is_none(), "the next start has nothing to tell");
+        fs::remove_file(folder.path().join(DAMAGED)).expect("put aside");
         let (state, aside, told) = opened(&|damaged| damaged["pin"] = "\0\0".into());
         assert!(state["pin"].is_null() && aside["pin"] == "\0\0" && told.contains("`pin` ("), "{state}, {told}");
     }

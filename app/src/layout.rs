@@ -202,7 +202,7 @@ struct Behavior<'a, 'b> {
     context: &'a mut PanelContext<'b>,
     draw: Draw,
     has_pointer: bool,
-    /// How far an edge may be dragged.
+    /// The width or the height that a drag of an edge leaves a pane.
     least: f32,
     /// The tab that is to have the focus.
     wanted: Option<TileId>,

@@ -298,7 +298,7 @@ pub(crate) fn frontier(points: &[[f64; 2]], counts: impl Fn(usize) -> bool) -> V
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use plimsoll_engine::{Bytes, Experiment, hardware::Machine, plan::Plan, train::StepRecord};
 
     use super::*;
@@ -318,27 +318,31 @@ mod tests {
         assert_eq!(names, ["Mine", "width 48"]);
     }
 
+    /// A step as the trainer tells it.
+    pub(crate) fn step() -> StepRecord {
+        StepRecord {
+            step: 1,
+            loss: 1.0,
+            accuracy: 0.5,
+            learning_rate: 0.1,
+            gradient_norm: 1.0,
+            loss_scale: 1.0,
+            skipped: false,
+            at_secs: 1.0,
+            secs: 1.0,
+            live: Bytes(1),
+            reserved: Bytes(1),
+            process: Bytes(1),
+        }
+    }
+
     #[test]
     fn the_usual_time_of_a_step_is_that_of_the_last_ones_without_the_long_ones() {
         let mut session = Session::default();
         let plan = Plan::of(&Experiment::default(), &Machine::nominal()).expect("a plan");
         session.receive(&Event::Started { run: 1, plan: Arc::new(plan) });
         let mut usual = |secs: f64| {
-            let step = StepRecord {
-                step: 1,
-                loss: 1.0,
-                accuracy: 0.5,
-                learning_rate: 0.1,
-                gradient_norm: 1.0,
-                loss_scale: 1.0,
-                skipped: false,
-                at_secs: 1.0,
-                secs,
-                live: Bytes(1),
-                reserved: Bytes(1),
-                process: Bytes(1),
-            };
-            session.receive(&Event::Step(step));
+            session.receive(&Event::Step(StepRecord { secs, ..step() }));
             session.latest().and_then(RunRecord::usual_step_secs).expect("a step is there")
         };
         assert_eq!([9.0, 0.5, 0.5, 7.0, 0.5].map(&mut usual)[2..], [0.5, 7.0, 0.5]);

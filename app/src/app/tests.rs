@@ -21,6 +21,7 @@ mod reading;
 mod run_menus;
 mod runs;
 mod runs_again;
+mod runs_opened;
 mod runs_pane;
 mod runs_times;
 mod starting;

@@ -259,7 +259,7 @@ impl Dispatcher<'_> {
     }
 
     fn load(&mut self, document: Document) {
-        self.toasts.changed_back();
+        self.toasts.settings_changed();
         // The history starts over: a step back into another file's experiment would be saved over this one's. Before its
         // first step comes the document that was left, with its own file and its own history.
         if let Some(name) = self.leave() {
@@ -319,7 +319,7 @@ impl Dispatcher<'_> {
         }
         *opened += 1;
         let name = document.name();
-        self.toasts.changed_back();
+        self.toasts.settings_changed();
         self.toasts.followed(if back { format!("Back to {name}") } else { format!("Opened again: {name}") });
         self.changed();
     }

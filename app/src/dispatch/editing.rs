@@ -97,7 +97,7 @@ impl Dispatcher<'_> {
             _ => document.history.redo(&mut document.experiment),
         };
         if moved {
-            self.toasts.changed_back();
+            self.toasts.settings_changed();
             self.changed();
         } else {
             self.travel_between_documents(command == UiCommand::Undo);

@@ -192,7 +192,8 @@ impl Dispatcher<'_> {
     fn pin(&mut self) {
         (self.view.show_before, self.state.pin_is_of_another) = (false, false);
         self.state.pin_at_rest = None;
-        self.toasts.changed_back();
+        // What was said of the pin before.
+        self.toasts.settings_changed();
         let was_asked = self.state.pin_asked.take().is_some();
         if self.state.pin.take().is_some() || was_asked {
             return;

@@ -59,7 +59,7 @@ struct Toast {
     text: String,
     until: Instant,
     /// It is about the settings as they are.
-    is_of_change: bool,
+    is_of_settings: bool,
 }
 
 /// The messages that are shown, the oldest highest.
@@ -84,23 +84,17 @@ impl Toasts {
 
     /// Tells what a change of the settings brought along.
     pub(crate) fn followed(&mut self, text: impl Into<String>) {
-        self.add(Kind::Note, text.into());
-        if let Some(toast) = self.shown.last_mut() {
-            toast.is_of_change = true;
-        }
+        self.add_of_settings(Kind::Note, text.into());
     }
 
     /// Tells why something cannot be done with the settings as they are.
     pub(crate) fn refused(&mut self, text: impl Into<String>) {
-        self.add(Kind::Warning, text.into());
-        if let Some(toast) = self.shown.last_mut() {
-            toast.is_of_change = true;
-        }
+        self.add_of_settings(Kind::Warning, text.into());
     }
 
-    /// A step back or forth among the settings: what the last change brought along, or stood in the way, is not so any more.
-    pub(crate) fn changed_back(&mut self) {
-        self.shown.retain(|toast| !toast.is_of_change);
+    /// The settings are others now: takes the messages away that were about those before.
+    pub(crate) fn settings_changed(&mut self) {
+        self.shown.retain(|toast| !toast.is_of_settings);
     }
 
     /// Tells that something is not as it was asked for.
@@ -113,13 +107,18 @@ impl Toasts {
         self.add(Kind::Failure, text.into());
     }
 
+    fn add_of_settings(&mut self, kind: Kind, text: String) {
+        self.add(kind, text);
+        self.shown.last_mut().into_iter().for_each(|toast| toast.is_of_settings = true);
+    }
+
     fn add(&mut self, kind: Kind, text: String) {
         let text = format::in_groups(&text);
         // A repeated message is shown once, and the newest one matters: the log has the others.
         self.shown.retain(|toast| toast.kind != kind && toast.text != text);
         self.count += 1;
         let until = Instant::now() + SHORTEST + A_LETTER * u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
-        self.shown.push(Toast { id: Id::unique(("toast", self.count)), kind, text, until, is_of_change: false });
+        self.shown.push(Toast { id: Id::unique(("toast", self.count)), kind, text, until, is_of_settings: false });
     }
 
     /// Whether no message is shown.

@@ -31,20 +31,7 @@ fn receive(window: &mut Window, event: &Event) {
 /// A step that measured a peak.
 fn step(mib: f64) -> Event {
     let live = Bytes((mib * 1024.0 * 1024.0) as u64);
-    Event::Step(StepRecord {
-        step: 1,
-        loss: 1.0,
-        accuracy: 0.5,
-        learning_rate: 0.1,
-        gradient_norm: 1.0,
-        loss_scale: 1.0,
-        skipped: false,
-        at_secs: 1.0,
-        secs: 1.0,
-        live,
-        reserved: live,
-        process: live,
-    })
+    Event::Step(StepRecord { live, reserved: live, process: live, ..crate::session::tests::step() })
 }
 
 fn tested(accuracy: f64) -> Event {

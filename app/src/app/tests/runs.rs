@@ -24,7 +24,11 @@ pub(super) fn folder() -> Folder {
 }
 
 pub(super) fn on(store: &Folder, experiment: Experiment) -> Window {
-    let persisted = PersistedState { experiment: Some(experiment), ..PersistedState::default() };
+    on_state(store, PersistedState { experiment: Some(experiment), ..PersistedState::default() })
+}
+
+/// The same on a state of the last session.
+pub(super) fn on_state(store: &Folder, persisted: PersistedState) -> Window {
     let mut window = opened_on(Rc::clone(store), persisted, None);
     until(&mut window, |app| app.state.plan().is_some() && app.state.runs.is_read);
     window

@@ -11,7 +11,7 @@ use plimsoll_engine::{
 };
 
 use super::{
-    runs::{ask, close, folder, keys, on, show, train, two_runs},
+    runs::{ask, close, folder, keys, on, on_state, show, train, two_runs},
     *,
 };
 use crate::command::RunsAction;
@@ -324,8 +324,7 @@ fn a_name_that_another_program_gives_is_followed_everywhere() {
 #[test]
 fn looking_through_runs_leaves_no_drafts_and_loses_no_edits() {
     let (store, _) = two_runs();
-    let mut window = opened_on(Rc::clone(&store), PersistedState::default(), None);
-    until(&mut window, |app| app.state.plan().is_some() && app.state.runs.is_read);
+    let mut window = on_state(&store, PersistedState::default());
     let both = keys(&window);
     let open = |window: &mut Window, index| {
         window.state_mut().as_mut().expect("drawn").sender.send(crate::command::Action::OpenShipped(index));
