@@ -1,6 +1,7 @@
 //! The window as its user meets it: controls by their names, with the real planner and the real trainer.
 
 mod devices;
+mod edges;
 mod files;
 mod frames;
 mod gallery;

@@ -102,6 +102,13 @@ mod tests {
     fn runs_at_one_place_share_a_name() {
         let list = |numbers: &[&str]| listed(numbers.iter().map(|number| (*number).to_owned()).collect());
         assert_eq!([list(&["10", "2"]), list(&["22 Nov", "22 Nov"])], ["2, 10", "22 Nov"]);
+        let mut order = ["22 Nov", "10", "2"].map(|number| in_order(number.to_owned()));
+        order.sort();
+        assert_eq!(
+            order.map(|(_, number)| number),
+            ["22 Nov", "2", "10"],
+            "names stand in the order of the numbers before them"
+        );
         assert_eq!(list(&["1", "2", "3", "4", "7"]), "1, 2, 3 and 2 more");
         let name = |names: &[&str]| one_name(names.iter().map(|name| (*name).to_owned()));
         assert_eq!([name(&["CNN", "CNN"]), name(&["seed 1", "seed 2"])], ["CNN", "seed 1 / seed 2"]);
