@@ -164,7 +164,7 @@ impl Document {
         self.experiment != self.saved
     }
 
-    /// Whether the settings in hand are not those of its file, or, without one, of no kept run either.
+    /// Whether the settings in hand are saved nowhere: not in its file and, where it has no file, in no kept run.
     pub(crate) fn is_unkept(&self) -> bool {
         self.is_changed() && (self.path.is_some() || self.loaded.as_deref() != Some(&self.experiment))
     }

@@ -208,7 +208,8 @@ pub(crate) struct State {
     pub(crate) pin: Option<Arc<Plan>>,
     /// It was pinned in another document, and is not compared with the plan of this one yet.
     pub(crate) pin_is_of_another: bool,
-    /// A held plan that is too small or too large next to the present one; it is back where the two compare.
+    /// A pinned plan that is put aside: it is too small or too large next to the present one. It comes back once the two fit into
+    /// one picture.
     pub(crate) pin_at_rest: Option<Arc<Plan>>,
     /// The experiment whose plan is to be held, until it is there.
     pub(crate) pin_asked: Option<Experiment>,

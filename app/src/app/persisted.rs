@@ -25,7 +25,7 @@ pub(crate) struct PersistedState {
     pub(super) drafts: Drafts,
     /// The experiment whose plan is pinned.
     pub(super) pin: Option<Experiment>,
-    /// Whether it is put aside, or may have to be.
+    /// Whether it was pinned in another document, so that it may have to be put aside.
     pub(super) pin_is_of_another: bool,
 }
 

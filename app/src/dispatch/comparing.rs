@@ -1,6 +1,6 @@
 //! Runs and plans side by side.
 //!
-//! Always holds: the column of the present settings follows them, as long as it is in front.
+//! Always holds: the column of the present settings follows them while the pane is in front.
 
 use plimsoll_engine::Experiment;
 

@@ -125,7 +125,7 @@ fn widest_pause(ui: &Ui) -> f32 {
 }
 
 /// The forecast of a run, and the progress of one: two lines of the same height in every state. The reason why none can
-/// begin takes the place of the progress of a run that is over: it says what to do next, and the run is told in *Live*.
+/// begin takes the place of the progress of a run that is over: it says what to do next, and *Live* still shows the run.
 fn lines(ui: &mut Ui, context: &PanelContext<'_>) {
     ui.spacing_mut().item_spacing.y = 0.0;
     line(ui, |ui| {

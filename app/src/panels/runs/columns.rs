@@ -28,11 +28,7 @@ const COLUMNS: [Named; 10] = [
         "run",
         "Its number with the name that you gave it, or with what sets it apart from its preset or the first run of its title.",
     ),
-    (
-        RunColumn::Details,
-        "title",
-        "Its title, and what else its name leaves out: what sets it apart, where you gave it a name.",
-    ),
+    (RunColumn::Details, "title", "Its title. For a run that you named, also the settings that set it apart."),
     (RunColumn::Started, "when", "When it began."),
     (RunColumn::State, "state", "How far it came."),
     (RunColumn::Device, "device", "What it ran on."),

@@ -52,7 +52,7 @@ pub(super) fn open(row: &Row) -> Deed {
 /// Makes its settings the present ones.
 pub(super) fn load(context: &PanelContext<'_>, row: &Row) -> Deed {
     let hover = "Make the settings of this run the present ones; undo takes it back.";
-    let why_not = if is_present(context, row) { "They are the present ones." } else { "" };
+    let why_not = if is_present(context, row) { "Its settings are the present ones." } else { "" };
     Deed::new("Load settings", hover, why_not, RunsAction::Load(row.run.key.clone()))
 }
 
