@@ -1,4 +1,4 @@
-//! The engine's threads: a rayon pool of its own, metered from its start, so that the allocations of its threads can be
+//! The engine's threads: a rayon pool of its own, whose threads are metered while they work, so that their allocations can be
 //! measured.
 
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     memory::{
         heap,
         host::FreeMemory,
-        probe::{Meter, meter_this_thread, uncounted},
+        probe::{Meter, counted_on, uncounted},
     },
 };
 
@@ -58,17 +58,16 @@ impl ThreadPool {
                 if priority == ThreadPriority::Background {
                     lower_priority();
                 }
-                meter_this_thread(Some(meter));
             })
             .build()
             .map_err(|error| Error::NoThread { purpose: "computing", reason: error.to_string() })?;
-        let has_mapped_code = uncounted(|| threads.install(cpu::warm_up));
+        let has_mapped_code = threads.install(cpu::warm_up);
         Ok(Self { threads, count, meter, has_mapped_code })
     }
 
     /// Hands the free memory of all heaps back to the system, those of the pool's threads included.
     pub fn give_back(&self) {
-        uncounted(|| self.threads.broadcast(|_| uncounted(heap::give_back_own)));
+        self.threads.broadcast(|_| heap::give_back_own());
         heap::give_back();
     }
 
@@ -87,10 +86,11 @@ impl ThreadPool {
         self.meter
     }
 
-    /// Runs `f` on one of the pool's threads, kernels inside it on all of them, and waits for its result. The result was
-    /// allocated by a metered thread and leaves it: `f` makes it inside [`uncounted`] where that matters.
+    /// Runs `f` on one of the pool's threads, kernels inside it on all of them, and waits for its result. What `f` allocates is
+    /// counted on [`ThreadPool::meter`], its result as well, which leaves the pool: `f` makes it inside [`uncounted`] where
+    /// that matters.
     pub fn run<T: Send>(&self, f: impl FnOnce() -> T + Send) -> T {
-        uncounted(|| self.threads.install(f))
+        uncounted(|| self.threads.install(|| counted_on(Some(self.meter), f)))
     }
 }
 

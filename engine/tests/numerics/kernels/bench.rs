@@ -4,12 +4,13 @@ use plimsoll_engine::backend::ops::Pool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use plimsoll_engine::{
-    backend::{Backend, Cpu, DType, DryRun, Executor, HostSlice, Kernel, Tensor, Window, cpu, ops::MatMul},
-    device::{Processor, Target},
-    memory::{
-        Category, Ledger,
-        probe::{Meter, meter_this_thread, uncounted},
+    backend::{
+        Backend, Cpu, DType, DryRun, Executor, HostSlice, Kernel, Tensor, Window,
+        ops::MatMul,
+        thread_pool::{ThreadPool, ThreadPriority},
     },
+    device::{Processor, Target},
+    memory::{Category, Ledger, probe::uncounted},
     selftest::{Outcome, cases::Operand, draw::Draw},
 };
 
@@ -61,44 +62,31 @@ pub(crate) struct Cost {
     pub(crate) booked: u64,
 }
 
-/// A pool whose threads are metered and warm. They never end: what ended threads leave is freed by any other, a metered one too
-/// (crossbeam-epoch).
+/// The engine's threads, with nothing else on them.
 pub(crate) struct Threads {
-    pool: &'static rayon::ThreadPool,
-    meter: &'static Meter,
-    count: usize,
+    pool: ThreadPool,
 }
 
 impl Threads {
     pub(crate) fn new(count: usize) -> Self {
-        let meter = Meter::new();
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(count)
-            .start_handler(move |_| {
-                meter_this_thread(Some(meter));
-            })
-            .build()
-            .expect("two threads");
-        pool.install(cpu::warm_up);
-        Self { pool: Box::leak(Box::new(pool)), meter, count }
+        Self { pool: ThreadPool::of(count, ThreadPriority::Normal).expect("threads") }
     }
 
     /// Launches once.
     pub(crate) fn launch(&self, kernel: impl Into<Kernel>, inputs: &[Operand], outputs: &[Operand]) -> (Outcome, Cost) {
-        let kernel = kernel.into();
-        self.pool.install(|| {
-            let executor = Executor::new(Cpu::new(self.count), Ledger::new(None, false));
+        let (kernel, meter) = (kernel.into(), self.pool.meter());
+        self.pool.run(|| {
+            let executor = Executor::new(Cpu::new(self.pool.count()), Ledger::new(None, false));
             let ins: Vec<_> = inputs.iter().map(|o| upload(&executor, o)).collect();
             let outs: Vec<_> = outputs.iter().map(|o| upload(&executor, o)).collect();
             let read = |tensors: &[Tensor<Cpu>]| tensors.iter().map(|t| values(&executor, t)).collect();
             let (inputs, before) = (read(&ins), read(&outs));
             let (ins, refs): (Vec<_>, Vec<_>) = (ins.iter().collect(), outs.iter().collect());
             let booked = executor.ledger().live();
-            self.meter.reset_peak();
-            let alive = self.meter.now().live;
+            meter.reset_peak();
+            let alive = meter.now().live;
             executor.launch(kernel, &ins, &refs).unwrap_or_else(|e| panic!("{e}"));
-            let cost =
-                Cost { measured: self.meter.peak().live.0 - alive.0, booked: executor.ledger().peak().0 - booked.0 };
+            let cost = Cost { measured: meter.peak().live.0 - alive.0, booked: executor.ledger().peak().0 - booked.0 };
             uncounted(|| (Outcome { inputs, before, after: read(&outs) }, cost))
         })
     }
@@ -107,8 +95,8 @@ impl Threads {
 impl Threads {
     /// Pools, and takes the gradient back: `[x, dy]` as the kernels saw them, the winners' places and `dx`.
     pub(crate) fn pool_and_back(&self, w: Window, x: &Operand, dy: &Operand) -> [Vec<f64>; 4] {
-        self.pool.install(|| {
-            let executor = Executor::new(Cpu::new(self.count), Ledger::new(None, false));
+        self.pool.run(|| {
+            let executor = Executor::new(Cpu::new(self.pool.count()), Ledger::new(None, false));
             let [x, dx, y, dy] = [x, x, dy, dy].map(|operand| upload(&executor, operand));
             let index = upload(&executor, &(vec![0.0; dy.elements()], DType::U8));
             executor.launch(Pool::Max(w), &[&x], &[&y, &index]).unwrap_or_else(|e| panic!("{e}"));

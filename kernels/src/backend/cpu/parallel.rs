@@ -7,7 +7,10 @@
 use std::{ops::Range, sync::Arc};
 
 use super::scratch::{Room, current, enter};
-use crate::backend::scratch::on_cpu::loop_step;
+use crate::{
+    backend::scratch::on_cpu::loop_step,
+    memory::probe::{counted_on, meter_of_this_thread, uncounted},
+};
 
 pub(super) use crate::backend::scratch::on_cpu::GRAIN;
 
@@ -152,8 +155,12 @@ fn share<C: Cut>(range: Range<usize>, of: C, piece: &(dyn Fn(usize, C::Part) + S
 }
 
 /// Runs both, at once if a thread is free. One function for all work, because a `rayon::join` generates much code.
+///
+/// Their memory is counted where the caller's is. That of rayon itself is counted nowhere: a thread frees what threads of
+/// another pool left behind (crossbeam-epoch).
 fn join(one: &mut (dyn FnMut() + Send), other: &mut (dyn FnMut() + Send)) {
-    rayon::join(one, other);
+    let meter = meter_of_this_thread();
+    uncounted(|| rayon::join(|| counted_on(meter, one), || counted_on(meter, other)));
 }
 
 /// Works on one piece after the other.
@@ -212,6 +219,38 @@ impl<C: Cut> Cut for Steps<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        backend::thread_pool::{ThreadPool, ThreadPriority::Normal},
+        memory::probe::Reading,
+    };
+
+    /// Runs pieces that hold 100 bytes each, again and again.
+    fn work() {
+        let hold = |_: usize, ()| drop(std::hint::black_box(vec![1u8; 100]));
+        (0..100).for_each(|_| pieces(64, true, (), hold));
+    }
+
+    #[test]
+    fn memory_of_pieces_is_counted_and_that_of_rayon_is_not_whatever_other_pools_leave_behind() {
+        let pool = ThreadPool::of(2, Normal).expect("threads");
+        let meter = pool.meter();
+        let before = meter.now();
+        assert_eq!(before, Reading::default());
+        for round in 0..50 {
+            // Its threads end, and others free what they leave.
+            ThreadPool::of(2, Normal).expect("threads").run(work);
+            meter.reset_peak();
+            pool.run(|| {
+                let block = vec![1u8; 1000];
+                work();
+                assert_eq!(meter.now().live.0, 1000, "{round}");
+                drop(block);
+            });
+            assert_eq!(meter.now(), before, "{round}");
+            let peak = meter.peak().live.0;
+            assert!((1100..=1200).contains(&peak), "{round}: {peak}");
+        }
+    }
 
     #[test]
     fn every_element_is_written_once_by_the_piece_that_owns_it() {
