@@ -11,17 +11,16 @@ use plimsoll_engine::{
     hardware::Machine,
     memory::{Category, bookkeeping::ENGINE},
     plan::Plan,
-    selftest::experiments::{Experiments, families},
+    selftest::{
+        draw::fresh_seed,
+        experiments::{Experiments, families},
+    },
     train::{Command, Event, Keep, Outcome, Start, Summary, Trainer},
 };
 
 /// Of each family; every other one has a budget below what it takes.
 const EXPERIMENTS: usize = 9;
 const LARGE: Bytes = Bytes::mib(10);
-
-fn seed() -> u64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64)
-}
 
 /// Trains as users do: what is predicted has the checkpoint at the end in it.
 fn run(trainer: &Trainer, experiment: &Experiment, anyway: bool) -> (Outcome, Summary) {
@@ -62,7 +61,7 @@ impl Tally {
 
 #[test]
 fn no_random_experiment_is_under_predicted_crosses_its_budget_or_leaves_memory_behind() {
-    let seed = seed();
+    let seed = fresh_seed();
     let trainer = Trainer::new(|| {});
     let mut tallies = vec![Tally::default(); families().count()];
     let text = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../kernels/src/backend/ops/norm.rs"));

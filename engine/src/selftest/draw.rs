@@ -1,6 +1,15 @@
 //! Random choices, one after another, for the inputs of checks. A seed gives the same choices everywhere.
 
+use std::time::SystemTime;
+
 use crate::rng::Rng;
+
+/// A seed for inputs that are others in every run of the tests: the time in nanoseconds, or the number in `PLIMSOLL_SEED`.
+/// A failure tells its seed, and is repeated with that.
+pub fn fresh_seed() -> u64 {
+    let chosen = std::env::var("PLIMSOLL_SEED").ok().and_then(|number| number.parse().ok());
+    chosen.unwrap_or_else(|| SystemTime::UNIX_EPOCH.elapsed().map_or(1, |since| since.as_nanos() as u64))
+}
 
 /// Random choices.
 #[derive(Debug)]

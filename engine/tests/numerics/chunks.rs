@@ -7,6 +7,7 @@ use plimsoll_engine::{
     experiment::{Checkpointing, ModelKind, OptimizerKind, Precision, UpdateTime},
     memory::Ledger,
     rng::{Rng, Stream},
+    selftest::draw::fresh_seed,
     step::{MicroBatch, Session, StepOutput},
 };
 
@@ -62,7 +63,7 @@ fn outcome(experiment: &Experiment, seed: u64) -> (StepOutput, Vec<f64>, (f64, f
 
 #[test]
 fn losses_gradients_and_updates_are_those_of_all_rows_at_once() {
-    let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64);
+    let seed = fresh_seed();
     for (kind, tied, checkpointing, update) in [
         (ModelKind::Gpt2, true, Checkpointing::None, UpdateTime::AfterBackward),
         (ModelKind::Gpt2, false, Checkpointing::Blocks, UpdateTime::AfterBackward),

@@ -6,13 +6,11 @@ use plimsoll_engine::{
     data::DatasetInfo,
     experiment::Precision,
     memory::Ledger,
-    selftest::gradients::{Probe, Slope, WAYS, cases},
+    selftest::{
+        draw::fresh_seed,
+        gradients::{Probe, Slope, WAYS, cases},
+    },
 };
-
-/// A seed that differs from run to run, so that the inputs are fresh; printed by a failure.
-fn fresh_seed() -> u64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64)
-}
 
 fn probe(experiment: &Experiment, facts: DatasetInfo, seed: u64) -> Probe<Cpu> {
     let executor = Executor::new(Cpu::new(1), Ledger::new(None, false));

@@ -19,6 +19,7 @@ use plimsoll_engine::{
         TakeFirst, Transpose, UpConv2d, chain,
     },
     rng::{Rng, Stream},
+    selftest::draw::fresh_seed,
 };
 
 type Layers = Vec<Box<dyn Layer<Cpu>>>;
@@ -27,10 +28,6 @@ type Build = fn(&mut Init<'_, Cpu>) -> Layers;
 const SHAPE: [usize; 4] = [3, 6, 5, 4];
 /// Pixels of an image of [`SHAPE`], as places of a sequence.
 const LENGTH: usize = 30;
-
-fn fresh_seed() -> u64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64)
-}
 
 /// A chain of layers with an input.
 struct Bench {

@@ -1,14 +1,15 @@
 //! Places that are found before a run: what they save compared with a pool that grows, for every preset and for drawn
 //! experiments.
 
-use std::time::SystemTime;
-
 use plimsoll_engine::{
     Bytes, Experiment,
     experiment::{PoolPolicy, PruneKind, shipped},
     hardware::Machine,
     plan::Plan,
-    selftest::experiments::{Drawn, Experiments},
+    selftest::{
+        draw::fresh_seed,
+        experiments::{Drawn, Experiments},
+    },
 };
 
 const CARD: &str = "h100-80g";
@@ -57,8 +58,7 @@ fn every_preset_takes_little_more_than_what_is_alive() {
 
 #[test]
 fn no_drawn_experiment_takes_more_than_by_growing() {
-    let since = SystemTime::UNIX_EPOCH.elapsed().expect("a clock");
-    let seed = since.as_nanos() as u64;
+    let seed = fresh_seed();
     let (mut above, mut unplanned) = (Vec::new(), 0);
     let keeps_its_size = |drawn: &Drawn| drawn.experiment.prune.kind != PruneKind::Channels;
     for drawn in Experiments::new(seed, CARD, None).filter(keeps_its_size).take(300) {

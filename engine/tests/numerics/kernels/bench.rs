@@ -1,23 +1,15 @@
 //! A place to launch kernels: random operands, a pool of threads, a meter.
 
-use plimsoll_engine::backend::ops::Pool;
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use plimsoll_engine::{
     backend::{
         Backend, Cpu, DType, DryRun, Executor, HostSlice, Kernel, Tensor, Window,
-        ops::MatMul,
+        ops::{MatMul, Pool},
         thread_pool::{ThreadPool, ThreadPriority},
     },
     device::{Processor, Target},
     memory::{Category, Ledger, probe::uncounted},
     selftest::{Outcome, cases::Operand, draw::Draw},
 };
-
-/// A number that is another one in every run of the tests; a failure prints it.
-pub(crate) fn fresh_seed() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |t| t.as_nanos() as u64)
-}
 
 /// Random shapes.
 pub(crate) trait Shapes {

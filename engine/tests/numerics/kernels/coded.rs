@@ -5,10 +5,13 @@ use plimsoll_engine::{
         DType,
         ops::{Code, Coded, CodedProduct},
     },
-    selftest::{cases, draw::Draw},
+    selftest::{
+        cases,
+        draw::{Draw, fresh_seed},
+    },
 };
 
-use super::bench::{Threads, fresh_seed};
+use super::bench::Threads;
 
 /// The 4-bit NormalFloat of appendix E of "QLoRA" (Dettmers et al. 2023).
 const NF4: [f64; 16] = [

@@ -6,9 +6,7 @@ use plimsoll_engine::backend::{
     ops::{Moments, NarrowWeight, Update, UpdateRule},
 };
 use plimsoll_engine::memory::{Category, Ledger};
-use plimsoll_engine::selftest::draw::Draw;
-
-use super::bench::fresh_seed;
+use plimsoll_engine::selftest::draw::{Draw, fresh_seed};
 
 const GROUP: usize = UpdateRule::GROUP;
 

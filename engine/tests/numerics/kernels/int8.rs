@@ -5,10 +5,10 @@ use plimsoll_engine::{
         DType, Kernel, Window,
         ops::{Follow, Int8},
     },
-    selftest::draw::Draw,
+    selftest::draw::{Draw, fresh_seed},
 };
 
-use super::bench::{Threads, fresh_seed};
+use super::bench::Threads;
 
 /// The distance of neighbouring codes, and the code of zero.
 fn steps(range: &[f64]) -> (f32, f32) {

@@ -13,7 +13,7 @@ mod sequence;
 mod slopes;
 mod trials;
 
-use bench::{Shapes, Threads, dry, fresh_seed};
+use bench::{Shapes, Threads, dry};
 use plimsoll_engine::backend::ops::{
     Activation, Attention, Coded, Convolution, Depthwise, Elementwise, Gather, Int8, Lesson, Linear, Loss, Norm,
     Optimizer, Pool, Rotary,
@@ -28,7 +28,7 @@ use plimsoll_engine::{
         Outcome,
         cases::{Case, FLOATS, Operand, attention},
         compare::{Worst, allowed, rounding},
-        draw::Draw,
+        draw::{Draw, fresh_seed},
     },
 };
 use trials::trials;

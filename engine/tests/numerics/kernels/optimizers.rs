@@ -6,9 +6,7 @@ use plimsoll_engine::backend::{
     ops::{Moments, Rows, Update, UpdateRule},
 };
 use plimsoll_engine::memory::{Category, Ledger};
-use plimsoll_engine::selftest::draw::Draw;
-
-use super::bench::fresh_seed;
+use plimsoll_engine::selftest::draw::{Draw, fresh_seed};
 
 /// The values of the dynamic code, rising, as the paper describes them: an exponent of zero bits, a bit that ends them,
 /// and the rest a fraction between 0.1 and 1; with a sign, or with one bit more for the fraction.

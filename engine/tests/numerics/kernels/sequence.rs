@@ -5,10 +5,10 @@ use plimsoll_engine::{
     Error,
     backend::{AttentionShape, Cpu, DType, Executor, HostSlice, Tensor},
     memory::{Category, Ledger},
-    selftest::draw::Draw,
+    selftest::draw::{Draw, fresh_seed},
 };
 
-use super::{bench::fresh_seed, trials};
+use super::trials;
 
 type T = Tensor<Cpu>;
 

@@ -3,10 +3,13 @@
 use plimsoll_engine::backend::ops::{Activation, Convolution, Depthwise, Lesson, Linear, Loss, Pool};
 use plimsoll_engine::{
     backend::{DType, Kernel, Window},
-    selftest::{cases::Operand, draw::Draw},
+    selftest::{
+        cases::Operand,
+        draw::{Draw, fresh_seed},
+    },
 };
 
-use super::bench::{Shapes, Threads, fresh_seed};
+use super::bench::{Shapes, Threads};
 
 /// A forward kernel with one operand moved, and the gradient that should tell how its output follows.
 struct Slope {

@@ -9,7 +9,10 @@ use plimsoll_engine::{
     experiment::{DataCache, DataKind, Placement},
     memory::Category,
     plan::{Pass, Plan},
-    selftest::experiments::{Drawn, Experiments},
+    selftest::{
+        draw::fresh_seed,
+        experiments::{Drawn, Experiments},
+    },
     train::{Command, Compressed, Event, Keep, Outcome, SaveReason, Start, Summary, Trainer},
 };
 
@@ -154,9 +157,7 @@ fn with_augmentation(drawn: &Drawn) -> Experiment {
 /// Trains `count` drawn experiments on `device`, each in one go, and in two with a checkpoint between them.
 pub(crate) fn is_the_run_that_was_never_stopped(device: &str, count: usize) {
     let count = std::env::var("PLIMSOLL_DRAWN").ok().and_then(|n| n.parse().ok()).unwrap_or(count);
-    let seed = std::env::var("PLIMSOLL_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or_else(|| {
-        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64)
-    });
+    let seed = fresh_seed();
     let text = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../kernels/src/backend/ops/norm.rs"));
     for (i, drawn) in Experiments::new(seed, device, Some(text)).take(count).enumerate() {
         let experiment = with_augmentation(&drawn);
