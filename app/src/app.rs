@@ -1,5 +1,6 @@
 //! The window's two halves: [`App::logic`] receives, [`App::ui`] draws. Neither waits for anything.
 
+mod asked;
 mod persisted;
 
 use std::{
@@ -13,11 +14,12 @@ use plimsoll_engine::{
     train::{Command, Trainer},
 };
 
+use self::asked::Waiting;
 pub(crate) use self::persisted::PersistedState;
 use crate::{
     alarm,
     closing::Closing,
-    command::{Sender, UiCommand},
+    command::Sender,
     dispatch::{Dispatcher, Recorders, Services},
     files::FileDialogs,
     focus::Opener,
@@ -32,7 +34,7 @@ use crate::{
     presets,
     recent::Recent,
     regions,
-    state::{Dialog, Level, State, Then},
+    state::{Level, State},
     takeaway::Porter,
     theme,
     trials::Trials,
@@ -63,14 +65,10 @@ pub(crate) struct App {
     keeper: Option<Keeper>,
     /// `None` if no signal closes it.
     signals: Option<Closing>,
+    /// Commands that act on what was typed in a field, which is taken first.
+    waiting: Option<Waiting>,
     /// It was asked to close, and what was typed is taken first.
     closes_next: bool,
-}
-
-/// Leaves the text field that has the focus; whether there was one.
-fn leaves_field(ctx: &egui::Context) -> bool {
-    let field = ctx.memory(|memory| memory.focused()).filter(|_| ctx.text_edit_focused());
-    field.inspect(|field| ctx.memory_mut(|memory| memory.surrender_focus(*field))).is_some()
 }
 
 impl App {
@@ -123,6 +121,7 @@ impl App {
             title: String::new(),
             keeper: None,
             signals: None,
+            waiting: None,
             closes_next: false,
         };
         app.dispatcher(ctx).changed();
@@ -247,16 +246,7 @@ impl App {
         if ctx.current_pass_index() == 0 {
             self.pace.begin(Instant::now());
         }
-        let is_covered = self.state.dialog.is_some();
-        for command in UiCommand::pressed(ctx) {
-            if !is_covered || command.works_beside_a_dialog() {
-                if matches!(command, UiCommand::Undo | UiCommand::Redo) {
-                    // A list that is open is of a setting that may be gone.
-                    egui::Popup::close_all(ctx);
-                }
-                self.sender.ui(command);
-            }
-        }
+        self.take_keys(ctx);
         let actions = self.sender.take();
         // A pane's edge or a column is dragged without an action.
         let is_touched = !actions.is_empty() || ctx.input(|input| input.pointer.any_released());
@@ -313,46 +303,6 @@ impl App {
         if title != self.title {
             ctx.send_viewport_cmd(egui::ViewportCommand::Title(title.clone()));
             self.title = title;
-        }
-    }
-
-    /// A window that is asked to close during a run asks for confirmation. After a signal there is no user to ask, and
-    /// everything is kept in any case.
-    fn close(&mut self, ctx: &egui::Context) {
-        let is_asked = ctx.input(|input| input.viewport().close_requested());
-        let has_signal = self.signals.as_ref().is_some_and(Closing::has_come);
-        if (is_asked || has_signal || self.closes_next) && !self.state.closing && leaves_field(ctx) {
-            // What was typed there is taken in this frame, and the window closes with the next.
-            if is_asked {
-                ctx.send_viewport_cmd(egui::ViewportCommand::CancelClose);
-            }
-            self.closes_next = true;
-            ctx.request_repaint();
-            return;
-        }
-        if std::mem::take(&mut self.closes_next) && !has_signal {
-            ctx.send_viewport_cmd(egui::ViewportCommand::Close);
-        }
-        if !self.state.closing && has_signal {
-            self.state.closing = true;
-            self.keep();
-            ctx.send_viewport_cmd(egui::ViewportCommand::Close);
-        }
-        if !is_asked || self.state.closing {
-            return;
-        }
-        self.keep();
-        let is_kept = self.keeper.as_ref().is_none_or(Keeper::is_kept);
-        let unsaved = self.state.document.is_changed() && (self.state.document.path.is_some() || !is_kept);
-        let question = if self.state.session.active().is_some() {
-            Some(Dialog::StopAndQuit)
-        } else {
-            // Without a file nothing is lost where it is kept: the experiment is there again at the next start.
-            unsaved.then_some(Dialog::Unsaved(Then::Quit))
-        };
-        if question.is_some() {
-            self.state.dialog = question;
-            ctx.send_viewport_cmd(egui::ViewportCommand::CancelClose);
         }
     }
 

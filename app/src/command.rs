@@ -194,33 +194,46 @@ impl UiCommand {
         matches!(self, Self::Theme | Self::FrameTimes | Self::Quit)
     }
 
-    /// The commands whose keys were pressed. A key without modifiers belongs to the widget that has the focus.
+    /// Whether it acts on the settings or on a run, and so on what is typed in a field.
+    pub(crate) fn reads_fields(self) -> bool {
+        !matches!(
+            self,
+            Self::Theme | Self::NextRegion | Self::PreviousRegion | Self::Shortcuts | Self::FrameTimes | Self::Quit
+        )
+    }
+
+    /// The commands whose keys were pressed, in the order of the keys: a slow frame may have several of them. A key without
+    /// modifiers belongs to the widget that has the focus.
     pub(crate) fn pressed(ctx: &egui::Context) -> Vec<Self> {
         let typing = ctx.memory(|memory| memory.focused().is_some());
-        // The longer combination first: Ctrl+Shift+S also reads as Ctrl+S.
-        let mut commands = Self::ALL.to_vec();
-        commands.sort_by_key(|c| c.shortcut().is_none_or(|s| !s.modifiers.shift));
+        let mut pressed = Vec::new();
         ctx.input_mut(|input| {
-            commands
-                .into_iter()
-                .filter(|command| {
-                    command.shortcut().into_iter().chain(command.other_shortcut()).any(|shortcut| {
-                        let is_plain = shortcut.modifiers.is_none();
-                        let is_typed = is_plain && shortcut.logical_key == Key::Space && typing;
-                        let is_other = is_plain && has_shift(input, shortcut.logical_key);
-                        !(is_typed || is_other) && input.consume_shortcut(&shortcut)
-                    })
-                })
-                .collect()
-        })
+            input.events.retain(|event| {
+                let &egui::Event::Key { key, pressed: true, modifiers, .. } = event else { return true };
+                let is_typed = key == Key::Space && typing;
+                let command = Self::of(KeyboardShortcut::new(modifiers, key)).filter(|_| !is_typed);
+                pressed.extend(command);
+                command.is_none()
+            });
+        });
+        pressed
     }
-}
 
-/// Whether a key was pressed with Shift, which makes another key of it: Shift+F10 opens a menu, F10 begins a run. By the time
-/// of the frame Shift may be up again.
-fn has_shift(input: &egui::InputState, asked: Key) -> bool {
-    let with_shift = |event: &egui::Event| matches!(event, egui::Event::Key { key, pressed: true, modifiers, .. } if *key == asked && modifiers.shift);
-    input.events.iter().any(with_shift)
+    /// The command that has these keys.
+    fn of(keys: KeyboardShortcut) -> Option<Self> {
+        let matches = |shortcut: &KeyboardShortcut| {
+            // Shift makes another key of one that stands alone: Shift+F10 opens a menu, F10 begins a run.
+            let is_other = shortcut.modifiers.is_none() && keys.modifiers.shift;
+            let is_same = shortcut.logical_key == keys.logical_key;
+            is_same && !is_other && keys.modifiers.matches_logically(shortcut.modifiers)
+        };
+        let has_keys =
+            |command: &Self| command.shortcut().into_iter().chain(command.other_shortcut()).any(|s| matches(&s));
+        // The longer combination first: Ctrl+Shift+S also reads as Ctrl+S.
+        let with_shift = |command: &Self| command.shortcut().is_some_and(|shortcut| shortcut.modifiers.shift);
+        let mut commands = Self::ALL.iter().copied().filter(has_keys);
+        commands.clone().find(with_shift).or_else(|| commands.next())
+    }
 }
 
 /// The request of a panel.

@@ -48,7 +48,13 @@ use plimsoll_engine::{
 };
 
 use super::*;
-use crate::{panels::pane::Pane, session::Status, state::Notice, view::LayerColumn};
+use crate::{
+    command::UiCommand,
+    panels::pane::Pane,
+    session::Status,
+    state::{Dialog, Notice, Then},
+    view::LayerColumn,
+};
 
 type Window = Harness<'static, Option<App>>;
 

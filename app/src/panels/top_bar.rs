@@ -335,7 +335,7 @@ fn budget_field(
         ui.data_mut(|data| data.remove::<String>(id));
         let is_taken_back = text.trim().is_empty() || ui.input(|input| input.key_pressed(Key::Escape));
         match &parsed {
-            Ok(bytes) if is_typed => {
+            Ok(bytes) if is_typed && !is_taken_back => {
                 control::forget(ui.ctx(), BUDGET.key);
                 form.edit(BUDGET.key, |experiment| experiment.budget = *bytes);
             }

@@ -1,9 +1,9 @@
-//! A field whose text is taken once the field is left.
+//! A field whose text is taken once the field is left, except by Escape, which takes it back.
 //!
 //! Owns the typed text until it is taken. Always holds: the text does not change while the user types, even if the value
 //! changes elsewhere; a text that is not taken stays in the field.
 
-use eframe::egui::{Context, Id, Response, TextEdit, Ui};
+use eframe::egui::{Context, Id, Key, Response, TextEdit, Ui};
 
 use crate::{theme, widgets::tip::Tip as _};
 
@@ -12,6 +12,8 @@ use crate::{theme, widgets::tip::Tip as _};
 struct Draft {
     known: String,
     text: String,
+    /// Whether it was returned: the toolkit counts a field as left for two frames.
+    is_told: bool,
 }
 
 /// The text that is typed in a field and not taken yet.
@@ -73,7 +75,7 @@ pub(crate) fn edit(
     }
     let draft = draft.filter(|_| !is_over);
     let is_shown = draft.is_none() && !has_focus;
-    let mut draft = draft.unwrap_or_else(|| Draft { known: known.to_owned(), text: known.to_owned() });
+    let mut draft = draft.unwrap_or_else(|| Draft { known: known.to_owned(), text: known.to_owned(), is_told: false });
     let mut text = if is_shown { shown.to_owned() } else { draft.text.clone() };
     let edit = TextEdit::singleline(&mut text).id(id).hint_text(hint).desired_width(width);
     let response: Response = theme::bordered(ui, |ui| ui.add(edit)).accessible_name(name);
@@ -85,12 +87,18 @@ pub(crate) fn edit(
     }
     if has_focus || response.changed() {
         known.clone_into(&mut draft.known);
+        draft.is_told = false;
         ui.data_mut(|data| data.insert_temp(id, draft.clone()));
     }
-    let is_another = draft.text.trim() != known.trim();
+    let is_escaped = response.lost_focus() && ui.input(|input| input.key_pressed(Key::Escape));
+    let is_another = draft.text.trim() != known.trim() && !is_escaped;
     if response.lost_focus() && !is_another {
         ui.data_mut(|data| data.remove::<Draft>(id));
     }
-    let taken = (response.lost_focus() && is_another).then(|| draft.text.clone());
+    let taken = (response.lost_focus() && is_another && !draft.is_told).then(|| draft.text.clone());
+    if taken.is_some() {
+        draft.is_told = true;
+        ui.data_mut(|data| data.insert_temp(id, draft.clone()));
+    }
     Edited { response, text: draft.text, taken }
 }

@@ -136,3 +136,92 @@ fn a_budget_is_the_whole_text_where_its_letters_and_the_key_after_them_come_in_o
         assert_eq!(app(&window).state.document.experiment.budget, bytes);
     }
 }
+
+/// Types a text in place of what a field holds, and presses a key.
+fn type_in(window: &mut Window, field: &str, text: &str, (modifiers, key): (Modifiers, Key)) {
+    window.get_by_role_and_label(Role::SpinButton, field).focus();
+    window.run_steps(2);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::A);
+    window.run_steps(1);
+    // The last letters and the key may come in one frame.
+    window.event(egui::Event::Text(text.to_owned()));
+    window.key_press_modifiers(modifiers, key);
+    window.run_steps(6);
+}
+
+#[test]
+fn escape_takes_back_what_was_typed() {
+    let mut window = window(digits());
+    settle(&mut window);
+    let width = |window: &Window| app(window).state.document.experiment.model.width;
+    type_in(&mut window, "Width value", "48", (Modifiers::NONE, Key::Escape));
+    assert_eq!(width(&window), 32);
+    assert!(said(&window).is_empty() && !app(&window).state.document.can_undo());
+    // Nothing of it comes back with the focus.
+    window.get_by_role_and_label(Role::SpinButton, "Width value").focus();
+    window.run_steps(2);
+    window.key_press(Key::Enter);
+    window.run_steps(4);
+    assert_eq!(width(&window), 32);
+    type_in(&mut window, "Width value", "abc", (Modifiers::NONE, Key::Escape));
+    assert!(said(&window).is_empty());
+    type_in(&mut window, "Width value", "48", (Modifiers::NONE, Key::Enter));
+    assert_eq!(width(&window), 48);
+    let budget = app(&window).state.document.experiment.budget;
+    window.get_by_role_and_label(Role::TextInput, "Budget").focus();
+    window.run_steps(2);
+    window.get_by_role_and_label(Role::TextInput, "Budget").type_text("7");
+    window.run_steps(2);
+    window.key_press(Key::Escape);
+    window.run_steps(4);
+    assert_eq!(app(&window).state.document.experiment.budget, budget);
+}
+
+#[test]
+fn a_command_finds_what_was_typed_before_its_key() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("typed.toml");
+    let mut short = digits();
+    short.run.steps = Some(1);
+    let mut window = window(short);
+    settle(&mut window);
+    window.state_mut().as_mut().expect("drawn").state.document.path = Some(path.clone());
+    let width = |window: &Window| app(window).state.document.experiment.model.width;
+    type_in(&mut window, "Width value", "48", (Modifiers::COMMAND, Key::S));
+    let saved = preset::read(&path).expect("it was written");
+    assert_eq!((width(&window), saved.model.width), (48, 48));
+    // The focus is back, and undo takes back what was typed there, in one step.
+    window.event(egui::Event::Text("64".to_owned()));
+    window.run_steps(1);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+    window.run_steps(6);
+    assert_eq!(width(&window), 32);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Y);
+    window.run_steps(6);
+    assert_eq!(width(&window), 64);
+    type_in(&mut window, "Width value", "40", (Modifiers::COMMAND, Key::Enter));
+    until(&mut window, |app| app.state.session.latest().is_some_and(|run| !run.status.is_active()));
+    let trained = app(&window).state.session.latest().map(|run| run.experiment().model.width);
+    assert_eq!(trained, Some(40));
+}
+
+#[test]
+fn keys_that_come_in_one_frame_are_all_obeyed_in_their_order() {
+    let mut window = window(digits());
+    settle(&mut window);
+    // One control after the other: changes of the same are one step of undo.
+    let fields = ["Width value", "Micro-batch value"];
+    for (i, text) in ["40", "41", "44", "45"].into_iter().enumerate() {
+        type_in(&mut window, fields[i % 2], text, (Modifiers::NONE, Key::Enter));
+        assert_eq!(app(&window).state.document.depth().1, i + 1);
+    }
+    let mut press = |keys: &[Key]| {
+        keys.iter().for_each(|key| window.key_press_modifiers(Modifiers::COMMAND, *key));
+        window.run_steps(4);
+        let experiment = &app(&window).state.document.experiment;
+        (experiment.model.width, experiment.batch.micro)
+    };
+    assert_eq!(press(&[Key::Z, Key::Z]), (40, 41));
+    assert_eq!(press(&[Key::Z, Key::Y, Key::Y]), (44, 41));
+    assert_eq!(press(&[Key::Y, Key::Z, Key::Z]), (40, 41));
+}

@@ -5,7 +5,7 @@
 
 use std::{cell::RefCell, ops::RangeInclusive};
 
-use eframe::egui::{self, Context, DragValue, Id, Response, Ui};
+use eframe::egui::{self, Context, DragValue, Id, Key, Response, Ui};
 
 use super::{Number, Spec};
 
@@ -38,9 +38,14 @@ pub(super) fn field(
 ) -> (Response, f64) {
     let mut new = value;
     let typed: RefCell<Option<(String, Option<Fault>)>> = RefCell::default();
+    let escaped = Id::unique(("left by Escape", spec.key));
+    let is_taken_back = ui.data(|data| data.get_temp(escaped).unwrap_or(false));
     let mut field = DragValue::new(&mut new)
         .custom_formatter(move |v, _| number.text(v, is_whole))
         .custom_parser(|text| {
+            if is_taken_back {
+                return None;
+            }
             let read = number.parse(text);
             let fault = Fault::of(read, is_whole).filter(|_| !text.trim().is_empty());
             typed.replace(Some((text.to_owned(), fault)));
@@ -54,6 +59,10 @@ pub(super) fn field(
     }
     let size = egui::vec2(width, ui.spacing().interact_size.y);
     let response = ui.add_sized(size, field).accessible_name(format!("{} value", spec.name));
+    // The toolkit counts a field as left for two frames, and asks for Escape in each of them.
+    let by_escape = is_taken_back || ui.input(|input| input.key_pressed(Key::Escape));
+    let is_escaped = by_escape && response.lost_focus();
+    ui.data_mut(|data| data.insert_temp(escaped, is_escaped));
     match typed.into_inner() {
         Some((text, Some(fault))) => {
             let shown = number.text(value, is_whole);

@@ -1,0 +1,108 @@
+//! What the keys ask for, and closing: both act on what is typed in a field, which is taken first.
+//!
+//! Always holds: a command finds the settings with all that was typed before its key.
+
+use eframe::egui::{self, Event, Id};
+
+use super::App;
+use crate::{
+    closing::Closing,
+    command::UiCommand,
+    kept::Keeper,
+    state::{Dialog, Then},
+};
+
+/// Commands that wait until the text of a field is taken.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    commands: Vec<UiCommand>,
+    field: Id,
+    /// Whether the field was left.
+    is_left: bool,
+}
+
+/// The text field that has the focus.
+fn field(ctx: &egui::Context) -> Option<Id> {
+    ctx.memory(|memory| memory.focused()).filter(|_| ctx.text_edit_focused())
+}
+
+/// Leaves the text field that has the focus; whether there was one.
+fn leaves_field(ctx: &egui::Context) -> bool {
+    field(ctx).inspect(|field| ctx.memory_mut(|memory| memory.surrender_focus(*field))).is_some()
+}
+
+impl App {
+    /// Asks for the commands whose keys were pressed. Those that act on what is typed in a field wait for a frame: the field
+    /// is left, and its text taken.
+    pub(super) fn take_keys(&mut self, ctx: &egui::Context) {
+        let is_covered = self.state.dialog.is_some();
+        let (mut commands, left) = match self.waiting.take() {
+            Some(waiting) => (waiting.commands, Some(waiting.field).filter(|_| waiting.is_left)),
+            None => (Vec::new(), None),
+        };
+        commands.extend(UiCommand::pressed(ctx));
+        commands.retain(|command| !is_covered || command.works_beside_a_dialog());
+        if let Some(field) = field(ctx).filter(|_| commands.iter().any(|command| command.reads_fields())) {
+            // The last letters may come in the same frame.
+            let is_left = !ctx.input(|input| input.events.iter().any(|event| matches!(event, Event::Text(_))));
+            if is_left {
+                ctx.memory_mut(|memory| memory.surrender_focus(field));
+            }
+            self.waiting = Some(Waiting { commands, field, is_left });
+            ctx.request_repaint();
+            return;
+        }
+        let goes_on = |command: &UiCommand| matches!(command, UiCommand::Save | UiCommand::Undo | UiCommand::Redo);
+        if let Some(field) = left.filter(|_| commands.iter().all(goes_on)) {
+            // There is more to be typed.
+            ctx.memory_mut(|memory| memory.request_focus(field));
+        }
+        for command in commands {
+            if matches!(command, UiCommand::Undo | UiCommand::Redo) {
+                // A list that is open is of a setting that may be gone.
+                egui::Popup::close_all(ctx);
+            }
+            self.sender.ui(command);
+        }
+    }
+
+    /// A window that is asked to close during a run asks for confirmation. After a signal there is no user to ask, and
+    /// everything is kept in any case.
+    pub(super) fn close(&mut self, ctx: &egui::Context) {
+        let is_asked = ctx.input(|input| input.viewport().close_requested());
+        let has_signal = self.signals.as_ref().is_some_and(Closing::has_come);
+        if (is_asked || has_signal || self.closes_next) && !self.state.closing && leaves_field(ctx) {
+            // What was typed there is taken in this frame, and the window closes with the next.
+            if is_asked {
+                ctx.send_viewport_cmd(egui::ViewportCommand::CancelClose);
+            }
+            self.closes_next = true;
+            ctx.request_repaint();
+            return;
+        }
+        if std::mem::take(&mut self.closes_next) && !has_signal {
+            ctx.send_viewport_cmd(egui::ViewportCommand::Close);
+        }
+        if !self.state.closing && has_signal {
+            self.state.closing = true;
+            self.keep();
+            ctx.send_viewport_cmd(egui::ViewportCommand::Close);
+        }
+        if !is_asked || self.state.closing {
+            return;
+        }
+        self.keep();
+        let is_kept = self.keeper.as_ref().is_none_or(Keeper::is_kept);
+        let unsaved = self.state.document.is_changed() && (self.state.document.path.is_some() || !is_kept);
+        let question = if self.state.session.active().is_some() {
+            Some(Dialog::StopAndQuit)
+        } else {
+            // Without a file nothing is lost where it is kept: the experiment is there again at the next start.
+            unsaved.then_some(Dialog::Unsaved(Then::Quit))
+        };
+        if question.is_some() {
+            self.state.dialog = question;
+            ctx.send_viewport_cmd(egui::ViewportCommand::CancelClose);
+        }
+    }
+}
