@@ -71,6 +71,12 @@ impl Document {
         document
     }
 
+    /// Makes it what it was when it was last opened or saved.
+    pub(crate) fn discard_changes(&mut self) {
+        self.experiment.clone_from(&self.saved);
+        (self.loaded, self.own) = (None, None);
+    }
+
     /// Whether there is a step to undo: a change, or that this was opened.
     pub(crate) fn can_undo(&self) -> bool {
         self.history.can_undo() || self.before.is_some()

@@ -110,9 +110,19 @@ impl Dispatcher<'_> {
                 self.state.after_saving = Some(then);
                 self.save();
             }
-            Some(Dialog::Unsaved(then)) => self.then(then),
+            Some(Dialog::Unsaved(then)) => {
+                if matches!(then, Then::Quit) {
+                    // The next start would find them.
+                    self.state.document.discard_changes();
+                }
+                self.then(then);
+            }
             Some(Dialog::Replace(path) | Dialog::ReplaceChanged(path)) if save => self.save_to(&path),
             Some(Dialog::ReplaceTaken(path)) if save => self.save_taken(path),
+            Some(Dialog::StopAndQuit) if self.state.document.is_changed() && self.state.document.path.is_some() => {
+                // The run goes on until that is answered, and is stopped as the window closes.
+                self.state.dialog = Some(Dialog::Unsaved(Then::Quit));
+            }
             Some(Dialog::StopAndQuit) => {
                 self.services.trainer.send(Command::Stop);
                 self.then(Then::Quit);

@@ -219,6 +219,31 @@ fn a_dropped_preset_waits_for_the_question_of_unsaved_changes() {
 }
 
 #[test]
+fn changes_that_are_not_to_be_saved_are_gone_at_the_next_start() {
+    let folder = folder();
+    let path = folder.path().join("lesson.toml");
+    preset::write(&path, &digits()).expect("writes");
+    for saves in [false, true] {
+        let mut window = opened(PersistedState::default(), Some(path.clone()));
+        settle(&mut window);
+        let before = app(&window).state.document.experiment.batch.micro;
+        window.get_by_role_and_label(Role::Slider, "Micro-batch").increment_accesskit();
+        window.run_steps(3);
+        let after = app(&window).state.document.experiment.batch.micro;
+        assert_ne!(before, after);
+        let root = window.input_mut().viewports.entry(egui::ViewportId::ROOT).or_default();
+        root.events.push(egui::ViewportEvent::Close);
+        window.run_steps(3);
+        assert_eq!(app(&window).state.dialog, Some(Dialog::Unsaved(Then::Quit)));
+        window.get_by_role_and_label(Role::Button, if saves { "Save" } else { "Don't save" }).click();
+        window.run_steps(3);
+        let kept = app(&window).persisted();
+        let kept = [kept.experiment, kept.saved].map(|kept| kept.map(|kept| kept.batch.micro));
+        assert_eq!(kept, [Some(if saves { after } else { before }); 2]);
+    }
+}
+
+#[test]
 fn a_models_config_opens_as_an_experiment_that_is_not_saved_over_it() {
     let folder = folder();
     let path = folder.path().join("config.json");
