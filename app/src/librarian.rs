@@ -103,8 +103,8 @@ pub(crate) enum Reply {
     Read(Box<Read>),
     /// The store cannot be read.
     Trouble(String),
-    /// Something was not done, and why.
-    Refused(String),
+    /// Something was not done, and why; the runs that stay because of it.
+    Refused(String, Vec<RunKey>),
     /// The runs that are picked; the last has its curves.
     Looked(Vec<RunRecord>),
     /// A run, and the purpose of the request.

@@ -22,6 +22,7 @@ mod reading;
 mod run_menus;
 mod runs;
 mod runs_again;
+mod runs_deleted;
 mod runs_opened;
 mod runs_pane;
 mod runs_times;

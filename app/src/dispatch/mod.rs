@@ -238,6 +238,7 @@ impl Dispatcher<'_> {
             taken += 1;
         }
         self.begin_taught();
+        self.tell_of_records();
         if taken == EVENTS_A_FRAME {
             self.ctx.request_repaint();
         }
@@ -332,11 +333,12 @@ impl Dispatcher<'_> {
                 self.services.librarian.learn(machine);
                 self.services.trials.learn(machine);
             }
-            Event::Started { run, .. } => {
+            Event::Started { run, plan } => {
                 (state.is_starting, state.is_stopping) = (false, false);
                 state.shows(None);
                 let name = state.session.get(*run).map(|run| run.name()).unwrap_or_default();
-                state.log.add_of(Level::Note, (*run, name), " begins", None);
+                let begins = if plan.resolved.resumed().is_some() { " goes on" } else { " begins" };
+                state.log.add_of(Level::Note, (*run, name), begins, None);
                 if let Some(kept) = state.session.get(*run).and_then(|run| run.kept.clone()) {
                     state.runs.begins(kept);
                 }

@@ -43,10 +43,15 @@ impl Recorders {
 
     /// The problems of keeping the runs, since they were last asked for.
     pub(super) fn warnings(&mut self) -> Vec<String> {
-        let all = self.present.iter().chain(&self.ending);
-        let warnings = all.filter_map(Recorder::warning).collect();
-        self.ending.retain(|recorder| !recorder.is_done());
-        warnings
+        // Looked at first: what one says at its end is there once it is done.
+        let (done, ending) = std::mem::take(&mut self.ending).into_iter().partition(Recorder::is_done);
+        self.ending = ending;
+        self.present.iter().chain(&self.ending).chain::<&Vec<_>>(&done).filter_map(Recorder::warning).collect()
+    }
+
+    /// Whether one still writes the records of a run that is over.
+    pub(super) fn are_ending(&self) -> bool {
+        !self.ending.is_empty()
     }
 
     /// Whether a run is being recorded that has not ended.

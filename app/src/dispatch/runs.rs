@@ -1,9 +1,11 @@
 //! Runs: beginning and recording the runs of this window, and the actions on kept runs.
 
+use std::time::Duration;
+
 use plimsoll_engine::{
     Experiment,
     plan::Pass,
-    store::{Origin, Recorder, Recording, RunKey, Store},
+    store::{Origin, Recorder, Recording, RunKey, RunState, Store},
     train::{Command, Event, Start},
 };
 
@@ -22,6 +24,8 @@ use crate::{
 
 /// Runs that are drawn as points at most, in addition to those of this window: for a larger selection, the newest ones.
 const MOST_LOOKED: usize = 200;
+/// How often those are asked that write the last records of a run.
+const ENDING: Duration = Duration::from_secs(1);
 
 impl Dispatcher<'_> {
     /// Carries out a request about kept runs.
@@ -111,11 +115,17 @@ impl Dispatcher<'_> {
     }
 
     fn delete(&mut self, keys: Vec<RunKey>) {
-        // A run that trains stays; runs that were deleted earlier are no longer brought back with this.
-        let trains = |key: &RunKey| self.state.session.active().is_some_and(|run| run.kept.as_ref() == Some(key));
-        let keys: Vec<RunKey> = keys.into_iter().filter(|key| !trains(key)).collect();
-        if keys.is_empty() {
+        // A run that trains stays, here or in another program; runs that were deleted earlier are no longer brought back with
+        // this.
+        let is_own = |key: &RunKey| self.state.session.active().is_some_and(|run| run.kept.as_ref() == Some(key));
+        let trains = |key: &RunKey| {
+            is_own(key) || self.state.runs.get(key).is_some_and(|row| row.run.state == RunState::Running)
+        };
+        let (stay, keys): (Vec<RunKey>, Vec<RunKey>) = keys.into_iter().partition(trains);
+        if !stay.is_empty() {
             self.toasts.warning("A run that trains cannot be deleted: stop it first.");
+        }
+        if keys.is_empty() {
             return;
         }
         self.state.runs.deleted_name = self.state.runs.get(&keys[0]).map(runs::Row::name).unwrap_or_default();
@@ -125,6 +135,14 @@ impl Dispatcher<'_> {
         self.state.runs.deleted.clone_from(&keys);
         self.state.runs.deleted_at = self.state.document.depth();
         self.services.librarian.change(Change::Discard(keys));
+    }
+
+    /// Shows runs again that could not be deleted.
+    fn stay(&mut self, keys: &[RunKey]) {
+        let runs = &mut self.state.runs;
+        runs.deleted.retain(|key| !keys.contains(key));
+        runs.put_away.retain(|key| !keys.contains(key));
+        self.state.session.bring_back(keys);
     }
 
     /// Brings back the runs that were deleted last, and says so.
@@ -227,9 +245,16 @@ impl Dispatcher<'_> {
         if let (Event::Started { run, .. }, Some(key)) = (event, self.recorders.key()) {
             self.state.session.is_kept_as(*run, key);
         }
+    }
+
+    /// Says what is wrong with the records of runs. The last of it comes after the last event of a run.
+    pub(super) fn tell_of_records(&mut self) {
         for text in self.recorders.warnings() {
             self.toasts.warning(text.as_str());
             self.state.log.add(Level::Warning, text);
+        }
+        if self.recorders.are_ending() {
+            self.ctx.request_repaint_after(ENDING);
         }
     }
 
@@ -241,7 +266,8 @@ impl Dispatcher<'_> {
                 self.state.log.add(Level::Warning, format!("Runs are not kept: {why}"));
                 self.state.runs.trouble = Some(why);
             }
-            Reply::Refused(why) => {
+            Reply::Refused(why, undeleted) => {
+                self.stay(&undeleted);
                 let told = naming::in_words(&why, |key| self.state.runs.called(key));
                 self.toasts.warning(&*told);
                 self.state.log.add(Level::Warning, why);

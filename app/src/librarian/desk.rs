@@ -169,8 +169,11 @@ impl Desk {
             }
             Wish::Change(change) => {
                 self.changes += 1;
+                let away = if let Change::Discard(keys) = &change { keys.clone() } else { Vec::new() };
                 if let Err(error) = make(store, change) {
-                    self.reply(Reply::Refused(error.to_string()));
+                    // The window has put their points away.
+                    away.iter().for_each(|key| drop(self.sent.remove(key)));
+                    self.reply(Reply::Refused(error.to_string(), away));
                 }
                 return true;
             }
@@ -179,7 +182,7 @@ impl Desk {
             Wish::Compare(what, smoothing) => self.compare(store, what, smoothing),
         };
         if let Err(error) = done {
-            self.reply(Reply::Refused(error.to_string()));
+            self.reply(Reply::Refused(error.to_string(), Vec::new()));
         }
         false
     }

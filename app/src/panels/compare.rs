@@ -12,6 +12,7 @@ use eframe::egui::{Button, Color32, RichText, Ui, vec2};
 use super::PanelContext;
 use crate::{
     command::{Action, RunsAction},
+    librarian::Compare,
     naming, theme,
     view::ComparePart,
     widgets::{chip, tip::Tip as _},
@@ -45,7 +46,8 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     if context.view.compare.is_chart() {
         names(ui, &called);
     }
-    for note in &compared.notes {
+    let deleted = deleted(context);
+    for note in compared.notes.iter().chain(&deleted) {
         ui.add(eframe::egui::Label::new(RichText::new(note).small().color(theme::palette(ui).warn)).wrap());
     }
     ui.push_id(context.view.compare, |ui| match context.view.compare {
@@ -54,6 +56,17 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
         ComparePart::Step => plots::step(ui, compared),
         ComparePart::Alive => tables::alive(ui, compared, &called),
     });
+}
+
+/// Which of the runs there are no more, in words.
+fn deleted(context: &PanelContext<'_>) -> Option<String> {
+    let what = context.state.comparing.iter().flat_map(|comparing| &comparing.what);
+    let gone = what.filter_map(|one| match one {
+        Compare::Run(key, name) if context.state.runs.get(key).is_none() => Some(name.as_str()),
+        Compare::Run(..) | Compare::Plan(..) => None,
+    });
+    let gone: Vec<&str> = gone.collect();
+    (!gone.is_empty()).then(|| format!("Deleted since: {}", gone.join("; ")))
 }
 
 fn empty(ui: &mut Ui, context: &PanelContext<'_>) {
