@@ -5,6 +5,7 @@ mod edges;
 mod front;
 pub(crate) mod paging;
 mod sound;
+mod titles;
 mod turning;
 
 use eframe::egui::{self, Button, ComboBox, Id, Rect, Response, Ui, UiBuilder, WidgetText};
@@ -245,11 +246,11 @@ impl egui_tiles::Behavior<Pane> for Behavior<'_, '_> {
     }
 
     fn tab_title_for_pane(&mut self, pane: &Pane) -> WidgetText {
-        let unread = match pane {
-            Pane::Log => self.context.state.log.entries.iter().filter(|e| e.level != crate::state::Level::Note).count(),
-            _ => 0,
-        };
-        if unread > 0 { format!("{} ({unread})", pane.title()).into() } else { pane.title().into() }
+        titles::of_pane(*pane, &self.context.state.log).into()
+    }
+
+    fn tab_title_for_tile(&mut self, tiles: &Tiles<Pane>, tile: TileId) -> WidgetText {
+        titles::of_tile(tiles, tile, &self.context.state.log).into()
     }
 
     fn simplification_options(&self) -> SimplificationOptions {

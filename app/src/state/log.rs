@@ -56,7 +56,7 @@ pub(crate) struct Log {
 
 impl Log {
     /// An empty log, which counts from now.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { start: Instant::now(), entries: Vec::new() }
     }
 
