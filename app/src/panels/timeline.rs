@@ -272,9 +272,7 @@ fn drawing(plot: &mut PlotUi<'_>, picture: Picture<'_>, scale: Scale, palette: &
         let line = step_line("outline", &columns, |column| other.points[column.highest].live.as_mib());
         plot.line(line.color(palette.outline).width(1.6).style(LineStyle::Dashed { length: 4.0 }));
     }
-    // Past a break of the axis no other height is true.
-    let other = outline.map(|plan| Limit::of(plan).room(plan).as_mib()).filter(|budget| *budget != scale.budget);
-    if let Some(budget) = other.filter(|budget| *budget < scale.broken_at.unwrap_or(scale.top)) {
+    if let Some(budget) = budget_of_outline(outline, scale) {
         let style = LineStyle::Dashed { length: 4.0 };
         let line = HLine::new("budget of the outline", budget).color(palette.outline).width(1.2).style(style);
         plot.hline(line.allow_hover(false));
@@ -288,6 +286,13 @@ fn drawing(plot: &mut PlotUi<'_>, picture: Picture<'_>, scale: Scale, palette: &
     plot.hline(ground.allow_hover(false));
     let style = LineStyle::Dashed { length: 6.0 };
     plot.hline(HLine::new("budget", scale.budget).color(palette.budget).width(2.0).style(style).allow_hover(false));
+}
+
+/// Where the budget of the outline has a line of its own, in MiB.
+fn budget_of_outline(outline: Option<&Plan>, scale: Scale) -> Option<f64> {
+    let budget = Limit::of(outline?).room(outline?).as_mib();
+    // Past a break of the axis no other height is true.
+    (budget != scale.budget && budget < scale.broken_at.unwrap_or(scale.top)).then_some(budget)
 }
 
 fn pass_name(pass: Pass) -> &'static str {

@@ -54,12 +54,18 @@ pub(super) fn draw(
     let of_peak = tip.map(|tip| peak_words(ui, &at_peak(plan, pass, frame), frame, places::room_beside(frame, tip)));
     let of_budget = |text: &String| words(ui, text, frame.width() - theme::GAP * 2.0, palette.budget);
     let of_budget = budget.map(|_| budget_words(plan).each_ref().map(of_budget));
+    let other = super::budget_of_outline(outline, scale).and_then(in_picture).zip(outline);
+    let of_other = other.map(|(_, plan)| {
+        let [whole, _] = budget_words(plan);
+        words(ui, &whole, frame.width() - theme::GAP * 2.0, palette.outline)
+    });
     let names = phase_names(ui, timeline, transform, palette);
     let mut wanted = Words {
         frame,
-        lines: budget.into_iter().chain(broken).collect(),
+        lines: budget.into_iter().chain(broken).chain(other.map(|(line, _)| line)).collect(),
         peak: tip.zip(of_peak.as_ref().map(|galley| galley.size())),
         budget: None,
+        other: other.zip(of_other.as_ref()).map(|((line, _), galley)| (line, galley.size())),
         signs,
         phases: names.iter().map(|(phase, galley)| (*phase, galley.size())).collect(),
         hills: hills(timeline, outline.map(|plan| plan.timeline(pass)), transform),
@@ -71,7 +77,11 @@ pub(super) fn draw(
         let arrow = vec![tip, tip - ARROW, tip + vec2(ARROW.x, -ARROW.y)];
         ui.painter_at(frame).add(egui::Shape::convex_polygon(arrow, palette.strong(), Stroke::NONE));
     }
-    for (place, galley, color) in [(found.peak, of_peak, palette.strong()), (found.budget, of_budget, palette.budget)] {
+    for (place, galley, color) in [
+        (found.peak, of_peak, palette.strong()),
+        (found.budget, of_budget, palette.budget),
+        (found.other, of_other, palette.outline),
+    ] {
         // Where there is no room at the budget, the line alone tells it: the bar above has the figure.
         if let Some((place, galley)) = place.zip(galley) {
             plate(ui, &frame, place, galley, color);
@@ -82,7 +92,8 @@ pub(super) fn draw(
     }
     #[cfg(test)]
     ui.data_mut(|data| {
-        let rects = found.phases.iter().flatten().copied().chain(found.peak).chain(found.budget).chain(found.signs);
+        let budgets = found.budget.into_iter().chain(found.other);
+        let rects = found.phases.iter().flatten().copied().chain(found.peak).chain(budgets).chain(found.signs);
         data.insert_temp::<super::Seen>(super::seen_id(), (wanted.lines, rects.collect()));
     });
     if let Some(place) = found.signs {

@@ -31,6 +31,8 @@ pub(super) struct Words {
     pub(super) peak: Option<(Pos2, Vec2)>,
     /// The size of the words at the budget's line, which is the first of the lines.
     pub(super) budget: Option<Vec2>,
+    /// The height of the line at the outline's budget, where it has one of its own, and the size of the words there.
+    pub(super) other: Option<(f32, Vec2)>,
     /// The size of what the signs mean, where that stands in the picture.
     pub(super) signs: Option<Vec2>,
     /// For each phase that has room for its name, where it begins and ends, and the size of the name.
@@ -46,6 +48,8 @@ pub(super) struct Places {
     pub(super) peak: Option<Rect>,
     /// The words at the budget's line.
     pub(super) budget: Option<Rect>,
+    /// The words at the line of the outline's budget.
+    pub(super) other: Option<Rect>,
     /// What the signs mean.
     pub(super) signs: Option<Rect>,
     /// The name of each phase.
@@ -71,9 +75,11 @@ impl Words {
         let mut taken: Vec<Rect> = peak.into_iter().chain(arrow).collect();
         let budget = self.budget.and_then(|size| self.beside_line(*self.lines.first()?, size, &taken));
         taken.extend(budget);
+        let other = self.other.and_then(|(line, size)| self.beside_line(line, size, &taken));
+        taken.extend(other);
         let signs = self.signs.and_then(|size| self.in_a_corner(size, &taken));
         taken.extend(signs);
-        Places { peak, budget, signs, phases: self.along_the_top(&taken) }
+        Places { peak, budget, other, signs, phases: self.along_the_top(&taken) }
     }
 
     /// At either end of the top, or below a line there: where it hides the least of a hill.
@@ -205,6 +211,7 @@ mod tests {
             lines: lines.iter().map(|line| frame.top() + line).collect(),
             peak: Some((frame.min + tip.to_vec2(), vec2(150.0, LINE))),
             budget: Some(vec2(90.0, LINE)),
+            other: None,
             signs: Some(vec2(60.0, LINE)),
             phases: vec![phase(0.0, 0.4), phase(0.4, 0.8), phase(0.8, 1.0)],
             hills: Vec::new(),
