@@ -79,8 +79,8 @@ impl Weights {
 
 impl Experiment {
     /// The same experiment with what was found out for `other` where this one leaves it open: the label and the task of a
-    /// table, and the ranks of factored layers.
-    pub(crate) fn decided_as(&self, other: &Self) -> Cow<'_, Self> {
+    /// table, and the ranks of factored layers. A run has them decided.
+    pub fn decided_as(&self, other: &Self) -> Cow<'_, Self> {
         let by_data = self.decided_by_data(other);
         let (own, known) = (&self.low_rank, &other.low_rank);
         let is_alike = (own.energy, own.size) == (known.energy, known.size);

@@ -12,6 +12,7 @@ use super::{PanelContext, ask};
 use crate::{
     command::RunsAction,
     runs::Row,
+    session::RunRecord,
     takeaway::Take,
     widgets::{button, tip::Tip as _},
 };
@@ -60,7 +61,8 @@ pub(super) fn load(context: &PanelContext<'_>, row: &Row) -> Deed {
 fn is_present(context: &PanelContext<'_>, row: &Row) -> bool {
     let present = &context.state.document.experiment;
     let mut records = context.state.session.all();
-    records.any(|run| run.kept.as_ref() == Some(&row.run.key) && run.experiment() == present)
+    let is_of = |run: &RunRecord| *present.decided_as(run.experiment()) == *run.experiment();
+    records.any(|run| run.kept.as_ref() == Some(&row.run.key) && is_of(run))
 }
 
 /// Goes on with a run that did not do all its steps.

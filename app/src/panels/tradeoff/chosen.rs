@@ -34,7 +34,7 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, run: Option<&RunRecord
         row(ui, |_| {});
         return;
     };
-    let present = &context.state.document.experiment;
+    let present = &*context.state.document.experiment.decided_as(run.experiment());
     let is_present = present == run.experiment();
     let name = |ui: &mut Ui| {
         ui.label(RichText::new(run.label()).strong());
@@ -78,7 +78,7 @@ fn without_point(run: &RunRecord) -> &'static str {
 
 /// The button that makes its settings the present ones; whether it was clicked.
 pub(super) fn load(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) -> bool {
-    let is_present = context.state.document.experiment == *run.experiment();
+    let is_present = *context.state.document.experiment.decided_as(run.experiment()) == *run.experiment();
     let load = button::enabled(ui, !is_present, Button::new(LOAD));
     let hover = "Make the settings of this run the present ones; undo takes it back.";
     let load = load.tip(hover).tip_disabled("Its settings are the present ones.");
