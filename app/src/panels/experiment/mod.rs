@@ -172,11 +172,15 @@ fn heading(ui: &Ui, name: &str, set: &[String]) -> String {
     (0..=NAMED).rev().map(naming).find(fits).unwrap_or_else(|| name.to_owned())
 }
 
-/// Always there, so that nothing moves while the accumulation is dragged.
+/// Samples of an update that have room where the usual ones stand.
+const USUAL_MOST: u64 = 8_888;
+
+/// Always there, and at one place, so that nothing moves while the accumulation is dragged.
 fn samples_an_update(ui: &mut Ui, form: &Form<'_>) {
     let batch = &form.experiment().batch;
     let samples = batch.micro.saturating_mul(batch.accumulation);
-    fact(ui, &format!("{} an update", format::counted(samples as u64, "sample")));
+    let words = |samples| format!("{} an update", format::counted(samples, "sample"));
+    figures(ui, &[words(samples as u64)], &words(USUAL_MOST));
 }
 
 const WEIGHTS: Spec = Spec {
@@ -269,10 +273,14 @@ pub(super) fn fact(ui: &mut Ui, text: &str) {
 
 /// Several such figures, with one left edge: under the editors where all have room there.
 pub(super) fn facts(ui: &mut Ui, lines: impl Iterator<Item = String>) {
-    let lines: Vec<String> = lines.collect();
+    figures(ui, &lines.collect::<Vec<_>>(), "");
+}
+
+/// Such figures; where `widest` has room, there they are.
+fn figures(ui: &mut Ui, lines: &[String], widest: &str) {
     let indent = name_width(ui) + theme::GAP;
     let (room, font) = (ui.available_width() - indent, egui::TextStyle::Small.resolve(ui.style()));
-    let have_room = lines.iter().all(|line| text::width(ui, line, &font) <= room);
+    let have_room = lines.iter().map(String::as_str).chain([widest]).all(|line| text::width(ui, line, &font) <= room);
     for line in lines {
         ui.horizontal(|ui| {
             if have_room {
