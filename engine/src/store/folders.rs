@@ -6,7 +6,8 @@
 //! whose name the store does not give.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, ErrorKind},
     path::{self, Component, Path, PathBuf},
 };
 
@@ -187,5 +188,29 @@ pub(super) fn make(folder: &Path, files: &Path) -> Result<()> {
     if let Some(fault) = Database::open_frozen(folder.join(FILE)).err().filter(Fault::is_of_another) {
         return Err(fault.of(folder));
     }
-    fs::create_dir_all(files).map_err(|error| Error::file(files, format!("{error}; make room or give rights there")))
+    fs::create_dir_all(files).map_err(|error| {
+        let mend = match error.kind() {
+            ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
+                "move the file away that is in the place of a folder"
+            }
+            _ => "make room or give rights there",
+        };
+        Error::file(files, format!("{error}; {mend}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_in_the_place_of_a_folder_is_to_be_moved_away() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let runs = folder.path().join("runs");
+        fs::write(&runs, "no folder").expect("written");
+        let said = make(folder.path(), &runs.join("run")).expect_err("a file").to_string();
+        assert!(said.contains("move the file away"), "{said}");
+        fs::remove_file(&runs).expect("moved away");
+        make(folder.path(), &runs.join("run")).expect("a folder");
+    }
 }
