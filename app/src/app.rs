@@ -38,6 +38,7 @@ use crate::{
     takeaway::Porter,
     theme,
     trials::Trials,
+    typing::InOrder,
     view::View,
     widgets::{tip, toasts::Toasts},
     zoom::{self, Zoom},
@@ -81,6 +82,7 @@ impl App {
         open: Option<&Path>,
     ) -> std::io::Result<Self> {
         theme::install(ctx);
+        ctx.add_plugin(InOrder::default());
         passes::install(ctx);
         let wake = || {
             let ctx = ctx.clone();

@@ -220,7 +220,7 @@ impl UiCommand {
     }
 
     /// The command that has these keys.
-    fn of(keys: KeyboardShortcut) -> Option<Self> {
+    pub(crate) fn of(keys: KeyboardShortcut) -> Option<Self> {
         let matches = |shortcut: &KeyboardShortcut| {
             // Shift makes another key of one that stands alone: Shift+F10 opens a menu, F10 begins a run.
             let is_other = shortcut.modifiers.is_none() && keys.modifiers.shift;

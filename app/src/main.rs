@@ -40,6 +40,7 @@ mod takeaway;
 mod taken;
 mod theme;
 mod trials;
+mod typing;
 mod unfinished;
 mod view;
 mod widgets;

@@ -2,7 +2,7 @@
 //!
 //! Always holds: a command finds the settings with all that was typed before its key.
 
-use eframe::egui::{self, Event, Id};
+use eframe::egui::{self, Id};
 
 use super::App;
 use crate::{
@@ -10,15 +10,15 @@ use crate::{
     command::UiCommand,
     kept::Keeper,
     state::{Dialog, Then},
+    widgets::draft,
 };
 
 /// Commands that wait until the text of a field is taken.
 #[derive(Debug)]
 pub(super) struct Waiting {
     commands: Vec<UiCommand>,
+    /// The field, which was left.
     field: Id,
-    /// Whether the field was left.
-    is_left: bool,
 }
 
 /// The text field that has the focus.
@@ -37,18 +37,20 @@ impl App {
     pub(super) fn take_keys(&mut self, ctx: &egui::Context) {
         let is_covered = self.state.dialog.is_some();
         let (mut commands, left) = match self.waiting.take() {
-            Some(waiting) => (waiting.commands, Some(waiting.field).filter(|_| waiting.is_left)),
+            Some(Waiting { commands, field }) => (commands, Some(field)),
             None => (Vec::new(), None),
         };
         commands.extend(UiCommand::pressed(ctx));
         commands.retain(|command| !is_covered || command.works_beside_a_dialog());
-        if let Some(field) = field(ctx).filter(|_| commands.iter().any(|command| command.reads_fields())) {
-            // The last letters may come in the same frame.
-            let is_left = !ctx.input(|input| input.events.iter().any(|event| matches!(event, Event::Text(_))));
-            if is_left {
-                ctx.memory_mut(|memory| memory.surrender_focus(field));
-            }
-            self.waiting = Some(Waiting { commands, field, is_left });
+        let field = field(ctx);
+        if let Some(undo) = commands.iter().position(|command| *command == UiCommand::Undo)
+            && field.is_some_and(|field| draft::take_back(ctx, field))
+        {
+            commands.remove(undo);
+        }
+        if let Some(field) = field.filter(|_| commands.iter().any(|command| command.reads_fields())) {
+            ctx.memory_mut(|memory| memory.surrender_focus(field));
+            self.waiting = Some(Waiting { commands, field });
             ctx.request_repaint();
             return;
         }

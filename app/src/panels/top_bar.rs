@@ -342,6 +342,7 @@ fn budget_field(
             Err(why) if is_typed && !is_taken_back => {
                 control::refuse(ui.ctx(), BUDGET, (why, &format::size(present)), generation);
             }
+            _ if is_taken_back => control::forget(ui.ctx(), BUDGET.key),
             _ => {}
         }
     }

@@ -21,6 +21,16 @@ pub(crate) fn typed(ui: &Ui, id: Id) -> Option<String> {
     ui.data(|data| data.get_temp::<Draft>(id)).map(|draft| draft.text)
 }
 
+/// Takes back what was typed in a field and not taken; whether there was something.
+pub(crate) fn take_back(ctx: &Context, id: Id) -> bool {
+    let typed = ctx.data(|data| data.get_temp::<Draft>(id));
+    let is_another = typed.is_some_and(|draft| draft.text.trim() != draft.known.trim());
+    if is_another {
+        ctx.data_mut(|data| data.remove::<Draft>(id));
+    }
+    is_another
+}
+
 /// Gives a field the focus in the next frame: at once, the click that asks for it would count as one outside the field.
 pub(crate) fn ask_for_focus(ctx: &Context, field: Id) {
     ctx.data_mut(|data| data.insert_temp(field.with("asked"), true));

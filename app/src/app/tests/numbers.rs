@@ -143,9 +143,9 @@ fn type_in(window: &mut Window, field: &str, text: &str, (modifiers, key): (Modi
     window.run_steps(2);
     window.key_press_modifiers(Modifiers::COMMAND, Key::A);
     window.run_steps(1);
-    // The last letters and the key may come in one frame.
-    window.event(egui::Event::Text(text.to_owned()));
-    window.key_press_modifiers(modifiers, key);
+    // The letters and the key come in one frame, as in a slow window.
+    let pressed = egui::Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers };
+    window.input_mut().events.extend([egui::Event::Text(text.to_owned()), pressed]);
     window.run_steps(6);
 }
 
@@ -175,6 +175,9 @@ fn escape_takes_back_what_was_typed() {
     window.key_press(Key::Escape);
     window.run_steps(4);
     assert_eq!(app(&window).state.document.experiment.budget, budget);
+    // Tab takes it.
+    type_in(&mut window, "Width value", "64", (Modifiers::NONE, Key::Tab));
+    assert_eq!(width(&window), 64);
 }
 
 #[test]

@@ -414,3 +414,29 @@ fn what_is_typed_into_a_note_is_kept_when_the_window_closes() {
     window.run_steps(3);
     until(&mut window, |app| app.state.runs.get(&both[0]).is_some_and(|row| row.run.note == "too wide"));
 }
+
+#[test]
+fn undo_in_a_note_takes_back_what_was_typed_there_and_no_setting() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    show(&mut window, Pane::Runs);
+    let both = keys(&window);
+    window.get_by_role_and_label(Role::Slider, "Micro-batch").increment_accesskit();
+    window.run_steps(3);
+    let micro = app(&window).state.document.experiment.batch.micro;
+    ask(&mut window, RunsAction::Pick(vec![both[0].clone()]));
+    window.run_steps(5);
+    let note = |window: &Window| window.get_by_role_and_label(Role::TextInput, "Note").value().unwrap_or_default();
+    window.get_by_role_and_label(Role::TextInput, "Note").focus();
+    window.run_steps(2);
+    window.get_by_role_and_label(Role::TextInput, "Note").type_text("zed");
+    window.run_steps(2);
+    assert_eq!(note(&window), "zed");
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+    window.run_steps(5);
+    assert_eq!((note(&window).as_str(), app(&window).state.document.experiment.batch.micro), ("", micro));
+    // With nothing typed there it is the undo of the settings.
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+    window.run_steps(5);
+    assert_ne!(app(&window).state.document.experiment.batch.micro, micro);
+}

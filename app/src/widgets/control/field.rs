@@ -69,6 +69,7 @@ pub(super) fn field(
             note(ui.ctx(), (spec, number), (is_whole, fault), (&text, &shown), generation);
         }
         Some((_, None)) => forget(ui.ctx(), spec.key),
+        None if is_escaped => forget(ui.ctx(), spec.key),
         None if response.gained_focus() => forget(ui.ctx(), spec.key),
         None => {}
     }
