@@ -2,16 +2,23 @@
 //! toolkit moves the focus before a field takes the frame's letters, which are lost then, or go to another field.
 //!
 //! Owns the events that wait for the next frame. Always holds: a frame has no letters before or after what takes the focus from
-//! them; no event is lost, and none overtakes another.
+//! them, and letters after the key of a command come when a dialog that it opens has the focus; no event is lost, and none
+//! overtakes another.
 
 use eframe::egui::{Context, Event, Key, KeyboardShortcut, Plugin, RawInput};
 
 use crate::command::UiCommand;
 
+/// Frames from the key of a command until a dialog that it opens has the focus: one in which the field is left, one in which the
+/// dialog is drawn, and one in which it asks for the focus.
+const UNTIL_FOCUS: u8 = 3;
+
 /// Ends a frame between letters and what follows them.
 #[derive(Debug, Default)]
 pub(crate) struct InOrder {
     waiting: Vec<Event>,
+    /// Frames without letters that are still to come.
+    without: u8,
 }
 
 impl Plugin for InOrder {
@@ -26,7 +33,9 @@ impl Plugin for InOrder {
         }
         let mut events = std::mem::take(&mut self.waiting);
         events.append(&mut input.events);
-        self.waiting = events.split_off(end(&events));
+        self.waiting = events.split_off(end(&events, self.without > 0));
+        let is_command = events.iter().any(|event| command(event).is_some());
+        self.without = if is_command { UNTIL_FOCUS } else { self.without.saturating_sub(1) };
         input.events = events;
         if !self.waiting.is_empty() {
             ctx.request_repaint();
@@ -34,9 +43,9 @@ impl Plugin for InOrder {
     }
 }
 
-/// How many of the events the frame has.
-fn end(events: &[Event]) -> usize {
-    let (mut has_letters, mut is_left) = (false, false);
+/// How many of the events the frame has, which may be one without letters.
+fn end(events: &[Event], without: bool) -> usize {
+    let (mut has_letters, mut is_left) = (false, without);
     for (i, event) in events.iter().enumerate() {
         let (is_letter, leaves) = (is_letter(event), leaves(event));
         if is_letter && is_left || leaves && has_letters {
@@ -62,12 +71,17 @@ fn leaves(event: &Event) -> bool {
     match event {
         Event::PointerButton { pressed, .. } => *pressed,
         Event::Key { key: Key::Tab | Key::Enter | Key::Escape, pressed, .. } => *pressed,
-        // A space is typed.
-        Event::Key { key: Key::Space, .. } => false,
-        Event::Key { key, pressed, modifiers, .. } => {
-            *pressed && UiCommand::of(KeyboardShortcut::new(*modifiers, *key)).is_some()
+        _ => command(event).is_some(),
+    }
+}
+
+/// The command whose key was pressed. A space is typed.
+fn command(event: &Event) -> Option<UiCommand> {
+    match event {
+        Event::Key { key, pressed: true, modifiers, .. } if *key != Key::Space => {
+            UiCommand::of(KeyboardShortcut::new(*modifiers, *key))
         }
-        _ => false,
+        _ => None,
     }
 }
 
@@ -107,7 +121,7 @@ mod tests {
         };
         assert_eq!(frames(&[text("4"), text("8"), plain(Key::Tab), text("a")]), [2, 1, 1]);
         assert_eq!(frames(&[text("4"), plain(Key::Space), text(" "), press.clone(), press.clone()]), [3, 2]);
-        assert_eq!(frames(&[plain(Key::Backspace), key(Key::S, Modifiers::COMMAND), text("9")]), [1, 1, 1]);
+        assert_eq!(frames(&[plain(Key::Backspace), key(Key::S, Modifiers::COMMAND), text("9")]), [1, 1, 0, 0, 0, 1]);
         assert_eq!(frames(&[key(Key::A, Modifiers::COMMAND), text("9"), plain(Key::Enter), plain(Key::Tab)]), [2, 2]);
         assert_eq!(frames(&[key(Key::Z, Modifiers::COMMAND), key(Key::Y, Modifiers::COMMAND), press]), [3]);
     }

@@ -340,3 +340,18 @@ fn a_pin_stays_for_what_is_opened_next_and_rests_where_one_picture_is_too_small_
         [app(&window).state.pin.as_ref(), app(&window).state.plan()].map(|plan| plan.map(|p| p.load().0));
     assert!(before.expect("pinned") > 10 * after.expect("planned"));
 }
+
+#[test]
+fn words_typed_right_after_the_key_of_the_gallery_are_in_its_search() {
+    let mut window = window(digits());
+    settle(&mut window);
+    window.get_by_role_and_label(Role::SpinButton, "Width value").focus();
+    window.run_steps(2);
+    let key = |key, modifiers| egui::Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers };
+    let words = "brackets".chars().map(|letter| egui::Event::Text(letter.to_string()));
+    window.input_mut().events.push(key(Key::G, Modifiers::COMMAND));
+    window.input_mut().events.extend(words);
+    window.run_steps(10);
+    assert_eq!(window.get_by_role_and_label(Role::TextInput, "Search presets").value().as_deref(), Some("brackets"));
+    assert_eq!(app(&window).state.document.experiment, digits());
+}
