@@ -71,7 +71,8 @@ fn buttons(ui: &mut Ui, context: &PanelContext<'_>, in_words: bool) {
     let hover = UiCommand::Train.tooltip_with_key(ui.ctx());
     let train = button::enabled(ui, ready, if ready { accent } else { plain }).accessible_name("Train");
     let why = reason.unwrap_or_else(|| "A run is in progress.".to_owned());
-    if train.tip(hover).tip_disabled(&why).clicked() {
+    let early = idle && button::clicked_early(&train, context.state.document.generation);
+    if train.tip(hover).tip_disabled(&why).clicked() || early {
         context.send.ui(UiCommand::Train);
     }
     let stopping = context.state.is_stopping;

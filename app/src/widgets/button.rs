@@ -2,7 +2,7 @@
 
 use eframe::egui::{Button, Color32, Response, Stroke, StrokeKind, Ui};
 
-use crate::theme;
+use crate::{planner::Generation, theme};
 
 /// Draws a button. One that is of no use at the moment has an outline and no ground: its words alone, which stay readable, would
 /// not tell.
@@ -16,6 +16,44 @@ pub(crate) fn enabled(ui: &mut Ui, is_enabled: bool, button: Button<'_>) -> Resp
     let corners = ui.visuals().widgets.inactive.corner_radius;
     ui.painter().rect_stroke(response.rect, corners, outline, StrokeKind::Inside);
     response
+}
+
+/// Frames after a click until the settings have what was typed in the field that it left.
+const UNTIL_TAKEN: u8 = 4;
+
+/// A press on a button that was of no use then.
+#[derive(Clone, Copy, Default)]
+struct Early {
+    /// The settings at the press.
+    settings: Generation,
+    /// Frames in which these may still change; none before the release.
+    left: Option<u8>,
+}
+
+/// Whether a button that was of no use when it was pressed is clicked all the same, because the press left a field, and what
+/// was typed there has changed the settings since. `settings` are the present ones.
+pub(crate) fn clicked_early(button: &Response, settings: Generation) -> bool {
+    let (ctx, id, is_over) = (&button.ctx, button.id.with("early"), button.contains_pointer());
+    let (presses, releases) = ctx.input(|input| (input.pointer.primary_pressed(), input.pointer.primary_released()));
+    let ends = releases.then_some(UNTIL_TAKEN);
+    let early = match ctx.data_mut(|data| data.remove_temp::<Early>(id)) {
+        _ if presses => (is_over && !button.enabled()).then_some(Early { settings, left: ends }),
+        Some(early) if releases => is_over.then_some(Early { left: ends, ..early }),
+        Some(Early { settings, left: Some(left) }) => {
+            left.checked_sub(1).map(|left| Early { settings, left: Some(left) })
+        }
+        early => early,
+    };
+    let Some(early) = early else { return false };
+    let is_released = early.left.is_some();
+    if is_released && early.settings != settings {
+        return true;
+    }
+    ctx.data_mut(|data| data.insert_temp(id, early));
+    if is_released {
+        ctx.request_repaint();
+    }
+    false
 }
 
 #[cfg(test)]

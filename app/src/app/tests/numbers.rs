@@ -228,3 +228,44 @@ fn keys_that_come_in_one_frame_are_all_obeyed_in_their_order() {
     assert_eq!(press(&[Key::Z, Key::Y, Key::Y]), (44, 41));
     assert_eq!(press(&[Key::Y, Key::Z, Key::Z]), (40, 41));
 }
+
+#[test]
+fn a_click_on_train_that_takes_a_value_which_fits_begins_the_run() {
+    let mut experiment = digits();
+    experiment.model.width = 1024;
+    experiment.budget = Bytes::mib(2);
+    let mut window = window(experiment);
+    settle(&mut window);
+    let types = |window: &mut Window, text: &str| {
+        window.get_by_role_and_label(Role::SpinButton, "Width value").focus();
+        window.run_steps(2);
+        window.key_press_modifiers(Modifiers::COMMAND, Key::A);
+        window.event(egui::Event::Text(text.to_owned()));
+        window.run_steps(2);
+    };
+    let no_run = |window: &Window| app(window).state.session.runs().is_empty() && !app(window).state.is_starting;
+    // A click that changes nothing begins nothing, and one that changes to what does not fit begins nothing.
+    for text in ["1024", "1000"] {
+        types(&mut window, text);
+        window.get_by_role_and_label(Role::Button, "Train").click();
+        window.run_steps(10);
+        settle(&mut window);
+        assert!(no_run(&window), "{text}");
+    }
+    // A press that ends elsewhere is no click.
+    types(&mut window, "16");
+    let train = window.get_by_role_and_label(Role::Button, "Train").rect().center();
+    for (pos, pressed) in [(train, true), (train + vec2(0.0, -300.0), false)] {
+        window.hover_at(pos);
+        let (button, modifiers) = (egui::PointerButton::Primary, Modifiers::NONE);
+        window.event(egui::Event::PointerButton { pos, button, pressed, modifiers });
+        window.run_steps(2);
+    }
+    window.run_steps(10);
+    settle(&mut window);
+    assert!(no_run(&window));
+    types(&mut window, "16");
+    window.get_by_role_and_label(Role::Button, "Train").click();
+    until(&mut window, |app| !app.state.session.runs().is_empty());
+    assert_eq!(app(&window).state.session.runs()[0].experiment().model.width, 16);
+}
