@@ -1,12 +1,25 @@
 //! The forecast for the present configuration, in one line.
 //!
 //! Always holds: steps, duration, time of a step and rate are shown at any width; with less room words go. Hover and a screen
-//! reader have the whole.
+//! reader have the whole. The time of a step is predicted until a run whose curves are known has taken such steps; from
+//! then on it is that of the newest such run, which is named.
 
-use eframe::egui::{self, Response, Role, Ui, WidgetInfo};
+use eframe::egui::{self, Id, Response, Role, Ui, WidgetInfo};
 use plimsoll_engine::plan::Plan;
 
-use crate::{format, panels::PanelContext, saves::Saves, theme, widgets::text};
+use crate::{
+    format,
+    panels::PanelContext,
+    planner::Generation,
+    saves::Saves,
+    session::Session,
+    state::{RunKey, State},
+    theme,
+    widgets::text,
+};
+
+/// A run of fewer steps does not tell how long a step takes: its first ones take longer.
+const TELLING: usize = 32;
 
 /// The forecast for the present configuration.
 pub(super) fn planned(ui: &mut Ui, context: &PanelContext<'_>) {
@@ -15,10 +28,58 @@ pub(super) fn planned(ui: &mut Ui, context: &PanelContext<'_>) {
     // Until the next plan is there, this is the plan before it: the line does not blink.
     let color = if state.plan().is_some() { ui.visuals().text_color() } else { theme::palette(ui).weak() };
     let (font, room) = (egui::TextStyle::Body.resolve(ui.style()), ui.available_width());
-    let lengths = lengths(plan);
+    let pace = Pace::known(ui.ctx(), state, plan);
+    let lengths = lengths(plan, &pace);
     let words = chosen(&lengths, |words| text::width(ui, words, &font) <= room);
-    let cut = text::cut(ui, text::estimate(words).color(color), &about(words, plan));
-    spoken(&cut, &length(plan));
+    let cut = text::cut(ui, text::estimate(words).color(color), &about(words, plan, &pace));
+    spoken(&cut, &lengths[0]);
+}
+
+/// How long a step takes.
+#[derive(Debug, Clone, PartialEq)]
+struct Pace {
+    step_secs: f64,
+    /// The run whose steps took that long; `None` where it is predicted.
+    run: Option<String>,
+}
+
+/// What a pace depends on: the plan's generation, and the runs that are over.
+type Depends = (Generation, usize, Option<RunKey>);
+
+impl Pace {
+    fn predicted(plan: &Plan) -> Self {
+        Self { step_secs: plan.step_secs, run: None }
+    }
+
+    /// The pace of the newest run of such steps that is over, or the predicted one.
+    fn of(plan: &Plan, session: &Session) -> Self {
+        let mut over = session.all().rev().filter(|run| !run.status.is_active() && run.train.steps.len() >= TELLING);
+        let like = over.find(|run| run.experiment().takes_the_steps_of(&plan.experiment));
+        let measured = like.and_then(|run| Some(Self { step_secs: run.step_secs()?, run: Some(run.label()) }));
+        measured.unwrap_or_else(|| Self::predicted(plan))
+    }
+
+    /// The same as long as plan and runs are: to compare the steps of all runs takes a while.
+    fn known(ctx: &egui::Context, state: &State, plan: &Plan) -> Self {
+        let active = state.session.active().map(|run| run.key);
+        let depends: Depends = (state.prediction.plan_generation, state.session.all().count(), active);
+        let id = Id::unique("pace of the forecast");
+        let known: Option<(Depends, Self)> = ctx.data(|data| data.get_temp(id));
+        if let Some((_, pace)) = known.filter(|(before, _)| *before == depends) {
+            return pace;
+        }
+        let pace = Self::of(plan, &state.session);
+        ctx.data_mut(|data| data.insert_temp(id, (depends, pace.clone())));
+        pace
+    }
+
+    /// Seconds of the whole run.
+    fn run_secs(&self, plan: &Plan) -> f64 {
+        match self.run {
+            Some(_) => plan.run_secs() - plan.steps_secs() + self.step_secs * plan.total_steps as f64,
+            None => plan.run_secs(),
+        }
+    }
 }
 
 /// The longest words that have room, or the shortest: no figure is left out.
@@ -28,8 +89,8 @@ fn chosen(lengths: &[String; 5], fits: impl Fn(&str) -> bool) -> &str {
 
 /// The words on hover. They begin with `words` unless they contain them, because the line may have too little room even for
 /// those.
-fn about(words: &str, plan: &Plan) -> String {
-    let whole = about_length(plan);
+fn about(words: &str, plan: &Plan, pace: &Pace) -> String {
+    let whole = about_length(plan, pace);
     if whole.contains(words) { whole } else { format!("{words}. {whole}") }
 }
 
@@ -38,20 +99,23 @@ fn spoken(response: &Response, whole: &str) {
     response.widget_info(|| WidgetInfo::labeled(Role::Label, true, whole));
 }
 
-/// `1 438 steps in about 12.4 s with 12 tests, plus 3 checkpoints: about 8.6 ms a step, 7 400 samples/s`; the test and the
-/// checkpoint of the end go without saying.
+/// The forecast before a run has taken such steps.
+#[cfg(test)]
 pub(crate) fn length(plan: &Plan) -> String {
-    let [whole, ..] = lengths(plan);
+    let [whole, ..] = lengths(plan, &Pace::predicted(plan));
     whole
 }
 
-/// The text, then shorter and shorter versions of it, each with all four figures.
-fn lengths(plan: &Plan) -> [String; 5] {
+/// `1 438 steps in about 12.4 s with 12 tests, plus 3 checkpoints: about 8.6 ms a step as in run 2, 7 400 samples/s`, then
+/// shorter and shorter versions of it, each with all four figures; the test and the checkpoint of the end go without saying.
+fn lengths(plan: &Plan, pace: &Pace) -> [String; 5] {
     let experiment = &plan.experiment;
     let (unit, each) = format::throughput(&experiment.data);
-    let rate = (experiment.batch.effective() * each) as f64 / plan.step_secs;
-    // A sign is there in the shortest text as well: a card's time is a bound, a processor's an estimate, and neither a measurement.
-    let (about, sign) = if plan.target.is_gpu() { ("at least", "≥ ") } else { ("about", "≈ ") };
+    let rate = (experiment.batch.effective() * each) as f64 / pace.step_secs;
+    // A sign is there in the shortest text as well: a card's time is a bound, a processor's an estimate, and neither a measurement of
+    // the run to come.
+    let (about, sign) =
+        if plan.target.is_gpu() && pace.run.is_none() { ("at least", "≥ ") } else { ("about", "≈ ") };
     let saves = match Saves::of(plan).count {
         0 | 1 => String::new(),
         count => format!(", plus {}", format::counted(count, "checkpoint")),
@@ -61,26 +125,28 @@ fn lengths(plan: &Plan) -> [String; 5] {
         count => format!(" with {}", format::counted(count, "test")),
     };
     let steps = format::counted(plan.total_steps, "step");
-    let [whole, step] = [plan.run_secs(), plan.step_secs].map(format::secs);
+    let [whole, step] = [pace.run_secs(plan), pace.step_secs].map(format::secs);
     let rate = if rate.is_finite() { format::count(rate.round() as u64) } else { "…".to_owned() };
     let rate_and_unit = format!("{rate} {unit}");
-    let pace = format!("{about} {step} a step, {rate_and_unit}");
+    let like = pace.run.as_ref().map_or_else(String::new, |run| format!(" as in {}", run.to_lowercase()));
     [
-        format!("{steps} in {about} {whole}{tests}{saves}: {pace}"),
-        format!("{steps} in {about} {whole}: {pace}"),
+        format!("{steps} in {about} {whole}{tests}{saves}: {about} {step} a step{like}, {rate_and_unit}"),
+        format!("{steps} in {about} {whole}: {about} {step} a step{like}, {rate_and_unit}"),
         format!("{steps}, {sign}{whole}: {sign}{step} a step, {rate_and_unit}"),
         format!("{steps}, {sign}{whole}: {sign}{step}, {rate_and_unit}"),
         format!("{steps}, {sign}{whole}: {sign}{step}, {rate}/s"),
     ]
 }
 
-fn about_length(plan: &Plan) -> String {
-    let source = if plan.target.is_gpu() {
-        "An estimate: the arithmetic and the memory traffic of the step at the rates of the card's data sheet, which no \
-         run reaches."
-    } else {
-        "An estimate: the arithmetic and the memory traffic of the step at the rates of this processor, as far as they \
-         were measured."
+fn about_length(plan: &Plan, pace: &Pace) -> String {
+    let source = match &pace.run {
+        Some(run) => format!("An estimate: a step takes as long as the same steps took in {}.", run.to_lowercase()),
+        None if plan.target.is_gpu() => "An estimate: the arithmetic and the memory traffic of the step at the rates of the \
+             card's data sheet, which no run reaches."
+            .to_owned(),
+        None => "An estimate: the arithmetic and the memory traffic of the step at the rates of this processor, as far as they \
+             were measured."
+            .to_owned(),
     };
     let saves = Saves::of(plan).words();
     let of_best = if plan.experiment.run.save_best { ", in addition to those of the best tests" } else { "" };
@@ -91,7 +157,7 @@ fn about_length(plan: &Plan) -> String {
     format!(
         "What the present configuration takes: {}. {source} In it are {} on held-out data of about {} each{asked}. On top comes \
          the writing of {saves}{of_best}.",
-        length(plan),
+        lengths(plan, pace)[0],
         format::counted(plan.tests(), "test"),
         format::secs(plan.test_secs),
     )
@@ -115,7 +181,8 @@ mod tests {
     fn a_plan_says_how_long_it_lasts() {
         let plan = plan();
         assert_eq!(length(&plan), "1\u{a0}438 steps in about 12.4 s: about 8.60 ms a step, 7\u{a0}442 samples/s");
-        assert!(about_length(&plan).contains("An estimate") && about_length(&plan).contains("1 checkpoint of about"));
+        let about = about_length(&plan, &Pace::predicted(&plan));
+        assert!(about.contains("An estimate") && about.contains("1 checkpoint of about"));
         let mut often = (*plan.experiment).clone();
         often.run.save_every = 10;
         let told = length(&Plan { experiment: often.into(), ..plan });
@@ -129,19 +196,33 @@ mod tests {
     }
 
     #[test]
+    fn the_steps_of_a_run_take_the_place_of_the_estimate() {
+        let plan = plan();
+        let pace = Pace { step_secs: 0.02, run: Some("Run 3".to_owned()) };
+        let [whole, ..] = lengths(&plan, &pace);
+        let secs = format::secs(1438.0 * 0.02 + 0.01);
+        assert_eq!(
+            whole,
+            format!("1\u{a0}438 steps in about {secs}: about 20.0 ms a step as in run 3, 3\u{a0}200 samples/s")
+        );
+        assert!(about(&whole, &plan, &pace).contains("the same steps took in run 3"));
+    }
+
+    #[test]
     fn what_is_said_shorter_keeps_every_figure() {
         let plan = plan();
+        let lengths = |plan: &Plan| super::lengths(plan, &Pace::predicted(plan));
         assert_eq!(lengths(&plan)[2], "1\u{a0}438 steps, ≈ 12.4 s: ≈ 8.60 ms a step, 7\u{a0}442 samples/s");
         let experiment = Experiment { device: "rtx4060-8g".to_owned(), ..Experiment::default() };
         let on_a_card = Plan::of(&experiment, &Machine::nominal()).expect("a card to plan for");
-        let told = self::lengths(&on_a_card);
+        let told = lengths(&on_a_card);
         assert!(told[..2].iter().all(|words| words.contains("at least ")), "{told:?}");
         assert!(told[2..].iter().all(|words| words.contains(", ≥ ")), "{told:?}");
         let lengths = lengths(&plan);
         let chosen = |room| chosen(&lengths, |words| words.chars().count() <= room);
         assert_eq!([chosen(200), chosen(50), chosen(10)], [&lengths[0], &lengths[3], &lengths[4]], "{lengths:?}");
         for words in &lengths {
-            assert!(about(words, &plan).contains(words), "{words}");
+            assert!(about(words, &plan, &Pace::predicted(&plan)).contains(words), "{words}");
         }
         for figure in ["1\u{a0}438 steps", "12.4 s", "8.60 ms", "7\u{a0}442"] {
             assert!(lengths.iter().all(|words| words.contains(figure)), "{figure}: {lengths:?}");
