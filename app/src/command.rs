@@ -194,6 +194,11 @@ impl UiCommand {
         matches!(self, Self::Theme | Self::FrameTimes | Self::Quit)
     }
 
+    /// Whether it goes a step back or forth.
+    pub(crate) fn is_a_step(self) -> bool {
+        matches!(self, Self::Undo | Self::Redo)
+    }
+
     /// Whether it acts on the settings or on a run, and so on what is typed in a field.
     pub(crate) fn reads_fields(self) -> bool {
         !matches!(
@@ -203,15 +208,15 @@ impl UiCommand {
     }
 
     /// The commands whose keys were pressed, in the order of the keys: a slow frame may have several of them. A key without
-    /// modifiers belongs to the widget that has the focus.
-    pub(crate) fn pressed(ctx: &egui::Context) -> Vec<Self> {
+    /// modifiers belongs to the widget that has the focus, and so does that of a command which is not `asked_for` there.
+    pub(crate) fn pressed(ctx: &egui::Context, asked_for: impl Fn(&Self) -> bool) -> Vec<Self> {
         let typing = ctx.memory(|memory| memory.focused().is_some());
         let mut pressed = Vec::new();
         ctx.input_mut(|input| {
             input.events.retain(|event| {
                 let &egui::Event::Key { key, pressed: true, modifiers, .. } = event else { return true };
                 let is_typed = key == Key::Space && typing;
-                let command = Self::of(KeyboardShortcut::new(modifiers, key)).filter(|_| !is_typed);
+                let command = Self::of(KeyboardShortcut::new(modifiers, key)).filter(|_| !is_typed).filter(&asked_for);
                 pressed.extend(command);
                 command.is_none()
             });

@@ -10,7 +10,7 @@ use crate::{
     command::UiCommand,
     kept::Keeper,
     state::{Dialog, Then},
-    widgets::draft,
+    widgets::draft::{self, Steps},
 };
 
 /// Commands that wait until the text of a field is taken.
@@ -40,13 +40,17 @@ impl App {
             Some(Waiting { commands, field }) => (commands, Some(field)),
             None => (Vec::new(), None),
         };
-        commands.extend(UiCommand::pressed(ctx));
-        commands.retain(|command| !is_covered || command.works_beside_a_dialog());
         let field = field(ctx);
+        let steps = field.map_or(Steps::Experiment, |field| draft::steps(ctx, field));
+        let is_of_a_text = is_covered || steps == Steps::Text;
+        commands.extend(UiCommand::pressed(ctx, |command| !(is_of_a_text && command.is_a_step())));
+        commands.retain(|command| !is_covered || command.works_beside_a_dialog());
         if let Some(undo) = commands.iter().position(|command| *command == UiCommand::Undo)
             && field.is_some_and(|field| draft::take_back(ctx, field))
         {
             commands.remove(undo);
+        } else if steps == Steps::Typed {
+            commands.retain(|command| !command.is_a_step());
         }
         if let Some(field) = field.filter(|_| commands.iter().any(|command| command.reads_fields())) {
             ctx.memory_mut(|memory| memory.surrender_focus(field));
@@ -54,13 +58,13 @@ impl App {
             ctx.request_repaint();
             return;
         }
-        let goes_on = |command: &UiCommand| matches!(command, UiCommand::Save | UiCommand::Undo | UiCommand::Redo);
+        let goes_on = |command: &UiCommand| *command == UiCommand::Save || command.is_a_step();
         if let Some(field) = left.filter(|_| commands.iter().all(goes_on)) {
             // There is more to be typed.
             ctx.memory_mut(|memory| memory.request_focus(field));
         }
         for command in commands {
-            if matches!(command, UiCommand::Undo | UiCommand::Redo) {
+            if command.is_a_step() {
                 // A list that is open is of a setting that may be gone.
                 egui::Popup::close_all(ctx);
             }

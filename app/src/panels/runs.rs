@@ -23,7 +23,7 @@ use crate::{
     runs::{self, Row},
     theme,
     view::{RunColumn, Sort, View},
-    widgets::{button, chip, tip::Tip as _},
+    widgets::{button, chip, draft, tip::Tip as _},
 };
 
 /// The order of the rows, until the rows, the search or the sorting are others.
@@ -143,6 +143,7 @@ fn head(ui: &mut Ui, context: &mut PanelContext<'_>, found: usize) {
         let hint = format!("Search {}", crate::format::counted(all as u64, "run"));
         let field = TextEdit::singleline(&mut context.view.run_search).hint_text(hint).desired_width(room);
         let field = theme::bordered(ui, |ui| ui.add(field)).accessible_name("Search runs");
+        draft::is_no_setting(&field);
         field.tip(format!(
             "Words of a name, a note, a tag, a device or a setting, such as precision=bf16. Runs that have them: {found} of {all}."
         ));

@@ -31,6 +31,31 @@ pub(crate) fn take_back(ctx: &Context, id: Id) -> bool {
     is_another
 }
 
+/// Notes that a text is no setting: with the focus in its field, undo is of what is typed there and of nothing else.
+pub(crate) fn is_no_setting(field: &Response) {
+    field.ctx.data_mut(|data| data.insert_temp(field.id.with("no setting"), true));
+}
+
+/// Whose undo it is while a field has the focus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Steps {
+    /// That of the experiment, of which the field is a setting.
+    Experiment,
+    /// The toolkit's, of the field's text.
+    Text,
+    /// None but what is typed and not taken.
+    Typed,
+}
+
+/// Whose undo it is while a field has the focus.
+pub(crate) fn steps(ctx: &Context, id: Id) -> Steps {
+    ctx.data(|data| match data.get_temp::<bool>(id.with("no setting")) {
+        None => Steps::Experiment,
+        Some(_) if data.get_temp::<Draft>(id).is_some() => Steps::Typed,
+        Some(_) => Steps::Text,
+    })
+}
+
 /// Gives a field the focus in the next frame: at once, the click that asks for it would count as one outside the field.
 pub(crate) fn ask_for_focus(ctx: &Context, field: Id) {
     ctx.data_mut(|data| data.insert_temp(field.with("asked"), true));
@@ -43,7 +68,7 @@ pub(crate) fn is_focus_asked(ui: &Ui, field: Id) -> bool {
         && ui.data_mut(|data| data.remove_temp::<bool>(field.with("asked"))).is_some()
 }
 
-/// Draws a field of one line over `known`. Once it is left it returns the typed text, if that differs. If the text is taken,
+/// Draws a field of one line over `known`, which is no setting. Once it is left it returns the typed text, if that differs. If the text is taken,
 /// `known` has it from then on. `about` describes the text on hover, or the field while it is empty.
 pub(crate) fn field(
     ui: &mut Ui,
@@ -54,6 +79,7 @@ pub(crate) fn field(
     about: impl FnOnce(&str) -> String,
 ) -> Option<String> {
     let edited = edit(ui, id, (name, hint), (known, known), width);
+    is_no_setting(&edited.response);
     edited.response.tip(about(&edited.text));
     edited.taken
 }

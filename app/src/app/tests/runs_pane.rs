@@ -435,7 +435,24 @@ fn undo_in_a_note_takes_back_what_was_typed_there_and_no_setting() {
     window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
     window.run_steps(5);
     assert_eq!((note(&window).as_str(), app(&window).state.document.experiment.batch.micro), ("", micro));
-    // With nothing typed there it is the undo of the settings.
+    // With nothing typed there it is of nothing.
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+    window.run_steps(5);
+    assert_eq!(app(&window).state.document.experiment.batch.micro, micro);
+    // A search undoes its own words.
+    let search = |window: &Window| window.get_by_role_and_label(Role::TextInput, "Search runs").value();
+    window.get_by_role_and_label(Role::TextInput, "Search runs").focus();
+    window.run_steps(2);
+    window.get_by_role_and_label(Role::TextInput, "Search runs").type_text("digits");
+    window.run_steps(2);
+    assert_eq!(search(&window).as_deref(), Some("digits"));
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+    window.run_steps(5);
+    assert_ne!(search(&window).as_deref(), Some("digits"));
+    assert_eq!(app(&window).state.document.experiment.batch.micro, micro);
+    // Out of a field it is the undo of the settings.
+    window.key_press(Key::Escape);
+    window.run_steps(3);
     window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
     window.run_steps(5);
     assert_ne!(app(&window).state.document.experiment.batch.micro, micro);

@@ -11,7 +11,7 @@ use crate::{
     command::Action,
     theme,
     trials::{self, Drawn, Subject, TryWith},
-    widgets::{button, tip::Tip as _},
+    widgets::{button, draft, tip::Tip as _},
 };
 
 /// The most answers for which a bar is shown.
@@ -124,6 +124,7 @@ fn path(ui: &mut Ui, context: &mut PanelContext<'_>, missing: Option<&str>) {
         let room = (ui.available_width() - theme::DRAWING_SIDE / 2.0).max(theme::SHORTEST_TEXT);
         let field = theme::bordered(ui, |ui| ui.add(field.desired_width(room.min(theme::TOOLTIP_WIDTH))));
         let field = field.accessible_name("Path of an image");
+        draft::is_no_setting(&field);
         let entered = field.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
         let path = context.view.try_out.path.trim().to_owned();
         let is_of_use = !path.is_empty() && missing.is_none();

@@ -11,7 +11,7 @@ use crate::{
     command::Action,
     theme,
     trials::{self, Subject, TryWith},
-    widgets::{button, tip::Tip as _},
+    widgets::{button, draft, tip::Tip as _},
 };
 
 /// The most tokens that are asked for here.
@@ -32,6 +32,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, tried: Subject<'_>
     let hint = alphabet.hint();
     let field = TextEdit::multiline(&mut tried.prompt).hint_text(format!("A prompt: {hint}")).desired_rows(2);
     let field = theme::bordered(ui, |ui| ui.add(field.desired_width(ui.available_width() - theme::GAP)));
+    draft::is_no_setting(&field);
     field.accessible_name("Prompt").tip(format!("What the data have tokens for: {hint}."));
     ui.horizontal_wrapped(|ui| how(ui, &mut tried.sampling, alphabet.usual_tokens()));
     ui.horizontal(|ui| {
