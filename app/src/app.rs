@@ -68,8 +68,6 @@ pub(crate) struct App {
     signals: Option<Closing>,
     /// Commands that act on what was typed in a field, which is taken first.
     waiting: Option<Waiting>,
-    /// It was asked to close, and what was typed is taken first.
-    closes_next: bool,
 }
 
 impl App {
@@ -124,7 +122,6 @@ impl App {
             keeper: None,
             signals: None,
             waiting: None,
-            closes_next: false,
         };
         app.dispatcher(ctx).changed();
         if let Some(pin) = &app.state.pin_asked {

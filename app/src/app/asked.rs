@@ -10,7 +10,7 @@ use crate::{
     command::UiCommand,
     kept::Keeper,
     state::{Dialog, Then},
-    widgets::draft::{self, Steps},
+    widgets::draft,
 };
 
 /// Commands that wait until the text of a field is taken.
@@ -26,11 +26,6 @@ fn field(ctx: &egui::Context) -> Option<Id> {
     ctx.memory(|memory| memory.focused()).filter(|_| ctx.text_edit_focused())
 }
 
-/// Leaves the text field that has the focus; whether there was one.
-fn leaves_field(ctx: &egui::Context) -> bool {
-    field(ctx).inspect(|field| ctx.memory_mut(|memory| memory.surrender_focus(*field))).is_some()
-}
-
 impl App {
     /// Asks for the commands whose keys were pressed. Those that act on what is typed in a field wait for a frame: the field
     /// is left, and its text taken.
@@ -41,21 +36,17 @@ impl App {
             None => (Vec::new(), None),
         };
         let field = field(ctx);
-        let steps = field.map_or(Steps::Experiment, |field| draft::steps(ctx, field));
-        let is_of_a_text = is_covered || steps == Steps::Text;
+        // Steps in another text are the field's own.
+        let is_of_a_text = is_covered || field.is_some_and(|field| !draft::is_setting(ctx, field));
         commands.extend(UiCommand::pressed(ctx, |command| !(is_of_a_text && command.is_a_step())));
         commands.retain(|command| !is_covered || command.works_beside_a_dialog());
         if let Some(undo) = commands.iter().position(|command| *command == UiCommand::Undo)
             && field.is_some_and(|field| draft::take_back(ctx, field))
         {
             commands.remove(undo);
-        } else if steps == Steps::Typed {
-            commands.retain(|command| !command.is_a_step());
         }
         if let Some(field) = field.filter(|_| commands.iter().any(|command| command.reads_fields())) {
-            ctx.memory_mut(|memory| memory.surrender_focus(field));
-            self.waiting = Some(Waiting { commands, field });
-            ctx.request_repaint();
+            self.leave(ctx, field, commands);
             return;
         }
         let goes_on = |command: &UiCommand| *command == UiCommand::Save || command.is_a_step();
@@ -72,22 +63,28 @@ impl App {
         }
     }
 
+    /// Leaves a field, and has the commands wait until its text is taken.
+    fn leave(&mut self, ctx: &egui::Context, field: Id, commands: Vec<UiCommand>) {
+        ctx.memory_mut(|memory| memory.surrender_focus(field));
+        self.waiting = Some(Waiting { commands, field });
+        ctx.request_repaint();
+    }
+
     /// A window that is asked to close during a run asks for confirmation. After a signal there is no user to ask, and
     /// everything is kept in any case.
     pub(super) fn close(&mut self, ctx: &egui::Context) {
         let is_asked = ctx.input(|input| input.viewport().close_requested());
         let has_signal = self.signals.as_ref().is_some_and(Closing::has_come);
-        if (is_asked || has_signal || self.closes_next) && !self.state.closing && leaves_field(ctx) {
-            // What was typed there is taken in this frame, and the window closes with the next.
+        if (is_asked || has_signal)
+            && !self.state.closing
+            && let Some(field) = field(ctx)
+        {
+            // What was typed there is taken in this frame, and then the window is asked again.
             if is_asked {
                 ctx.send_viewport_cmd(egui::ViewportCommand::CancelClose);
             }
-            self.closes_next = true;
-            ctx.request_repaint();
+            self.leave(ctx, field, vec![UiCommand::Quit]);
             return;
-        }
-        if std::mem::take(&mut self.closes_next) && !has_signal {
-            ctx.send_viewport_cmd(egui::ViewportCommand::Close);
         }
         if !self.state.closing && has_signal {
             self.state.closing = true;

@@ -31,29 +31,14 @@ pub(crate) fn take_back(ctx: &Context, id: Id) -> bool {
     is_another
 }
 
-/// Notes that a text is no setting: with the focus in its field, undo is of what is typed there and of nothing else.
+/// Notes that a value is no setting: with the focus in its field, undo and redo are of what is typed there and of nothing else.
 pub(crate) fn is_no_setting(field: &Response) {
     field.ctx.data_mut(|data| data.insert_temp(field.id.with("no setting"), true));
 }
 
-/// Whose undo it is while a field has the focus.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Steps {
-    /// That of the experiment, of which the field is a setting.
-    Experiment,
-    /// The toolkit's, of the field's text.
-    Text,
-    /// None but what is typed and not taken.
-    Typed,
-}
-
-/// Whose undo it is while a field has the focus.
-pub(crate) fn steps(ctx: &Context, id: Id) -> Steps {
-    ctx.data(|data| match data.get_temp::<bool>(id.with("no setting")) {
-        None => Steps::Experiment,
-        Some(_) if data.get_temp::<Draft>(id).is_some() => Steps::Typed,
-        Some(_) => Steps::Text,
-    })
+/// Whether a field is that of a setting.
+pub(crate) fn is_setting(ctx: &Context, id: Id) -> bool {
+    ctx.data(|data| data.get_temp::<bool>(id.with("no setting"))).is_none()
 }
 
 /// Gives a field the focus in the next frame: at once, the click that asks for it would count as one outside the field.

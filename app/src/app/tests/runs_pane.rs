@@ -435,10 +435,12 @@ fn undo_in_a_note_takes_back_what_was_typed_there_and_no_setting() {
     window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
     window.run_steps(5);
     assert_eq!((note(&window).as_str(), app(&window).state.document.experiment.batch.micro), ("", micro));
-    // With nothing typed there it is of nothing.
+    // With nothing typed there it is of nothing, and what was taken back comes again.
     window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
     window.run_steps(5);
-    assert_eq!(app(&window).state.document.experiment.batch.micro, micro);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Y);
+    window.run_steps(5);
+    assert_eq!((note(&window).as_str(), app(&window).state.document.experiment.batch.micro), ("zed", micro));
     // A search undoes its own words.
     let search = |window: &Window| window.get_by_role_and_label(Role::TextInput, "Search runs").value();
     window.get_by_role_and_label(Role::TextInput, "Search runs").focus();

@@ -81,6 +81,7 @@ fn how(ui: &mut Ui, sampling: &mut Sampling, usual: usize) {
             ui.label(name);
             ui.add(control)
         });
+        draft::is_no_setting(&row.inner);
         row.inner.accessible_name(name).tip(about).changed()
     };
     let share = |value| egui::DragValue::new(value).speed(0.01).fixed_decimals(2);
