@@ -4,8 +4,11 @@
 //! Always holds: both lines keep their place, with any text; the line of a run names the run.
 
 mod length;
+mod pace;
 
-use eframe::egui::{self, Align, Button, Color32, Label, Layout, ProgressBar, RichText, Sense, Ui, UiBuilder, vec2};
+use eframe::egui::{
+    self, Align, Button, Color32, Label, Layout, ProgressBar, Response, RichText, Sense, Ui, UiBuilder, vec2,
+};
 
 use plimsoll_engine::{experiment::Setting, store::RunState, train::Outcome};
 
@@ -71,8 +74,8 @@ fn buttons(ui: &mut Ui, context: &PanelContext<'_>, in_words: bool) {
     let hover = UiCommand::Train.tooltip_with_key(ui.ctx());
     let train = button::enabled(ui, ready, if ready { accent } else { plain }).accessible_name("Train");
     let why = reason.unwrap_or_else(|| "A run is in progress.".to_owned());
-    let early = idle && button::clicked_early(&train, context.state.document.generation);
-    if train.tip(hover).tip_disabled(&why).clicked() || early {
+    let early = |button: &Response| idle && button::clicked_early(button, context.state.document.generation);
+    if early(&train) | train.tip(hover).tip_disabled(&why).clicked() {
         context.send.ui(UiCommand::Train);
     }
     let stopping = context.state.is_stopping;
@@ -97,7 +100,8 @@ fn buttons(ui: &mut Ui, context: &PanelContext<'_>, in_words: bool) {
             UiCommand::Step => why.as_str(),
             _ => NO_RUN,
         };
-        if button.tip(&hover).tip_disabled(format!("{reason}\n\n{hover}")).clicked() {
+        let is_early = command == UiCommand::Step && early(&button);
+        if button.tip(&hover).tip_disabled(format!("{reason}\n\n{hover}")).clicked() || is_early {
             context.send.ui(command);
         }
     }

@@ -2,18 +2,26 @@
 //!
 //! Always holds: a cut text is shown in full on hover.
 
-use eframe::egui::{self, FontId, Label, RectAlign, Response, RichText, Sense, TextStyle, Ui};
+use eframe::egui::{
+    self, FontId, Label, RectAlign, Response, RichText, Sense, TextStyle, TextWrapMode, Ui, WidgetText,
+};
 
 use crate::{
     theme,
     widgets::tip::{self, Tip as _},
 };
 
-/// One line that is cut at its end if it has no room. `about` is shown on hover, next to it: the whole text, or more.
+/// One line that is cut at its end if it has no room. `about` is shown on hover, next to it: the whole text, or more. Where
+/// it is the text that stands there, nothing is.
 pub(crate) fn cut(ui: &mut Ui, text: RichText, about: &str) -> Response {
+    let has_room = || {
+        let words = WidgetText::from(text.clone());
+        !words.into_galley(ui, Some(TextWrapMode::Truncate), ui.available_width(), TextStyle::Body).elided
+    };
+    let says_it = text.text() == about && has_room();
     // The label shows the whole text on hover by itself where it is cut; `about` has it too.
-    let label = Label::new(text).truncate().show_tooltip_when_elided(false).sense(Sense::hover());
-    ui.add(label).tip_beside(about)
+    let response = ui.add(Label::new(text).truncate().show_tooltip_when_elided(false).sense(Sense::hover()));
+    if says_it { response } else { response.tip_beside(about) }
 }
 
 /// A figure that no dry run gave: slanted, as all estimates are.

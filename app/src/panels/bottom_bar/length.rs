@@ -1,25 +1,13 @@
 //! The forecast for the present configuration, in one line.
 //!
 //! Always holds: steps, duration, time of a step and rate are shown at any width; with less room words go. Hover and a screen
-//! reader have the whole. The time of a step is predicted until a run whose curves are known has taken such steps; from
-//! then on it is that of the newest such run, which is named.
+//! reader have the whole. The run that tells the pace is named.
 
-use eframe::egui::{self, Id, Response, Role, Ui, WidgetInfo};
+use eframe::egui::{self, Response, Role, Ui, WidgetInfo};
 use plimsoll_engine::plan::Plan;
 
-use crate::{
-    format,
-    panels::PanelContext,
-    planner::Generation,
-    saves::Saves,
-    session::Session,
-    state::{RunKey, State},
-    theme,
-    widgets::text,
-};
-
-/// A run of fewer steps does not tell how long a step takes: its first ones take longer.
-const TELLING: usize = 32;
+use super::pace::{Pace, Source};
+use crate::{format, panels::PanelContext, saves::Saves, theme, widgets::text};
 
 /// The forecast for the present configuration.
 pub(super) fn planned(ui: &mut Ui, context: &PanelContext<'_>) {
@@ -30,68 +18,17 @@ pub(super) fn planned(ui: &mut Ui, context: &PanelContext<'_>) {
     let (font, room) = (egui::TextStyle::Body.resolve(ui.style()), ui.available_width());
     let pace = Pace::known(ui.ctx(), state, plan);
     let lengths = lengths(plan, &pace);
-    let words = chosen(&lengths, |words| text::width(ui, words, &font) <= room);
-    let cut = text::cut(ui, text::estimate(words).color(color), &about(words, plan, &pace));
+    let fits = |words: &str| text::width(ui, words, &font) <= room;
+    let words = chosen(&lengths, fits);
+    let whole = about_length(plan, &pace);
+    let about = if fits(words) { whole } else { format!("{words}. {whole}") };
+    let cut = text::cut(ui, text::estimate(words).color(color), &about);
     spoken(&cut, &lengths[0]);
-}
-
-/// How long a step takes.
-#[derive(Debug, Clone, PartialEq)]
-struct Pace {
-    step_secs: f64,
-    /// The run whose steps took that long; `None` where it is predicted.
-    run: Option<String>,
-}
-
-/// What a pace depends on: the plan's generation, and the runs that are over.
-type Depends = (Generation, usize, Option<RunKey>);
-
-impl Pace {
-    fn predicted(plan: &Plan) -> Self {
-        Self { step_secs: plan.step_secs, run: None }
-    }
-
-    /// The pace of the newest run of such steps that is over, or the predicted one.
-    fn of(plan: &Plan, session: &Session) -> Self {
-        let mut over = session.all().rev().filter(|run| !run.status.is_active() && run.train.steps.len() >= TELLING);
-        let like = over.find(|run| run.experiment().takes_the_steps_of(&plan.experiment));
-        let measured = like.and_then(|run| Some(Self { step_secs: run.step_secs()?, run: Some(run.label()) }));
-        measured.unwrap_or_else(|| Self::predicted(plan))
-    }
-
-    /// The same as long as plan and runs are: to compare the steps of all runs takes a while.
-    fn known(ctx: &egui::Context, state: &State, plan: &Plan) -> Self {
-        let active = state.session.active().map(|run| run.key);
-        let depends: Depends = (state.prediction.plan_generation, state.session.all().count(), active);
-        let id = Id::unique("pace of the forecast");
-        let known: Option<(Depends, Self)> = ctx.data(|data| data.get_temp(id));
-        if let Some((_, pace)) = known.filter(|(before, _)| *before == depends) {
-            return pace;
-        }
-        let pace = Self::of(plan, &state.session);
-        ctx.data_mut(|data| data.insert_temp(id, (depends, pace.clone())));
-        pace
-    }
-
-    /// Seconds of the whole run.
-    fn run_secs(&self, plan: &Plan) -> f64 {
-        match self.run {
-            Some(_) => plan.run_secs() - plan.steps_secs() + self.step_secs * plan.total_steps as f64,
-            None => plan.run_secs(),
-        }
-    }
 }
 
 /// The longest words that have room, or the shortest: no figure is left out.
 fn chosen(lengths: &[String; 5], fits: impl Fn(&str) -> bool) -> &str {
     lengths.iter().find(|words| fits(words)).unwrap_or(&lengths[4])
-}
-
-/// The words on hover. They begin with `words` unless they contain them, because the line may have too little room even for
-/// those.
-fn about(words: &str, plan: &Plan, pace: &Pace) -> String {
-    let whole = about_length(plan, pace);
-    if whole.contains(words) { whole } else { format!("{words}. {whole}") }
 }
 
 /// Gives a screen reader the whole words, also where the line has room for fewer.
@@ -115,7 +52,7 @@ fn lengths(plan: &Plan, pace: &Pace) -> [String; 5] {
     // A sign is there in the shortest text as well: a card's time is a bound, a processor's an estimate, and neither a measurement of
     // the run to come.
     let (about, sign) =
-        if plan.target.is_gpu() && pace.run.is_none() { ("at least", "≥ ") } else { ("about", "≈ ") };
+        if plan.target.is_gpu() && pace.source == Source::Predicted { ("at least", "≥ ") } else { ("about", "≈ ") };
     let saves = match Saves::of(plan).count {
         0 | 1 => String::new(),
         count => format!(", plus {}", format::counted(count, "checkpoint")),
@@ -128,7 +65,7 @@ fn lengths(plan: &Plan, pace: &Pace) -> [String; 5] {
     let [whole, step] = [pace.run_secs(plan), pace.step_secs].map(format::secs);
     let rate = if rate.is_finite() { format::count(rate.round() as u64) } else { "…".to_owned() };
     let rate_and_unit = format!("{rate} {unit}");
-    let like = pace.run.as_ref().map_or_else(String::new, |run| format!(" as in {}", run.to_lowercase()));
+    let like = pace.words();
     [
         format!("{steps} in {about} {whole}{tests}{saves}: {about} {step} a step{like}, {rate_and_unit}"),
         format!("{steps} in {about} {whole}: {about} {step} a step{like}, {rate_and_unit}"),
@@ -139,12 +76,17 @@ fn lengths(plan: &Plan, pace: &Pace) -> [String; 5] {
 }
 
 fn about_length(plan: &Plan, pace: &Pace) -> String {
-    let source = match &pace.run {
-        Some(run) => format!("An estimate: a step takes as long as the same steps took in {}.", run.to_lowercase()),
-        None if plan.target.is_gpu() => "An estimate: the arithmetic and the memory traffic of the step at the rates of the \
+    let source = match &pace.source {
+        Source::Same(run) => format!("An estimate: the same steps took so long in {}.", run.to_lowercase()),
+        Source::Like(run) => format!(
+            "An estimate: the predicted time, {} a step, corrected by how long {} took against its own prediction.",
+            format::secs(plan.step_secs),
+            run.to_lowercase()
+        ),
+        Source::Predicted if plan.target.is_gpu() => "An estimate: the arithmetic and the memory traffic of the step at the rates of the \
              card's data sheet, which no run reaches."
             .to_owned(),
-        None => "An estimate: the arithmetic and the memory traffic of the step at the rates of this processor, as far as they \
+        Source::Predicted => "An estimate: the arithmetic and the memory traffic of the step at the rates of this processor, as far as they \
              were measured."
             .to_owned(),
     };
@@ -198,14 +140,18 @@ mod tests {
     #[test]
     fn the_steps_of_a_run_take_the_place_of_the_estimate() {
         let plan = plan();
-        let pace = Pace { step_secs: 0.02, run: Some("Run 3".to_owned()) };
+        let pace = Pace { step_secs: 0.02, source: Source::Same("Run 3".to_owned()) };
         let [whole, ..] = lengths(&plan, &pace);
-        let secs = format::secs(1438.0 * 0.02 + 0.01);
+        let secs = format::secs((1438.0 * 0.0086 + 0.01) * 0.02 / 0.0086);
         assert_eq!(
             whole,
             format!("1\u{a0}438 steps in about {secs}: about 20.0 ms a step as in run 3, 3\u{a0}200 samples/s")
         );
-        assert!(about(&whole, &plan, &pace).contains("the same steps took in run 3"));
+        assert!(about_length(&plan, &pace).contains("the same steps took so long in run 3"));
+        let pace = Pace { source: Source::Like("Run 3".to_owned()), ..pace };
+        let [whole, ..] = lengths(&plan, &pace);
+        assert!(whole.contains("20.0 ms a step by the pace of run 3, "), "{whole}");
+        assert!(about_length(&plan, &pace).contains("the predicted time, 8.60 ms a step, corrected by"));
     }
 
     #[test]
@@ -221,9 +167,6 @@ mod tests {
         let lengths = lengths(&plan);
         let chosen = |room| chosen(&lengths, |words| words.chars().count() <= room);
         assert_eq!([chosen(200), chosen(50), chosen(10)], [&lengths[0], &lengths[3], &lengths[4]], "{lengths:?}");
-        for words in &lengths {
-            assert!(about(words, &plan, &Pace::predicted(&plan)).contains(words), "{words}");
-        }
         for figure in ["1\u{a0}438 steps", "12.4 s", "8.60 ms", "7\u{a0}442"] {
             assert!(lengths.iter().all(|words| words.contains(figure)), "{figure}: {lengths:?}");
         }
