@@ -273,7 +273,7 @@ impl Dispatcher<'_> {
         // The history starts over: a step back into another file's experiment would be saved over this one's. Before its
         // first step comes the document that was left, with its own file and its own history.
         if let Some(name) = self.leave() {
-            self.toasts.info(format!("Your changes to {name} are kept as a draft: the gallery has it."));
+            self.toasts.info(format!("Your changes to “{name}” are kept as a draft: the gallery has it."));
         }
         self.takes_the_pin_along();
         self.state.document.open(document);

@@ -30,6 +30,7 @@ impl Dispatcher<'_> {
         }
         document.changes(control, press, Instant::now());
         let before = std::mem::replace(&mut document.experiment, experiment);
+        self.toasts.refused_is_over();
         self.say_what_followed(control, &before);
         self.changed();
     }

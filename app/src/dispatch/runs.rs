@@ -177,6 +177,11 @@ impl Dispatcher<'_> {
         if self.state.session.active().is_some() || self.state.is_starting {
             return;
         }
+        // A run with the value before is not what the user asks for who typed another.
+        if let Some(refused) = control::just_refused(self.ctx, self.state.document.generation) {
+            self.toasts.refused(refused);
+            return;
+        }
         if let Some(reason) = self.state.why_no_training()
             && !(anyway && self.state.may_train_anyway())
         {
@@ -228,6 +233,7 @@ impl Dispatcher<'_> {
         self.state.is_starting = true;
         // The run has the settings as they are.
         control::forget_refused(self.ctx);
+        self.toasts.refused_is_over();
         self.services.planner.trains(!start.paused);
         let mut start = start;
         if let Some(folder) = self.services.store.clone() {

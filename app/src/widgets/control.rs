@@ -18,7 +18,7 @@ use plimsoll_engine::{Experiment, error::Problem};
 
 use self::set::Set;
 pub(crate) use self::{
-    field::{forget, forget_refused, is_refused, refuse, refused},
+    field::{forget, forget_refused, is_refused, just_refused, refuse, refused},
     value::{Choice, Number, Place, Spec},
 };
 use crate::{

@@ -97,6 +97,11 @@ impl Toasts {
         self.shown.retain(|toast| !toast.is_of_settings);
     }
 
+    /// What was refused is not asked for any more: takes its messages away.
+    pub(crate) fn refused_is_over(&mut self) {
+        self.shown.retain(|toast| !(toast.is_of_settings && toast.kind == Kind::Warning));
+    }
+
     /// Tells that something is not as it was asked for.
     pub(crate) fn warning(&mut self, text: impl Into<String>) {
         self.add(Kind::Warning, text.into());

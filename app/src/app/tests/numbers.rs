@@ -268,4 +268,31 @@ fn a_click_on_train_that_takes_a_value_which_fits_begins_the_run() {
     window.get_by_role_and_label(Role::Button, "Train").click();
     until(&mut window, |app| !app.state.session.runs().is_empty());
     assert_eq!(app(&window).state.session.runs()[0].experiment().model.width, 16);
+    until(&mut window, |app| app.state.session.active().is_none());
+    // What is no number is said, and no run begins with the value before: by a click, a key, and one step at a time.
+    types(&mut window, "abc");
+    window.get_by_role_and_label(Role::Button, "Train").click();
+    window.run_steps(10);
+    assert!(!said(&window).is_empty() && app(&window).state.session.runs().len() == 1);
+    types(&mut window, "abcd");
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
+    window.run_steps(10);
+    assert!(!said(&window).is_empty() && app(&window).state.session.runs().len() == 1);
+    types(&mut window, "abcde");
+    window.get_by_role_and_label(Role::Button, "Step").click();
+    window.run_steps(10);
+    assert!(!said(&window).is_empty() && app(&window).state.session.runs().len() == 1);
+    // The next click is for the value that is there.
+    window.get_by_role_and_label(Role::Button, "Train").click();
+    until(&mut window, |app| app.state.session.runs().len() == 2);
+    until(&mut window, |app| app.state.session.active().is_none());
+    // A step is begun by the click as well.
+    types(&mut window, "1024");
+    window.key_press(Key::Enter);
+    window.run_steps(4);
+    settle(&mut window);
+    types(&mut window, "24");
+    window.get_by_role_and_label(Role::Button, "Step").click();
+    until(&mut window, |app| app.state.session.runs().len() == 3);
+    assert_eq!(app(&window).state.session.runs()[2].experiment().model.width, 24);
 }

@@ -22,6 +22,8 @@ struct Refused {
     words: String,
     /// The state of the settings that it was typed over.
     generation: u64,
+    /// The frame in which it was refused.
+    frame: u64,
 }
 
 fn id() -> Id {
@@ -123,7 +125,8 @@ fn note(
 /// Says why a field does not take what was typed, and that its value is still what is `shown`.
 pub(crate) fn refuse(ctx: &Context, spec: Spec, (why, shown): (&str, &str), generation: u64) {
     let words = format!("{}: {why}. It is still {shown}.", spec.name);
-    ctx.data_mut(|data| data.insert_temp(id(), Refused { key: spec.key, words, generation }));
+    let refused = Refused { key: spec.key, words, generation, frame: ctx.cumulative_frame_nr() };
+    ctx.data_mut(|data| data.insert_temp(id(), refused));
 }
 
 /// Forgets what was typed over the setting of this key.
@@ -146,6 +149,12 @@ pub(crate) fn is_refused(ctx: &Context, key: &str, generation: u64) -> bool {
 /// The words for it, as long as the settings are those of then.
 pub(crate) fn refused(ctx: &Context, generation: u64) -> Option<String> {
     known(ctx, generation).map(|known| known.words)
+}
+
+/// The same, where it was refused a moment ago: by the click or the key that acts on it now.
+pub(crate) fn just_refused(ctx: &Context, generation: u64) -> Option<String> {
+    let now = ctx.cumulative_frame_nr();
+    known(ctx, generation).filter(|known| now <= known.frame + 1).map(|known| known.words)
 }
 
 fn known(ctx: &Context, generation: u64) -> Option<Refused> {
