@@ -128,7 +128,7 @@ impl Row {
     fn compare(&self, other: &Self, column: RunColumn) -> Ordering {
         let (a, b) = (&self.run, &other.run);
         match column {
-            RunColumn::Name => self.short_name().to_lowercase().cmp(&other.short_name().to_lowercase()),
+            RunColumn::Name => a.number.cmp(&b.number),
             RunColumn::Star => a.is_starred.cmp(&b.is_starred),
             RunColumn::Started => a.started.cmp(&b.started),
             RunColumn::State => (a.state as usize).cmp(&(b.state as usize)),

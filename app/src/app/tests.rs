@@ -332,7 +332,7 @@ fn a_pin_shows_the_difference_to_it() {
     window.run_steps(3);
     window.get_by_role_and_label(Role::Slider, "Micro-batch").increment_accesskit();
     until(&mut window, |app| planned_micro(app) == Some(96));
-    assert!(window.query_by_label_contains("to the pin of ").is_some());
+    assert!(window.query_by_label_contains("against the pin of ").is_some());
     window.get_by_role_and_label(Role::Button, "Unpin").click();
     window.run_steps(3);
     assert!(app(&window).state.pin.is_none());

@@ -24,7 +24,9 @@ fn entries(ui: &Ui, plan: &Plan, pin: Option<&Plan>) -> Vec<Entry> {
     let palette = theme::palette(ui);
     let to_pin = pin.map(|pin| {
         let time = format::time_ratio(per_sample(plan) / per_sample(pin));
-        let words = format!("to the pin of {}: {}, {time}", pin.load(), plan.load().difference(pin.load()));
+        let peak =
+            if plan.load() == pin.load() { "the same peak".to_owned() } else { plan.load().difference(pin.load()) };
+        let words = format!("against the pin of {}: {peak}, {time} a sample", pin.load());
         let hover = "The difference of the peaks, and of the time that a sample takes.".to_owned();
         Entry { color: None, text: RichText::new(words).small().strong(), hover }
     });

@@ -12,7 +12,12 @@ mod keys;
 pub(super) mod menu;
 mod table;
 
-use std::{cell::RefCell, collections::HashMap, sync::Arc};
+use std::{
+    cell::RefCell,
+    collections::{HashMap, HashSet},
+    mem::take,
+    sync::Arc,
+};
 
 use eframe::egui::{self, Align, Button, Id, Layout, RichText, TextEdit, Ui, vec2};
 use plimsoll_engine::{report::comparison, store::RunKey};
@@ -35,6 +40,9 @@ pub(crate) struct Shown {
     order: Arc<Vec<usize>>,
     /// How wide the texts of the rows are, once they were measured.
     widths: Option<columns::Widths>,
+    /// The picked runs as a search left them, and those that it took out, which come back with their rows.
+    picked: Vec<RunKey>,
+    hidden: Vec<RunKey>,
     /// The names that have no room, as short as they are shown, by row and width.
     short: RefCell<HashMap<(usize, u32), String>>,
 }
@@ -44,9 +52,24 @@ impl Shown {
     fn order(&mut self, runs: &runs::Runs, search: &str, sort: Sort<RunColumn>) -> Arc<Vec<usize>> {
         if (self.version, self.search.as_str(), self.sort) != (runs.version, search, sort) {
             let order = Arc::new(runs::order(runs.rows(), search, sort));
-            *self = Self { version: runs.version, search: search.to_owned(), sort, order, ..Self::default() };
+            let (picked, hidden) = (take(&mut self.picked), take(&mut self.hidden));
+            let search = search.to_owned();
+            *self = Self { version: runs.version, search, sort, order, picked, hidden, ..Self::default() };
         }
         Arc::clone(&self.order)
+    }
+
+    /// The runs that stay picked with a new search, where that is a change: what is done to the picked runs is done to none
+    /// that is out of sight.
+    fn stays_picked(&mut self, runs: &runs::Runs) -> Option<Vec<RunKey>> {
+        if self.picked != runs.picked() {
+            // Others were picked since.
+            self.hidden.clear();
+        }
+        let found: HashSet<&RunKey> = self.order.iter().map(|i| &runs.rows()[*i].run.key).collect();
+        let all = take(&mut self.hidden).into_iter().chain(runs.picked().iter().cloned());
+        (self.picked, self.hidden) = all.partition(|key| found.contains(key));
+        (self.picked != runs.picked()).then(|| self.picked.clone())
     }
 }
 
@@ -72,13 +95,8 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     let View { run_search, runs: sort, shown_runs, .. } = &mut *context.view;
     let is_new_search = shown_runs.search != *run_search;
     let order = shown_runs.order(runs, run_search, *sort);
-    if is_new_search {
-        let is_found = |key: &&RunKey| order.iter().any(|i| runs.rows()[*i].run.key == **key);
-        let found: Vec<RunKey> = runs.picked().iter().filter(is_found).cloned().collect();
-        if found.len() < runs.picked().len() {
-            // What is done to the picked runs is done to none that is out of sight.
-            pick(context, found);
-        }
+    if is_new_search && let Some(picked) = shown_runs.stays_picked(runs) {
+        pick(context, picked);
     }
     head(ui, context, order.len());
     // A pane without room for rows above the lines of a run is scrolled through.

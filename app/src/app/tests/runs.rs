@@ -142,6 +142,11 @@ fn runs_are_searched_sorted_starred_named_noted_and_tagged() {
     window.get_by_label("Sort by peak").click();
     window.run_steps(3);
     assert!(top(&window, "Run 1: Tiny", "Run 2: micro-batch 96, Tiny"));
+    for first_is_on_top in [true, false] {
+        window.get_by_label("Sort by run").click();
+        window.run_steps(3);
+        assert_eq!(top(&window, "Run 1: Tiny", "Run 2: micro-batch 96, Tiny"), first_is_on_top, "by their numbers");
+    }
     window.get_by_role_and_label(Role::Button, "Run 1: Tiny").click();
     window.run_steps(3);
     for (field, text) in [("Name of the kept run", "small"), ("Note", "the good one"), ("Tags", "b, a, b")] {

@@ -106,6 +106,16 @@ fn a_search_leaves_no_run_picked_that_it_does_not_find() {
     window.state_mut().as_mut().expect("drawn").view.run_search = "batch.micro=96".to_owned();
     until(&mut window, |app| app.state.runs.picked().len() == 1);
     assert_eq!(app(&window).state.runs.front().expect("picked").differs, "micro-batch 96");
+    // What it took out comes back with its rows, unless others were picked since.
+    let search = |window: &mut Window, words: &str| {
+        window.state_mut().as_mut().expect("drawn").view.run_search = words.to_owned();
+        window.run_steps(5);
+        app(window).state.runs.picked().to_vec()
+    };
+    assert_eq!(search(&mut window, "").len(), 2);
+    let found = search(&mut window, "batch.micro=96");
+    ask(&mut window, RunsAction::Pick(Vec::new()));
+    assert_eq!((found.len(), search(&mut window, "").len()), (1, 0));
 }
 
 /// The steps that the latest run has made.
