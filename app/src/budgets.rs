@@ -27,6 +27,23 @@ pub(crate) fn read(text: &str) -> Result<Bytes, String> {
     })
 }
 
+/// The same in a field, which takes a small number only with its unit: nobody means bytes.
+///
+/// # Errors
+/// As of [`read`], and asks for the unit.
+pub(crate) fn typed(text: &str) -> Result<Bytes, String> {
+    let (bytes, text) = (read(text)?, text.trim());
+    if has_unit(text) || bytes >= Bytes::mib(1) {
+        return Ok(bytes);
+    }
+    Err(format!("`{text}` has no unit: write {text} MiB or {text} GiB"))
+}
+
+/// Whether a size was written with its unit. The letter of a power of ten does not belong to one.
+pub(crate) fn has_unit(text: &str) -> bool {
+    text.trim_end().ends_with(char::is_alphabetic)
+}
+
 impl Budgets {
     /// The budget of an experiment that moves to `device`; the one it had is kept for the device it leaves.
     pub(crate) fn moving(&mut self, experiment: &Experiment, device: &str, machine: &Machine) -> Bytes {

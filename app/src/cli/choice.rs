@@ -70,9 +70,7 @@ impl FromStr for Size {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // The letter of a power of ten does not belong to a unit.
-        let has_unit = text.trim_end().ends_with(|c: char| c.is_alphabetic());
-        Ok(Self { bytes: budgets::read(text)?, has_unit })
+        Ok(Self { bytes: budgets::read(text)?, has_unit: budgets::has_unit(text) })
     }
 }
 

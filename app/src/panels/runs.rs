@@ -62,6 +62,7 @@ impl Shown {
     /// The runs that stay picked with a new search, where that is a change: what is done to the picked runs is done to none
     /// that is out of sight.
     fn stays_picked(&mut self, runs: &runs::Runs) -> Option<Vec<RunKey>> {
+        self.picked.retain(|key| runs.get(key).is_some());
         if self.picked != runs.picked() {
             // Others were picked since.
             self.hidden.clear();

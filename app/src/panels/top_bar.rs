@@ -317,7 +317,7 @@ fn budget_field(
     let id = ui.scope_id().with("budget text");
     let typed: Option<String> = ui.data(|data| data.get_temp(id));
     let mut text = typed.clone().unwrap_or_else(|| format::size(present));
-    let color = (is_bad || budgets::read(&text).is_err()).then(|| theme::palette(ui).bad);
+    let color = (is_bad || budgets::typed(&text).is_err()).then(|| theme::palette(ui).bad);
     let edit = egui::TextEdit::singleline(&mut text)
         .desired_width(64.0)
         .margin(egui::Margin::symmetric(6, 3))
@@ -330,7 +330,7 @@ fn budget_field(
         ui.data_mut(|data| data.insert_temp(id, text.clone()));
     }
     // The last letters and the key that ends the text may come in one frame.
-    let (is_typed, parsed) = (typed.is_some() || response.changed(), budgets::read(&text));
+    let (is_typed, parsed) = (typed.is_some() || response.changed(), budgets::typed(&text));
     if response.lost_focus() {
         ui.data_mut(|data| data.remove::<String>(id));
         let is_taken_back = text.trim().is_empty() || ui.input(|input| input.key_pressed(Key::Escape));

@@ -53,9 +53,10 @@ fn letters_in_a_field_of_a_number_are_said_and_the_value_stays() {
         enter(&mut window, "Width value", typed);
         assert_eq!(said(&window).len(), usize::from(typed == "abc"), "{typed}");
     }
-    // A run begins with the settings as they are.
+    // A run begins with the settings as they are, once the words were there to be read.
     enter(&mut window, "Width value", "abc");
     assert_eq!(said(&window).len(), 1);
+    window.run_steps(60);
     window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
     until(&mut window, |app| app.state.session.active().is_some() || !app.state.session.runs().is_empty());
     window.run_steps(3);
@@ -101,8 +102,11 @@ fn a_budget_that_is_no_size_is_said_until_another_is_typed() {
         enter(&mut window, text, leave);
         assert!(said(&window).is_empty(), "{text}: there is nothing to speak of");
     }
-    enter(&mut window, "-4 MiB", Key::Enter);
-    assert_eq!(said(&window).len(), 1);
+    for text in ["-4 MiB", "12"] {
+        enter(&mut window, text, Key::Enter);
+        assert_eq!(said(&window).len(), 1, "{text}");
+    }
+    assert!(said(&window)[0].starts_with("Budget: `12` has no unit: write 12 MiB or 12 GiB. It is still"));
     enter(&mut window, "8 MiB", Key::Enter);
     assert!(said(&window).is_empty());
     assert_eq!(app(&window).state.document.experiment.budget, Bytes::mib(8));
@@ -282,7 +286,8 @@ fn a_click_on_train_that_takes_a_value_which_fits_begins_the_run() {
     window.get_by_role_and_label(Role::Button, "Step").click();
     window.run_steps(10);
     assert!(!said(&window).is_empty() && app(&window).state.session.runs().len() == 1);
-    // The next click is for the value that is there.
+    // The next click is for the value that is there, unless it is of a double click.
+    window.run_steps(60);
     window.get_by_role_and_label(Role::Button, "Train").click();
     until(&mut window, |app| app.state.session.runs().len() == 2);
     until(&mut window, |app| app.state.session.active().is_none());

@@ -62,7 +62,7 @@ fn lengths(plan: &Plan, pace: &Pace) -> [String; 5] {
         count => format!(" with {}", format::counted(count, "test")),
     };
     let steps = format::counted(plan.total_steps, "step");
-    let [whole, step] = [pace.run_secs(plan), pace.step_secs].map(format::secs);
+    let [whole, step] = [pace.corrected(plan.run_secs(), plan), pace.step_secs].map(format::secs);
     let rate = if rate.is_finite() { format::count(rate.round() as u64) } else { "…".to_owned() };
     let rate_and_unit = format!("{rate} {unit}");
     let like = pace.words();
@@ -79,29 +79,37 @@ fn about_length(plan: &Plan, pace: &Pace) -> String {
     let source = match &pace.source {
         Source::Same(run) => format!("An estimate: the same steps took so long in {}.", run.to_lowercase()),
         Source::Like(run) => format!(
-            "An estimate: the predicted time, {} a step, corrected by how long {} took against its own prediction.",
+            "An estimate: the predicted time, {} a step, corrected by how long {} took against its own prediction, the \
+             less the less their steps are alike.",
             format::secs(plan.step_secs),
             run.to_lowercase()
         ),
-        Source::Predicted if plan.target.is_gpu() => "An estimate: the arithmetic and the memory traffic of the step at the rates of the \
-             card's data sheet, which no run reaches."
-            .to_owned(),
-        Source::Predicted => "An estimate: the arithmetic and the memory traffic of the step at the rates of this processor, as far as they \
-             were measured."
-            .to_owned(),
+        Source::Predicted if plan.target.is_gpu() => {
+            "An estimate: the arithmetic and the memory traffic of the step at the \
+             rates of the card's data sheet, which no run reaches."
+                .to_owned()
+        }
+        Source::Predicted => {
+            "An estimate: the arithmetic and the memory traffic of the step at the rates of this processor, \
+             as far as they were measured."
+                .to_owned()
+        }
     };
     let saves = Saves::of(plan).words();
     let of_best = if plan.experiment.run.save_best { ", in addition to those of the best tests" } else { "" };
     let asked = match plan.teach_secs {
         0.0 => String::new(),
-        secs => format!(" and about {} in which the teacher is asked before the first step", format::secs(secs)),
+        secs => format!(
+            " and about {} in which the teacher is asked before the first step",
+            format::secs(pace.corrected(secs, plan))
+        ),
     };
     format!(
         "What the present configuration takes: {}. {source} In it are {} on held-out data of about {} each{asked}. On top comes \
          the writing of {saves}{of_best}.",
         lengths(plan, pace)[0],
         format::counted(plan.tests(), "test"),
-        format::secs(plan.test_secs),
+        format::secs(pace.corrected(plan.test_secs, plan)),
     )
 }
 

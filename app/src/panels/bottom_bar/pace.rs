@@ -14,8 +14,8 @@ use crate::{
 
 /// A run of fewer steps does not tell how long a step takes: its first ones take longer.
 const TELLING: usize = 32;
-/// Steps are alike if the prediction of neither is more than so many times that of the other.
-const ALIKE: f64 = 3.0;
+/// Steps of so many times the length of others, as predicted, or of that part of it, have nothing to do with their pace.
+const UNLIKE: f64 = 10.0;
 
 /// How long a step takes.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,12 +33,12 @@ pub(super) enum Source {
     Predicted,
     /// The same steps in this run.
     Same(String),
-    /// The prediction, corrected by how long the steps of this run took against theirs.
+    /// The prediction, corrected by how long the steps of this run took against theirs; the less, the less they are alike.
     Like(String),
 }
 
 /// What a pace depends on: the settings, the prediction, the runs, and how far the one in progress is.
-type Depends = (Generation, u64, usize, Option<(RunKey, Option<u32>)>);
+type Depends = (Generation, u64, usize, Option<(RunKey, u32)>);
 
 impl Pace {
     /// The predicted pace.
@@ -56,21 +56,22 @@ impl Pace {
         };
         let same = runs()
             .find(|run| run.experiment().takes_the_steps_of(there))
-            .and_then(|run| Some(Self { step_secs: secs(run)?, source: Source::Same(run.label()) }));
+            .and_then(|run| Some(Self { step_secs: run.step_secs()?, source: Source::Same(run.label()) }));
         let like = || {
             runs().filter(|run| run.experiment().model.kind == there.model.kind).find_map(|run| {
                 let predicted = run.plan.as_ref()?.step_secs;
-                let is_near = (plan.step_secs / ALIKE..=plan.step_secs * ALIKE).contains(&predicted);
-                let step_secs = is_near.then_some(plan.step_secs * secs(run)? / predicted)?;
-                Some(Self { step_secs, source: Source::Like(run.label()) })
+                let likeness = likeness(plan.step_secs, predicted);
+                let step_secs = plan.step_secs * (run.step_secs()? / predicted).powf(likeness);
+                (likeness > 0.0).then(|| Self { step_secs, source: Source::Like(run.label()) })
             })
         };
         same.or_else(like).unwrap_or_else(|| Self::predicted(plan))
     }
 
-    /// The pace of a plan, which stays as long as nothing changes that it depends on: to compare the steps of all runs takes a while.
+    /// The pace of a plan, which stays as long as nothing changes that it depends on: to compare the steps of all runs takes
+    /// a while.
     pub(super) fn known(ctx: &egui::Context, state: &State, plan: &Plan) -> Self {
-        let active = state.session.active().map(|run| (run.key, run.train.steps.len().checked_ilog2()));
+        let active = state.session.active().map(|run| (run.key, progress(run)));
         let runs = state.session.runs().len();
         let depends: Depends = (state.prediction.plan_generation, plan.step_secs.to_bits(), runs, active);
         let id = Id::unique("pace of the forecast");
@@ -83,9 +84,9 @@ impl Pace {
         pace
     }
 
-    /// Seconds of the whole run, whose tests are as much slower as its steps.
-    pub(super) fn run_secs(&self, plan: &Plan) -> f64 {
-        plan.run_secs() * (self.step_secs / plan.step_secs)
+    /// A predicted time of another part of the run, which is as much slower as the steps are.
+    pub(super) fn corrected(&self, secs: f64, plan: &Plan) -> f64 {
+        secs * (self.step_secs / plan.step_secs)
     }
 
     /// What is said after the time of a step.
@@ -98,7 +99,29 @@ impl Pace {
     }
 }
 
-/// Seconds of a step of a run: of its last ones while it is in progress, because the first take longer.
-fn secs(run: &RunRecord) -> Option<f64> {
-    if run.status.is_active() { run.usual_step_secs() } else { run.step_secs() }
+/// How far the pace of steps is that of others: 1 where both are predicted to take the same time, and 0 where the one takes
+/// [`UNLIKE`] times the other's or more. There is no leap between.
+fn likeness(secs: f64, others: f64) -> f64 {
+    (1.0 - (secs / others).ln().abs() / UNLIKE.ln()).max(0.0)
+}
+
+/// How far a run in progress came: another number after a fifth more of its steps, so that a forecast does not change with
+/// every frame.
+fn progress(run: &RunRecord) -> u32 {
+    ((run.train.steps.len() as f64).ln() * 4.0) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_less_steps_are_alike_the_less_the_pace_of_others_counts() {
+        assert_eq!(likeness(0.004, 0.004), 1.0);
+        for (factor, least, most) in [(1.5, 0.8, 0.85), (3.0, 0.5, 0.55), (9.9, 0.0, 0.01), (10.1, 0.0, 0.0)] {
+            for likeness in [likeness(0.004 * factor, 0.004), likeness(0.004, 0.004 * factor)] {
+                assert!((least..=most).contains(&likeness), "{factor}: {likeness}");
+            }
+        }
+    }
 }

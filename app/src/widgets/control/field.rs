@@ -12,6 +12,9 @@ use super::{Number, Spec};
 /// Numbers that a field takes.
 const RANGE: RangeInclusive<f64> = 0.0..=1e15;
 
+/// Seconds after a refusal in which no run begins: longer than between the clicks of a double click.
+const MOMENT: f64 = 0.7;
+
 /// Letters of what was typed that are repeated.
 const REPEATED: usize = 24;
 
@@ -22,8 +25,8 @@ struct Refused {
     words: String,
     /// The state of the settings that it was typed over.
     generation: u64,
-    /// The frame in which it was refused.
-    frame: u64,
+    /// When it was refused, in seconds of the window.
+    at: f64,
 }
 
 fn id() -> Id {
@@ -125,7 +128,7 @@ fn note(
 /// Says why a field does not take what was typed, and that its value is still what is `shown`.
 pub(crate) fn refuse(ctx: &Context, spec: Spec, (why, shown): (&str, &str), generation: u64) {
     let words = format!("{}: {why}. It is still {shown}.", spec.name);
-    let refused = Refused { key: spec.key, words, generation, frame: ctx.cumulative_frame_nr() };
+    let refused = Refused { key: spec.key, words, generation, at: ctx.input(|input| input.time) };
     ctx.data_mut(|data| data.insert_temp(id(), refused));
 }
 
@@ -151,10 +154,10 @@ pub(crate) fn refused(ctx: &Context, generation: u64) -> Option<String> {
     known(ctx, generation).map(|known| known.words)
 }
 
-/// The same, where it was refused a moment ago: by the click or the key that acts on it now.
+/// The same, where it was refused a moment ago: by the click or the key that acts on it now, or the first click of two.
 pub(crate) fn just_refused(ctx: &Context, generation: u64) -> Option<String> {
-    let now = ctx.cumulative_frame_nr();
-    known(ctx, generation).filter(|known| now <= known.frame + 1).map(|known| known.words)
+    let now = ctx.input(|input| input.time);
+    known(ctx, generation).filter(|known| now < known.at + MOMENT).map(|known| known.words)
 }
 
 fn known(ctx: &Context, generation: u64) -> Option<Refused> {
