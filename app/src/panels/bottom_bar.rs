@@ -175,7 +175,7 @@ fn may_go_on(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
     let state = format::capital(run.status());
     let unsaved = if can_go_on { "" } else { ", before its first checkpoint" };
     let words = format!("{state} at step {done} of {all}{unsaved}: {}", row.name());
-    text::cut(ui, RichText::new(&words).weak(), &words);
+    text::cut_at_bottom(ui, RichText::new(&words).weak(), &words);
 }
 
 /// The reason why no run can begin, while none is active.
@@ -185,7 +185,7 @@ fn why_not(context: &PanelContext<'_>) -> Option<String> {
 }
 
 fn why(ui: &mut Ui, reason: &str) {
-    text::cut(ui, RichText::new(reason).color(theme::palette(ui).warn), reason);
+    text::cut_at_bottom(ui, RichText::new(reason).color(theme::palette(ui).warn), reason);
 }
 
 fn line(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
@@ -267,7 +267,7 @@ fn called(ui: &mut Ui, state: &State, run: &RunRecord, most: f32) {
     };
     ui.scope(|ui| {
         ui.set_max_width(room);
-        text::cut(ui, RichText::new(shown).color(theme::palette(ui).strong()), &name);
+        text::cut_at_bottom(ui, RichText::new(shown).color(theme::palette(ui).strong()), &name);
     });
 }
 

@@ -14,14 +14,25 @@ use crate::{
 /// One line that is cut at its end if it has no room. `about` is shown on hover, next to it: the whole text, or more. Where
 /// it is the text that stands there, nothing is.
 pub(crate) fn cut(ui: &mut Ui, text: RichText, about: &str) -> Response {
+    let (response, says_it) = one_line(ui, text, about);
+    if says_it { response } else { response.tip_beside(about) }
+}
+
+/// The same at the bottom of the window: what is shown on hover is above the line, where it covers no button of the bar.
+pub(crate) fn cut_at_bottom(ui: &mut Ui, text: RichText, about: &str) -> Response {
+    let (response, says_it) = one_line(ui, text, about);
+    if says_it { response } else { response.tip_above(about) }
+}
+
+/// A line that is cut at its end if it has no room, and whether all of `about` stands there.
+fn one_line(ui: &mut Ui, text: RichText, about: &str) -> (Response, bool) {
     let has_room = || {
         let words = WidgetText::from(text.clone());
         !words.into_galley(ui, Some(TextWrapMode::Truncate), ui.available_width(), TextStyle::Body).elided
     };
     let says_it = text.text() == about && has_room();
     // The label shows the whole text on hover by itself where it is cut; `about` has it too.
-    let response = ui.add(Label::new(text).truncate().show_tooltip_when_elided(false).sense(Sense::hover()));
-    if says_it { response } else { response.tip_beside(about) }
+    (ui.add(Label::new(text).truncate().show_tooltip_when_elided(false).sense(Sense::hover())), says_it)
 }
 
 /// A figure that no dry run gave: slanted, as all estimates are.

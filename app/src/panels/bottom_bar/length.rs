@@ -22,7 +22,7 @@ pub(super) fn planned(ui: &mut Ui, context: &PanelContext<'_>) {
     let words = chosen(&lengths, fits);
     let whole = about_length(plan, &pace);
     let about = if fits(words) { whole } else { format!("{words}. {whole}") };
-    let cut = text::cut(ui, text::estimate(words).color(color), &about);
+    let cut = text::cut_at_bottom(ui, text::estimate(words).color(color), &about);
     spoken(&cut, &lengths[0]);
 }
 
