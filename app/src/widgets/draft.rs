@@ -53,8 +53,8 @@ pub(crate) fn is_focus_asked(ui: &Ui, field: Id) -> bool {
         && ui.data_mut(|data| data.remove_temp::<bool>(field.with("asked"))).is_some()
 }
 
-/// Draws a field of one line over `known`, which is no setting. Once it is left it returns the typed text, if that differs. If the text is taken,
-/// `known` has it from then on. `about` describes the text on hover, or the field while it is empty.
+/// Draws a field of one line over `known`, which is no setting. Once it is left it returns the typed text, if that differs.
+/// If the text is taken, `known` has it from then on. `about` describes the text on hover, or the field while it is empty.
 pub(crate) fn field(
     ui: &mut Ui,
     id: Id,

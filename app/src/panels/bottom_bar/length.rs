@@ -49,8 +49,8 @@ fn lengths(plan: &Plan, pace: &Pace) -> [String; 5] {
     let experiment = &plan.experiment;
     let (unit, each) = format::throughput(&experiment.data);
     let rate = (experiment.batch.effective() * each) as f64 / pace.step_secs;
-    // A sign is there in the shortest text as well: a card's time is a bound, a processor's an estimate, and neither a measurement of
-    // the run to come.
+    // A sign is there in the shortest text as well: a card's time is a bound, a processor's an estimate, and neither a
+    // measurement of the run to come.
     let (about, sign) =
         if plan.target.is_gpu() && pace.source == Source::Predicted { ("at least", "≥ ") } else { ("about", "≈ ") };
     let saves = match Saves::of(plan).count {
@@ -79,8 +79,8 @@ fn about_length(plan: &Plan, pace: &Pace) -> String {
     let source = match &pace.source {
         Source::Same(run) => format!("An estimate: the same steps took so long in {}.", run.to_lowercase()),
         Source::Like(run) => format!(
-            "An estimate: the predicted time, {} a step, corrected by how long {} took against its own prediction, the \
-             less the less their steps are alike.",
+            "An estimate: the predicted time, {} a step, corrected by how long {} took against its own prediction. The \
+             more the steps differ, the smaller is the correction.",
             format::secs(plan.step_secs),
             run.to_lowercase()
         ),
