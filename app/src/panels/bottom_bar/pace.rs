@@ -8,7 +8,7 @@ use plimsoll_engine::plan::Plan;
 
 use crate::{
     planner::Generation,
-    session::{RunRecord, Session},
+    session::{RunRecord, Session, Status},
     state::{RunKey, State},
 };
 
@@ -38,7 +38,7 @@ pub(super) enum Source {
 }
 
 /// What a pace depends on: the settings, the prediction, the runs, and how far the one in progress is.
-type Depends = (Generation, u64, usize, Option<(RunKey, u32)>);
+type Depends = (Generation, u64, usize, Option<(RunKey, usize)>);
 
 impl Pace {
     /// The predicted pace.
@@ -105,15 +105,48 @@ fn likeness(secs: f64, others: f64) -> f64 {
     (1.0 - (secs / others).ln().abs() / UNLIKE.ln()).max(0.0)
 }
 
-/// How far a run in progress came: another number after a fifth more of its steps, so that a forecast does not change with
-/// every frame.
-fn progress(run: &RunRecord) -> u32 {
-    ((run.train.steps.len() as f64).ln() * 4.0) as u32
+/// How far a run in progress came. While it goes on that is another number only after a quarter more of its steps, so that
+/// a forecast does not change with every frame.
+fn progress(run: &RunRecord) -> usize {
+    let steps = run.train.steps.len();
+    if matches!(run.status, Status::Paused) { steps } else { ((steps as f64).ln() * 4.0) as usize }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use plimsoll_engine::{
+        Experiment,
+        hardware::Machine,
+        train::{Event, StepRecord},
+    };
+
     use super::*;
+    use crate::session::tests::step;
+
+    #[test]
+    fn a_run_tells_the_pace_of_its_steps_and_of_some_like_them() {
+        let plan = |width| {
+            let mut experiment = Experiment::default();
+            experiment.model.width = width;
+            Plan::of(&experiment, &Machine::nominal()).expect("a plan")
+        };
+        let (ran, like, unlike) = (plan(256), plan(320), plan(8192));
+        let mut session = Session::default();
+        session.receive(&Event::Started { run: 1, plan: Arc::new(ran.clone()) });
+        for steps in 1..=TELLING {
+            assert_eq!(Pace::of(&ran, &session), Pace::predicted(&ran), "{steps} steps say too little");
+            session.receive(&Event::Step(StepRecord { step: steps as u64, secs: ran.step_secs * 2.0, ..step() }));
+        }
+        let Pace { step_secs, source } = Pace::of(&ran, &session);
+        assert_eq!(source, Source::Same("Run 1".to_owned()));
+        assert!((step_secs / ran.step_secs - 2.0).abs() < 1e-9);
+        let Pace { step_secs, source } = Pace::of(&like, &session);
+        assert_eq!(source, Source::Like("Run 1".to_owned()));
+        assert!((1.2..2.0).contains(&(step_secs / like.step_secs)), "{step_secs} for {}", like.step_secs);
+        assert_eq!(Pace::of(&unlike, &session), Pace::predicted(&unlike));
+    }
 
     #[test]
     fn the_less_steps_are_alike_the_less_the_pace_of_others_counts() {
