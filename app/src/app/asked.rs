@@ -36,7 +36,7 @@ impl App {
             None => (Vec::new(), None),
         };
         let field = field(ctx);
-        // Steps in another text are the field's own.
+        // In a dialog, and in a field that holds no setting, undo and redo are the field's own.
         let is_of_a_text = is_covered || field.is_some_and(|field| !draft::is_setting(ctx, field));
         commands.extend(UiCommand::pressed(ctx, |command| !(is_of_a_text && command.is_a_step())));
         commands.retain(|command| !is_covered || command.works_beside_a_dialog());

@@ -177,7 +177,7 @@ impl Dispatcher<'_> {
         if self.state.session.active().is_some() || self.state.is_starting {
             return;
         }
-        // A run with the value before is not what the user asks for who typed another.
+        // The user typed another value, so a run with the value before is not what they asked for.
         if let Some(refused) = control::just_refused(self.ctx, self.state.document.generation) {
             self.toasts.refused(refused);
             return;

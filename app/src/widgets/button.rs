@@ -21,7 +21,7 @@ pub(crate) fn enabled(ui: &mut Ui, is_enabled: bool, button: Button<'_>) -> Resp
 /// Frames after a click until the settings have what was typed in the field that it left.
 const UNTIL_TAKEN: u8 = 4;
 
-/// A press on a button that was of no use then.
+/// A press on a button that was disabled then.
 #[derive(Clone, Copy, Default)]
 struct Early {
     /// The settings at the press.
@@ -30,8 +30,8 @@ struct Early {
     left: Option<u8>,
 }
 
-/// Whether a button that was of no use when it was pressed is clicked all the same, because the press left a field, and what
-/// was typed there has changed the settings since. `settings` are the present ones.
+/// Whether a click counts that began while the button was disabled: it left a field, and what was typed there has changed the
+/// settings since. `settings` are the present ones.
 pub(crate) fn clicked_early(button: &Response, settings: Generation) -> bool {
     let (ctx, id, is_over) = (&button.ctx, button.id.with("early"), button.contains_pointer());
     let (presses, releases) = ctx.input(|input| (input.pointer.primary_pressed(), input.pointer.primary_released()));

@@ -14,7 +14,7 @@ use crate::{
 
 /// A run of fewer steps does not tell how long a step takes: its first ones take longer.
 const TELLING: usize = 32;
-/// Steps of so many times the length of others, as predicted, or of that part of it, have nothing to do with their pace.
+/// Two steps whose predicted times differ by this factor or more say nothing about each other's pace.
 const UNLIKE: f64 = 10.0;
 
 /// How long a step takes.
@@ -33,11 +33,13 @@ pub(super) enum Source {
     Predicted,
     /// The same steps in this run.
     Same(String),
-    /// The prediction, corrected by how long the steps of this run took against theirs; the less, the less they are alike.
+    /// The prediction, corrected by how long the steps of this run took against their own prediction. The more the steps
+    /// differ, the smaller is the correction.
     Like(String),
 }
 
-/// What a pace depends on: the settings, the prediction, the runs, and how far the one in progress is.
+/// What a pace depends on: the settings, the predicted time of a step, the number of runs, and how far the run in progress
+/// came.
 type Depends = (Generation, u64, usize, Option<(RunKey, usize)>);
 
 impl Pace {
