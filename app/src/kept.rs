@@ -213,6 +213,8 @@ mod tests {
         fs::write(&place, "{").expect("cut again");
         assert!(Keeper::open(Some(folder.path())).2.is_some_and(|told| told.contains("session.damaged-2.json")));
         assert_eq!(fs::read_to_string(folder.path().join(DAMAGED)).expect("still there"), aside);
+        fs::write(&place, "[]").expect("a list");
+        assert!(Keeper::open(Some(folder.path())).2.is_some_and(|told| told.contains("session.damaged-3.json")));
     }
 
     #[test]

@@ -30,7 +30,9 @@ pub(super) struct Lost {
 /// Text that is no state at all.
 pub(super) fn read(text: &str) -> Result<(PersistedState, Vec<Lost>), String> {
     let whole: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    // A list could stand for the entries in their order, but no version of the program wrote one.
     let why = match serde_json::from_str(text) {
+        Ok(_) if !whole.is_object() => "it has no entries with names".to_owned(),
         Ok(state) => return Ok(with_lost_settings(&whole, state, Vec::new())),
         Err(error) => error.to_string(),
     };
