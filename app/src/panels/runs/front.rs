@@ -1,7 +1,7 @@
 //! Below the table: the run that was picked last, with its name, its user's notes, and the actions on all that are picked.
 //!
-//! Always holds: the lines take the same room for one run, for several and for none. What is typed is sent when the field is
-//! left, so that a letter costs no writing.
+//! Always holds: the lines take the same room for one run, for several and for none, and one more while a deletion can be
+//! undone. What is typed is sent when the field is left, so that a letter costs no writing.
 
 use eframe::egui::{Align, Button, Id, Layout, RichText, Role, TextStyle, Ui, UiBuilder, WidgetInfo, vec2};
 use plimsoll_engine::store::RunKey;
@@ -25,9 +25,8 @@ const NOTE_SHARE: f32 = 0.62;
 
 /// The height that it takes.
 pub(super) fn height(ui: &Ui, runs: &Runs) -> f32 {
-    // Where none is picked, what was deleted has one of its lines.
-    let has_one_more = !runs.deleted.is_empty() && runs.front().is_some();
-    let lines = if has_one_more { LINES + 1.0 } else { LINES };
+    // Also where none is picked: nothing moves as a search leaves some picked or none.
+    let lines = if runs.deleted.is_empty() { LINES } else { LINES + 1.0 };
     ui.spacing().item_spacing.y + (ui.spacing().interact_size.y + BETWEEN) * lines - BETWEEN
 }
 
