@@ -8,7 +8,10 @@ use rusqlite::{Row, types::Type};
 use crate::{
     bytes::Bytes,
     error::BudgetError,
-    experiment::words::{Word, words},
+    experiment::{
+        Experiment, preset,
+        words::{Word, words},
+    },
     plan::Peak,
     store::{RunKey, SmallerModel, owner::Owner},
 };
@@ -126,6 +129,13 @@ impl StoredRun {
     /// Its label: the name that its user gave it, or its title.
     pub fn label(&self) -> &str {
         self.name.as_deref().unwrap_or(if self.title.trim().is_empty() { "Untitled" } else { &self.title })
+    }
+
+    /// Its experiment, from its settings; `None` of a run whose settings this version of the program cannot read.
+    pub fn experiment(&self) -> Option<Experiment> {
+        let mut experiment = Experiment::default();
+        preset::set_all(&mut experiment, self.settings.iter().map(String::as_str)).ok()?;
+        Some(experiment)
     }
 
     /// Whether it learned values: its accuracies are then the share of the labels' variance that is explained (R²).

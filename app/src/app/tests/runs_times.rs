@@ -1,4 +1,4 @@
-//! When runs began, as the table of runs tells it.
+//! When runs began, as the table of runs tells it, and how long the steps of a kept one took.
 
 use plimsoll_engine::store::{RunKey, StoredRun};
 
@@ -69,5 +69,42 @@ fn when_a_run_began_and_its_accuracy_are_read_beside_names_of_one_title() {
             let has_room = runs.len() == 1 || (size, scale) == ([1280.0, 800.0], 1.0);
             assert!(!has_room || has("when"), "{state}");
         }
+    }
+}
+
+#[test]
+fn a_kept_run_with_the_same_steps_tells_a_new_window_how_long_they_take() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    let until = |window: &mut Window, is_there: &dyn Fn(&Window) -> bool| {
+        (0..200).any(|_| {
+            window.run_steps(5);
+            is_there(window)
+        })
+    };
+    assert!(until(&mut window, &|window| app(window).state.devices.is_some() && app(window).state.plan().is_some()));
+    let forecast = |window: &Window, words: &str| window.query_by_label_contains(words).is_some();
+    let name = app(&window).state.devices.as_ref().and_then(|devices| devices.cpu.name.clone().ok());
+    let known = app(&window).state.runs.rows()[0].run.clone();
+    let same = plimsoll_engine::experiment::preset::changes(&Experiment::default(), &digits());
+    let run = |settings: &[String], device_name: &str| StoredRun {
+        settings: settings.to_vec(),
+        device_name: device_name.to_owned(),
+        number: 7,
+        steps: 100,
+        step_secs: Some(0.5),
+        ..known.clone()
+    };
+    let name = name.expect("a processor with a name");
+    let mut others = same.clone();
+    others.retain(|setting| !setting.starts_with("batch.micro="));
+    others.push("batch.micro=3".to_owned());
+    for (run, is_told) in
+        [(run(&others, &name), false), (run(&same, "Another processor"), false), (run(&same, &name), true)]
+    {
+        let rows = crate::runs::rows(vec![run], |_| None, &mut Names::default());
+        window.state_mut().as_mut().expect("drawn").state.runs.read(rows);
+        window.run_steps(5);
+        assert_eq!(forecast(&window, "about 500 ms a step as in run 7"), is_told);
     }
 }

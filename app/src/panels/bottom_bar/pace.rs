@@ -1,5 +1,5 @@
-//! How long a step of the present settings takes: as the runs that began in this window tell it, or as predicted. A look at
-//! another run changes nothing.
+//! How long a step of the present settings takes: as the runs that began in this window tell it, or a kept run that took the
+//! same steps, or as predicted. A look at another run changes nothing.
 //!
 //! Always holds: what was measured comes from a run on the same device, which is named.
 
@@ -8,7 +8,8 @@ use plimsoll_engine::plan::Plan;
 
 use crate::{
     planner::Generation,
-    session::{RunRecord, Session, Status},
+    runs::{Row, Runs},
+    session::{self, RunRecord, Session, Status},
     state::{RunKey, State},
 };
 
@@ -38,9 +39,12 @@ pub(super) enum Source {
     Like(String),
 }
 
-/// What a pace depends on: the settings, the predicted time of a step, the number of runs, and how far the run in progress
-/// came.
-type Depends = (Generation, u64, usize, Option<(RunKey, usize)>);
+/// How many kept runs are compared, the newest first: each takes some of the time of a frame.
+const COMPARED: usize = 50;
+
+/// What a pace depends on: the settings, the predicted time of a step, the number of runs, how far the run in progress
+/// came, and the reading of the kept runs, once their device is known.
+type Depends = (Generation, u64, usize, Option<(RunKey, usize)>, Option<u64>);
 
 impl Pace {
     /// The predicted pace.
@@ -48,8 +52,9 @@ impl Pace {
         Self { step_secs: plan.step_secs, source: Source::Predicted }
     }
 
-    /// That of the newest run that took such steps, else of the newest with steps like them, else as predicted.
-    fn of(plan: &Plan, session: &Session) -> Self {
+    /// That of the newest run that took such steps, of this window's first, else of the newest with steps like them, else as
+    /// predicted.
+    fn of(plan: &Plan, session: &Session, kept: impl FnOnce() -> Option<Self>) -> Self {
         let there = &plan.experiment;
         let runs = || {
             let telling =
@@ -67,21 +72,36 @@ impl Pace {
                 (likeness > 0.0).then(|| Self { step_secs, source: Source::Like(run.label()) })
             })
         };
-        same.or_else(like).unwrap_or_else(|| Self::predicted(plan))
+        same.or_else(kept).or_else(like).unwrap_or_else(|| Self::predicted(plan))
+    }
+
+    /// That of the newest kept run that took such steps on this device. The runs of another machine may be kept as well.
+    fn of_kept(plan: &Plan, runs: &Runs, device_name: &str) -> Option<Self> {
+        let there = &plan.experiment;
+        let is_telling = |row: &&Row| {
+            let run = &row.run;
+            run.steps >= TELLING as u64
+                && (&run.device, run.device_name.as_str()) == (&there.device, device_name)
+                && row.is_of(there.model.kind)
+        };
+        let same = |row: &&Row| row.run.experiment().is_some_and(|experiment| experiment.takes_the_steps_of(there));
+        let row = runs.rows().iter().filter(is_telling).take(COMPARED).find(same)?;
+        Some(Self { step_secs: row.run.step_secs?, source: Source::Same(session::numbered(row.run.number)) })
     }
 
     /// The pace of a plan, which stays as long as nothing changes that it depends on: to compare the steps of all runs takes
     /// a while.
     pub(super) fn known(ctx: &egui::Context, state: &State, plan: &Plan) -> Self {
         let active = state.session.active().map(|run| (run.key, progress(run)));
-        let runs = state.session.runs().len();
-        let depends: Depends = (state.prediction.plan_generation, plan.step_secs.to_bits(), runs, active);
+        let (runs, device_name) = (state.session.runs().len(), device_name(state, plan));
+        let kept = device_name.map(|_| state.runs.version);
+        let depends: Depends = (state.prediction.plan_generation, plan.step_secs.to_bits(), runs, active, kept);
         let id = Id::unique("pace of the forecast");
         let known: Option<(Depends, Self)> = ctx.data(|data| data.get_temp(id));
         if let Some((_, pace)) = known.filter(|(before, _)| *before == depends) {
             return pace;
         }
-        let pace = Self::of(plan, &state.session);
+        let pace = Self::of(plan, &state.session, || Self::of_kept(plan, &state.runs, device_name?));
         ctx.data_mut(|data| data.insert_temp(id, (depends, pace.clone())));
         pace
     }
@@ -98,6 +118,14 @@ impl Pace {
             Source::Same(run) => format!(" as in {}", run.to_lowercase()),
             Source::Like(run) => format!(" by the pace of {}", run.to_lowercase()),
         }
+    }
+}
+
+/// The maker's name of the device that a plan is for, as kept runs have it; `None` until it is known.
+fn device_name<'a>(state: &'a State, plan: &'a Plan) -> Option<&'a str> {
+    match plan.target.profile() {
+        Some(card) => Some(&card.title),
+        None => state.devices.as_ref()?.cpu.name.as_deref().ok(),
     }
 }
 
@@ -134,20 +162,23 @@ mod tests {
             experiment.model.width = width;
             Plan::of(&experiment, &Machine::nominal()).expect("a plan")
         };
+        fn of(plan: &Plan, session: &Session) -> Pace {
+            Pace::of(plan, session, || None)
+        }
         let (ran, like, unlike) = (plan(256), plan(320), plan(8192));
         let mut session = Session::default();
         session.receive(&Event::Started { run: 1, plan: Arc::new(ran.clone()) });
         for steps in 1..=TELLING {
-            assert_eq!(Pace::of(&ran, &session), Pace::predicted(&ran), "{steps} steps say too little");
+            assert_eq!(of(&ran, &session), Pace::predicted(&ran), "{steps} steps say too little");
             session.receive(&Event::Step(StepRecord { step: steps as u64, secs: ran.step_secs * 2.0, ..step() }));
         }
-        let Pace { step_secs, source } = Pace::of(&ran, &session);
+        let Pace { step_secs, source } = of(&ran, &session);
         assert_eq!(source, Source::Same("Run 1".to_owned()));
         assert!((step_secs / ran.step_secs - 2.0).abs() < 1e-9);
-        let Pace { step_secs, source } = Pace::of(&like, &session);
+        let Pace { step_secs, source } = of(&like, &session);
         assert_eq!(source, Source::Like("Run 1".to_owned()));
         assert!((1.2..2.0).contains(&(step_secs / like.step_secs)), "{step_secs} for {}", like.step_secs);
-        assert_eq!(Pace::of(&unlike, &session), Pace::predicted(&unlike));
+        assert_eq!(of(&unlike, &session), Pace::predicted(&unlike));
     }
 
     #[test]
