@@ -32,6 +32,9 @@ pub(crate) fn read(text: &str) -> Result<Bytes, String> {
 /// # Errors
 /// As of [`read`], and asks for the unit.
 pub(crate) fn typed(text: &str) -> Result<Bytes, String> {
+    if text.trim().is_empty() {
+        return Err("the field was left empty; write a size, such as 512 MiB".to_owned());
+    }
     let (bytes, text) = (read(text)?, text.trim());
     if has_unit(text) || bytes >= Bytes::mib(1) {
         return Ok(bytes);

@@ -10,6 +10,7 @@ use crate::{
     panels::pane::Pane,
     trials::{Left, Model, Subject, TryWith},
     view::TryPart,
+    widgets::control,
 };
 
 /// The extensions of image files.
@@ -19,11 +20,20 @@ impl Dispatcher<'_> {
     /// Tries the model that is chosen.
     pub(super) fn try_with(&mut self, with: TryWith) {
         let Some(model) = self.model() else { return };
+        // The user typed another number, so a text by the number before is not what they asked for.
+        let generation = self.state.document.generation;
+        if let TryWith::Prompt(..) = with
+            && let Some(refused) = control::just_refused(self.ctx, generation)
+        {
+            self.toasts.refused(refused);
+            return;
+        }
         let trial = &mut self.state.trial;
         match &with {
             TryWith::TestSet => (trial.is_testing, trial.tested, trial.trouble) = (true, None, None),
             TryWith::Samples(indices) => trial.asked.extend(indices),
             TryWith::Prompt(prompt, _) => {
+                self.toasts.refused_is_over();
                 (trial.is_writing, trial.trouble, trial.wrote) = (true, None, None);
                 trial.written.clone_from(prompt);
                 trial.prompt_bytes = prompt.len();

@@ -333,14 +333,14 @@ fn budget_field(
     let (is_typed, parsed) = (typed.is_some() || response.changed(), budgets::typed(&text));
     if response.lost_focus() {
         ui.data_mut(|data| data.remove::<String>(id));
-        let is_taken_back = text.trim().is_empty() || ui.input(|input| input.key_pressed(Key::Escape));
+        let is_taken_back = ui.input(|input| input.key_pressed(Key::Escape));
         match &parsed {
             Ok(bytes) if is_typed && !is_taken_back => {
                 control::forget(ui.ctx(), BUDGET.key);
                 form.edit(BUDGET.key, |experiment| experiment.budget = *bytes);
             }
             Err(why) if is_typed && !is_taken_back => {
-                control::refuse(ui.ctx(), BUDGET, (why, &format::size(present)), generation);
+                control::refuse(ui.ctx(), (BUDGET.key, BUDGET.name), (why, &format::size(present)), generation);
             }
             _ if is_taken_back => control::forget(ui.ctx(), BUDGET.key),
             _ => {}

@@ -1,6 +1,7 @@
 //! The pane that tries a model: it tests, leafs through, answers a drawing and writes on, during a run as well, and by loaded
 //! weights without any run.
 
+mod sampling;
 mod weights;
 
 use eframe::egui::{Event, PointerButton, pos2};

@@ -11,11 +11,18 @@ use crate::{
     command::Action,
     theme,
     trials::{self, Subject, TryWith},
-    widgets::{button, draft, tip::Tip as _},
+    widgets::{
+        button,
+        control::{self, Typed},
+        draft,
+        tip::Tip as _,
+    },
 };
 
 /// The most tokens that are asked for here.
 const MOST: usize = 2000;
+/// The last seed that can be typed: a whole number that floating point holds exactly.
+const LAST_SEED: f64 = 1e15;
 /// What is missing if a prompt is not text.
 const NO_TOKENIZER: &str = "There is no tokenizer next to these weights, so a prompt is the numbers of its tokens: put its \
     tokenizer.json into their folder and open it again for text.";
@@ -34,7 +41,8 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, tried: Subject<'_>
     let field = theme::bordered(ui, |ui| ui.add(field.desired_width(ui.available_width() - theme::GAP)));
     draft::is_no_setting(&field);
     field.accessible_name("Prompt").tip(format!("What the data have tokens for: {hint}."));
-    ui.horizontal_wrapped(|ui| how(ui, &mut tried.sampling, alphabet.usual_tokens()));
+    let generation = context.state.document.generation;
+    ui.horizontal_wrapped(|ui| how(ui, &mut tried.sampling, alphabet.usual_tokens(), generation));
     ui.horizontal(|ui| {
         if trial.is_writing {
             if ui.button("Stop writing").clicked() {
@@ -74,25 +82,37 @@ fn told(ui: &Ui, written: &str, prompt_bytes: usize) -> LayoutJob {
 }
 
 /// How tokens are drawn.
-fn how(ui: &mut Ui, sampling: &mut Sampling, usual: usize) {
-    let named = |ui: &mut Ui, name: &str, about: &str, control: egui::DragValue<'_>| {
+fn how(ui: &mut Ui, sampling: &mut Sampling, usual: usize, generation: u64) {
+    let number = |ui: &mut Ui, typed: Typed, about: &str, value: f64| {
         // A name stays next to its value where the row is broken.
         let row = ui.horizontal(|ui| {
-            ui.label(name);
-            ui.add(control)
+            let is_refused = control::is_refused(ui.ctx(), typed.key, generation);
+            let palette = theme::palette(ui);
+            let color = if is_refused { palette.bad } else { palette.strong() };
+            ui.label(RichText::new(typed.name).color(color));
+            control::number(ui, &typed, value, (theme::NUMBER_WIDTH, generation))
         });
-        draft::is_no_setting(&row.inner);
-        row.inner.accessible_name(name).tip(about).changed()
+        let (field, new) = row.inner;
+        draft::is_no_setting(&field);
+        let refused = control::refused(ui.ctx(), generation);
+        let refused = refused.filter(|_| control::is_refused(ui.ctx(), typed.key, generation));
+        field.accessible_name(typed.name).tip(refused.as_deref().unwrap_or(about));
+        new
     };
-    let share = |value| egui::DragValue::new(value).speed(0.01).fixed_decimals(2);
+    let share = |name, key, range| Typed { key, name, zero: None, is_whole: false, range, speed: 0.01 };
+    let count = |name, key, range| Typed { is_whole: true, speed: 0.25, ..share(name, key, range) };
+    let typed = share("Temperature", "try.temperature", 0.0..=2.0);
     let about = "Logits are divided by this: less prefers what is likely; 0 takes only the likeliest.";
-    named(ui, "Temperature", about, share(&mut sampling.temperature).range(0.0..=2.0));
+    sampling.temperature = number(ui, typed, about, sampling.temperature);
+    let typed = share("Top-p", "try.top_p", 0.05..=1.0);
     let about = "Tokens are drawn from the likeliest that together have this share of the probability.";
-    named(ui, "Top-p", about, share(&mut sampling.top_p).range(0.05..=1.0));
-    let mut tokens = sampling.tokens.unwrap_or(usual);
-    let count = egui::DragValue::new(&mut tokens).range(1..=MOST);
-    if named(ui, "Tokens", "How many are written.", count) {
+    sampling.top_p = number(ui, typed, about, sampling.top_p);
+    let present = sampling.tokens.unwrap_or(usual);
+    let typed = count("Tokens", "try.tokens", 1.0..=MOST as f64);
+    let tokens = number(ui, typed, "How many are written.", present as f64) as usize;
+    if tokens != present {
         sampling.tokens = Some(tokens);
     }
-    named(ui, "Seed", "The same seed writes the same text.", egui::DragValue::new(&mut sampling.seed));
+    let typed = count("Seed", "try.seed", 0.0..=LAST_SEED);
+    sampling.seed = number(ui, typed, "The same seed writes the same text.", sampling.seed as f64) as u64;
 }

@@ -7,9 +7,9 @@ use std::{cell::RefCell, ops::RangeInclusive};
 
 use eframe::egui::{self, Context, DragValue, Id, Key, Response, Ui};
 
-use super::{Number, Spec};
+use super::{Number, Spec, value};
 
-/// Numbers that a field takes.
+/// Numbers that the field of a setting takes.
 const RANGE: RangeInclusive<f64> = 0.0..=1e15;
 
 /// Seconds after a refusal in which no run begins: longer than between the clicks of a double click.
@@ -33,102 +33,128 @@ fn id() -> Id {
     Id::unique("no number")
 }
 
-/// A field for any value. A text that is no number changes nothing, and is said.
-pub(super) fn field(
-    ui: &mut Ui,
-    (spec, number): (Spec, Number),
-    is_whole: bool,
-    value: f64,
-    (width, generation): (f32, u64),
-) -> (Response, f64) {
+/// A number that can be typed.
+#[derive(Debug, Clone)]
+pub(crate) struct Typed {
+    /// Tells its refusals from those of other fields.
+    pub(crate) key: &'static str,
+    /// Its name on screen.
+    pub(crate) name: &'static str,
+    /// The word for zero, where zero means something else than a number.
+    pub(crate) zero: Option<&'static str>,
+    /// Whether only whole numbers are taken.
+    pub(crate) is_whole: bool,
+    /// The least and the largest that is taken.
+    pub(crate) range: RangeInclusive<f64>,
+    /// How far the value goes with a point that the pointer is dragged.
+    pub(crate) speed: f64,
+}
+
+impl Typed {
+    /// That of a setting with this value.
+    pub(super) fn setting(spec: Spec, number: Number, is_whole: bool, value: f64) -> Self {
+        let speed = if is_whole { 0.25 } else { value.abs().max(1e-6) * 0.01 };
+        Self { key: spec.key, name: spec.name, zero: number.zero, is_whole, range: RANGE, speed }
+    }
+
+    /// `value` as it is shown.
+    fn text(&self, value: f64) -> String {
+        value::text(value, self.zero, self.is_whole)
+    }
+
+    /// The number that was typed, or why it is not taken.
+    fn read(&self, text: &str) -> Result<f64, Fault> {
+        let text: String = text.chars().filter(|c| !c.is_whitespace() && *c != '_').collect();
+        if text.is_empty() {
+            return Err(Fault::Empty);
+        }
+        if self.zero.is_some_and(|word| word.eq_ignore_ascii_case(&text)) {
+            return Ok(0.0);
+        }
+        match text.parse::<f64>() {
+            Ok(number) if number.is_nan() => Err(Fault::Kind),
+            Ok(number) if number < *self.range.start() => Err(Fault::TooSmall),
+            Ok(number) if number > *self.range.end() => Err(Fault::TooLarge),
+            Ok(number) if self.is_whole && number.fract() != 0.0 => Err(Fault::Kind),
+            Ok(number) => Ok(number),
+            Err(_) => Err(Fault::Kind),
+        }
+    }
+
+    /// Why a text is not taken.
+    fn why(&self, text: &str, fault: Fault) -> String {
+        let kind = if self.is_whole { "a whole number" } else { "a number" };
+        let word = self.zero.map(|word| format!(" or “{word}”")).unwrap_or_default();
+        let mut repeated: String = text.trim().chars().take(REPEATED).collect();
+        if text.trim().chars().count() > REPEATED {
+            repeated.push('…');
+        }
+        let fault = match fault {
+            Fault::Empty => return format!("the field was left empty; write {kind}{word}"),
+            Fault::Kind => format!("is not {kind}"),
+            Fault::TooSmall => format!("is below {}", self.range.start()),
+            Fault::TooLarge if self.range == RANGE => "is too large".to_owned(),
+            Fault::TooLarge => format!("is above {}", self.range.end()),
+        };
+        format!("“{repeated}” {fault}; write {kind}{word}")
+    }
+}
+
+/// Why a field does not take what was typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    Empty,
+    /// It is no number, or has a fraction where only whole numbers are taken.
+    Kind,
+    TooSmall,
+    TooLarge,
+}
+
+/// A field for any value. A text that is no number changes nothing, and is said. `generation` is the state of the settings.
+pub(crate) fn number(ui: &mut Ui, typed: &Typed, value: f64, (width, generation): (f32, u64)) -> (Response, f64) {
     let mut new = value;
-    let typed: RefCell<Option<(String, Option<Fault>)>> = RefCell::default();
-    let escaped = Id::unique(("left by Escape", spec.key));
+    let read: RefCell<Option<(String, Option<Fault>)>> = RefCell::default();
+    let escaped = Id::unique(("left by Escape", typed.key));
     let is_taken_back = ui.data(|data| data.get_temp(escaped).unwrap_or(false));
     let mut field = DragValue::new(&mut new)
-        .custom_formatter(move |v, _| number.text(v, is_whole))
+        .custom_formatter(|v, _| typed.text(v))
         .custom_parser(|text| {
             if is_taken_back {
                 return None;
             }
-            let read = number.parse(text);
-            let fault = Fault::of(read, is_whole).filter(|_| !text.trim().is_empty());
-            typed.replace(Some((text.to_owned(), fault)));
-            read.filter(|_| fault.is_none())
+            let number = typed.read(text);
+            read.replace(Some((text.to_owned(), number.err())));
+            number.ok()
         })
-        .range(RANGE)
+        .range(typed.range.clone())
         .update_while_editing(false)
-        .speed(if is_whole { 0.25 } else { value.abs().max(1e-6) * 0.01 });
-    if is_whole {
+        .speed(typed.speed);
+    if typed.is_whole {
         field = field.max_decimals(0);
     }
     let size = egui::vec2(width, ui.spacing().interact_size.y);
-    let response = ui.add_sized(size, field).accessible_name(format!("{} value", spec.name));
+    let response = ui.add_sized(size, field);
     // The toolkit counts a field as left for two frames, and asks for Escape in each of them.
     let by_escape = is_taken_back || ui.input(|input| input.key_pressed(Key::Escape));
     let is_escaped = by_escape && response.lost_focus();
     ui.data_mut(|data| data.insert_temp(escaped, is_escaped));
-    match typed.into_inner() {
+    match read.into_inner() {
         Some((text, Some(fault))) => {
-            let shown = number.text(value, is_whole);
-            note(ui.ctx(), (spec, number), (is_whole, fault), (&text, &shown), generation);
+            let words = (typed.why(&text, fault), typed.text(value));
+            refuse(ui.ctx(), (typed.key, typed.name), (&words.0, &words.1), generation);
         }
-        Some((_, None)) => forget(ui.ctx(), spec.key),
-        None if is_escaped => forget(ui.ctx(), spec.key),
-        None if response.gained_focus() => forget(ui.ctx(), spec.key),
+        Some((_, None)) => forget(ui.ctx(), typed.key),
+        None if is_escaped => forget(ui.ctx(), typed.key),
+        None if response.gained_focus() => forget(ui.ctx(), typed.key),
         None => {}
     }
-    (response, if is_whole { new.round() } else { new })
-}
-
-/// Why a field does not take what was typed.
-#[derive(Debug, Clone, Copy)]
-enum Fault {
-    /// It is no number, or has a fraction where only whole numbers are taken.
-    Kind,
-    Negative,
-    TooLarge,
-}
-
-impl Fault {
-    /// The fault of what was read.
-    fn of(read: Option<f64>, is_whole: bool) -> Option<Self> {
-        match read.filter(|number| !number.is_nan()) {
-            None => Some(Self::Kind),
-            Some(number) if number < *RANGE.start() => Some(Self::Negative),
-            Some(number) if number > *RANGE.end() => Some(Self::TooLarge),
-            Some(number) if is_whole && number.fract() != 0.0 => Some(Self::Kind),
-            Some(_) => None,
-        }
-    }
-}
-
-/// Notes that `typed` is no number that a control takes, and keeps its value `shown`.
-fn note(
-    ctx: &Context,
-    (spec, number): (Spec, Number),
-    (is_whole, fault): (bool, Fault),
-    (typed, shown): (&str, &str),
-    generation: u64,
-) {
-    let kind = if is_whole { "a whole number" } else { "a number" };
-    let fault = match fault {
-        Fault::Kind => format!("is not {kind}"),
-        Fault::Negative => "is below 0".to_owned(),
-        Fault::TooLarge => "is too large".to_owned(),
-    };
-    let word = number.zero.map(|word| format!(" or “{word}”")).unwrap_or_default();
-    let mut repeated: String = typed.trim().chars().take(REPEATED).collect();
-    if typed.trim().chars().count() > REPEATED {
-        repeated.push('…');
-    }
-    refuse(ctx, spec, (&format!("“{repeated}” {fault}; write {kind}{word}"), shown), generation);
+    (response, if typed.is_whole { new.round() } else { new })
 }
 
 /// Says why a field does not take what was typed, and that its value is still what is `shown`.
-pub(crate) fn refuse(ctx: &Context, spec: Spec, (why, shown): (&str, &str), generation: u64) {
-    let words = format!("{}: {why}. It is still {shown}.", spec.name);
-    let refused = Refused { key: spec.key, words, generation, at: ctx.input(|input| input.time) };
+pub(crate) fn refuse(ctx: &Context, (key, name): (&'static str, &str), (why, shown): (&str, &str), generation: u64) {
+    let words = format!("{name}: {why}. It is still {shown}.");
+    let refused = Refused { key, words, generation, at: ctx.input(|input| input.time) };
     ctx.data_mut(|data| data.insert_temp(id(), refused));
 }
 
@@ -162,4 +188,39 @@ pub(crate) fn just_refused(ctx: &Context, generation: u64) -> Option<String> {
 
 fn known(ctx: &Context, generation: u64) -> Option<Refused> {
     ctx.data(|data| data.get_temp::<Refused>(id())).filter(|known| known.generation == generation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COUNT: Typed =
+        Typed { key: "count", name: "Count", zero: None, is_whole: true, range: 1.0..=2000.0, speed: 1.0 };
+
+    #[test]
+    fn a_typed_number_may_have_gaps_and_a_word_may_stand_for_zero() {
+        let off = Typed { zero: Some("off"), is_whole: false, range: RANGE, ..COUNT };
+        assert_eq!([off.read("off"), off.read("3e-4"), off.read("12 345")], [Ok(0.0), Ok(3e-4), Ok(12345.0)]);
+        assert_eq!(
+            (off.text(0.0), off.text(3e-4), off.text(0.5)),
+            ("off".to_owned(), "3e-4".to_owned(), "0.5".to_owned())
+        );
+    }
+
+    #[test]
+    fn what_is_not_taken_says_why() {
+        let why = |text: &str| COUNT.read(text).map_err(|fault| COUNT.why(text, fault));
+        assert_eq!(why("17"), Ok(17.0));
+        let told = [" ", "1.5", "nan", "0", "2001"].map(|text| why(text).expect_err("it cannot be"));
+        assert_eq!(
+            told,
+            [
+                "the field was left empty; write a whole number",
+                "“1.5” is not a whole number; write a whole number",
+                "“nan” is not a whole number; write a whole number",
+                "“0” is below 1; write a whole number",
+                "“2001” is above 2000; write a whole number",
+            ]
+        );
+    }
 }

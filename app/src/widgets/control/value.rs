@@ -83,18 +83,17 @@ impl Number {
 
     /// `value` as it is shown.
     pub(crate) fn text(&self, value: f64, is_whole: bool) -> String {
-        match self.zero {
-            Some(word) if value == 0.0 => word.to_owned(),
-            _ if is_whole => format::count(value.round().max(0.0) as u64),
-            _ if value != 0.0 && value.abs() < 1e-3 => format!("{value:e}"),
-            _ => format!("{value}"),
-        }
+        text(value, self.zero, is_whole)
     }
+}
 
-    /// The number that was typed.
-    pub(crate) fn parse(&self, text: &str) -> Option<f64> {
-        let text: String = text.chars().filter(|c| !c.is_whitespace() && *c != '_').collect();
-        if self.zero.is_some_and(|word| word.eq_ignore_ascii_case(&text)) { Some(0.0) } else { text.parse().ok() }
+/// `value` as it is shown, with the word for zero.
+pub(super) fn text(value: f64, zero: Option<&str>, is_whole: bool) -> String {
+    match zero {
+        Some(word) if value == 0.0 => word.to_owned(),
+        _ if is_whole => format::count(value.round().max(0.0) as u64),
+        _ if value != 0.0 && value.abs() < 1e-3 => format!("{value:e}"),
+        _ => format!("{value}"),
     }
 }
 
