@@ -24,7 +24,11 @@ const EMBEDDING: &str = "embedding";
 impl Scope {
     /// The path of the layer `name` in this scope.
     pub fn at(self, name: &str) -> LayerPath {
-        self.path().join(name)
+        match self {
+            // Without a text in between: a model may have thousands of blocks.
+            Self::Block(number) => LayerPath(format!("{BLOCK}{number}/{name}")),
+            Self::Stem | Self::Head => self.path().join(name),
+        }
     }
 
     /// The path of the scope itself; empty for the stem.

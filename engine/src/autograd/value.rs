@@ -29,9 +29,10 @@ pub struct Value<B: Backend> {
     /// How the backward pass gets the tensor.
     pub(super) source: Source<B>,
     /// The output of the next layer's norm, if it was made in the same pass over memory.
-    pub(super) normed: Option<(LayerId, NormedRows<B>)>,
+    /// Boxed, like the slope, because most values have none.
+    pub(super) normed: Option<Box<(LayerId, NormedRows<B>)>>,
     /// What it is GELU of, if the next layer may compute the gradient of that.
-    pub(super) slope: Option<Slope<B>>,
+    pub(super) slope: Option<Box<Slope<B>>>,
 }
 
 impl<B: Backend> Value<B> {
@@ -59,23 +60,23 @@ impl<B: Backend> Value<B> {
     /// The same value, with the output of the norm `layer` for it.
     #[must_use]
     pub(crate) fn with_normed(self, layer: LayerId, normed: NormedRows<B>) -> Self {
-        Self { normed: Some((layer, normed)), ..self }
+        Self { normed: Some(Box::new((layer, normed))), ..self }
     }
 
     /// Takes the output of the norm `layer` for it, if that was made already.
     pub(crate) fn take_normed(&mut self, layer: LayerId) -> Option<NormedRows<B>> {
-        self.normed.take_if(|(of, _)| *of == layer).map(|(_, normed)| normed)
+        self.normed.take_if(|normed| normed.0 == layer).map(|normed| normed.1)
     }
 
     /// The same value, which is GELU of another.
     #[must_use]
     pub(crate) fn with_slope(self, slope: Slope<B>) -> Self {
-        Self { slope: Some(slope), ..self }
+        Self { slope: Some(Box::new(slope)), ..self }
     }
 
     /// Takes what it is GELU of.
     pub(crate) fn take_slope(&mut self) -> Option<Slope<B>> {
-        self.slope.take()
+        self.slope.take().map(|slope| *slope)
     }
 
     /// The value's name on the tape.

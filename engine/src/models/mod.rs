@@ -194,7 +194,11 @@ impl<B: Backend> Model<B> {
 
     /// Every parameter in forward order.
     pub fn params(&self) -> Vec<&Param<B>> {
-        self.layers().into_iter().flat_map(Layer::params).collect()
+        let layers = self.layers();
+        // Most layers with parameters have a weight and a bias, and activations between them have none.
+        let mut params = Vec::with_capacity(layers.len());
+        layers.into_iter().for_each(|layer| layer.each_param(&mut |param| params.push(param)));
+        params
     }
 
     /// The layers that could be factored, in forward order, each with its ranks; none if nothing is to be.

@@ -71,8 +71,8 @@ impl<B: Backend> Layer<B> for ClassToken<B> {
         self.layer
     }
 
-    fn params(&self) -> Vec<&Param<B>> {
-        vec![&self.weight]
+    fn each_param<'a>(&'a self, see: &mut dyn FnMut(&'a Param<B>)) {
+        see(&self.weight);
     }
 }
 

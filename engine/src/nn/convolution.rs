@@ -245,7 +245,7 @@ impl<B: Backend, const DEPTHWISE: bool> Layer<B> for Convolution<B, DEPTHWISE> {
         output
     }
 
-    fn params(&self) -> Vec<&Param<B>> {
-        [&self.weight].into_iter().chain(&self.bias).collect()
+    fn each_param<'a>(&'a self, see: &mut dyn FnMut(&'a Param<B>)) {
+        [&self.weight].into_iter().chain(&self.bias).for_each(see);
     }
 }

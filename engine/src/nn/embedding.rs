@@ -48,7 +48,7 @@ impl<B: Backend> Layer<B> for Embedding<B> {
         self.layer
     }
 
-    fn params(&self) -> Vec<&Param<B>> {
-        vec![&self.table]
+    fn each_param<'a>(&'a self, see: &mut dyn FnMut(&'a Param<B>)) {
+        see(&self.table);
     }
 }

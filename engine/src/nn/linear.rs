@@ -377,13 +377,14 @@ impl<B: Backend> Layer<B> for Linear<B> {
         output
     }
 
-    fn params(&self) -> Vec<&Param<B>> {
-        let own: Vec<&Param<B>> = match &self.weight {
-            Weight::Plain(weight) => (!self.is_tied).then_some(&**weight).into_iter().collect(),
-            Weight::Coded(coded) => coded.params().collect(),
-        };
+    fn each_param<'a>(&'a self, see: &mut dyn FnMut(&'a Param<B>)) {
+        match &self.weight {
+            Weight::Plain(_) if self.is_tied => {}
+            Weight::Plain(weight) => see(weight),
+            Weight::Coded(coded) => coded.params().for_each(&mut *see),
+        }
         let adapters = self.adapter.iter().flat_map(|adapter| adapter.params());
-        own.into_iter().chain(&self.bias).chain(adapters).collect()
+        self.bias.iter().chain(adapters).for_each(see);
     }
 
     fn coded(&self) -> Option<&CodedParam<B>> {

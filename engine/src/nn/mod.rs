@@ -139,8 +139,13 @@ pub trait Layer<B: Backend> {
         input
     }
 
-    /// The layer's parameters, in a fixed order.
+    /// Calls `see` for each of the layer's parameters, in a fixed order.
+    fn each_param<'a>(&'a self, _see: &mut dyn FnMut(&'a Param<B>)) {}
+
+    /// The same parameters as a list.
     fn params(&self) -> Vec<&Param<B>> {
-        Vec::new()
+        let mut params = Vec::new();
+        self.each_param(&mut |param| params.push(param));
+        params
     }
 }

@@ -2,13 +2,15 @@
 
 mod init;
 
-use std::cell::RefCell;
+use std::cell::{Ref, RefCell};
+
+use smallvec::SmallVec;
 
 pub use self::init::{Init, Replaced};
 use crate::{
     backend::{
         Backend, DType, Executor, Tensor,
-        ops::{GradInto, StateSpec},
+        ops::{GradInto, StateLayout, StateSpec},
     },
     error::Result,
     experiment::Precision,
@@ -174,17 +176,18 @@ impl<B: Backend> Param<B> {
     ///
     /// # Errors
     /// Fails when the state would cross the budget ([`Error::Budget`](crate::error::Error::Budget)) or when the device fails.
-    pub fn state(&self, executor: &Executor<B>, layout: &[StateSpec]) -> Result<Vec<Tensor<B>>> {
-        let mut state = self.state.borrow_mut();
-        for spec in &layout[state.len().min(layout.len())..] {
-            state.push(executor.filled(0.0, spec.shape, spec.dtype, spec.category(), spec.name)?);
+    pub fn state(&self, executor: &Executor<B>, layout: impl FnOnce() -> StateLayout) -> Result<Ref<'_, [Tensor<B>]>> {
+        if self.state.borrow().is_empty() {
+            let make = |spec: &StateSpec| executor.filled(0.0, spec.shape, spec.dtype, spec.category(), spec.name);
+            let made = layout().iter().map(make).collect::<Result<Vec<_>>>()?;
+            *self.state.borrow_mut() = made;
         }
-        Ok(state.clone())
+        Ok(self.made_state())
     }
 
-    /// The optimizer's tensors, as far as they are made.
-    pub fn made_state(&self) -> Vec<Tensor<B>> {
-        self.state.borrow().clone()
+    /// The optimizer's tensors, once they are made.
+    pub fn made_state(&self) -> Ref<'_, [Tensor<B>]> {
+        Ref::map(self.state.borrow(), Vec::as_slice)
     }
 }
 
@@ -200,8 +203,9 @@ pub(super) fn accumulate_all<B: Backend, T>(
         let (whole, is_fresh) = param.buffer(executor)?;
         Ok((param.own(&whole), whole, is_fresh))
     };
-    let buffers = trained.clone().map(buffer).collect::<Result<Vec<_>>>()?;
-    let into: Vec<GradInto<'_, B>> = buffers
+    // Most layers have two parameters, and a model may have thousands of layers.
+    let buffers = trained.clone().map(buffer).collect::<Result<SmallVec<[_; 2]>>>()?;
+    let into: SmallVec<[GradInto<'_, B>; 2]> = buffers
         .iter()
         .map(|(own, _, is_fresh)| if *is_fresh { GradInto::Fresh(own) } else { GradInto::Accumulate(own) })
         .collect();

@@ -46,7 +46,7 @@ impl<B: Backend> Layer<B> for Positions<B> {
         self.layer
     }
 
-    fn params(&self) -> Vec<&Param<B>> {
-        vec![&self.weight]
+    fn each_param<'a>(&'a self, see: &mut dyn FnMut(&'a Param<B>)) {
+        see(&self.weight);
     }
 }

@@ -170,7 +170,7 @@ impl<B: Backend> Layer<B> for Residual<B> {
         map.join(main, shortcut)
     }
 
-    fn params(&self) -> Vec<&Param<B>> {
-        self.main.iter().chain(&self.shortcut).flat_map(|layer| layer.params()).collect()
+    fn each_param<'a>(&'a self, see: &mut dyn FnMut(&'a Param<B>)) {
+        self.main.iter().chain(&self.shortcut).for_each(|layer| layer.each_param(see));
     }
 }

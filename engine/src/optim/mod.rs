@@ -6,6 +6,7 @@ mod prune;
 mod together;
 
 pub use prune::{Pruning, Stripped, Zeros};
+use smallvec::SmallVec;
 pub use together::update_all;
 
 use crate::{
@@ -38,6 +39,9 @@ pub struct Update {
     pub step: u64,
 }
 
+/// The operands of an update, which mostly take no allocation: a model of many layers has tens of thousands of updates.
+type Operands<'a, B> = SmallVec<[&'a Tensor<B>; 8]>;
+
 /// Updates one parameter from its gradient, which is freed. The optimizer's state is allocated at the first update.
 /// `clip [1]`, where gradients are clipped, is the result of [`Executor::clip_scale`].
 ///
@@ -54,15 +58,14 @@ pub fn update<B: Backend>(
     let Some(gradient) = param.take_gradient() else { return Ok(()) };
     let _layer = executor.enter(param.layer());
     let rule = rule(choice, param, update.step);
-    let layout = rule.state_layout(param.weight().shape(), param.master().dtype());
-    let state = param.state(executor, &layout)?;
+    let state = param.state(executor, || rule.state_layout(param.weight().shape(), param.master().dtype()))?;
     if is_orthogonal(choice, param) {
         return muon::update(executor, choice, param, update, (gradient, clip));
     }
     let Update { rate, grad_scale, .. } = update;
     let kernel = ops::Optimizer::Update(ops::Update { rule, rate, weight_decay: choice.weight_decay, grad_scale });
-    let outputs: Vec<&Tensor<B>> = [param.master()].into_iter().chain(&state).chain(param.copy()).collect();
-    let inputs: Vec<&Tensor<B>> = [&gradient].into_iter().chain(clip).collect();
+    let outputs: Operands<'_, B> = [param.master()].into_iter().chain(&*state).chain(param.copy()).collect();
+    let inputs: Operands<'_, B> = [&gradient].into_iter().chain(clip).collect();
     executor.launch(kernel, &inputs, &outputs)
 }
 
@@ -89,8 +92,14 @@ fn rule<B: Backend>(choice: &experiment::Optimizer, param: &Param<B>, step: u64)
         | OptimizerKind::Adafactor
         | OptimizerKind::Lion => false,
     };
-    let key = Rng::new(param.key(), Stream::Projection, step.saturating_sub(1) / DIRECTION_UPDATES).key();
     let kind = if is_as_adamw { OptimizerKind::Adamw } else { kind };
+    // The others draw nothing.
+    let key = match kind {
+        OptimizerKind::ApolloMini => {
+            Rng::new(param.key(), Stream::Projection, step.saturating_sub(1) / DIRECTION_UPDATES).key()
+        }
+        _ => 0,
+    };
     of_kind(kind, choice, (shape, param.master().dtype(), key), step)
 }
 

@@ -43,12 +43,12 @@ pub(super) fn update<B: Backend>(
 ) -> Result<()> {
     let (shape, extents) = (param.weight().shape(), matrix(param.weight().shape()));
     let rule = of_kind(OptimizerKind::Muon, choice, (shape, param.master().dtype(), param.key()), update.step);
-    let momentum = param.state(executor, &rule.state_layout(shape, param.master().dtype()))?;
+    let momentum = param.state(executor, || rule.state_layout(shape, param.master().dtype()))?;
     // `x -= -1 * (g + momentum * v)` of zeros.
     let direction = executor.filled(0.0, shape, param.master().dtype(), Category::Scratch, "direction")?;
     let along = ops::Update { rule, rate: -1.0, weight_decay: 0.0, grad_scale: update.grad_scale };
     let inputs: Vec<&Tensor<B>> = [&gradient].into_iter().chain(clip).collect();
-    let outputs: Vec<&Tensor<B>> = [&direction].into_iter().chain(&momentum).collect();
+    let outputs: Vec<&Tensor<B>> = [&direction].into_iter().chain(&*momentum).collect();
     executor.launch(ops::Optimizer::Update(along), &inputs, &outputs)?;
     drop(gradient);
     let orthogonal = orthogonal(executor, normal(executor, direction, param.weight().dtype())?, &extents)?;

@@ -80,11 +80,10 @@ fn update_some<B: Backend>(
     let mut states = Vec::with_capacity(params.len());
     for param in params {
         let _layer = executor.enter(param.layer());
-        let layout = rule.state_layout(param.weight().shape(), param.master().dtype());
-        states.push(param.state(executor, &layout)?);
+        states.push(param.state(executor, || rule.state_layout(param.weight().shape(), param.master().dtype()))?);
     }
     let gradients: Vec<Tensor<B>> = params.iter().filter_map(|param| param.take_gradient()).collect();
-    let kept = states.first().map_or(0, Vec::len);
+    let kept = states.first().map_or(0, |state| state.len());
     let mut outputs: Vec<&Tensor<B>> = params.iter().map(|param| param.master()).collect();
     outputs.extend((0..kept).flat_map(|i| states.iter().map(move |state| &state[i])));
     outputs.extend(params.iter().filter_map(|param| param.copy()));

@@ -54,11 +54,12 @@ pub(super) fn of<B: Backend>(
         param.made_state().iter().for_each(|state| note(param, "optimizer state", typed(state), STATE));
     }
     for layer in model.leaves() {
+        let buffers = layer.buffers();
+        if buffers.is_empty() {
+            continue;
+        }
         let Some(param) = layer.params().into_iter().find(|param| param.layer() == layer.layer()) else { continue };
-        layer
-            .buffers()
-            .into_iter()
-            .for_each(|(_, buffer)| note(param, "running statistics", typed(buffer), STATISTICS));
+        buffers.into_iter().for_each(|(_, buffer)| note(param, "running statistics", typed(buffer), STATISTICS));
     }
     found
 }

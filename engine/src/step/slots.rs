@@ -66,6 +66,21 @@ pub(super) fn slots<'a, B: Backend>(
 ) -> impl Iterator<Item = Slot<'a, B>> {
     const SIZES: [usize; 4] = [8, 4, 2, 1];
     let (params, leaves): (Rc<[_]>, Rc<[_]>) = (model.params().into(), model.leaves().into());
+    let mut occurs = [false; SIZES[0] + 1];
+    let mut note = |dtype: DType| occurs[dtype.size()] = true;
+    for param in params.iter() {
+        note(param.master().dtype());
+        if !has_state || !param.is_trained() {
+            continue;
+        }
+        // State that is made says its types at once, and most of it is.
+        match &*param.made_state() {
+            [] => optim::state_layout(choice, param).iter().for_each(|spec| note(spec.dtype)),
+            made => made.iter().for_each(|state| note(state.dtype())),
+        }
+    }
+    leaves.iter().flat_map(|leaf| leaf.buffers()).for_each(|(_, buffer)| note(buffer.dtype()));
+    pruning.into_iter().flat_map(Pruning::masks).for_each(|mask| note(mask.dtype()));
     let all = move || {
         let (params, leaves) = (Rc::clone(&params), Rc::clone(&leaves));
         let weights = (0..params.len()).flat_map(move |at| of_param(params[at], choice, has_state));
@@ -89,8 +104,6 @@ pub(super) fn slots<'a, B: Backend>(
         });
         weights.chain(buffers).chain(masks)
     };
-    let mut occurs = [false; SIZES[0] + 1];
-    all().for_each(|slot| occurs[slot.dtype.size()] = true);
     let sizes = SIZES.into_iter().filter(move |size| occurs[*size]);
     sizes.flat_map(move |size| all().filter(move |slot| slot.dtype.size() == size))
 }
@@ -188,7 +201,7 @@ impl<B: Backend> Slot<'_, B> {
         Ok(match self.place {
             Place::Weight(param) => param.master().clone(),
             Place::Buffer(buffer) | Place::Mask(_, buffer) => buffer.clone(),
-            Place::State(param, index) => param.state(executor, &optim::state_layout(choice, param))?[index].clone(),
+            Place::State(param, index) => param.state(executor, || optim::state_layout(choice, param))?[index].clone(),
         })
     }
 

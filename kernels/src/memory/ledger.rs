@@ -126,7 +126,7 @@ impl Ledger {
             phase: Cell::default(),
             layer: Cell::default(),
             op: Cell::new("allocate"),
-            layers: RefCell::new(Layers::new(vec!["run".to_owned()])),
+            layers: RefCell::new(Layers::new("run")),
             record: RefCell::new(if recording { Record::Recorder(recorder) } else { Record::None }),
             books: Cell::default(),
             books_block: Cell::new(UNRECORDED),

@@ -70,7 +70,7 @@ impl<B: Backend> Layer<B> for UpConv2d<B> {
         Some(&self.weight)
     }
 
-    fn params(&self) -> Vec<&Param<B>> {
-        vec![&self.weight, &self.bias]
+    fn each_param<'a>(&'a self, see: &mut dyn FnMut(&'a Param<B>)) {
+        [&self.weight, &self.bias].into_iter().for_each(see);
     }
 }

@@ -190,7 +190,7 @@ impl<B: Backend> Layer<B> for BatchNorm<B> {
         input
     }
 
-    fn params(&self) -> Vec<&Param<B>> {
-        vec![&self.weight, &self.bias]
+    fn each_param<'a>(&'a self, see: &mut dyn FnMut(&'a Param<B>)) {
+        [&self.weight, &self.bias].into_iter().for_each(see);
     }
 }

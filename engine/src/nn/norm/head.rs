@@ -71,7 +71,7 @@ impl<B: Backend> Layer<B> for QueryKeyNorm<B> {
         self.layer
     }
 
-    fn params(&self) -> Vec<&Param<B>> {
-        vec![&self.queries, &self.keys]
+    fn each_param<'a>(&'a self, see: &mut dyn FnMut(&'a Param<B>)) {
+        [&self.queries, &self.keys].into_iter().for_each(see);
     }
 }

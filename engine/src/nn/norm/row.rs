@@ -85,8 +85,8 @@ impl<B: Backend> Layer<B> for LayerNorm<B> {
         self.layer
     }
 
-    fn params(&self) -> Vec<&Param<B>> {
-        vec![&self.weight, &self.bias]
+    fn each_param<'a>(&'a self, see: &mut dyn FnMut(&'a Param<B>)) {
+        [&self.weight, &self.bias].into_iter().for_each(see);
     }
 }
 
@@ -121,7 +121,7 @@ impl<B: Backend> Layer<B> for RmsNorm<B> {
         self.layer
     }
 
-    fn params(&self) -> Vec<&Param<B>> {
-        vec![&self.weight]
+    fn each_param<'a>(&'a self, see: &mut dyn FnMut(&'a Param<B>)) {
+        see(&self.weight);
     }
 }

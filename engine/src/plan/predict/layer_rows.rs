@@ -26,12 +26,14 @@ impl ModelFacts {
     pub(super) fn of(session: &Session<DryRun>, precision: Precision) -> Self {
         let (model, ledger) = (session.model(), session.executor().ledger());
         let leaf = |layer: &dyn Layer<DryRun>| {
-            let own = layer.params().into_iter().filter(|param| param.layer() == layer.layer());
-            let count = |[all, trained]: [u64; 2], param: &Param<DryRun>| {
-                let elements = param.numbers();
-                [all + elements, trained + if param.is_trained() { elements } else { 0 }]
-            };
-            (layer.layer(), own.fold([0; 2], count))
+            let [mut all, mut trained] = [0; 2];
+            layer.each_param(&mut |param| {
+                if param.layer() == layer.layer() {
+                    all += param.numbers();
+                    trained += if param.is_trained() { param.numbers() } else { 0 };
+                }
+            });
+            (layer.layer(), [all, trained])
         };
         let path = |param: &Param<DryRun>| ledger.path_of(param.layer());
         Self {

@@ -1,9 +1,16 @@
 //! The names of layers, by which memory is booked.
 //!
-//! Always holds: a path has one number, given in the order of first use. The paths are found by their order, because a model
+//! Always holds: a path has one number, given in the order of first use. The paths are found by their hashes, because a model
 //! may have thousands of layers.
 
-use std::{ops::Deref, sync::Arc};
+use std::{
+    borrow::Cow,
+    hash::{BuildHasher, RandomState},
+    ops::Deref,
+    sync::Arc,
+};
+
+use hashbrown::HashTable;
 
 use crate::{layer_path, memory::timeline::LayerId};
 
@@ -11,8 +18,9 @@ use crate::{layer_path, memory::timeline::LayerId};
 #[derive(Debug)]
 pub(super) struct Layers {
     paths: Vec<String>,
-    /// Their numbers, in the order of their paths.
-    order: Vec<u32>,
+    /// Their numbers, by the hashes of their paths.
+    numbers: HashTable<u32>,
+    hasher: RandomState,
     /// All paths, as they were when they were last asked for.
     shared: Option<Arc<[String]>>,
     /// Whether layers that are named now are the teacher's.
@@ -20,28 +28,33 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// The layers with these paths, each once.
-    pub(super) fn new(paths: Vec<String>) -> Self {
-        let mut order: Vec<u32> = (0..paths.len() as u32).collect();
-        order.sort_unstable_by_key(|number| &paths[*number as usize]);
-        Self { paths, order, shared: None, are_teachers: false }
+    /// One layer with this path.
+    pub(super) fn new(path: &str) -> Self {
+        let mut layers = Self {
+            paths: Vec::new(),
+            numbers: HashTable::new(),
+            hasher: RandomState::new(),
+            shared: None,
+            are_teachers: false,
+        };
+        layers.id(path);
+        layers
     }
 
     /// The number of a path, given at its first use.
     pub(super) fn id(&mut self, path: &str) -> LayerId {
-        let before = if self.are_teachers { layer_path::TEACHER } else { "" };
-        let wanted = || before.bytes().chain(path.bytes());
-        let found = self.order.binary_search_by(|number| self.paths[*number as usize].bytes().cmp(wanted()));
-        let place = match found {
-            Ok(place) => place,
-            Err(place) => {
-                self.order.insert(place, self.paths.len() as u32);
-                self.paths.push([before, path].concat());
-                self.shared = None;
-                place
-            }
-        };
-        LayerId(self.order[place])
+        let path = if self.are_teachers { Cow::from([layer_path::TEACHER, path].concat()) } else { Cow::from(path) };
+        let Self { paths, numbers, hasher, .. } = self;
+        let is_it = |number: &u32| paths[*number as usize] == path;
+        let hash = |path: &str| hasher.hash_one(path);
+        if let Some(number) = numbers.find(hash(&path), is_it) {
+            return LayerId(*number);
+        }
+        let number = paths.len() as u32;
+        numbers.insert_unique(hash(&path), number, |number| hash(&paths[*number as usize]));
+        paths.push(path.into_owned());
+        self.shared = None;
+        LayerId(number)
     }
 
     /// All paths by their numbers, for a recording to keep.

@@ -1,6 +1,7 @@
 //! A recording between two moments: the blocks that were allocated and freed, and the blocks alive at the peak.
 //!
-//! Always holds: blocks keep their indices from one recording to the next, because their tickets hold these indices.
+//! Always holds: blocks keep their indices from one recording to the next, because their tickets hold these indices. The index
+//! of a freed block is used again, but not in the same recording, whose peak may be before.
 
 use std::sync::Arc;
 
@@ -32,6 +33,9 @@ pub(super) struct Block {
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     blocks: Vec<Block>,
+    /// The indices of blocks that were freed before this recording, and of those that were freed in it.
+    free: Vec<u32>,
+    freed: Vec<u32>,
     /// Which of them were alive when the recording began.
     alive: Vec<bool>,
     events: Vec<Event>,
@@ -47,6 +51,8 @@ pub(super) struct Recorder {
     peak_reserved: Bytes,
     peak_apart: [Bytes; 2],
     layers: Vec<LayerUse>,
+    /// Whether a backward pass began in this recording.
+    is_step: bool,
 }
 
 /// The memory of one layer.
@@ -74,7 +80,7 @@ pub struct Recording {
     pub reserved_peak: Bytes,
     /// The most bytes of the range or the pool, and of the heap, each at its own moment. A process keeps the pages of both.
     pub apart_peak: [Bytes; 2],
-    /// Each layer's use, by [`LayerId`].
+    /// Each layer's use, by [`LayerId`]; empty unless it is of a step.
     pub layers: Vec<LayerUse>,
 }
 
@@ -122,8 +128,11 @@ impl Recorder {
 
     /// Notes that a block was allocated, and returns its index.
     pub(super) fn born(&mut self, block: Block) -> u32 {
-        let index = self.blocks.len() as u32;
-        self.blocks.push(block);
+        let index = self.free.pop().unwrap_or(self.blocks.len() as u32);
+        match self.blocks.get_mut(index as usize) {
+            Some(free) => *free = block,
+            None => self.blocks.push(block),
+        }
         let owner = block.layer.0 as usize;
         if self.layers.len() <= owner {
             self.layers.resize(owner + 1, LayerUse::default());
@@ -146,6 +155,7 @@ impl Recorder {
         let block = self.blocks[index as usize];
         self.layers[block.layer.0 as usize].live.take(block.category, block.bytes);
         self.events.push(Event { block: index, born: false });
+        self.freed.push(index);
         self.live.take(block.category, block.bytes);
         self.live_total -= block.bytes;
     }
@@ -158,6 +168,7 @@ impl Recorder {
 
     /// Marks the beginning of the backward pass: the activations that each layer holds now are those that it saved.
     pub(super) fn forward_ended(&mut self) {
+        self.is_step = true;
         for layer in &mut self.layers {
             layer.saved = layer.live.get(Category::Activations);
         }
@@ -189,10 +200,11 @@ impl Recorder {
         self.alive.resize(self.blocks.len(), false);
         let (until_peak, after) = self.events.split_at(self.peak_event);
         until_peak.iter().for_each(|event| self.alive[event.block as usize] = event.born);
-        let at_peak: Vec<Block> =
-            self.blocks.iter().zip(&self.alive).filter(|(_, alive)| **alive).map(|(b, _)| *b).collect();
+        let mut at_peak = Vec::with_capacity(self.alive.iter().filter(|alive| **alive).count());
+        at_peak.extend(self.blocks.iter().zip(&self.alive).filter(|(_, alive)| **alive).map(|(block, _)| *block));
         after.iter().for_each(|event| self.alive[event.block as usize] = event.born);
         self.events.clear();
+        self.free.append(&mut self.freed);
         let mut categories = Categories::default();
         for block in &at_peak {
             categories.add(block.category, block.bytes);
@@ -204,7 +216,7 @@ impl Recorder {
             live_peak: Bytes(self.peak_total),
             reserved_peak: self.peak_reserved,
             apart_peak: self.peak_apart,
-            layers: self.layers.clone(),
+            layers: if std::mem::take(&mut self.is_step) { self.layers.clone() } else { Vec::new() },
         };
         // The next recording's peak starts from the bytes alive now; blocks keep their indices.
         (self.high, self.high_total) = (self.live, self.live_total);
