@@ -13,7 +13,7 @@ use std::{
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 use super::{
-    fault::{FULL, Fault, no_folder, reason},
+    fault::{FULL, Fault, files_of, no_folder, reason},
     schema::{MARK, MIGRATIONS},
 };
 use crate::{
@@ -48,6 +48,8 @@ pub(super) struct Database {
     pub(super) is_frozen: bool,
     /// Whether it can only be read, because the disk has no room for the files next to it.
     pub(super) lacks_room: bool,
+    /// A warning about runs that an empty file had no word of, next to which their folders lie.
+    emptied: Option<String>,
     /// The file that is open, as its system numbers it; `None` if that is not known.
     place: Option<Place>,
 }
@@ -76,7 +78,10 @@ impl Database {
     pub(super) fn try_open(folder: &Path) -> Result<Self, Fault> {
         has_room_in_files()?;
         fs::create_dir_all(folder).map_err(Fault::Folder)?;
-        Self::open_at(folder.join(FILE), OpenFlags::SQLITE_OPEN_CREATE)
+        let path = folder.join(FILE);
+        let is_emptied = files_of(folder) > 0 && is_empty(&path).unwrap_or(false);
+        let emptied = is_emptied.then(|| Fault::Empty.of(folder).to_string());
+        Ok(Self { emptied, ..Self::open_at(path, OpenFlags::SQLITE_OPEN_CREATE)? })
     }
 
     /// Opens the database that is in `folder`: for writing as well if that is possible, else for reading. `None` if there is
@@ -109,7 +114,7 @@ impl Database {
         let mut connection = Connection::open_with_flags(path::absolute(&path).map_err(Fault::File)?, flags)?;
         let place = place(&path);
         prepare(&mut connection, MIGRATIONS)?;
-        Ok(Self { path, connection, is_frozen: false, lacks_room: false, place })
+        Ok(Self { path, connection, is_frozen: false, lacks_room: false, emptied: None, place })
     }
 
     /// Opens it for reading as it is: nothing is written, neither in it nor next to it, and nothing is waited for.
@@ -119,7 +124,7 @@ impl Database {
         let absolute = path::absolute(&path).map_err(Fault::File)?;
         let connection = Connection::open_with_flags(format!("{}?immutable=1", address(&absolute)), flags)?;
         has_present_form(&connection, MIGRATIONS)?;
-        Ok(Self { path, connection, is_frozen: true, lacks_room: false, place: None })
+        Ok(Self { path, connection, is_frozen: true, lacks_room: false, emptied: None, place: None })
     }
 
     /// Opens the database in `folder` for this program alone, to be changed in place, without room for a log next to it. A
@@ -139,11 +144,15 @@ impl Database {
             Ok(connection)
         };
         let connection = open().map_err(|fault| fault.of(folder))?;
-        Ok(Self { path, connection, is_frozen: false, lacks_room: false, place: None })
+        Ok(Self { path, connection, is_frozen: false, lacks_room: false, emptied: None, place: None })
     }
 
-    /// A warning for a reader about changes that are missing: they cannot be read if nothing can be written.
+    /// A warning about what is missing: runs of which an empty file had no word, or changes that cannot be read because nothing
+    /// can be written.
     pub(super) fn caution(&self) -> Option<String> {
+        if self.emptied.is_some() {
+            return self.emptied.clone();
+        }
         let log = self.path.with_file_name(LOG);
         let has_changes = self.is_frozen && fs::metadata(&log).is_ok_and(|log| log.len() > 0);
         has_changes.then(|| {

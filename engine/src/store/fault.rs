@@ -208,7 +208,7 @@ fn empty(folders: usize) -> String {
 }
 
 /// How many folders of runs' files are in a store.
-fn files_of(store: &Path) -> usize {
+pub(super) fn files_of(store: &Path) -> usize {
     let entries = fs::read_dir(store.join(FILES)).into_iter().flatten().flatten();
     entries.filter(|entry| RunKey::given(&entry.file_name().to_string_lossy()).is_some()).count()
 }

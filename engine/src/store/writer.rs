@@ -157,6 +157,7 @@ impl Writer {
     pub(super) fn open(&mut self) -> Result<(), Fault> {
         if self.open.is_none() {
             let database = Database::try_open(&self.recording.folder)?;
+            self.remark = database.caution().or(self.remark.take());
             let run = database.look(|db| Run::load(db, &self.key))?;
             self.open = Some(Open { database, run });
         }

@@ -91,8 +91,14 @@ fn a_damaged_page_is_said() {
 fn a_full_disk_is_said_and_what_was_there_stays() {
     let folder = tempfile::tempdir().expect("a folder");
     let connection = old(folder.path());
-    let mut database =
-        Database { path: folder.path().join(FILE), connection, is_frozen: false, lacks_room: false, place: None };
+    let mut database = Database {
+        path: folder.path().join(FILE),
+        connection,
+        is_frozen: false,
+        lacks_room: false,
+        emptied: None,
+        place: None,
+    };
     database.with(|db| db.pragma_update(None, "max_page_count", 12)).expect("limited");
     let fill = |db: &Transaction<'_>| {
         (0..1000).try_for_each(|_| db.execute("UPDATE runs SET note = note || zeroblob(9000)", []).map(drop))
@@ -154,7 +160,14 @@ fn what_is_no_store_to_be_read_is_told_apart_and_left() {
     let text = empty();
     assert!(text.contains("2 folders lie in runs next to it, and `plimsoll resume FILE` goes on"), "{text}");
     assert!(!text.contains("there is nothing to do") && text.contains("is kept in this file"), "{text}");
+    // Who writes the next run into it is told of them as well, and the next reader finds a store.
+    let written = Database::open(folder.path()).expect("made");
+    assert_eq!(written.caution(), Some(text));
+    drop(written);
+    assert_eq!(Database::open(folder.path()).expect("there").caution(), None);
     fs::remove_dir_all(files).expect("removed");
+    fs::remove_file(&place).expect("removed");
+    fs::write(&place, "").expect("written");
     let under = Database::open_existing(&place).expect_err("a file").to_string();
     assert!(under.contains("there is a file in its place"), "{under}");
     assert_eq!(contents(folder.path()), [(place.clone(), Vec::new())]);
