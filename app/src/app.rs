@@ -40,7 +40,7 @@ use crate::{
     trials::Trials,
     typing::InOrder,
     view::View,
-    widgets::{tip, toasts::Toasts},
+    widgets::{control, tip, toasts::Toasts},
     zoom::{self, Zoom},
 };
 
@@ -170,6 +170,14 @@ impl App {
         }
     }
 
+    /// The same as the window closes.
+    pub(crate) fn keep_last(&mut self) {
+        let state = self.persisted();
+        if let Some(keeper) = &mut self.keeper {
+            keeper.close(state);
+        }
+    }
+
     /// Writes it soon after something may have changed, and says once if it cannot be.
     fn keep_soon(&mut self, ctx: &egui::Context, is_touched: bool) {
         let Some(mut keeper) = self.keeper.take() else { return };
@@ -256,6 +264,9 @@ impl App {
             dispatcher.act(action);
         }
         dispatcher.receive();
+        if let Some(words) = control::refused(ctx, self.state.document.generation) {
+            self.toasts.refuses_now(&words);
+        }
         if self.state.session.runs().len() > runs {
             self.pace.probe();
             // The figure is that of the run from here on.

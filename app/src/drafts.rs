@@ -62,6 +62,11 @@ impl Drafts {
         self.0.iter()
     }
 
+    /// The same drafts one by one.
+    pub(crate) fn into_list(self) -> Vec<Draft> {
+        self.0
+    }
+
     /// The drafts as they are kept on disk.
     pub(crate) fn persisted(&self) -> Self {
         let copy = |draft: &Draft| Draft {

@@ -34,6 +34,10 @@ pub(crate) struct Keeper {
     /// The state as this window last read or wrote it. Another window may have written another one since, which only a change
     /// writes over.
     written: Value,
+    /// Whether this window wrote it.
+    has_written: bool,
+    /// What another window had written when this one last wrote over it.
+    theirs: Option<PersistedState>,
     /// When the next look is due.
     due: Option<Instant>,
     /// Why the last writing failed.
@@ -47,7 +51,8 @@ impl Keeper {
     pub(crate) fn open(folder: Option<&Path>) -> (Self, Option<PersistedState>, Option<String>) {
         let place = folder.map(|folder| folder.join(FILE));
         let failure = place.is_none().then(|| "this user has no folder for it".to_owned());
-        let mut keeper = Self { place, written: Value::Null, due: None, failure, has_told: false };
+        let mut keeper =
+            Self { place, written: Value::Null, has_written: false, theirs: None, due: None, failure, has_told: false };
         let text = match keeper.place.as_deref().map(read) {
             None => return (keeper, None, None),
             Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => return (keeper, None, None),
@@ -125,10 +130,39 @@ impl Keeper {
         if content == self.written {
             return;
         }
+        if let Some(theirs) = self.of_another_window() {
+            self.theirs = Some(theirs);
+        }
         self.failure = write(place, &content.to_string()).err().map(|error| format!("{}: {error}", place.display()));
         if self.failure.is_none() {
-            self.written = content;
+            (self.written, self.has_written) = (content, true);
         }
+    }
+
+    /// Writes the state as the window closes. What another window wrote in its place since is kept with it: what that one has
+    /// in hand, and its drafts, are drafts then.
+    pub(crate) fn close(&mut self, state: PersistedState) {
+        let is_idle = !self.has_written && self.is_written(&state);
+        let theirs = self.of_another_window().or_else(|| self.theirs.take()).filter(|_| !is_idle);
+        let state = match theirs {
+            Some(theirs) => {
+                self.written = Value::Null;
+                state.with_drafts_of(theirs)
+            }
+            None => state,
+        };
+        self.keep(&state);
+    }
+
+    /// Whether the state is as this window last read or wrote it.
+    fn is_written(&self, state: &PersistedState) -> bool {
+        serde_json::to_value(state).is_ok_and(|content| content == self.written)
+    }
+
+    /// What another window wrote since this one last read or wrote the file; `None` if that cannot be read, or is the same.
+    fn of_another_window(&self) -> Option<PersistedState> {
+        let (theirs, _) = salvage::read(&read(self.place.as_deref()?).ok()?).ok()?;
+        (!self.is_written(&theirs)).then_some(theirs)
     }
 
     /// Whether a look is due.
@@ -192,6 +226,8 @@ fn has_sound_zoom(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_engine::Experiment;
+
     use super::*;
 
     #[test]
@@ -228,6 +264,33 @@ mod tests {
         idle.keep(&state.expect("kept"));
         first.keep(&PersistedState::default());
         assert_eq!(fs::read_to_string(&place).expect("there"), "of another window");
+    }
+
+    #[test]
+    fn what_two_windows_have_in_hand_is_kept_whichever_closes_last() {
+        let state = |name: &str, micro: usize| {
+            let (mut experiment, saved) = (Experiment::default(), Experiment::default());
+            experiment.batch.micro = micro;
+            PersistedState::of_shipped(name, experiment, saved)
+        };
+        for is_first in [true, false] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let [mut a, mut b] = [(); 2].map(|()| Keeper::open(Some(folder.path())).0);
+            b.keep(&state("mlp-digits", 50));
+            a.keep(&state("cnn-digits", 40));
+            let closed = |keeper: &mut Keeper, name, micro| keeper.close(state(name, micro));
+            if is_first {
+                closed(&mut a, "cnn-digits", 40);
+            }
+            closed(&mut b, "mlp-digits", 50);
+            if !is_first {
+                closed(&mut a, "cnn-digits", 40);
+            }
+            let kept = Keeper::open(Some(folder.path())).1.expect("kept");
+            let drafts = [("cnn-digits".to_owned(), 40), ("mlp-digits".to_owned(), 50)];
+            let (last, other) = if is_first { (&drafts[1], &drafts[0]) } else { (&drafts[0], &drafts[1]) };
+            assert_eq!(kept.in_hand(), [last.clone(), other.clone()], "the document, then the drafts");
+        }
     }
 
     #[test]

@@ -96,6 +96,7 @@ impl eframe::App for Window {
     }
 
     fn on_exit(&mut self, _: Option<&eframe::glow::Context>) {
+        self.0.keep_last();
         self.0.finish();
     }
 

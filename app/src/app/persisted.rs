@@ -5,7 +5,15 @@ use std::path::PathBuf;
 use plimsoll_engine::Experiment;
 use serde::{Deserialize, Serialize};
 
-use crate::{budgets::Budgets, drafts::Drafts, layout::Layout, presets::Shipped, state::Document, view::View};
+use crate::{
+    budgets::Budgets,
+    drafts::{Draft, Drafts},
+    history::History,
+    layout::Layout,
+    presets::Shipped,
+    state::Document,
+    view::View,
+};
 
 /// The state that is kept between sessions.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -35,6 +43,20 @@ impl PersistedState {
         Self { pin: None, ..self }
     }
 
+    /// The same with the drafts of another window, and with the touched preset that it has in hand as one.
+    pub(crate) fn with_drafts_of(mut self, theirs: Self) -> Self {
+        let touched = theirs.experiment.filter(|experiment| Some(experiment) != theirs.saved.as_ref());
+        let in_hand = theirs.shipped.filter(|_| theirs.path.is_none()).zip(touched);
+        let in_hand = in_hand.map(|(name, experiment)| Draft { name, experiment, history: History::default() });
+        // The newest comes last, as each is put before the others.
+        let all: Vec<Draft> = in_hand.into_iter().chain(theirs.drafts.into_list()).collect();
+        all.into_iter().rev().for_each(|draft| self.drafts.keep(draft));
+        if let (Some(name), Some(experiment), None) = (&self.shipped, &self.experiment, &self.path) {
+            self.drafts.forget(name, experiment);
+        }
+        self
+    }
+
     /// Takes out the document that was open, or the first preset at the first start.
     pub(super) fn document(&mut self, shipped: &[Shipped]) -> Document {
         let experiment = match (self.experiment.take(), shipped.first()) {
@@ -44,5 +66,21 @@ impl PersistedState {
         let saved = self.saved.take().unwrap_or_else(|| experiment.clone());
         let name = self.shipped.take().filter(|name| shipped.iter().any(|shipped| shipped.name == *name));
         Document { saved, loaded: self.loaded.take(), shipped: name, ..Document::new(experiment, self.path.take()) }
+    }
+}
+
+#[cfg(test)]
+impl PersistedState {
+    /// A window with a shipped preset in hand.
+    pub(crate) fn of_shipped(name: &str, experiment: Experiment, saved: Experiment) -> Self {
+        let (experiment, saved, shipped) = (Some(experiment), Some(saved), Some(name.to_owned()));
+        Self { experiment, saved, shipped, ..Self::default() }
+    }
+
+    /// The shipped preset in hand and the drafts, each with its micro-batch.
+    pub(crate) fn in_hand(self) -> Vec<(String, usize)> {
+        let document = self.shipped.zip(self.experiment);
+        let drafts = self.drafts.into_list().into_iter().map(|draft| (draft.name, draft.experiment));
+        document.into_iter().chain(drafts).map(|(name, experiment)| (name, experiment.batch.micro)).collect()
     }
 }
