@@ -312,18 +312,25 @@ pub(crate) struct Runs {
     pub(crate) left_out: usize,
     /// How many kept runs are left out of the plot, because newer ones fill it.
     pub(crate) without_point: usize,
-    /// The runs that were deleted last, and can be brought back.
-    pub(crate) deleted: Vec<RunKey>,
-    /// The name of the first of them.
-    pub(crate) deleted_name: String,
+    /// The deletions that can be undone, each after those before it.
+    pub(crate) deletions: Vec<Deletion>,
     /// The runs that are being brought back, until the store has them again.
     pub(crate) coming_back: Vec<RunKey>,
     /// The runs that the store has again, until they are picked.
     pub(crate) returned: Vec<RunKey>,
     /// All that this window deleted and did not bring back.
     pub(crate) put_away: Vec<RunKey>,
-    /// How many steps of the experiment could be undone when it was deleted.
-    pub(crate) deleted_at: (usize, usize),
+}
+
+/// A deletion of runs.
+#[derive(Debug)]
+pub(crate) struct Deletion {
+    /// The runs.
+    pub(crate) keys: Vec<RunKey>,
+    /// The name of the first of them.
+    pub(crate) name: String,
+    /// How many steps of the experiment could be undone then.
+    pub(crate) at: (usize, usize),
 }
 
 impl Runs {

@@ -290,12 +290,12 @@ impl State {
 
     /// Whether there is a step to undo: of the experiment, or the deletion of runs.
     pub(crate) fn can_undo(&self) -> bool {
-        self.document.can_undo() || !self.runs.deleted.is_empty()
+        self.document.can_undo() || !self.runs.deletions.is_empty()
     }
 
     /// Whether the deletion of runs was the last step, and so is undone first.
     pub(crate) fn deleted_last(&self) -> bool {
-        !self.runs.deleted.is_empty() && self.document.depth() <= self.runs.deleted_at
+        self.runs.deletions.last().is_some_and(|deletion| self.document.depth() <= deletion.at)
     }
 
     /// The plan of the experiment as it is; `None` while it is on its way or impossible.

@@ -16,7 +16,7 @@ use crate::{
     librarian::{Change, Compare, Read, Reply},
     naming,
     panels::pane::Pane,
-    runs,
+    runs::{self, Deletion},
     session::{RunRecord, Status},
     state::{Awaited, Level, State, Wanted},
     widgets::control,
@@ -88,6 +88,10 @@ impl Dispatcher<'_> {
         let (looked, left_out) = newest(looked, MOST_LOOKED, |key| self.state.runs.get(key).map(|row| row.run.started));
         self.state.runs.pick(keys);
         self.state.runs.left_out = left_out;
+        if self.state.runs.picked().is_empty() {
+            // A search may have hidden the picked run, which is still the one that the panes show.
+            return;
+        }
         if own.is_some() {
             self.state.shows(own);
         }
@@ -115,8 +119,7 @@ impl Dispatcher<'_> {
     }
 
     fn delete(&mut self, keys: Vec<RunKey>) {
-        // A run that trains stays, here or in another program; runs that were deleted earlier are no longer brought back with
-        // this.
+        // A run that trains stays, here or in another program.
         let is_own = |key: &RunKey| self.state.session.active().is_some_and(|run| run.kept.as_ref() == Some(key));
         let trains = |key: &RunKey| {
             is_own(key) || self.state.runs.get(key).is_some_and(|row| row.run.state == RunState::Running)
@@ -128,26 +131,27 @@ impl Dispatcher<'_> {
         if keys.is_empty() {
             return;
         }
-        self.state.runs.deleted_name = self.state.runs.get(&keys[0]).map(runs::Row::name).unwrap_or_default();
+        let name = self.state.runs.get(&keys[0]).map(runs::Row::name).unwrap_or_default();
         self.state.runs.put_away.extend(keys.iter().cloned());
         self.state.runs.hide(&keys);
         self.state.session.put_away(&keys);
-        self.state.runs.deleted.clone_from(&keys);
-        self.state.runs.deleted_at = self.state.document.depth();
+        let at = self.state.document.depth();
+        self.state.runs.deletions.push(Deletion { keys: keys.clone(), name, at });
         self.services.librarian.change(Change::Discard(keys));
     }
 
     /// Shows runs again that could not be deleted.
     fn stay(&mut self, keys: &[RunKey]) {
         let runs = &mut self.state.runs;
-        runs.deleted.retain(|key| !keys.contains(key));
+        runs.deletions.iter_mut().for_each(|deletion| deletion.keys.retain(|key| !keys.contains(key)));
+        runs.deletions.retain(|deletion| !deletion.keys.is_empty());
         runs.put_away.retain(|key| !keys.contains(key));
         self.state.session.bring_back(keys);
     }
 
     /// Brings back the runs that were deleted last, and says so.
     pub(super) fn restore_runs(&mut self) {
-        let keys = std::mem::take(&mut self.state.runs.deleted);
+        let Some(Deletion { keys, .. }) = self.state.runs.deletions.pop() else { return };
         let count = keys.len();
         self.state.runs.put_away.retain(|key| !keys.contains(key));
         self.state.session.bring_back(&keys);
@@ -177,9 +181,7 @@ impl Dispatcher<'_> {
         if self.state.session.active().is_some() || self.state.is_starting {
             return;
         }
-        // The user typed another value, so a run with the value before is not what they asked for.
-        if let Some(refused) = control::just_refused(self.ctx, self.state.document.generation) {
-            self.toasts.refused(refused);
+        if self.was_just_refused() {
             return;
         }
         if let Some(reason) = self.state.why_no_training()
@@ -269,7 +271,9 @@ impl Dispatcher<'_> {
         match reply {
             Reply::Read(read) => self.read(*read),
             Reply::Trouble(why) => {
-                self.state.log.add(Level::Warning, format!("Runs are not kept: {why}"));
+                let words = format!("Runs are not kept: {why}");
+                self.toasts.warning(words.as_str());
+                self.state.log.add(Level::Warning, words);
                 self.state.runs.trouble = Some(why);
             }
             Reply::Refused(why, undeleted) => {
@@ -296,6 +300,9 @@ impl Dispatcher<'_> {
     fn read(&mut self, read: Read) {
         let Read { rows, names, points, missing, changes } = read;
         if let Some(missing) = missing.as_ref().filter(|text| self.state.runs.missing.as_ref() != Some(text)) {
+            if !self.layout.is_in_front(Pane::Runs) {
+                self.toasts.warning(missing.as_str());
+            }
             self.state.log.add(Level::Warning, missing.clone());
         }
         let State { runs, session, .. } = &mut *self.state;

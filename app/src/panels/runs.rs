@@ -59,14 +59,19 @@ impl Shown {
         Arc::clone(&self.order)
     }
 
+    /// Notes which runs are picked. Once others are, those that a search took out do not come back; a deletion is no pick.
+    fn follow_picks(&mut self, runs: &runs::Runs) {
+        self.picked.retain(|key| runs.get(key).is_some());
+        if self.picked != runs.picked() {
+            self.hidden.clear();
+            self.picked = runs.picked().to_vec();
+        }
+    }
+
     /// The runs that stay picked with a new search, where that is a change: what is done to the picked runs is done to none
     /// that is out of sight.
     fn stays_picked(&mut self, runs: &runs::Runs) -> Option<Vec<RunKey>> {
-        self.picked.retain(|key| runs.get(key).is_some());
-        if self.picked != runs.picked() {
-            // Others were picked since.
-            self.hidden.clear();
-        }
+        self.follow_picks(runs);
         let found: HashSet<&RunKey> = self.order.iter().map(|i| &runs.rows()[*i].run.key).collect();
         let all = take(&mut self.hidden).into_iter().chain(runs.picked().iter().cloned());
         (self.picked, self.hidden) = all.partition(|key| found.contains(key));
@@ -84,7 +89,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     if let Some(missing) = &runs.missing {
         ui.add(egui::Label::new(RichText::new(missing).color(theme::palette(ui).bad)).wrap());
     }
-    if runs.rows().is_empty() && runs.deleted.is_empty() {
+    if runs.rows().is_empty() && runs.deletions.is_empty() {
         let text = if runs.is_read {
             "Press Train: every run is kept here from its first step, for this session and all later ones."
         } else {
@@ -96,8 +101,9 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     let View { run_search, runs: sort, shown_runs, .. } = &mut *context.view;
     let is_new_search = shown_runs.search != *run_search;
     let order = shown_runs.order(runs, run_search, *sort);
-    if is_new_search && let Some(picked) = shown_runs.stays_picked(runs) {
-        pick(context, picked);
+    match is_new_search {
+        true => shown_runs.stays_picked(runs).into_iter().for_each(|picked| pick(context, picked)),
+        false => shown_runs.follow_picks(runs),
     }
     head(ui, context, order.len());
     // A pane without room for rows above the lines of a run is scrolled through.

@@ -118,6 +118,29 @@ fn a_search_leaves_no_run_picked_that_it_does_not_find() {
     assert_eq!((found.len(), search(&mut window, "").len()), (1, 0));
 }
 
+#[test]
+fn a_picked_run_that_a_search_hides_keeps_its_curves_and_comes_back_only_without_another_pick() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    show(&mut window, Pane::Runs);
+    let both = keys(&window);
+    let has_curves = |app: &App| app.state.shown_run().is_some_and(|run| run.last.is_some());
+    ask(&mut window, RunsAction::Pick(vec![both[1].clone()]));
+    until(&mut window, has_curves);
+    let search = |window: &mut Window, words: &str| {
+        window.state_mut().as_mut().expect("drawn").view.run_search = words.to_owned();
+        window.run_steps(5);
+    };
+    search(&mut window, "batch.micro=96");
+    assert!(app(&window).state.runs.picked().is_empty() && has_curves(app(&window)), "it is still shown");
+    // Another is picked, and goes.
+    ask(&mut window, RunsAction::Pick(vec![both[0].clone()]));
+    ask(&mut window, RunsAction::Delete(vec![both[0].clone()]));
+    until(&mut window, |app| app.state.runs.rows().len() == 1);
+    search(&mut window, "");
+    assert!(app(&window).state.runs.picked().is_empty());
+}
+
 /// The steps that the latest run has made.
 fn done(app: &App) -> u64 {
     app.state.session.latest().and_then(|run| run.last).map_or(0, |step| step.step)
@@ -230,7 +253,7 @@ fn undo_brings_a_deleted_run_back_once_later_changes_are_undone() {
     until(&mut window, |app| app.state.runs.rows().len() == 1);
     undo(&mut window);
     until(&mut window, |app| app.state.runs.picked() == std::slice::from_ref(&key));
-    assert!(app(&window).state.runs.deleted.is_empty() && app(&window).state.runs.rows().len() == 2);
+    assert!(app(&window).state.runs.deletions.is_empty() && app(&window).state.runs.rows().len() == 2);
     window.get_by_role_and_label(Role::Slider, "Micro-batch").increment_accesskit();
     window.run_steps(2);
     ask(&mut window, RunsAction::Delete(vec![key]));
@@ -239,7 +262,7 @@ fn undo_brings_a_deleted_run_back_once_later_changes_are_undone() {
     window.run_steps(2);
     undo(&mut window);
     assert_eq!(app(&window).state.document.experiment.model.width, 32, "what was done last is undone first");
-    assert!(!app(&window).state.runs.deleted.is_empty());
+    assert!(!app(&window).state.runs.deletions.is_empty());
     undo(&mut window);
     until(&mut window, |app| app.state.runs.rows().len() == 2);
     assert_eq!(app(&window).state.document.experiment.batch.micro, 96);

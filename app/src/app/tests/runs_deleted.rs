@@ -17,7 +17,7 @@ fn runs_that_cannot_be_deleted_stay_on_screen_with_their_points() {
     // The store refuses all of them for one: here for one that another program has deleted.
     let gone = RunKey::new(app(&window).state.runs.rows()[0].run.started - jiff::SignedDuration::from_secs(60));
     ask(&mut window, RunsAction::Delete([both.clone(), vec![gone]].concat()));
-    until(&mut window, |app| !app.toasts.is_empty() && app.state.runs.deleted.is_empty());
+    until(&mut window, |app| !app.toasts.is_empty() && app.state.runs.deletions.is_empty());
     until(&mut window, |app| app.state.session.every().count() == 2);
     let app = app(&window);
     assert!(app.state.runs.put_away.is_empty() && app.state.runs.rows().len() == 2);
@@ -44,4 +44,25 @@ fn a_comparison_says_which_of_its_runs_were_deleted() {
     until(&mut window, |app| app.state.runs.rows().len() == 2);
     window.run_steps(3);
     assert!(window.query_by_label_contains("Deleted since").is_none());
+}
+
+#[test]
+fn deletions_are_undone_one_after_another_the_last_first() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    show(&mut window, Pane::Runs);
+    let both = keys(&window);
+    for (at, left) in [(0, 1), (1, 0)] {
+        ask(&mut window, RunsAction::Delete(vec![both[at].clone()]));
+        until(&mut window, |app| app.state.runs.rows().len() == left);
+    }
+    window.run_steps(3);
+    assert!(window.query_all_by_label_contains("(and a deletion before)").count() > 0);
+    for back in [vec![both[1].clone()], both.clone()] {
+        window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+        until(&mut window, |app| app.state.runs.rows().len() == back.len());
+        window.run_steps(3);
+        assert_eq!(keys(&window), back);
+    }
+    assert!(app(&window).state.runs.deletions.is_empty() && app(&window).state.runs.put_away.is_empty());
 }

@@ -9,7 +9,7 @@ use plimsoll_engine::store::RunKey;
 use super::{PanelContext, ask, deeds};
 use crate::{
     command::RunsAction,
-    runs::{Row, Runs},
+    runs::{Deletion, Row, Runs},
     theme,
     widgets::{draft, run_name, text, tip::Tip as _},
 };
@@ -26,7 +26,7 @@ const NOTE_SHARE: f32 = 0.62;
 /// The height that it takes.
 pub(super) fn height(ui: &Ui, runs: &Runs) -> f32 {
     // Also where none is picked: nothing moves as a search leaves some picked or none.
-    let lines = if runs.deleted.is_empty() { LINES } else { LINES + 1.0 };
+    let lines = if runs.deletions.is_empty() { LINES } else { LINES + 1.0 };
     ui.spacing().item_spacing.y + (ui.spacing().interact_size.y + BETWEEN) * lines - BETWEEN
 }
 
@@ -34,8 +34,8 @@ pub(super) fn height(ui: &Ui, runs: &Runs) -> f32 {
 pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     ui.spacing_mut().item_spacing.y = BETWEEN;
     let runs = &context.state.runs;
-    if !runs.deleted.is_empty() {
-        line(ui, |ui| deleted(ui, context, runs));
+    if let Some(last) = runs.deletions.last() {
+        line(ui, |ui| deleted(ui, context, (last, runs.deletions.len())));
     }
     let Some(front) = runs.front() else {
         line(ui, |ui| {
@@ -55,7 +55,7 @@ fn line(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
     ui.scope_builder(UiBuilder::new().max_rect(rect).layout(Layout::left_to_right(Align::Center)), contents);
 }
 
-fn deleted(ui: &mut Ui, context: &PanelContext<'_>, runs: &Runs) {
+fn deleted(ui: &mut Ui, context: &PanelContext<'_>, (last, deletions): (&Deletion, usize)) {
     let undo = ui.button("Undo").accessible_name("Bring the deleted runs back");
     if undo
         .tip("Bring back what was deleted last; Ctrl+Z does the same. It is gone for good when the window closes.")
@@ -63,9 +63,14 @@ fn deleted(ui: &mut Ui, context: &PanelContext<'_>, runs: &Runs) {
     {
         ask(context, RunsAction::Restore);
     }
-    let words = match runs.deleted.len() {
-        1 => format!("Deleted: {}", runs.deleted_name),
+    let words = match last.keys.len() {
+        1 => format!("Deleted: {}", last.name),
         count => format!("{count} runs were deleted."),
+    };
+    let words = match deletions - 1 {
+        0 => words,
+        1 => format!("{words} (and a deletion before)"),
+        before => format!("{words} (and {before} deletions before)"),
     };
     text::cut(ui, RichText::new(&words).color(theme::palette(ui).warn), &words);
 }

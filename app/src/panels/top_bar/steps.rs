@@ -28,7 +28,7 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
 /// The step that undo would take back, in words.
 fn would_undo(state: &State) -> Option<String> {
     if state.deleted_last() {
-        let deleted = state.runs.deleted.len() as u64;
+        let deleted = state.runs.deletions.last().map_or(0, |deletion| deletion.keys.len()) as u64;
         return Some(format!("the deletion of {}", format::counted(deleted, "run")));
     }
     let Some(before) = state.document.history.past().next() else {

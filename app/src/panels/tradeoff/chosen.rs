@@ -2,11 +2,13 @@
 
 use eframe::egui::{Align, Button, Id, Layout, RichText, TextStyle, Ui, UiBuilder, vec2};
 
+use plimsoll_engine::store::RunState;
+
 use crate::{
     command::Action,
     naming,
     panels::PanelContext,
-    session::{RunKey, RunRecord},
+    session::{RunKey, RunRecord, Status},
     theme,
     widgets::{
         button,
@@ -69,7 +71,7 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, run: Option<&RunRecord
 
 /// Why a run has no point.
 fn without_point(run: &RunRecord) -> &'static str {
-    if run.status.is_active() {
+    if run.status.is_active() || matches!(run.status, Status::Kept(RunState::Running)) {
         "It has no point yet: its first test on held-out data is still to come."
     } else {
         "It has no point: it ended before its first test on held-out data."
