@@ -39,6 +39,9 @@ pub(crate) fn typed(text: &str) -> Result<Bytes, String> {
     if has_unit(text) || bytes >= Bytes::mib(1) {
         return Ok(bytes);
     }
+    if bytes == Bytes::ZERO {
+        return Err(format!("`{text}` is no budget; write a size, such as 512 MiB"));
+    }
     Err(format!("`{text}` has no unit: write {text} MiB or {text} GiB"))
 }
 

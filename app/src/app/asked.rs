@@ -10,7 +10,7 @@ use crate::{
     command::UiCommand,
     kept::Keeper,
     state::{Dialog, Then},
-    widgets::draft,
+    widgets::{control, draft},
 };
 
 /// Commands that wait until the text of a field is taken.
@@ -50,7 +50,8 @@ impl App {
             return;
         }
         let goes_on = |command: &UiCommand| *command == UiCommand::Save || command.is_a_step();
-        if let Some(field) = left.filter(|_| commands.iter().all(goes_on)) {
+        let is_refused = control::just_refused(ctx, self.state.document.generation).is_some();
+        if let Some(field) = left.filter(|_| !is_refused && commands.iter().all(goes_on)) {
             // There is more to be typed.
             ctx.memory_mut(|memory| memory.request_focus(field));
         }

@@ -10,7 +10,6 @@ use crate::{
     panels::pane::Pane,
     trials::{Left, Model, Subject, TryWith},
     view::TryPart,
-    widgets::control,
 };
 
 /// The extensions of image files.
@@ -20,12 +19,7 @@ impl Dispatcher<'_> {
     /// Tries the model that is chosen.
     pub(super) fn try_with(&mut self, with: TryWith) {
         let Some(model) = self.model() else { return };
-        // The user typed another number, so a text by the number before is not what they asked for.
-        let generation = self.state.document.generation;
-        if let TryWith::Prompt(..) = with
-            && let Some(refused) = control::just_refused(self.ctx, generation)
-        {
-            self.toasts.refused(refused);
+        if matches!(with, TryWith::Prompt(..)) && self.was_just_refused() {
             return;
         }
         let trial = &mut self.state.trial;

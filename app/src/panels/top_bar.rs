@@ -340,7 +340,7 @@ fn budget_field(
                 form.edit(BUDGET.key, |experiment| experiment.budget = *bytes);
             }
             Err(why) if is_typed && !is_taken_back => {
-                control::refuse(ui.ctx(), (BUDGET.key, BUDGET.name), (why, &format::size(present)), generation);
+                control::refuse(ui.ctx(), (BUDGET.key, BUDGET.name, true), (why, &format::size(present)), generation);
             }
             _ if is_taken_back => control::forget(ui.ctx(), BUDGET.key),
             _ => {}

@@ -18,7 +18,7 @@ use plimsoll_engine::{Experiment, error::Problem};
 
 use self::set::Set;
 pub(crate) use self::{
-    field::{Typed, forget, forget_refused, is_refused, just_refused, number, refuse, refused},
+    field::{Typed, forget, forget_refused, is_refused, just_refused, number, refuse, refused, refused_setting},
     value::{Choice, Number, Place, Spec},
 };
 use crate::{

@@ -60,6 +60,8 @@ struct Toast {
     until: Instant,
     /// It is about the settings as they are.
     is_of_settings: bool,
+    /// The words for a typed text that is no value, where it says them.
+    typed: Option<String>,
 }
 
 /// The messages that are shown, the oldest highest.
@@ -90,6 +92,17 @@ impl Toasts {
     /// Tells why something cannot be done with the settings as they are.
     pub(crate) fn refused(&mut self, text: impl Into<String>) {
         self.add_of_settings(Kind::Warning, text.into());
+    }
+
+    /// Tells why a typed text is not taken.
+    pub(crate) fn refused_text(&mut self, words: String) {
+        self.refused(words.as_str());
+        self.shown.last_mut().into_iter().for_each(|toast| toast.typed = Some(words.clone()));
+    }
+
+    /// Another text is refused by now: takes the messages about the ones before away.
+    pub(crate) fn refuses_now(&mut self, words: &str) {
+        self.shown.retain(|toast| toast.typed.as_ref().is_none_or(|typed| typed == words));
     }
 
     /// The settings are others now: takes the messages away that were about those before.
@@ -123,7 +136,14 @@ impl Toasts {
         self.shown.retain(|toast| toast.kind != kind && toast.text != text);
         self.count += 1;
         let until = Instant::now() + SHORTEST + A_LETTER * u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
-        self.shown.push(Toast { id: Id::unique(("toast", self.count)), kind, text, until, is_of_settings: false });
+        self.shown.push(Toast {
+            id: Id::unique(("toast", self.count)),
+            kind,
+            text,
+            until,
+            is_of_settings: false,
+            typed: None,
+        });
     }
 
     /// Whether no message is shown.

@@ -69,6 +69,36 @@ fn letters_in_a_field_of_a_number_are_said_and_the_value_stays() {
 }
 
 #[test]
+fn a_text_that_is_no_number_is_neither_saved_nor_told_of_after_the_next_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("mine.toml");
+    plimsoll_engine::experiment::preset::write(&file, &digits()).expect("written");
+    let mut window = window(digits());
+    window.state_mut().as_mut().expect("drawn").state.document.path = Some(file.clone());
+    let asked = |window: &mut Window, field: &str, text: &str| {
+        window.get_by_role_and_label(Role::SpinButton, field).focus();
+        window.run_steps(2);
+        window.key_press_modifiers(Modifiers::COMMAND, Key::A);
+        window.run_steps(1);
+        window.event(egui::Event::Text(text.to_owned()));
+        window.run_steps(2);
+        window.key_press_modifiers(Modifiers::COMMAND, Key::S);
+        window.run_steps(4);
+    };
+    let told = |window: &Window, words: &str| window.query_all_by_label_contains(words).count();
+    asked(&mut window, "Width value", "yy");
+    assert_eq!(told(&window, "Width: “yy” is not a whole number"), 2, "in the pane and in a message");
+    assert_eq!(told(&window, "Saved"), 0);
+    // Once another text is refused, the message is of that.
+    enter(&mut window, "Learning rate value", "zz");
+    assert_eq!((told(&window, "“yy”"), told(&window, "“zz”")), (0, 1));
+    asked(&mut window, "Width value", "48");
+    assert!(told(&window, "Saved") > 0);
+    let saved = plimsoll_engine::experiment::preset::read(&file).expect("there");
+    assert_eq!(saved.model.width, 48);
+}
+
+#[test]
 fn a_problem_is_shown_at_its_control_and_keeps_a_run_from_beginning() {
     let mut experiment = digits();
     experiment.data.kind = DataKind::Idx;

@@ -47,7 +47,7 @@ fn taken_id() -> Id {
 
 /// What is wrong, each with the name of its setting, and what was typed last and is no number.
 fn told(ctx: &Context, context: &PanelContext<'_>) -> Vec<String> {
-    let refused = control::refused(ctx, context.state.document.generation);
+    let refused = control::refused_setting(ctx, context.state.document.generation);
     let wrong = match &context.state.prediction.obstacle {
         Some(Obstacle::Failure(text)) => vec![format::in_groups(text)],
         Some(Obstacle::Problems(problems)) => {

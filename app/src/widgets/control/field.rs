@@ -23,6 +23,8 @@ const REPEATED: usize = 24;
 struct Refused {
     key: &'static str,
     words: String,
+    /// Whether it was typed over a setting.
+    is_setting: bool,
     /// The state of the settings that it was typed over.
     generation: u64,
     /// When it was refused, in seconds of the window.
@@ -46,6 +48,8 @@ pub(crate) struct Typed {
     pub(crate) is_whole: bool,
     /// The least and the largest that is taken.
     pub(crate) range: RangeInclusive<f64>,
+    /// Whether it is a setting of the experiment, whose pane says what is wrong with them.
+    pub(crate) is_setting: bool,
     /// How far the value goes with a point that the pointer is dragged.
     pub(crate) speed: f64,
 }
@@ -54,7 +58,7 @@ impl Typed {
     /// That of a setting with this value.
     pub(super) fn setting(spec: Spec, number: Number, is_whole: bool, value: f64) -> Self {
         let speed = if is_whole { 0.25 } else { value.abs().max(1e-6) * 0.01 };
-        Self { key: spec.key, name: spec.name, zero: number.zero, is_whole, range: RANGE, speed }
+        Self { key: spec.key, name: spec.name, zero: number.zero, is_whole, range: RANGE, is_setting: true, speed }
     }
 
     /// `value` as it is shown.
@@ -94,7 +98,7 @@ impl Typed {
             Fault::Kind => format!("is not {kind}"),
             Fault::TooSmall => format!("is below {}", self.range.start()),
             Fault::TooLarge if self.range == RANGE => "is too large".to_owned(),
-            Fault::TooLarge => format!("is above {}", self.range.end()),
+            Fault::TooLarge => format!("is above {}", self.text(*self.range.end())),
         };
         format!("“{repeated}” {fault}; write {kind}{word}")
     }
@@ -141,7 +145,7 @@ pub(crate) fn number(ui: &mut Ui, typed: &Typed, value: f64, (width, generation)
     match read.into_inner() {
         Some((text, Some(fault))) => {
             let words = (typed.why(&text, fault), typed.text(value));
-            refuse(ui.ctx(), (typed.key, typed.name), (&words.0, &words.1), generation);
+            refuse(ui.ctx(), (typed.key, typed.name, typed.is_setting), (&words.0, &words.1), generation);
         }
         Some((_, None)) => forget(ui.ctx(), typed.key),
         None if is_escaped => forget(ui.ctx(), typed.key),
@@ -152,9 +156,14 @@ pub(crate) fn number(ui: &mut Ui, typed: &Typed, value: f64, (width, generation)
 }
 
 /// Says why a field does not take what was typed, and that its value is still what is `shown`.
-pub(crate) fn refuse(ctx: &Context, (key, name): (&'static str, &str), (why, shown): (&str, &str), generation: u64) {
+pub(crate) fn refuse(
+    ctx: &Context,
+    (key, name, is_setting): (&'static str, &str, bool),
+    (why, shown): (&str, &str),
+    generation: u64,
+) {
     let words = format!("{name}: {why}. It is still {shown}.");
-    let refused = Refused { key, words, generation, at: ctx.input(|input| input.time) };
+    let refused = Refused { key, words, is_setting, generation, at: ctx.input(|input| input.time) };
     ctx.data_mut(|data| data.insert_temp(id(), refused));
 }
 
@@ -180,7 +189,12 @@ pub(crate) fn refused(ctx: &Context, generation: u64) -> Option<String> {
     known(ctx, generation).map(|known| known.words)
 }
 
-/// The same, where it was refused a moment ago: by the click or the key that acts on it now, or the first click of two.
+/// The same of a text that was typed over a setting.
+pub(crate) fn refused_setting(ctx: &Context, generation: u64) -> Option<String> {
+    known(ctx, generation).filter(|known| known.is_setting).map(|known| known.words)
+}
+
+/// The words for the last text of all, where it was refused a moment ago: by the click or the key that acts on it now, or the first click of two.
 pub(crate) fn just_refused(ctx: &Context, generation: u64) -> Option<String> {
     let now = ctx.input(|input| input.time);
     known(ctx, generation).filter(|known| now < known.at + MOMENT).map(|known| known.words)
@@ -194,8 +208,15 @@ fn known(ctx: &Context, generation: u64) -> Option<Refused> {
 mod tests {
     use super::*;
 
-    const COUNT: Typed =
-        Typed { key: "count", name: "Count", zero: None, is_whole: true, range: 1.0..=2000.0, speed: 1.0 };
+    const COUNT: Typed = Typed {
+        key: "count",
+        name: "Count",
+        zero: None,
+        is_whole: true,
+        range: 1.0..=2000.0,
+        is_setting: false,
+        speed: 1.0,
+    };
 
     #[test]
     fn a_typed_number_may_have_gaps_and_a_word_may_stand_for_zero() {
@@ -219,7 +240,7 @@ mod tests {
                 "“1.5” is not a whole number; write a whole number",
                 "“nan” is not a whole number; write a whole number",
                 "“0” is below 1; write a whole number",
-                "“2001” is above 2000; write a whole number",
+                "“2001” is above 2\u{a0}000; write a whole number",
             ]
         );
     }
