@@ -174,6 +174,9 @@ fn plot(
     let smaller = smaller::of(dots);
     let mut points: Vec<[f64; 2]> = dots.iter().filter(|dot| dot.in_focus).map(|dot| dot.at).collect();
     points.extend(smaller.iter().map(|smaller| smaller.at));
+    // Where a run that trains has been is drawn as well, and is mostly lower.
+    let trains = dots.iter().filter(|dot| dot.in_focus && dot.run.status.is_active());
+    points.extend(trains.flat_map(|dot| trail::drawn(&dot.run.trail)));
     let plane = plane(ui, &points, tasks[focus].is_of_values(), height);
     let plane = if view::has_new_out_of_view(ui, dots) { plane.reset() } else { plane };
     let followed = view::followed(ui, dots);
