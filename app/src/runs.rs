@@ -3,6 +3,7 @@
 //! Owns the rows of the store, of this session and of all before it. Always holds: the rows are as the store was last read;
 //! every picked run has a row. Nothing here reads a disk: the [`librarian`](crate::librarian) does.
 
+mod deletion;
 mod fitting;
 mod moment;
 
@@ -14,6 +15,7 @@ use plimsoll_engine::{
     store::{RunKey, RunState, StoredRun},
 };
 
+pub(crate) use self::deletion::Deletion;
 use self::moment::at_the_second;
 pub(crate) use self::moment::{when, when_among, when_exactly};
 use crate::{
@@ -320,17 +322,6 @@ pub(crate) struct Runs {
     pub(crate) returned: Vec<RunKey>,
     /// All that this window deleted and did not bring back.
     pub(crate) put_away: Vec<RunKey>,
-}
-
-/// A deletion of runs.
-#[derive(Debug)]
-pub(crate) struct Deletion {
-    /// The runs.
-    pub(crate) keys: Vec<RunKey>,
-    /// The name of the first of them.
-    pub(crate) name: String,
-    /// How many steps of the experiment could be undone then.
-    pub(crate) at: (usize, usize),
 }
 
 impl Runs {

@@ -10,6 +10,7 @@ use crate::{
     command::UiCommand,
     format,
     state::{Level, State, Then},
+    widgets::control,
 };
 
 impl Dispatcher<'_> {
@@ -83,6 +84,14 @@ impl Dispatcher<'_> {
         }
         self.state.document.loads(&experiment);
         self.adopt(experiment);
+    }
+
+    /// Whether what was just typed is no value; says so. Nothing is done with the value before, which is not asked for.
+    pub(super) fn was_just_refused(&mut self) -> bool {
+        let refused = control::just_refused(self.ctx, self.state.document.generation);
+        let is_refused = refused.is_some();
+        refused.into_iter().for_each(|words| self.toasts.refused_text(words));
+        is_refused
     }
 
     /// Undoes or redoes a step.

@@ -35,7 +35,7 @@ use crate::{
     takeaway::Porter,
     trials::Trials,
     view::View,
-    widgets::{control, toasts::Toasts},
+    widgets::toasts::Toasts,
 };
 
 /// Events taken from the trainer in one frame: a frame stays short however fast the steps are.
@@ -188,14 +188,6 @@ impl Dispatcher<'_> {
         let is_of_plan = |plan: &Arc<Plan>| is_one_task(&plan.experiment, &document.experiment);
         *compares_present |= !prediction.plan.as_ref().is_none_or(is_of_plan);
         self.services.planner.plan(document.generation, document.experiment.clone());
-    }
-
-    /// Whether what was just typed is no value; says so. Nothing is done with the value before, which is not asked for.
-    fn was_just_refused(&mut self) -> bool {
-        let refused = control::just_refused(self.ctx, self.state.document.generation);
-        let is_refused = refused.is_some();
-        refused.into_iter().for_each(|words| self.toasts.refused_text(words));
-        is_refused
     }
 
     /// Pins the plan, which may be on its way, or takes the pin out.
