@@ -147,10 +147,12 @@ impl Database {
         Ok(Self { path, connection, is_frozen: false, lacks_room: false, emptied: None, place: None })
     }
 
-    /// A warning about what is missing: runs of which an empty file had no word, or changes that cannot be read because nothing
+    /// A warning about what is missing: runs of which an empty file had no word, until the next is in it, or changes that cannot be read because nothing
     /// can be written.
     pub(super) fn caution(&self) -> Option<String> {
-        if self.emptied.is_some() {
+        let has_runs =
+            || self.look(|db| db.query_row("SELECT EXISTS(SELECT 1 FROM runs)", [], |row| row.get::<_, bool>(0)));
+        if self.emptied.is_some() && !has_runs().unwrap_or(false) {
             return self.emptied.clone();
         }
         let log = self.path.with_file_name(LOG);

@@ -12,6 +12,7 @@ use crate::{
         database::{self, FILE, PATIENCE},
         schema::VERSION,
     },
+    train::Checkpoint,
 };
 
 /// A way out if a store cannot be repaired.
@@ -207,10 +208,12 @@ fn empty(folders: usize) -> String {
     )
 }
 
-/// How many folders of runs' files are in a store.
+/// How many folders of runs with checkpoints are in a store.
 pub(super) fn files_of(store: &Path) -> usize {
     let entries = fs::read_dir(store.join(FILES)).into_iter().flatten().flatten();
-    entries.filter(|entry| RunKey::given(&entry.file_name().to_string_lossy()).is_some()).count()
+    let is_of_run = |entry: &fs::DirEntry| RunKey::given(&entry.file_name().to_string_lossy()).is_some();
+    let has_checkpoint = |entry: &fs::DirEntry| Checkpoint::NAMES.iter().any(|name| entry.path().join(name).is_file());
+    entries.filter(|entry| is_of_run(entry) && has_checkpoint(entry)).count()
 }
 
 /// The words for a store in which some runs cannot be read; `path` is the path of its database.

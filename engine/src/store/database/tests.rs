@@ -156,6 +156,7 @@ fn what_is_no_store_to_be_read_is_told_apart_and_left() {
     let files = folder.path().join(crate::store::FILES);
     for name in ["20261122-141205-k3f9", "20261122-141205-k3fa", "of somebody else"] {
         fs::create_dir_all(files.join(name)).expect("made");
+        fs::write(files.join(name).join(crate::train::Checkpoint::NAMES[0]), "").expect("written");
     }
     let text = empty();
     assert!(text.contains("2 folders lie in runs next to it, and `plimsoll resume FILE` goes on"), "{text}");
