@@ -316,6 +316,8 @@ pub(crate) struct Runs {
     pub(crate) without_point: usize,
     /// The deletions that can be undone, each after those before it.
     pub(crate) deletions: Vec<Deletion>,
+    /// Whether there was one in this window: their line keeps its room, so that no row slides below the pointer on its button.
+    pub(crate) had_deletions: bool,
     /// The runs that are being brought back, until the store has them again.
     pub(crate) coming_back: Vec<RunKey>,
     /// The runs that the store has again, until they are picked.

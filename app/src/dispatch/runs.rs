@@ -137,6 +137,7 @@ impl Dispatcher<'_> {
         self.state.session.put_away(&keys);
         let at = self.state.document.depth();
         self.state.runs.deletions.push(Deletion { keys: keys.clone(), name, at });
+        self.state.runs.had_deletions = true;
         self.services.librarian.change(Change::Discard(keys));
     }
 

@@ -10,6 +10,7 @@ use crate::{
     panels::pane::Pane,
     trials::{Left, Model, Subject, TryWith},
     view::TryPart,
+    widgets::control,
 };
 
 /// The extensions of image files.
@@ -28,6 +29,9 @@ impl Dispatcher<'_> {
             TryWith::Samples(indices) => trial.asked.extend(indices),
             TryWith::Prompt(prompt, _) => {
                 self.toasts.refused_is_over();
+                if control::refused_setting(self.ctx, self.state.document.generation).is_none() {
+                    control::forget_refused(self.ctx);
+                }
                 (trial.is_writing, trial.trouble, trial.wrote) = (true, None, None);
                 trial.written.clone_from(prompt);
                 trial.prompt_bytes = prompt.len();

@@ -101,6 +101,8 @@ impl Trial {
         let left_look = std::mem::replace(looked, look);
         if left.of.is_some() && left.is_of_use() {
             left.forget_samples();
+            // What went wrong was of a moment; the figures that it hid are there again on the way back.
+            left.trouble = None;
             others.push((left, left_look));
             others.drain(..others.len().saturating_sub(KEPT));
         }

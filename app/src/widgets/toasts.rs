@@ -96,6 +96,8 @@ impl Toasts {
 
     /// Tells why a typed text is not taken.
     pub(crate) fn refused_text(&mut self, words: String) {
+        // What was done before was done with another text.
+        self.shown.retain(|toast| toast.kind != Kind::Done);
         self.refused(words.as_str());
         self.shown.last_mut().into_iter().for_each(|toast| toast.typed = Some(words.clone()));
     }

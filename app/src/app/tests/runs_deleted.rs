@@ -58,11 +58,16 @@ fn deletions_are_undone_one_after_another_the_last_first() {
     }
     window.run_steps(3);
     assert!(window.query_all_by_label_contains("(and a deletion before)").count() > 0);
+    let line = |window: &Window| window.query_by_label("Bring the deleted runs back").map(|button| button.rect());
+    let place = line(&window).expect("the first click");
     for back in [vec![both[1].clone()], both.clone()] {
         window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
         until(&mut window, |app| app.state.runs.rows().len() == back.len());
         window.run_steps(3);
         assert_eq!(keys(&window), back);
+        assert!(line(&window).is_none_or(|now| now == place), "a second click finds the same place");
+        let table = window.get_by_role(Role::ListBox).rect();
+        assert!(table.bottom() <= place.top(), "no row is where the button was: {table:?} {place:?}");
     }
     assert!(app(&window).state.runs.deletions.is_empty() && app(&window).state.runs.put_away.is_empty());
 }

@@ -1,7 +1,7 @@
 //! Below the table: the run that was picked last, with its name, its user's notes, and the actions on all that are picked.
 //!
-//! Always holds: the lines take the same room for one run, for several and for none, and one more while a deletion can be
-//! undone. What is typed is sent when the field is left, so that a letter costs no writing.
+//! Always holds: the lines take the same room for one run, for several and for none, and one more from the first deletion
+//! on. What is typed is sent when the field is left, so that a letter costs no writing.
 
 use eframe::egui::{Align, Button, Id, Layout, RichText, Role, TextStyle, Ui, UiBuilder, WidgetInfo, vec2};
 use plimsoll_engine::store::RunKey;
@@ -26,7 +26,7 @@ const NOTE_SHARE: f32 = 0.62;
 /// The height that it takes.
 pub(super) fn height(ui: &Ui, runs: &Runs) -> f32 {
     // Also where none is picked: nothing moves as a search leaves some picked or none.
-    let lines = if runs.deletions.is_empty() { LINES } else { LINES + 1.0 };
+    let lines = if runs.had_deletions { LINES + 1.0 } else { LINES };
     ui.spacing().item_spacing.y + (ui.spacing().interact_size.y + BETWEEN) * lines - BETWEEN
 }
 
@@ -34,8 +34,10 @@ pub(super) fn height(ui: &Ui, runs: &Runs) -> f32 {
 pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     ui.spacing_mut().item_spacing.y = BETWEEN;
     let runs = &context.state.runs;
-    if let Some(last) = runs.deletions.last() {
-        line(ui, |ui| deleted(ui, context, (last, runs.deletions.len())));
+    if runs.had_deletions {
+        line(ui, |ui| {
+            runs.deletions.last().into_iter().for_each(|last| deleted(ui, context, (last, runs.deletions.len())));
+        });
     }
     let Some(front) = runs.front() else {
         line(ui, |ui| {
