@@ -174,7 +174,7 @@ impl App {
     pub(crate) fn keep_last(&mut self) {
         let state = self.persisted();
         if let Some(keeper) = &mut self.keeper {
-            keeper.close(state);
+            keeper.close(&state);
         }
     }
 
@@ -221,6 +221,9 @@ impl App {
             drafts,
             pin: pinned.cloned(),
             pin_is_of_another: self.state.pin_is_of_another || self.state.pin_at_rest.is_some(),
+            // Whoever writes it adds the window, and the others.
+            window: 0,
+            others: Vec::new(),
         }
     }
 

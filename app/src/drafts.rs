@@ -63,6 +63,7 @@ impl Drafts {
     }
 
     /// The same drafts one by one.
+    #[cfg(test)]
     pub(crate) fn into_list(self) -> Vec<Draft> {
         self.0
     }

@@ -5,6 +5,7 @@
 
 mod experiments;
 mod salvage;
+mod windows;
 
 use std::{
     fs, io,
@@ -15,7 +16,8 @@ use std::{
 use plimsoll_engine::whole_file;
 use serde_json::{Map, Value};
 
-use self::salvage::Lost;
+pub(crate) use self::windows::InHand;
+use self::{salvage::Lost, windows::Others};
 use crate::app::PersistedState;
 
 const FILE: &str = "session.json";
@@ -31,13 +33,15 @@ const DELAY: Duration = Duration::from_secs(2);
 pub(crate) struct Keeper {
     /// The file; `None` if this user has no folder for it.
     place: Option<PathBuf>,
-    /// The state as this window last read or wrote it. Another window may have written another one since, which only a change
-    /// writes over.
+    /// The state of this window as it last read or wrote it. Another window may have written another one since, which only a
+    /// change writes over.
+    own: Value,
+    /// The file as this window last read or wrote it.
     written: Value,
     /// Whether this window wrote it.
     has_written: bool,
-    /// What another window had written when this one last wrote over it.
-    theirs: Option<PersistedState>,
+    /// What other windows have.
+    others: Others,
     /// When the next look is due.
     due: Option<Instant>,
     /// Why the last writing failed.
@@ -51,16 +55,26 @@ impl Keeper {
     pub(crate) fn open(folder: Option<&Path>) -> (Self, Option<PersistedState>, Option<String>) {
         let place = folder.map(|folder| folder.join(FILE));
         let failure = place.is_none().then(|| "this user has no folder for it".to_owned());
-        let mut keeper =
-            Self { place, written: Value::Null, has_written: false, theirs: None, due: None, failure, has_told: false };
+        let mut keeper = Self {
+            place,
+            own: Value::Null,
+            written: Value::Null,
+            has_written: false,
+            others: Others::new(),
+            due: None,
+            failure,
+            has_told: false,
+        };
         let text = match keeper.place.as_deref().map(read) {
             None => return (keeper, None, None),
             Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => return (keeper, None, None),
             Some(text) => text.map_err(|error| error.to_string()),
         };
-        match text.and_then(|text| salvage::read(&text)) {
-            Ok((state, lost)) => {
-                keeper.written = serde_json::to_value(&state).unwrap_or_default();
+        match text.and_then(|text| Ok((salvage::read(&text)?, text))) {
+            Ok(((mut state, lost), text)) => {
+                keeper.written = serde_json::from_str(&text).unwrap_or_default();
+                state.take_in_others();
+                keeper.own = serde_json::to_value(&state).unwrap_or_default();
                 let told = (!lost.is_empty()).then(|| keeper.put_entries_aside(lost));
                 (keeper, Some(state), told)
             }
@@ -95,7 +109,7 @@ impl Keeper {
         match write(&aside, &entries.to_string()) {
             Ok(()) => {
                 // What is left is written soon, so that the next start has nothing to tell.
-                self.written = Value::Null;
+                self.own = Value::Null;
                 self.due = Some(Instant::now() + DELAY);
                 format!("Put aside from the last session: {listed}. It is now in {}.", aside.display())
             }
@@ -122,47 +136,40 @@ impl Keeper {
         None
     }
 
-    /// Writes the state, if it differs from the file's.
+    /// Writes the state, if it is another than this window last read or wrote.
     pub(crate) fn keep(&mut self, state: &PersistedState) {
         self.due = None;
-        let (Some(place), Ok(content)) = (&self.place, serde_json::to_value(state)) else { return };
         // Values are compared, and not their text: the order of entries in a text may be another in each session.
-        if content == self.written {
+        let Some(own) = serde_json::to_value(state).ok().filter(|own| *own != self.own) else { return };
+        self.write(own);
+    }
+
+    /// Writes the state as the window closes, also where another window wrote over it since.
+    pub(crate) fn close(&mut self, state: &PersistedState) {
+        let is_written_over = || self.has_written && self.theirs().is_some();
+        let Some(own) = serde_json::to_value(state).ok().filter(|own| *own != self.own || is_written_over()) else {
             return;
+        };
+        self.write(own);
+    }
+
+    /// Writes the state of this window, and with it what others wrote since.
+    fn write(&mut self, own: Value) {
+        let Some(place) = &self.place else { return };
+        if let Some(theirs) = self.theirs() {
+            self.others.note(&theirs, &self.written, &own);
         }
-        if let Some(theirs) = self.of_another_window() {
-            self.theirs = Some(theirs);
-        }
+        let content = self.others.with(&own);
         self.failure = write(place, &content.to_string()).err().map(|error| format!("{}: {error}", place.display()));
         if self.failure.is_none() {
-            (self.written, self.has_written) = (content, true);
+            (self.own, self.written, self.has_written) = (own, content, true);
         }
     }
 
-    /// Writes the state as the window closes. What another window wrote in its place since is kept with it: what that one has
-    /// in hand, and its drafts, are drafts then.
-    pub(crate) fn close(&mut self, state: PersistedState) {
-        let is_idle = !self.has_written && self.is_written(&state);
-        let theirs = self.of_another_window().or_else(|| self.theirs.take()).filter(|_| !is_idle);
-        let state = match theirs {
-            Some(theirs) => {
-                self.written = Value::Null;
-                state.with_drafts_of(theirs)
-            }
-            None => state,
-        };
-        self.keep(&state);
-    }
-
-    /// Whether the state is as this window last read or wrote it.
-    fn is_written(&self, state: &PersistedState) -> bool {
-        serde_json::to_value(state).is_ok_and(|content| content == self.written)
-    }
-
-    /// What another window wrote since this one last read or wrote the file; `None` if that cannot be read, or is the same.
-    fn of_another_window(&self) -> Option<PersistedState> {
-        let (theirs, _) = salvage::read(&read(self.place.as_deref()?).ok()?).ok()?;
-        (!self.is_written(&theirs)).then_some(theirs)
+    /// What another window wrote since this one last read or wrote the file.
+    fn theirs(&self) -> Option<Value> {
+        let content: Value = serde_json::from_str(&read(self.place.as_deref()?).ok()?).ok()?;
+        (content.is_object() && content != self.written).then_some(content)
     }
 
     /// Whether a look is due.
@@ -226,8 +233,6 @@ fn has_sound_zoom(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_engine::Experiment;
-
     use super::*;
 
     #[test]
@@ -264,33 +269,6 @@ mod tests {
         idle.keep(&state.expect("kept"));
         first.keep(&PersistedState::default());
         assert_eq!(fs::read_to_string(&place).expect("there"), "of another window");
-    }
-
-    #[test]
-    fn what_two_windows_have_in_hand_is_kept_whichever_closes_last() {
-        let state = |name: &str, micro: usize| {
-            let (mut experiment, saved) = (Experiment::default(), Experiment::default());
-            experiment.batch.micro = micro;
-            PersistedState::of_shipped(name, experiment, saved)
-        };
-        for is_first in [true, false] {
-            let folder = tempfile::tempdir().expect("a folder");
-            let [mut a, mut b] = [(); 2].map(|()| Keeper::open(Some(folder.path())).0);
-            b.keep(&state("mlp-digits", 50));
-            a.keep(&state("cnn-digits", 40));
-            let closed = |keeper: &mut Keeper, name, micro| keeper.close(state(name, micro));
-            if is_first {
-                closed(&mut a, "cnn-digits", 40);
-            }
-            closed(&mut b, "mlp-digits", 50);
-            if !is_first {
-                closed(&mut a, "cnn-digits", 40);
-            }
-            let kept = Keeper::open(Some(folder.path())).1.expect("kept");
-            let drafts = [("cnn-digits".to_owned(), 40), ("mlp-digits".to_owned(), 50)];
-            let (last, other) = if is_first { (&drafts[1], &drafts[0]) } else { (&drafts[0], &drafts[1]) };
-            assert_eq!(kept.in_hand(), [last.clone(), other.clone()], "the document, then the drafts");
-        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::{
     budgets::Budgets,
     drafts::{Draft, Drafts},
     history::History,
+    kept::InHand,
     layout::Layout,
     presets::Shipped,
     state::Document,
@@ -35,6 +36,10 @@ pub(crate) struct PersistedState {
     pub(super) pin: Option<Experiment>,
     /// Whether it was pinned in another document, so that it may have to be put aside.
     pub(super) pin_is_of_another: bool,
+    /// The number of the window that wrote it.
+    pub(super) window: u64,
+    /// What other windows had in hand when they were written over.
+    pub(super) others: Vec<InHand>,
 }
 
 impl PersistedState {
@@ -43,18 +48,17 @@ impl PersistedState {
         Self { pin: None, ..self }
     }
 
-    /// The same with the drafts of another window, and with the touched preset that it has in hand as one.
-    pub(crate) fn with_drafts_of(mut self, theirs: Self) -> Self {
-        let touched = theirs.experiment.filter(|experiment| Some(experiment) != theirs.saved.as_ref());
-        let in_hand = theirs.shipped.filter(|_| theirs.path.is_none()).zip(touched);
-        let in_hand = in_hand.map(|(name, experiment)| Draft { name, experiment, history: History::default() });
-        // The newest comes last, as each is put before the others.
-        let all: Vec<Draft> = in_hand.into_iter().chain(theirs.drafts.into_list()).collect();
-        all.into_iter().rev().for_each(|draft| self.drafts.keep(draft));
-        if let (Some(name), Some(experiment), None) = (&self.shipped, &self.experiment, &self.path) {
-            self.drafts.forget(name, experiment);
+    /// Makes drafts of what other windows had in hand.
+    pub(crate) fn take_in_others(&mut self) {
+        self.window = 0;
+        let is_here = |name: &str, experiment: &Experiment| {
+            self.path.is_none() && (self.shipped.as_deref(), self.experiment.as_ref()) == (Some(name), Some(experiment))
+        };
+        for InHand { name, experiment, .. } in std::mem::take(&mut self.others) {
+            if !is_here(&name, &experiment) {
+                self.drafts.keep(Draft { name, experiment, history: History::default() });
+            }
         }
-        self
     }
 
     /// Takes out the document that was open, or the first preset at the first start.
