@@ -272,9 +272,12 @@ impl Dispatcher<'_> {
         match reply {
             Reply::Read(read) => self.read(*read),
             Reply::Trouble(why) => {
-                let words = format!("Runs are not kept: {why}");
-                self.toasts.warning(words.as_str());
-                self.state.log.add(Level::Warning, words);
+                // It is looked again and again.
+                if self.state.runs.trouble.as_ref() != Some(&why) {
+                    let words = format!("Runs are not kept: {why}");
+                    self.toasts.warning(words.as_str());
+                    self.state.log.add(Level::Warning, words);
+                }
                 self.state.runs.trouble = Some(why);
             }
             Reply::Refused(why, undeleted) => {

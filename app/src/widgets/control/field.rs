@@ -93,12 +93,19 @@ impl Typed {
         if text.trim().chars().count() > REPEATED {
             repeated.push('…');
         }
+        // The limits of a setting are told with its problems: they depend on others.
+        let has_limits = self.range != RANGE;
         let fault = match fault {
             Fault::Empty => return format!("the field was left empty; write {kind}{word}"),
             Fault::Kind => format!("is not {kind}"),
+            Fault::TooSmall if has_limits => {
+                return format!("“{repeated}” is too small; write {} or more", self.text(*self.range.start()));
+            }
+            Fault::TooLarge if has_limits => {
+                return format!("“{repeated}” is too large; write {} or less", self.text(*self.range.end()));
+            }
             Fault::TooSmall => format!("is below {}", self.range.start()),
-            Fault::TooLarge if self.range == RANGE => "is too large".to_owned(),
-            Fault::TooLarge => format!("is above {}", self.text(*self.range.end())),
+            Fault::TooLarge => "is too large".to_owned(),
         };
         format!("“{repeated}” {fault}; write {kind}{word}")
     }
@@ -239,8 +246,8 @@ mod tests {
                 "the field was left empty; write a whole number",
                 "“1.5” is not a whole number; write a whole number",
                 "“nan” is not a whole number; write a whole number",
-                "“0” is below 1; write a whole number",
-                "“2001” is above 2\u{a0}000; write a whole number",
+                "“0” is too small; write 1 or more",
+                "“2001” is too large; write 2\u{a0}000 or less",
             ]
         );
     }

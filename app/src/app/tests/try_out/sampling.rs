@@ -27,8 +27,8 @@ fn a_number_that_cannot_be_writes_nothing_and_says_why() {
     for (field, typed, words) in [
         ("Tokens", "many", "Tokens: “many” is not a whole number; write a whole number. It is still 4."),
         ("Tokens", "", "Tokens: the field was left empty; write a whole number. It is still 4."),
-        ("Temperature", "7", "Temperature: “7” is above 2; write a number. It is still 0.8."),
-        ("Top-p", "0", "Top-p: “0” is below 0.05; write a number. It is still 0.95."),
+        ("Temperature", "7", "Temperature: “7” is too large; write 2 or less. It is still 0.8."),
+        ("Top-p", "0", "Top-p: “0” is too small; write 0.05 or more. It is still 0.95."),
     ] {
         write(&mut window, field, typed);
         press(&mut window, "Write on");
