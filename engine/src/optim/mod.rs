@@ -93,13 +93,7 @@ fn rule<B: Backend>(choice: &experiment::Optimizer, param: &Param<B>, step: u64)
         | OptimizerKind::Lion => false,
     };
     let kind = if is_as_adamw { OptimizerKind::Adamw } else { kind };
-    // The others draw nothing.
-    let key = match kind {
-        OptimizerKind::ApolloMini => {
-            Rng::new(param.key(), Stream::Projection, step.saturating_sub(1) / DIRECTION_UPDATES).key()
-        }
-        _ => 0,
-    };
+    let key = Rng::new(param.key(), Stream::Projection, step.saturating_sub(1) / DIRECTION_UPDATES).key();
     of_kind(kind, choice, (shape, param.master().dtype(), key), step)
 }
 

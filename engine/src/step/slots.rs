@@ -66,21 +66,6 @@ pub(super) fn slots<'a, B: Backend>(
 ) -> impl Iterator<Item = Slot<'a, B>> {
     const SIZES: [usize; 4] = [8, 4, 2, 1];
     let (params, leaves): (Rc<[_]>, Rc<[_]>) = (model.params().into(), model.leaves().into());
-    let mut occurs = [false; SIZES[0] + 1];
-    let mut note = |dtype: DType| occurs[dtype.size()] = true;
-    for param in params.iter() {
-        note(param.master().dtype());
-        if !has_state || !param.is_trained() {
-            continue;
-        }
-        // State that is made says its types at once, and most of it is.
-        match &*param.made_state() {
-            [] => optim::state_layout(choice, param).iter().for_each(|spec| note(spec.dtype)),
-            made => made.iter().for_each(|state| note(state.dtype())),
-        }
-    }
-    leaves.iter().flat_map(|leaf| leaf.buffers()).for_each(|(_, buffer)| note(buffer.dtype()));
-    pruning.into_iter().flat_map(Pruning::masks).for_each(|mask| note(mask.dtype()));
     let all = move || {
         let (params, leaves) = (Rc::clone(&params), Rc::clone(&leaves));
         let weights = (0..params.len()).flat_map(move |at| of_param(params[at], choice, has_state));
@@ -104,6 +89,8 @@ pub(super) fn slots<'a, B: Backend>(
         });
         weights.chain(buffers).chain(masks)
     };
+    let mut occurs = [false; SIZES[0] + 1];
+    all().for_each(|slot| occurs[slot.dtype.size()] = true);
     let sizes = SIZES.into_iter().filter(move |size| occurs[*size]);
     sizes.flat_map(move |size| all().filter(move |slot| slot.dtype.size() == size))
 }

@@ -48,7 +48,7 @@ pub(super) struct Database {
     pub(super) is_frozen: bool,
     /// Whether it can only be read, because the disk has no room for the files next to it.
     pub(super) lacks_room: bool,
-    /// A warning about runs that an empty file had no word of, next to which their folders lie.
+    /// A warning, if the file was empty although folders of runs lie next to it.
     emptied: Option<String>,
     /// The file that is open, as its system numbers it; `None` if that is not known.
     place: Option<Place>,
@@ -147,8 +147,8 @@ impl Database {
         Ok(Self { path, connection, is_frozen: false, lacks_room: false, emptied: None, place: None })
     }
 
-    /// A warning about what is missing: runs of which an empty file had no word, until the next is in it, or changes that cannot be read because nothing
-    /// can be written.
+    /// A warning about what is missing: the runs of an emptied file, until a new run is in it; or changes that cannot be read
+    /// because nothing can be written.
     pub(super) fn caution(&self) -> Option<String> {
         let has_runs =
             || self.look(|db| db.query_row("SELECT EXISTS(SELECT 1 FROM runs)", [], |row| row.get::<_, bool>(0)));

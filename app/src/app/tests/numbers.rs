@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Types a text in place of what the field holds, and presses Enter.
-fn enter(window: &mut Window, field: &str, text: &str) {
+/// Types a text in place of what the field holds, without a key that ends it.
+pub(super) fn type_over(window: &mut Window, field: &str, text: &str) {
     window.get_by_role_and_label(Role::SpinButton, field).focus();
     window.run_steps(2);
     window.key_press_modifiers(Modifiers::COMMAND, Key::A);
@@ -13,6 +13,11 @@ fn enter(window: &mut Window, field: &str, text: &str) {
         text => window.event(egui::Event::Text(text.to_owned())),
     }
     window.run_steps(2);
+}
+
+/// The same, with Enter after it.
+fn enter(window: &mut Window, field: &str, text: &str) {
+    type_over(window, field, text);
     window.key_press(Key::Enter);
     window.run_steps(4);
 }
@@ -76,12 +81,7 @@ fn a_text_that_is_no_number_is_neither_saved_nor_told_of_after_the_next_one() {
     let mut window = window(digits());
     window.state_mut().as_mut().expect("drawn").state.document.path = Some(file.clone());
     let asked = |window: &mut Window, field: &str, text: &str| {
-        window.get_by_role_and_label(Role::SpinButton, field).focus();
-        window.run_steps(2);
-        window.key_press_modifiers(Modifiers::COMMAND, Key::A);
-        window.run_steps(1);
-        window.event(egui::Event::Text(text.to_owned()));
-        window.run_steps(2);
+        type_over(window, field, text);
         window.key_press_modifiers(Modifiers::COMMAND, Key::S);
         window.run_steps(4);
     };

@@ -1,19 +1,7 @@
 //! The numbers that a text is written by.
 
 use super::*;
-
-/// Types a text into the field of a number, without a key that ends it.
-fn write(window: &mut Window, field: &str, text: &str) {
-    window.get_by_role_and_label(Role::SpinButton, field).focus();
-    window.run_steps(2);
-    window.key_press_modifiers(Modifiers::COMMAND, Key::A);
-    window.run_steps(1);
-    match text {
-        "" => window.key_press(Key::Delete),
-        text => window.event(Event::Text(text.to_owned())),
-    }
-    window.run_steps(2);
-}
+use crate::app::tests::numbers::type_over;
 
 #[test]
 fn a_number_that_cannot_be_writes_nothing_and_says_why() {
@@ -30,7 +18,7 @@ fn a_number_that_cannot_be_writes_nothing_and_says_why() {
         ("Temperature", "7", "Temperature: “7” is too large; write 2 or less. It is still 0.8."),
         ("Top-p", "0", "Top-p: “0” is too small; write 0.05 or more. It is still 0.95."),
     ] {
-        write(&mut window, field, typed);
+        type_over(&mut window, field, typed);
         press(&mut window, "Write on");
         window.run_steps(3);
         assert!(said(&window, words), "{words}");
@@ -39,13 +27,13 @@ fn a_number_that_cannot_be_writes_nothing_and_says_why() {
     }
     // Escape takes back what was typed, and its words from the pane.
     let before = window.query_all_by_label_contains("It is still 0.95").count();
-    write(&mut window, "Top-p", "0.5");
+    type_over(&mut window, "Top-p", "0.5");
     window.key_press(Key::Escape);
     window.run_steps(4);
     assert_eq!(app(&window).view.try_out.sampling.top_p, 0.95);
     assert!(window.query_all_by_label_contains("It is still 0.95").count() < before);
     // A number that can be is taken by the click that follows.
-    write(&mut window, "Tokens", "2");
+    type_over(&mut window, "Tokens", "2");
     press(&mut window, "Write on");
     until(&mut window, |app| app.state.trial.wrote.is_some());
     assert_eq!(app(&window).view.try_out.sampling.tokens, Some(2));
