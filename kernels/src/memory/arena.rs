@@ -5,7 +5,7 @@
 //! tensors in the process is that of the model, and a step whose range is long enough calls no allocator and touches no new
 //! page. Always holds: no two living blocks overlap, for each granule has a bit that says whether a block lies there; a
 //! block that any thread drops is given back by its address ([`probe`]), and a part with living blocks is never given to
-//! another run. If there is no range (a system other than Linux, a limit of the address space), no free part, or no room
+//! another run. If there is no range (a system other than Linux and Windows, a limit of the address space), no free part, or no room
 //! in it, the heap gives the block. Refuses a place that another block has, which is a bug.
 
 use std::ptr::NonNull;
@@ -21,12 +21,18 @@ use crate::{
 
 #[cfg(all(target_os = "linux", not(miri)))]
 #[path = "arena/linux.rs"]
-mod system;
-#[cfg(not(all(target_os = "linux", not(miri))))]
-#[path = "arena/none.rs"]
-mod system;
+mod addresses;
+#[cfg(windows)]
+#[path = "arena/windows.rs"]
+mod addresses;
 
-use system::Part;
+#[cfg(any(windows, all(target_os = "linux", not(miri))))]
+mod range;
+#[cfg(not(any(windows, all(target_os = "linux", not(miri)))))]
+#[path = "arena/none.rs"]
+mod range;
+
+use range::Part;
 
 /// A run's part of the range.
 #[derive(Debug)]
@@ -85,12 +91,12 @@ impl Drop for Arena {
 /// Whether an address is in the range.
 #[inline]
 pub(super) fn has(pointer: *mut u8) -> bool {
-    system::has(pointer)
+    range::has(pointer)
 }
 
 /// A block of `bytes` at an address of the range is gone.
 pub(super) fn give(pointer: *mut u8, bytes: usize) {
-    system::give(pointer, rounded(bytes));
+    range::give(pointer, rounded(bytes));
 }
 
 fn rounded(bytes: usize) -> usize {
@@ -103,5 +109,5 @@ fn ends(place: Place) -> Option<(usize, usize)> {
     Some((start?, start?.checked_add(bytes?)?))
 }
 
-#[cfg(all(test, target_os = "linux", not(miri)))]
+#[cfg(all(test, any(windows, all(target_os = "linux", not(miri)))))]
 mod tests;

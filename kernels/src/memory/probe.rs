@@ -32,7 +32,8 @@ pub struct Meter {
 pub struct Reading {
     /// Bytes asked for and not given back.
     pub live: Bytes,
-    /// The bytes the C library holds for them, and the length of an arena's part that was used.
+    /// The bytes the C library holds for them, and the length of an arena's part that was used. Where the library is not
+    /// GNU's, it does not tell, and the first are the bytes asked for.
     pub reserved: Bytes,
 }
 
@@ -171,8 +172,8 @@ fn held(pointer: *mut u8, layout: Layout) -> i64 {
 }
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn held(_: *mut u8, _: Layout) -> i64 {
-    0
+fn held(_: *mut u8, layout: Layout) -> i64 {
+    layout.size() as i64
 }
 
 fn count(sign: i64, pointer: *mut u8, layout: Layout) {
@@ -287,7 +288,7 @@ pub fn reset_peak_resident() -> bool {
 pub struct Process {
     /// Resident bytes now.
     pub resident: Bytes,
-    /// The most that was resident.
+    /// The most that was resident; outside Linux the same as now.
     pub peak_resident: Bytes,
 }
 
@@ -305,7 +306,8 @@ pub fn code() -> Bytes {
     Bytes::ZERO
 }
 
-/// Reads this process's resident memory; `None` if the system does not report it (outside Linux).
+/// Reads this process's resident memory; `None` if the system does not report it.
+#[cfg(target_os = "linux")]
 pub fn process() -> Option<Process> {
     let status = uncounted(|| std::fs::read_to_string("/proc/self/status")).ok()?;
     let field = |name: &str| {
@@ -315,6 +317,20 @@ pub fn process() -> Option<Process> {
     let process = Process { resident: field("VmRSS:")?, peak_resident: field("VmHWM:")? };
     uncounted(|| drop(status));
     Some(process)
+}
+
+/// Reads this process's resident memory; `None` if the system does not report it.
+#[cfg(not(target_os = "linux"))]
+pub fn process() -> Option<Process> {
+    use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System, get_current_pid};
+
+    uncounted(|| {
+        let (own, mut system) = (get_current_pid().ok()?, System::new().ok()?);
+        let memory = ProcessRefreshKind::nothing().with_memory().without_tasks();
+        system.refresh_processes_specifics(ProcessesToUpdate::Some(&[own]), true, memory);
+        let resident = Bytes(system.process(own)?.memory());
+        (resident > Bytes::ZERO).then_some(Process { resident, peak_resident: resident })
+    })
 }
 
 #[cfg(test)]

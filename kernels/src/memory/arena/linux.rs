@@ -1,222 +1,34 @@
-//! The range on Linux: addresses without access, which get memory by `mprotect` and lose it by a new mapping over them.
+//! Addresses on Linux: a mapping without access, which gets memory by `mprotect` and loses it by a new mapping over it.
 //!
-//! Always holds: addresses without memory cannot be touched; those with memory count as the process's, also if the system
-//! promises no more than it has. A part is as long as the machine's memory. The bits of granules lie behind all parts.
+//! Always holds: memory counts as the process's, also if the system promises no more than it has.
 
-use std::{
-    ops::Range,
-    ptr::{self, NonNull},
-    sync::{
-        OnceLock,
-        atomic::{
-            AtomicBool, AtomicPtr, AtomicU64, AtomicUsize,
-            Ordering::{AcqRel, Acquire, Relaxed, Release},
-        },
-    },
-};
+use std::ptr::{self, NonNull};
 
 use crate::memory::{
-    allocator::range::{GRANULE, PAGE},
+    allocator::range::PAGE,
     host::{has_own_limit, page_size},
 };
 
-/// Runs that may have a part at once. A program has one run, and its tests several.
-const PARTS: usize = 8;
-/// Bytes that one bit stands for.
-const GRAIN: usize = GRANULE.0 as usize;
-/// Bytes that one word of bits stands for.
-const WORD: usize = 64 * GRAIN;
-/// All bits of a word.
-const WHOLE: u64 = u64::MAX;
-/// Bytes that one byte of bits stands for.
-const OF_BITS: usize = 8 * GRAIN;
-
-/// Where the range begins, and the bytes of all its parts: nothing until it is reserved.
-static BASE: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
-static BYTES: AtomicUsize = AtomicUsize::new(0);
-
-static STATES: [State; PARTS] = [const { State::new() }; PARTS];
-
-/// The state of a part.
-struct State {
-    is_taken: AtomicBool,
-    /// The living blocks, and 1 more while the run has it.
-    users: AtomicUsize,
-    /// How much of it has memory.
-    memory: AtomicUsize,
-    /// How much of it was used, in whole pages.
-    length: AtomicUsize,
-}
-
-impl State {
-    const fn new() -> Self {
-        Self {
-            is_taken: AtomicBool::new(false),
-            users: AtomicUsize::new(0),
-            memory: AtomicUsize::new(0),
-            length: AtomicUsize::new(0),
-        }
-    }
-}
-
-/// A part of the range, by its number.
-#[derive(Debug)]
-pub(super) struct Part(usize);
-
-impl Part {
-    /// Takes a part without an owner; `None` if all parts are taken, or if there is no range.
-    pub(super) fn take() -> Option<Self> {
-        static IS_RESERVED: OnceLock<bool> = OnceLock::new();
-        if !*IS_RESERVED.get_or_init(reserve) {
-            return None;
-        }
-        let is_free = |state: &State| state.is_taken.compare_exchange(false, true, AcqRel, Relaxed).is_ok();
-        let number = STATES.iter().position(is_free)?;
-        STATES[number].users.store(1, Release);
-        Some(Self(number))
-    }
-
-    fn state(&self) -> &'static State {
-        &STATES[self.0]
-    }
-
-    /// How much of it was used.
-    pub(super) fn length(&self) -> usize {
-        self.state().length.load(Relaxed)
-    }
-
-    /// Whether it has memory up to there.
-    pub(super) fn has_memory(&self, end: usize) -> bool {
-        end <= self.state().memory.load(Relaxed)
-    }
-
-    /// Gives it memory up to `end`; false if it is shorter or if the system refuses.
-    pub(super) fn lengthen(&self, end: usize) -> bool {
-        let (before, end) = (self.state().memory.load(Relaxed), whole_pages(end));
-        if end > part_bytes() {
-            return false;
-        }
-        let bits = |end: usize| whole_pages(end / OF_BITS + 1).min(part_bytes() / OF_BITS);
-        let is_given =
-            allow(self.bits_at(), bits(before) * usize::from(before > 0)..bits(end)) && allow(self.at(0), before..end);
-        if is_given {
-            self.state().memory.store(end, Relaxed);
-        }
-        is_given
-    }
-
-    /// Marks the granules from `start` to `end`, which have memory; false, and nothing is marked, if one of them is.
-    pub(super) fn mark(&self, start: usize, end: usize) -> bool {
-        let is_free = || words(start, end).all(|(word, mask)| self.word(word).load(Acquire) & mask == 0);
-        if !start.is_multiple_of(GRAIN) || !is_free() {
-            return false;
-        }
-        for (word, mask) in words(start, end) {
-            // A whole word has no other block's bits, and stores take less time than exchanges.
-            match mask {
-                WHOLE => self.word(word).store(WHOLE, Relaxed),
-                mask => _ = self.word(word).fetch_or(mask, Relaxed),
-            }
-        }
-        true
-    }
-
-    /// A block that was marked comes to life: its address, and by how much the part is longer with it.
-    pub(super) fn begin(&self, start: usize, end: usize) -> (NonNull<u8>, usize) {
-        let end = whole_pages(end);
-        let before = self.state().length.fetch_max(end, Relaxed);
-        self.state().users.fetch_add(1, Relaxed);
-        (self.at(start), end.saturating_sub(before))
-    }
-
-    /// The run is over.
-    pub(super) fn let_go(&self) {
-        self.lose_user();
-    }
-
-    /// The last one to go takes the memory back.
-    fn lose_user(&self) {
-        let state = self.state();
-        if state.users.fetch_sub(1, AcqRel) != 1 {
-            return;
-        }
-        let memory = state.memory.load(Relaxed);
-        let bits = whole_pages(memory / OF_BITS + 1).min(part_bytes() / OF_BITS);
-        // The part is free again once the system has taken its memory back; if that fails, it is never used again.
-        if memory == 0 || (take_back(self.at(0), memory) && take_back(self.bits_at(), bits)) {
-            state.memory.store(0, Relaxed);
-            state.length.store(0, Relaxed);
-            state.is_taken.store(false, Release);
-        }
-    }
-
-    /// The address of a place in it.
-    fn at(&self, start: usize) -> NonNull<u8> {
-        address(self.0 * part_bytes() + start)
-    }
-
-    /// Where its bits are.
-    fn bits_at(&self) -> NonNull<u8> {
-        address(BYTES.load(Relaxed) + self.0 * (part_bytes() / OF_BITS))
-    }
-
-    /// A word of its bits, which has memory if the granules that it stands for have some.
-    fn word(&self, word: usize) -> &AtomicU64 {
-        // SAFETY: the word is aligned, because pages are, and it lies in memory that reads as zero or as what was written to
-        // it by such a reference; the memory is taken back only when no block lives and the part has no owner.
-        unsafe { self.bits_at().cast::<AtomicU64>().add(word).as_ref() }
-    }
-}
-
-fn whole_pages(bytes: usize) -> usize {
-    bytes.next_multiple_of(PAGE.0 as usize)
-}
-
-fn part_bytes() -> usize {
-    BYTES.load(Relaxed) / PARTS
-}
-
-/// The address of a place in the range, or in the bits behind it.
-fn address(place: usize) -> NonNull<u8> {
-    NonNull::new(BASE.load(Relaxed).wrapping_add(place)).expect("a part exists, so the range does")
-}
-
-/// The words of bits of the granules from `start` to `end`, each with those of its bits.
-fn words(start: usize, end: usize) -> impl Iterator<Item = (usize, u64)> {
-    (start / WORD..end.div_ceil(WORD)).map(move |word| {
-        let [from, to] = [start, end].map(|at| (at.clamp(word * WORD, (word + 1) * WORD) - word * WORD) / GRAIN);
-        (word, if to - from == 64 { WHOLE } else { ((1 << (to - from)) - 1) << from })
-    })
-}
-
-/// Reserves the range; false if the system refuses.
-fn reserve() -> bool {
+/// Bytes of the machine's memory; `None` where there can be no range: a limit would count addresses that nothing lies at.
+pub(super) fn memory() -> Option<usize> {
     let machine = rustix::system::sysinfo();
-    let memory = (machine.totalram as usize).saturating_mul(machine.mem_unit as usize);
-    let part = memory.clamp(1 << 30, 1 << 40).next_power_of_two();
-    let parts = PARTS * part;
-    // A limit would count addresses that nothing lies at.
-    if page_size() as u64 != PAGE.0 || has_own_limit() {
-        return false;
-    }
-    let Some(base) = ask(Ask::Map(0), ptr::null_mut(), parts + parts / OF_BITS) else { return false };
-    BASE.store(base.as_ptr(), Relaxed);
-    BYTES.store(parts, Relaxed);
-    true
+    let bytes = (machine.totalram as usize).saturating_mul(machine.mem_unit as usize);
+    (page_size() as u64 == PAGE.0 && !has_own_limit()).then_some(bytes)
 }
 
-/// Gives these bytes after `base` memory.
-fn allow(base: NonNull<u8>, bytes: Range<usize>) -> bool {
-    if bytes.is_empty() {
-        return true;
-    }
-    let start = base.as_ptr().wrapping_add(bytes.start);
-    ask(Ask::Allow, start, bytes.len()).is_some()
+/// So many addresses without memory; `None` if the system refuses.
+pub(super) fn reserve(bytes: usize) -> Option<NonNull<u8>> {
+    ask(Ask::Map(0), ptr::null_mut(), bytes)
 }
 
-/// Takes the memory of these bytes back: whole pages of a part without an owner and without blocks.
-fn take_back(base: NonNull<u8>, bytes: usize) -> bool {
-    ask(Ask::Map(libc::MAP_FIXED), base.as_ptr(), bytes).is_some()
+/// Gives addresses memory: whole pages that have none. False if the system refuses.
+pub(super) fn give(start: NonNull<u8>, bytes: usize) -> bool {
+    ask(Ask::Allow, start.as_ptr(), bytes).is_some()
+}
+
+/// Takes the memory of addresses back: whole pages of a part without an owner and without blocks. False if the system refuses.
+pub(super) fn take_back(start: NonNull<u8>, bytes: usize) -> bool {
+    ask(Ask::Map(libc::MAP_FIXED), start.as_ptr(), bytes).is_some()
 }
 
 /// What the system is asked about addresses.
@@ -243,21 +55,4 @@ fn ask(ask: Ask, at: *mut u8, bytes: usize) -> Option<NonNull<u8>> {
         }
     };
     NonNull::new(start.cast()).filter(|_| start != libc::MAP_FAILED)
-}
-
-pub(super) fn has(pointer: *mut u8) -> bool {
-    pointer.addr().wrapping_sub(BASE.load(Relaxed).addr()) < BYTES.load(Relaxed)
-}
-
-/// A block of whole granules is gone.
-pub(super) fn give(pointer: *mut u8, bytes: usize) {
-    let place = pointer.addr() - BASE.load(Relaxed).addr();
-    let (part, start) = (Part(place / part_bytes()), place % part_bytes());
-    for (word, mask) in words(start, start + bytes) {
-        match mask {
-            WHOLE => part.word(word).store(0, Release),
-            mask => _ = part.word(word).fetch_and(!mask, Release),
-        }
-    }
-    part.lose_user();
 }
