@@ -8,6 +8,8 @@ use std::{
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 use tempfile::NamedTempFile;
@@ -107,7 +109,28 @@ pub fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
 fn put(path: &Path, bytes: &[u8], is_durable: bool) -> io::Result<()> {
     let mut file = beside(path)?;
     fill(file.as_file_mut(), bytes, is_durable)?;
+    place(file, path)
+}
+
+/// Puts a whole file in its place.
+fn place(mut file: NamedTempFile, path: &Path) -> io::Result<()> {
+    const TRIES: u32 = 20;
+    const AGAIN: Duration = Duration::from_millis(50);
+    for _ in 1..TRIES {
+        match file.persist(path) {
+            Err(failed) if is_held(&failed.error) => file = failed.file,
+            other => return other.map(drop).map_err(|failed| failed.error),
+        }
+        thread::sleep(AGAIN);
+    }
     file.persist(path).map(drop).map_err(|failed| failed.error)
+}
+
+/// Whether a file may be held by another program. Windows replaces no file that is open, and whoever reads it, or looks for
+/// viruses in it, has it open for a moment.
+fn is_held(error: &io::Error) -> bool {
+    // ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION.
+    cfg!(windows) && matches!(error.raw_os_error(), Some(5 | 32 | 33))
 }
 
 /// Writes a file at `path`, which `fill` fills. Its bytes are on the disk when this returns. `before` is called when the
@@ -124,7 +147,7 @@ pub fn write_with<T, E: From<io::Error>>(
     let done = fill(file.as_file_mut())?;
     file.as_file().sync_all()?;
     before();
-    file.persist(path).map_err(|failed| failed.error)?;
+    place(file, path)?;
     let _ = File::open(folder_of(path)).and_then(|folder| folder.sync_all());
     Ok(done)
 }
@@ -168,6 +191,7 @@ pub fn is_begun(name: &str) -> bool {
 pub fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
+        _ if is_held(error) => "another program has it open, or this user has no rights to it".to_owned(),
         io::ErrorKind::PermissionDenied => "this user has no rights to it".to_owned(),
         io::ErrorKind::StorageFull => "the disk is full".to_owned(),
         io::ErrorKind::FileTooLarge => "the file would be larger than the system allows (ulimit -f)".to_owned(),

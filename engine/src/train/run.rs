@@ -28,7 +28,7 @@ use crate::{
     plan::{Plan, predict::places::are_in_range},
     sync::Mutex,
     train::{
-        checkpoint::Checkpoint,
+        checkpoint::{Checkpoint, Progress},
         command::Inbox,
         event::{RunId, Summary},
         event_sink::EventSink,
@@ -48,8 +48,10 @@ pub(super) struct RunSpec<'a> {
     pub(super) events: &'a EventSink,
     /// Where the run's checkpoints go.
     pub(super) keep: &'a Keep,
-    /// The checkpoint that it goes on from.
-    pub(super) checkpoint: Option<&'a Checkpoint>,
+    /// Where it stood in the checkpoint that it goes on from.
+    pub(super) from: Option<Progress>,
+    /// That checkpoint, until it is read: Windows replaces no file that is open, and the run's next one has its name.
+    pub(super) checkpoint: Mutex<Option<Checkpoint>>,
     /// The weights that its model begins with, until they are loaded.
     pub(super) weights: Mutex<Option<Fitted>>,
     /// The weights of its teacher, until they are loaded.
@@ -178,7 +180,7 @@ impl RunSpec<'_> {
     /// The loader of the steps, from where the run goes on; with the teacher's answers, if it was asked before.
     pub(super) fn training_loader(&self, answers: Option<Arc<Answers>>) -> Result<Loader> {
         let Experiment { batch, run, .. } = &*self.plan.experiment;
-        let from = self.checkpoint.map_or(Position::default(), |checkpoint| checkpoint.progress().position);
+        let from = self.from.as_ref().map_or(Position::default(), |from| from.position);
         let (dataset, feed) = (Arc::clone(&self.dataset), self.plan.resolved.feed());
         Loader::train_taught(from, dataset, run.seed, [batch.micro, batch.accumulation], feed, answers)
     }

@@ -120,8 +120,8 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             fed: Fed::default(),
             came: began,
         };
-        if let Some(checkpoint) = spec.checkpoint {
-            run.go_on_from(checkpoint.progress());
+        if let Some(from) = &spec.from {
+            run.go_on_from(from);
         }
         run.saver = uncounted(|| Saver::new(spec.keep, experiment, &spec.dataset, run.step));
         run
@@ -176,13 +176,15 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             let weights = self.spec.weights.lock();
             let is_replaced = |name: &str| match &*weights {
                 Some(weights) => weights.has(name),
-                None => self.spec.checkpoint.is_some(),
+                None => self.spec.from.is_some(),
             };
             Session::replaced(executor, self.experiment, self.spec.plan.resolved.info(), Some(&is_replaced))?
         };
         session.upload_dataset(&self.spec.dataset)?;
-        if let Some(checkpoint) = self.spec.checkpoint {
-            checkpoint.restore(&mut session)?;
+        if let Some(checkpoint) = self.spec.checkpoint.lock().take() {
+            let restored = checkpoint.restore(&mut session);
+            uncounted(|| drop(checkpoint));
+            restored?;
             self.sampler.read(Bytes::ZERO);
         }
         if let Some(mut weights) = self.spec.weights.lock().take() {
