@@ -28,19 +28,17 @@ impl<T> Mutex<T> {
 }
 
 /// Waits until another thread says that the value in a [`Mutex`] has changed.
-#[cfg(feature = "cuda")]
 #[derive(Debug, Default)]
-pub(crate) struct Condvar(std::sync::Condvar);
+pub struct Condvar(std::sync::Condvar);
 
-#[cfg(feature = "cuda")]
 impl Condvar {
     /// Lets go of the lock until another thread calls [`Condvar::notify_all`], or for no reason.
-    pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Wakes all waiting threads.
-    pub(crate) fn notify_all(&self) {
+    pub fn notify_all(&self) {
         self.0.notify_all();
     }
 }

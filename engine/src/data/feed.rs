@@ -52,7 +52,7 @@ pub struct HostMemory {
     pub answers: Bytes,
     /// Batches for training, those for a test, and the order of the samples.
     pub batches: Bytes,
-    /// The room that the threads work in. For images in files, as the largest of a few took.
+    /// The room that the threads work in. For images in files, as the largest of each kind took.
     pub workers: Bytes,
     /// Room on a disk for samples that are kept there; it takes no memory.
     pub disk: Bytes,
@@ -78,7 +78,8 @@ impl HostMemory {
         let queues = (feed.batches + for_test.batches) * IN_QUEUES;
         // When a test begins, the last batches for training are still being made.
         let scratch = scratch(data, found) + kept.map_or(0, |kept| kept.scratch());
-        let own = 2 * feed.workers * (scratch + WORKER_BOOKKEEPING);
+        let decoding = found.listing().map_or(0, |of| images::at_once(data) * images::decoding_bytes(of, data.side));
+        let own = 2 * feed.workers * (scratch + WORKER_BOOKKEEPING) + decoding;
         Self {
             data: found.host_bytes(),
             cache: kept.map_or(Bytes::ZERO, |kept| kept.host()),
@@ -104,6 +105,11 @@ impl HostMemory {
     /// All of it that is host memory.
     pub fn total(&self) -> Bytes {
         self.data + self.fed()
+    }
+
+    /// All of it without the room to factor a layer.
+    pub fn without_factors(&self) -> Bytes {
+        Self { factors: Bytes::ZERO, ..*self }.total()
     }
 
     /// The most bytes in addition to the data set. Layers are factored after a teacher has answered, while the first batches are
@@ -139,7 +145,7 @@ fn is_shuffled(data: &Data) -> bool {
     !(data.is_tokenized() && data.placement == Placement::Streamed)
 }
 
-/// The most bytes that one thread works in.
+/// The most bytes that one thread works in, without those in which it decodes a file.
 fn scratch(data: &Data, found: &Inspection) -> usize {
     let info = found.info();
     let (size, targets) = (info.input.elements(), info.labels_per_sample);
@@ -149,7 +155,7 @@ fn scratch(data: &Data, found: &Inspection) -> usize {
     // The image as it is varied, and as it was read if nothing holds it.
     let varied = if data.flip || data.crop_padding > 0 || data.color_jitter > 0.0 { 2 * size } else { 0 };
     let read = match found.listing() {
-        Some(listing) => images::decoding_bytes(listing, data.side),
+        Some(_) => size,
         None if data.placement == Placement::Host => 0,
         None => size + targets + 4 * size,
     };

@@ -5,10 +5,13 @@
 //! no batch is short and no class changes. With a cache, an image is decoded once. Refuses a class without a readable image.
 
 pub(super) mod decode;
+mod gate;
 mod listing;
+mod look;
 
 use std::{
     borrow::Cow,
+    collections::HashMap,
     fmt,
     sync::{
         Arc, OnceLock,
@@ -18,6 +21,10 @@ use std::{
 
 pub(super) use listing::Listing;
 
+use self::{
+    gate::Gate,
+    look::{Kind, Look},
+};
 use crate::{
     data::{
         DatasetInfo, Input, Inspection, Split, divide,
@@ -123,20 +130,34 @@ pub(super) struct Images {
     /// For each file, whether its image is broken.
     is_broken: Vec<AtomicBool>,
     cache: Option<Vec<OnceLock<Box<[u8]>>>>,
-    skipped: Mutex<Option<Skipped>>,
+    /// For those that decode.
+    gate: Gate,
+    skipped: Mutex<Option<Box<Skipped>>>,
 }
 
-/// Files that are looked at to find the one that takes most to decode: few, because the beginning of each is read for it.
-const LOOKED_AT: usize = 64;
+/// Files that are looked at to find those that take most to decode. The beginning of each is read for it, about 20 µs of a file
+/// that the system has in its cache; of more files an even share is looked at.
+const LOOKED_AT: usize = 1 << 14;
 
-/// Bytes that a thread takes to decode the largest of some files of `listing`: seen by decoding it. The listing remembers it.
+/// Bytes that a thread takes to decode any file of `listing`: the largest of each kind is decoded to see it. The listing
+/// remembers it.
 pub(super) fn decoding_bytes(listing: &Listing, side: usize) -> usize {
     listing.decoding(side, || {
         let every = listing.len().div_ceil(LOOKED_AT).max(1);
-        let paths = (0..listing.len()).step_by(every).map(|file| listing.path(file as u32));
-        let largest = paths.filter_map(|path| Some((decode::pixels(&path)?, path))).max_by_key(|(pixels, _)| *pixels);
-        largest.map_or(0, |(_, path)| tally::peak_of(|| drop(decode::decode(&path, side))).live as usize)
+        let mut largest: HashMap<Kind, (u64, u32)> = HashMap::new();
+        for file in (0..listing.len() as u32).step_by(every) {
+            let Some(Look { kind, bytes }) = look::at(&listing.path(file)) else { continue };
+            let most = largest.entry(kind).or_insert((bytes, file));
+            *most = (*most).max((bytes, file));
+        }
+        let taken = |file| tally::peak_of(|| drop(decode::decode(&listing.path(file), side))).live as usize;
+        largest.into_values().map(|(_, file)| taken(file)).max().unwrap_or_default()
     })
+}
+
+/// Images that are decoded at once, for training and for a test together.
+pub(super) fn at_once(data: &Data) -> usize {
+    if data.workers == 0 { threads() } else { data.workers }
 }
 
 /// Threads that decode for one loader, where their number is not chosen.
@@ -159,6 +180,7 @@ impl Images {
             test,
             is_broken: (0..files).map(|_| AtomicBool::new(false)).collect(),
             cache: (data.placement == Placement::Host).then(|| (0..files).map(|_| OnceLock::new()).collect()),
+            gate: Gate::new(at_once(data)),
             skipped: Mutex::new(None),
             listing,
         })
@@ -192,7 +214,7 @@ impl Images {
 
     /// The images that could not be read so far.
     pub(super) fn skipped(&self) -> Option<Skipped> {
-        self.skipped.lock().clone()
+        self.skipped.lock().as_deref().cloned()
     }
 
     /// Pixels of a sample, `[side, side, 3]`, or of the image that stands in for it.
@@ -253,7 +275,7 @@ impl Images {
             return Some(Cow::Borrowed(pixels));
         }
         let path = self.listing.path(file);
-        match (decode::decode(&path, self.side), place) {
+        match (self.gate.through(|| decode::decode(&path, self.side)), place) {
             (Ok(pixels), None) => Some(Cow::Owned(pixels)),
             (Ok(pixels), Some(place)) => Some(Cow::Borrowed(place.get_or_init(|| pixels.into_boxed_slice()))),
             (Err(reason), _) => {
@@ -269,8 +291,8 @@ impl Images {
         let mut skipped = self.skipped.lock();
         let count = 1 + skipped.as_ref().map_or(0, |earlier| earlier.count);
         *skipped = match skipped.take() {
-            Some(earlier) if earlier.file < file => Some(Skipped { count, ..earlier }),
-            _ => Some(Skipped { count, first, file }),
+            Some(earlier) if earlier.file < file => Some(Box::new(Skipped { count, ..*earlier })),
+            _ => Some(Box::new(Skipped { count, first, file })),
         };
     }
 }

@@ -68,10 +68,13 @@ pub(super) fn check(data: &Data, pixel_bytes: usize) -> Result<()> {
         let message = format!("{} samples cannot be generated", data.samples);
         return Err(Problem::new("data.samples", message, format!("use 2 to {MAX_SAMPLES}")).into());
     }
-    if data.samples * data.side * data.side * pixel_bytes > MAX_PIXEL_BYTES {
+    // A stream holds none of them.
+    let is_held = data.placement != Placement::Streamed;
+    if is_held && data.samples * data.side * data.side * pixel_bytes > MAX_PIXEL_BYTES {
         let (samples, side) = (data.samples, data.side);
         let message = format!("{samples} images of {side} x {side} are more than {}", Bytes(MAX_PIXEL_BYTES as u64));
-        let mend = format!("use {} or fewer", MAX_PIXEL_BYTES / (side * side * pixel_bytes));
+        let fewer = MAX_PIXEL_BYTES / (side * side * pixel_bytes);
+        let mend = format!("use {fewer} or fewer, or stream them (data.placement=streamed)");
         return Err(Problem::new("data.samples", message, mend).into());
     }
     Ok(())

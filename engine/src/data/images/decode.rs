@@ -31,14 +31,6 @@ pub(in crate::data) fn decode(path: &Path, side: usize) -> Result<Vec<u8>, Strin
     catch_unwind(|| Ok(fit(unpack(&bytes)?, side).into_raw())).unwrap_or_else(|_| Err("its decoder failed".to_owned()))
 }
 
-/// How many pixels a file says that it has; `None` if it cannot be read. A pipe is not opened: that would wait for
-/// a writer.
-pub(in crate::data) fn pixels(path: &Path) -> Option<u64> {
-    fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-    let (width, height) = ImageReader::open(path).ok()?.with_guessed_format().ok()?.into_dimensions().ok()?;
-    Some(u64::from(width) * u64::from(height))
-}
-
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     let reason = |error: std::io::Error| error.to_string();
     let about = fs::metadata(path).map_err(reason)?;

@@ -224,7 +224,7 @@ fn a_pipe_among_images_is_never_waited_for() {
         let _ = loader.recv().expect("no fault").expect("no end");
         let mut test = Loader::test(Arc::clone(&set), 4).expect("fits");
         while test.recv().expect("no fault").is_some() {}
-        said.send((decode::pixels(&pipe), set.skipped().map(|skipped| skipped.to_string())))
+        said.send((look::at(&pipe), set.skipped().map(|skipped| skipped.to_string())))
     });
     let (pixels, skipped) = answer.recv_timeout(std::time::Duration::from_secs(60)).expect("nothing waits for a pipe");
     assert_eq!(pixels, None);

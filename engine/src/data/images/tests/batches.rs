@@ -166,3 +166,26 @@ fn host_memory_of_files_is_what_was_predicted_and_not_far_less() {
         );
     }
 }
+
+#[test]
+fn the_file_that_takes_most_to_decode_is_found_wherever_it_is_and_whatever_its_kind() {
+    let some = photos(70, 40);
+    let at = |name: &str| some.path().join("ash").join(name);
+    RgbImage::from_pixel(700, 700, Rgb([9, 9, 9])).save(at("033-large.jpg")).expect("writable");
+    // Fewer pixels, and more bytes for each.
+    image::RgbaImage::from_pixel(690, 690, image::Rgba([9, 9, 9, 9])).save(at("034-clear.png")).expect("writable");
+    let data = Data { placement: Placement::Streamed, workers: 2, ..data(&some) };
+    let found = Inspection::of(&data, None).expect("good");
+    let predicted = HostMemory::new(&data, &found, Feed::of(&data), [4, 6]);
+    let each = super::decoding_bytes(found.listing().expect("files"), SIDE);
+    assert!(each >= 690 * 690 * 4, "{each}");
+    let set = Arc::new(open(&data).expect("good"));
+    set.meter().reset_peak();
+    let mut train = Loader::train(Arc::clone(&set), 1, 4, 1).expect("fits");
+    (0..27).for_each(|_| drop(train.recv().expect("no fault").expect("no end")));
+    let mut test = Loader::test(Arc::clone(&set), 6).expect("fits");
+    while test.recv().expect("no fault").is_some() {}
+    drop((train, test));
+    let measured = set.meter().peak().live;
+    assert!(measured <= predicted.total() && measured.0 as usize > each, "{measured} of {predicted:?}");
+}
