@@ -62,7 +62,7 @@ fn main() {
             }
             let steps: Vec<Vec<f64>> = (0..STEPS)
                 .map(|_| {
-                    session.executor().sample(Rc::new(Clock(std::cell::Cell::new(Instant::now()))));
+                    session.executor().sample(Rc::new(Clock(std::cell::Cell::new(Instant::now()))), 4096);
                     session.step(1e-3, || Ok(&noise)).expect("a step");
                     session.executor().take_samples().into_iter().map(|s| s.high.0 as f64 / 1e9).collect()
                 })

@@ -31,6 +31,11 @@ impl Pass {
     pub const ALL: [Self; 8] =
         [Self::Teach, Self::First, Self::Steady, Self::Prune, Self::Pruned, Self::Evaluate, Self::Save, Self::Compress];
 
+    /// The passes whose timelines are kept with a run that peaks in `peak`: a step after the first, and that one.
+    pub(crate) fn kept(peak: Self) -> impl Iterator<Item = Self> {
+        [Self::Steady].into_iter().chain((peak != Self::Steady).then_some(peak))
+    }
+
     /// The phase of the run that it is.
     pub fn name(self) -> &'static str {
         match self {

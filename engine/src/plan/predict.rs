@@ -120,10 +120,11 @@ fn plan_of(resolved: &Resolved, machine: &Machine, done: Done<'_>) -> Plan {
     let (live, alive_at_peak) = (peak.live_peak, peak.alive_at_peak());
     let graphs = graphs::allowed(resolved, reserved, dry.graphs);
     let categories_at_peak = categories(resolved, peak, reserved, graphs);
-    let points: usize = recordings.iter().map(|recording| recording.timeline.points.len()).sum();
-    let grown = process::Grown::of(resolved, reserved + graphs, apart, &bookkeeping);
-    let process = process::planned(resolved, machine, grown, points);
     let layers = layer_rows(&dry, &model.leaves, &recordings[Pass::Steady as usize], peak);
+    let length = |pass| recordings[pass as usize].timeline.points.len();
+    let extent = process::Extent::of(peak_pass, length, alive_at_peak.len(), layers.len());
+    let grown = process::Grown::of(resolved, reserved + graphs, apart, &bookkeeping);
+    let process = process::planned(resolved, machine, grown, extent);
     let [teach, first, steady, prune, pruned, evaluate, save, compress] =
         recordings.map(|recording| recording.timeline);
     Plan {

@@ -102,10 +102,7 @@ pub struct StoredTimeline {
 impl Prediction {
     /// The prediction of a plan.
     pub fn of(plan: &Plan) -> Self {
-        let mut timelines = vec![StoredTimeline::of(Pass::Steady, &plan.steady)];
-        if plan.peak_pass != Pass::Steady {
-            timelines.push(StoredTimeline::of(plan.peak_pass, plan.timeline(plan.peak_pass)));
-        }
+        let timelines = Pass::kept(plan.peak_pass).map(|pass| StoredTimeline::of(pass, plan.timeline(pass))).collect();
         let block = |alive: &crate::memory::Alive| Block {
             name: alive.name.to_owned(),
             layer: alive.layer.clone(),
@@ -184,24 +181,28 @@ impl PassPeak {
 impl StoredTimeline {
     /// The kept form of a pass's timeline.
     pub fn of(pass: Pass, timeline: &Timeline) -> Self {
-        let mut kept = Self { pass, layers: timeline.layers.to_vec(), ..Self::default() };
-        for point in &timeline.points {
-            let place = kept.ops.iter().position(|op| op == point.op).unwrap_or_else(|| {
-                kept.ops.push(point.op.to_owned());
-                kept.ops.len() - 1
-            });
-            kept.op.push(place as u32);
-            kept.layer.push(point.layer.0);
-            kept.phase.push(point.phase);
-            kept.live_bytes.push(point.live.0);
-        }
-        let column = |category| {
-            let bytes = timeline.points.iter().map(|point| point.categories.get(category).0);
-            (category, bytes.collect::<Vec<_>>())
+        let points = &timeline.points;
+        let mut ops: Vec<String> = Vec::new();
+        let mut place = |op: &str| {
+            let known = ops.iter().position(|known| known == op);
+            known.unwrap_or_else(|| {
+                ops.push(op.to_owned());
+                ops.len() - 1
+            }) as u32
         };
-        let columns = Category::ALL.into_iter().map(column);
-        kept.categories = columns.filter(|(_, bytes)| bytes.iter().any(|bytes| *bytes > 0)).collect();
-        kept
+        let op = points.iter().map(|point| place(point.op)).collect();
+        let is_used = |category: &Category| points.iter().any(|point| point.categories.get(*category).0 > 0);
+        let column = |category| (category, points.iter().map(|point| point.categories.get(category).0).collect());
+        Self {
+            pass,
+            ops,
+            layers: timeline.layers.to_vec(),
+            op,
+            layer: points.iter().map(|point| point.layer.0).collect(),
+            phase: points.iter().map(|point| point.phase).collect(),
+            live_bytes: points.iter().map(|point| point.live.0).collect(),
+            categories: Category::ALL.into_iter().filter(is_used).map(column).collect(),
+        }
     }
 
     /// How many points it has.

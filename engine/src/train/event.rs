@@ -240,7 +240,8 @@ pub struct Latest {
     pub run: RunId,
     /// Measured: highest bytes alive during each op of a recent step, by index of the predicted timeline's points.
     pub measured_step: Arc<[Bytes]>,
-    /// How each op of that step ran, where ops of its kind run in one of several ways; empty for the others.
+    /// How each op of that step ran, where ops of its kind run in one of several ways; empty for the others, and without an
+    /// entry if there is none such.
     pub ways: Arc<[&'static str]>,
     /// The optimizer step it was measured in.
     pub measured_in_step: u64,

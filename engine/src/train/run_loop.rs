@@ -260,7 +260,8 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         // Sampled steps are drawn over the steady step's prediction; the first step has another timeline.
         let is_sampled = step > 1 && self.sampler.is_sample_due();
         if is_sampled {
-            session.executor().sample(self.sampler.meter());
+            let predicted = self.spec.plan.timeline(self.spec.plan.pass_of(step));
+            session.executor().sample(self.sampler.meter(), predicted.points.len());
         }
         let start = Instant::now();
         let (loader, fed) = (&mut self.loader, &mut self.fed);

@@ -49,7 +49,7 @@ fn measured(pool: &ThreadPool, experiment: &Experiment, facts: &DatasetInfo, noi
         let executor = Executor::new(Cpu::new(cpu_threads()), Ledger::new(None, false));
         let mut session = Session::new(executor, experiment, facts).expect("no budget");
         session.step(1e-3, || Ok(noise)).expect("a first step");
-        session.executor().sample(uncounted(|| Rc::new(meter)));
+        session.executor().sample(uncounted(|| Rc::new(meter)), 4096);
         session.step(1e-3, || Ok(noise)).expect("a second step");
         session.executor().take_samples()
     });

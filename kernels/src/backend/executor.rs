@@ -311,11 +311,12 @@ impl<B: Backend> Executor<B> {
         self.backend().fetch(tensor)
     }
 
-    /// Starts to read `meter`, which was made inside [`uncounted`](crate::memory::probe::uncounted), at every op.
-    pub fn sample(&self, meter: Rc<dyn Measure>) {
+    /// Starts to read `meter`, which was made inside [`uncounted`](crate::memory::probe::uncounted), at every op, of which
+    /// about `ops` are expected.
+    pub fn sample(&self, meter: Rc<dyn Measure>, ops: usize) {
         meter.reset_live_peak();
         // Room made before the pass, outside the measurement, so that sampling does not measure itself.
-        let samples = crate::memory::probe::uncounted(|| Vec::with_capacity(4096));
+        let samples = crate::memory::probe::uncounted(|| Vec::with_capacity(ops));
         *self.0.sampler.borrow_mut() = Some(Sampler { meter, samples });
     }
 

@@ -84,7 +84,7 @@ pub fn op_secs(plan: &Plan, pass: Pass) -> Result<Vec<f64>> {
 /// Seconds of each op of `run`, which ends where the timeline of `pass` does.
 fn clocked(plan: &Plan, pass: Pass, executor: &Executor<DryRun>, run: impl FnOnce() -> Result<()>) -> Result<Vec<f64>> {
     executor.backend().take_secs();
-    executor.sample(Rc::new(Clock(executor.clone())));
+    executor.sample(Rc::new(Clock(executor.clone())), 4096);
     let ran = run();
     // Taken in any case: the sampler holds the executor that holds it.
     let ticks = executor.take_samples();

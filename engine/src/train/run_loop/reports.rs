@@ -86,7 +86,8 @@ impl RunLoop<'_, '_> {
             samples.drain(update.min(samples.len())..(update + repeated).min(samples.len()));
             let idle = self.sampler.idle();
             let measured_step: Arc<[Bytes]> = samples.iter().map(|sample| sample.high.saturating_sub(idle)).collect();
-            let ways = samples.iter().map(|sample| sample.way).collect();
+            let has_ways = samples.iter().any(|sample| !sample.way.is_empty());
+            let ways = if has_ways { samples.iter().map(|sample| sample.way).collect() } else { Arc::default() };
             drop(samples);
             let waiting = self.summary.data_secs / self.trained_secs.max(f64::MIN_POSITIVE);
             let feeding = Feeding { ready: self.fed.ready, room: self.loader.ready().1, read: self.summary.data_bytes };
