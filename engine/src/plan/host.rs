@@ -122,7 +122,12 @@ impl Plan {
 impl HostObstacle {
     /// The problem that the obstacle is for `plan`, with those of `offers` that would fit.
     pub fn problem(&self, plan: &Plan, offers: &[HostOffer]) -> Problem {
+        let is_factoring = match self {
+            Self::Budget { budget: limit } | Self::Machine { free: limit } => plan.host.without_factors() <= *limit,
+            Self::Disk { .. } => false,
+        };
         let other = match offers {
+            [] if is_factoring => "begin without low_rank.*, or with weights of smaller layers".to_owned(),
             [] => "take fewer or smaller samples".to_owned(),
             offers => format!("write {}", offers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", or ")),
         };
@@ -132,16 +137,18 @@ impl HostObstacle {
                 let total = host.total();
                 let kept = if host.cache > Bytes::ZERO { ", kept samples" } else { "" };
                 let answers = if host.answers > Bytes::ZERO { ", a teacher's answers" } else { "" };
+                let factors = if host.factors > Bytes::ZERO { ", the room to factor the largest layer" } else { "" };
                 let past = total - *budget;
                 let message = format!(
-                    "data{kept}{answers}, batches and the threads that make them take {total} of host memory, {past} \
-                     more than the budget of {budget}",
+                    "data{kept}{answers}{factors}, batches and the threads that make them take {total} of host memory, \
+                     {past} more than the budget of {budget}",
                 );
                 Problem::new("data.host_budget", message, format!("raise it, or {other}"))
             }
             Self::Machine { free } => {
                 let [total, free] = host.total().beside(*free);
-                let message = format!("the data take {total} of memory, and this process can have {free} more");
+                let what = if is_factoring { "the data and the room to factor the largest layer" } else { "the data" };
+                let message = format!("{what} take {total} of memory, and this process can have {free} more");
                 Problem::new("data.placement", message, other)
             }
             Self::Disk { free } => {
