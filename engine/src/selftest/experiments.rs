@@ -124,6 +124,10 @@ fn draw(family: &Family, dice: Dice, text: Option<&Path>) -> Experiment {
     }
     experiment.data.placement = placement(experiment.data.kind, dice);
     kept(&mut experiment, dice);
+    if experiment.data.is_work() {
+        experiment.data.workers = dice.one(120, &[0, 0, 1, 2, 3]);
+    }
+    experiment.data.prefetch = dice.one(121, &[2, 2, 0, 1, 4]);
     experiment.run.threads = dice.one(97, &[0, 0, 0, 1, 3]);
     experiment.optimizer.kind = dice.one(9, &OptimizerKind::ALL);
     experiment.recompute = dice.one(61, &[Recompute::None, Recompute::Cheap]);

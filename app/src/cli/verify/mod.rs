@@ -127,6 +127,8 @@ struct Row<'a> {
     /// Live, predicted less measured.
     difference_bytes: i64,
     difference_percent: f64,
+    /// Host memory of data and loaders, predicted and measured.
+    host_bytes: [u64; 2],
     ok: bool,
     /// The line it had to keep to.
     budget_bytes: Option<u64>,
@@ -323,11 +325,14 @@ impl Verify {
         let is_less = record.summary.skipped_steps > 0 || record.plan.may_stay_below();
         let rule = if is_less { rule(&record.plan).at_the_most() } else { rule(&record.plan) };
         ok &= rule.is_met(pair.predicted, pair.measured);
+        let host = &record.summary.host;
+        ok &= host.predicted >= host.measured;
         let difference_bytes = pair.predicted.live.0 as i64 - pair.measured.live.0 as i64;
         Ok(Row {
             name,
             difference_bytes,
             difference_percent: difference_bytes as f64 / pair.measured.live.0.max(1) as f64 * 100.0,
+            host_bytes: [host.predicted.0, host.measured.0],
             ok,
             budget_bytes: self.budget.map(|budget| budget.0),
             micro: plan.experiment.batch.micro,
