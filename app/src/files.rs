@@ -159,13 +159,27 @@ fn desktop(purpose: Purpose, suggestion: &Path) -> Option<PathBuf> {
 /// The text that was typed or pasted, without the folder before it, if it is a whole path itself: `/home/me//a/b.toml` is
 /// `/a/b.toml`, and `/home/me/~/b.toml` is `~/b.toml`.
 pub(crate) fn without_prefix(text: &str) -> &str {
+    if cfg!(windows) {
+        return &text[drive(text).unwrap_or(0)..];
+    }
     let start = [text.rfind("//").map(|at| at + 1), text.rfind("/~/").map(|at| at + 1)].into_iter().flatten().max();
     &text[start.unwrap_or(0)..]
 }
 
+/// Where the last drive of a Windows path is named: `C:\\` or `C:/`, at the beginning or behind a separator.
+fn drive(text: &str) -> Option<usize> {
+    let is_separator = |byte: u8| matches!(byte, b'\\' | b'/');
+    let bytes = text.as_bytes();
+    (0..bytes.len().saturating_sub(2)).rev().find(|&at| {
+        let is_drive = bytes[at].is_ascii_alphabetic() && bytes[at + 1] == b':' && is_separator(bytes[at + 2]);
+        is_drive && (at == 0 || is_separator(bytes[at - 1]))
+    })
+}
+
 /// A typed path as it was meant: `~/` is the user's own folder.
 pub(crate) fn typed(text: &str) -> PathBuf {
-    let text = without_prefix(text.trim().trim_start_matches("file://"));
+    // Windows copies a path with quotes around it.
+    let text = without_prefix(text.trim().trim_matches('"').trim_start_matches("file://"));
     match (text.strip_prefix("~/"), std::env::home_dir()) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => PathBuf::from(text),
@@ -184,6 +198,16 @@ mod tests {
         assert_eq!(typed("~a.toml"), PathBuf::from("~a.toml"));
     }
 
+    #[test]
+    fn a_drive_is_found_behind_a_folder_and_nowhere_else() {
+        assert_eq!(drive(r"C:\me\D:\a.toml"), Some(6));
+        assert_eq!(drive("/C:/a.toml"), Some(1));
+        assert_eq!(drive(r"C:\me\a.toml"), Some(0));
+        assert!([r"C:", r"me\ab:\c", "a:b", "", r"\\server\share"].iter().all(|text| drive(text).is_none()));
+        assert_eq!(typed("\"/tmp/a.toml\""), PathBuf::from("/tmp/a.toml"));
+    }
+
+    #[cfg(not(windows))]
     #[test]
     fn a_whole_path_pasted_behind_a_folder_counts_alone() {
         assert_eq!(typed("/home/me//absolute/path.toml"), PathBuf::from("/absolute/path.toml"));

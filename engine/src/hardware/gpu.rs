@@ -198,7 +198,8 @@ fn absence(error: &NvmlError) -> String {
             "no NVIDIA driver (libnvidia-ml was not found); under WSL it comes with the Windows driver".to_owned()
         }
         NvmlError::LibloadingError(_) | NvmlError::LibraryNotFound => {
-            "no NVIDIA driver (libnvidia-ml was not found)".to_owned()
+            let library = if cfg!(windows) { "nvml.dll" } else { "libnvidia-ml" };
+            format!("no NVIDIA driver ({library} was not found)")
         }
         NvmlError::DriverNotLoaded => "the NVIDIA driver is installed but not loaded".to_owned(),
         NvmlError::LibRmVersionMismatch => {

@@ -157,6 +157,11 @@ pub(super) fn broken(error: &TomlError, text: &str, path: &Path) -> Error {
             format!("{key} is given twice; take one of the two out")
         }
         Some((message, mend)) if !key.is_empty() => format!("{key}: {message}; {mend}"),
+        _ if said.contains("escape") => {
+            format!(
+                "{said}; a backslash in double quotes begins a sign of its own: write a path in single quotes, or with /"
+            )
+        }
         _ => {
             format!("{said}; a line is `key = value`, text is in double quotes, and a group begins with [its name]")
         }
