@@ -140,6 +140,17 @@ pub(crate) fn uploading(data: &Data, found: &Inspection) -> (usize, Bytes) {
     (images::threads(), DeviceDatasetLayout::new(data, found.info()).large_chunk())
 }
 
+/// Bytes that the heaps of threads keep of files that they decoded, in addition to those that are decoded at once: a loader for a
+/// test has threads of its own, and each keeps what its largest file took.
+pub(crate) fn kept_by_decoders(data: &Data, found: &Inspection) -> Bytes {
+    Bytes(if data.placement == Placement::Streamed { decoding(data, found) as u64 } else { 0 })
+}
+
+/// The most bytes in which files are decoded at once.
+fn decoding(data: &Data, found: &Inspection) -> usize {
+    found.listing().map_or(0, |listing| images::at_once(data) * images::decoding_bytes(listing, data.side))
+}
+
 /// Whether the samples have an order that is shuffled as a whole, which a stream of texts does not have.
 fn is_shuffled(data: &Data) -> bool {
     !(data.is_tokenized() && data.placement == Placement::Streamed)

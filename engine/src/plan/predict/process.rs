@@ -17,8 +17,8 @@ use crate::{
 const PLANNED: u64 = 216;
 /// Bytes of a kept run for each point of the timelines that are kept with it, for each block that is alive at the peak, and for
 /// each layer: the prediction as it is written, and the store's copy of it. Decoders of 400 and 1,000 blocks and MLPs of 600 to
-/// 5,000 layers took 94, 128 and 200 at most.
-const KEPT: [u64; 3] = [128, 160, 320];
+/// 5,000 layers, run with and without a store, took 89, 128 and 313 at most.
+const KEPT: [u64; 3] = [96, 128, 320];
 /// Bytes of a kept run, however short: the pages of the recorder's thread, of its database and of the code of both. Where 300 to
 /// 5,000 steps of a small model were kept, it was 0.5 to 0.75 MB.
 const RECORDER: u64 = 1 << 20;
@@ -136,7 +136,8 @@ fn of_run(resolved: &Resolved, machine: &Machine, grown: Grown, of_plan: u64) ->
             let grows = process_grows(grown.all, are_in_range(experiment));
             let (uploading, chunk) = data::uploading(&experiment.data, resolved.data());
             let threads = processor.threads + uploading;
-            let heaps = threads as u64 * THREAD + grown.scratch.0 / SCRATCH + chunk.0;
+            let decoded = data::kept_by_decoders(&experiment.data, resolved.data());
+            let heaps = threads as u64 * THREAD + grown.scratch.0 / SCRATCH + chunk.0 + decoded.0;
             let read = if reads_weights(resolved) { READ } else { 0 };
             let own = Bytes(of_plan + heaps + read + holes(experiment.prune.kind, grown.all.0));
             machine.process_in_a_run() + host(resolved) + grows + own
