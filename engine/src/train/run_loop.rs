@@ -260,8 +260,8 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         // Sampled steps are drawn over the steady step's prediction; the first step has another timeline.
         let is_sampled = step > 1 && self.sampler.is_sample_due();
         if is_sampled {
-            let predicted = self.spec.plan.timeline(self.spec.plan.pass_of(step));
-            session.executor().sample(self.sampler.meter(), predicted.points.len());
+            let ops = self.spec.plan.timeline(self.spec.plan.pass_of(step)).points.len();
+            session.executor().sample(self.sampler.meter(), ops);
         }
         let start = Instant::now();
         let (loader, fed) = (&mut self.loader, &mut self.fed);
@@ -301,8 +301,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         self.tell(session, 0)?;
         events.send(Event::Evaluating { step });
         let samples = self.spec.plan.resolved.evaluation_batch();
-        let feed = Feed::of(&self.experiment.data);
-        let mut test = Loader::test_fed(Arc::clone(&self.spec.dataset), samples, feed)?;
+        let mut test = Loader::test_fed(Arc::clone(&self.spec.dataset), samples, Feed::of(&self.experiment.data))?;
         let begun = Instant::now();
         let means = session.evaluate(|| {
             inbox.listen(events)?;
@@ -318,8 +317,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         if is_best {
             self.best_final = Some(accuracy);
         }
-        (self.tested, self.test_loss) = (step, Some(loss));
-        self.evaluations += 1;
+        (self.tested, self.test_loss, self.evaluations) = (step, Some(loss), self.evaluations + 1);
         self.summary.test_accuracy = Some(accuracy);
         self.summary.test_errors = errors;
         let of_all = self.summary.best_test_accuracy.map_or(accuracy, |best| best.max(accuracy));
