@@ -78,8 +78,7 @@ impl HostMemory {
         let queues = (feed.batches + for_test.batches) * IN_QUEUES;
         // When a test begins, the last batches for training are still being made.
         let scratch = scratch(data, found) + kept.map_or(0, |kept| kept.scratch());
-        let decoding = found.listing().map_or(0, |of| images::at_once(data) * images::decoding_bytes(of, data.side));
-        let own = 2 * feed.workers * (scratch + WORKER_BOOKKEEPING) + decoding;
+        let own = 2 * feed.workers * (scratch + WORKER_BOOKKEEPING) + decoding(data, found);
         Self {
             data: found.host_bytes(),
             cache: kept.map_or(Bytes::ZERO, |kept| kept.host()),
@@ -148,7 +147,7 @@ pub(crate) fn kept_by_decoders(data: &Data, found: &Inspection) -> Bytes {
 
 /// The most bytes in which files are decoded at once.
 fn decoding(data: &Data, found: &Inspection) -> usize {
-    found.listing().map_or(0, |listing| images::at_once(data) * images::decoding_bytes(listing, data.side))
+    found.listing().map_or(0, |listing| images::decoding_bytes(listing, data.side, images::at_once(data)))
 }
 
 /// Whether the samples have an order that is shuffled as a whole, which a stream of texts does not have.

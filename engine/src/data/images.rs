@@ -11,6 +11,7 @@ mod look;
 
 use std::{
     borrow::Cow,
+    cmp::Reverse,
     collections::HashMap,
     fmt,
     sync::{
@@ -33,7 +34,7 @@ use crate::{
         source::{Source, Store, chosen_path},
     },
     error::{Error, Result},
-    experiment::{Data, Placement},
+    experiment::{Data, Placement, limits::MAX_WORKERS},
     memory::tally,
     sync::Mutex,
 };
@@ -139,20 +140,38 @@ pub(super) struct Images {
 /// that the system has in its cache; of more files an even share is looked at.
 const LOOKED_AT: usize = 1 << 14;
 
-/// Bytes that a thread takes to decode any file of `listing`: the largest of each kind is decoded to see it. The listing
-/// remembers it.
-pub(super) fn decoding_bytes(listing: &Listing, side: usize) -> usize {
-    listing.decoding(side, || {
-        let every = listing.len().div_ceil(LOOKED_AT).max(1);
-        let mut largest: HashMap<Kind, (u64, u32)> = HashMap::new();
-        for file in (0..listing.len() as u32).step_by(every) {
-            let Some(Look { kind, bytes }) = look::at(&listing.path(file)) else { continue };
-            let most = largest.entry(kind).or_insert((bytes, file));
-            *most = (*most).max((bytes, file));
-        }
-        let taken = |file| tally::peak_of(|| drop(decode::decode(&listing.path(file), side))).live as usize;
-        largest.into_values().map(|(_, file)| taken(file)).max().unwrap_or_default()
-    })
+/// How many of the files that take most to decode are told apart.
+pub(super) const APART: usize = MAX_WORKERS as usize;
+
+/// Bytes that are allowed for any file but the largest of its kind, as decoders have tables of their own.
+const TABLES: u64 = 128 << 10;
+
+/// The most bytes that decoding takes where so many files of `listing` are decoded at once. The listing remembers it.
+pub(super) fn decoding_bytes(listing: &Listing, side: usize, at_once: usize) -> usize {
+    listing.decoding(side, || largest(listing, side)).iter().take(at_once).sum()
+}
+
+/// What decoding the files takes that take most, beginning with that. The largest of each kind is decoded to see it, and others
+/// of the kind are allowed five quarters of their share.
+fn largest(listing: &Listing, side: usize) -> [usize; APART] {
+    let every = listing.len().div_ceil(LOOKED_AT).max(1);
+    let mut kinds: HashMap<Kind, Vec<(u64, u32)>> = HashMap::new();
+    for file in (0..listing.len() as u32).step_by(every) {
+        let Some(Look { kind, bytes }) = look::at(&listing.path(file)) else { continue };
+        kinds.entry(kind).or_default().push((bytes, file));
+    }
+    let mut taken: Vec<usize> = Vec::new();
+    for mut files in kinds.into_values() {
+        files.sort_unstable_by_key(|(bytes, _)| Reverse(*bytes));
+        let (most, file) = files[0];
+        let first = tally::peak_of(|| drop(decode::decode(&listing.path(file), side))).live;
+        let share = |bytes: u64| first.min(TABLES + (1.25 * first as f64 * bytes as f64 / most.max(1) as f64) as u64);
+        // A file that was looked at stands for those that were not.
+        let all = files.iter().flat_map(|(bytes, _)| std::iter::repeat_n(share(*bytes) as usize, every));
+        taken.extend(all.take(APART));
+    }
+    taken.sort_unstable_by_key(|bytes| Reverse(*bytes));
+    std::array::from_fn(|place| taken.get(place).copied().unwrap_or_default())
 }
 
 /// Images that are decoded at once, for training and for a test together.

@@ -14,6 +14,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use super::APART;
 use crate::{
     bytes::{are, counted},
     data::file::unreadable,
@@ -48,8 +49,8 @@ pub(in crate::data) struct Listing {
     /// Every folder that was looked at, with its time.
     stamps: Vec<(PathBuf, Option<SystemTime>)>,
     at: SystemTime,
-    /// Bytes that decoding takes, and the side of the images; `None` before it was computed.
-    decoding: Mutex<Option<(usize, usize)>>,
+    /// Bytes that decoding the files takes that take most, and the side of the images; `None` before they were computed.
+    decoding: Mutex<Option<(usize, [usize; APART])>>,
 }
 
 /// A file and its class.
@@ -246,8 +247,9 @@ impl Listing {
         size_of::<Self>() + folder + classes + files
     }
 
-    /// Bytes that a thread decodes an image in, to one of `side`: as `look` finds when that is asked for the first time.
-    pub(super) fn decoding(&self, side: usize, look: impl FnOnce() -> usize) -> usize {
+    /// Bytes that decoding takes, to images of `side`, of the files that take most: as `look` finds when that is asked for the
+    /// first time.
+    pub(super) fn decoding(&self, side: usize, look: impl FnOnce() -> [usize; APART]) -> [usize; APART] {
         let mut known = self.decoding.lock();
         match *known {
             Some((of_side, bytes)) if of_side == side => bytes,

@@ -13,7 +13,7 @@ use image::{ImageDecoder, ImageFormat, ImageReader};
 pub(super) struct Look {
     /// Images of one kind are decoded in one way, so the largest of them takes most.
     pub(super) kind: Kind,
-    /// Bytes of its pixels as they are stored, unpacked.
+    /// Bytes of the file, and of its pixels, unpacked.
     pub(super) bytes: u64,
 }
 
@@ -29,18 +29,18 @@ pub(super) struct Kind {
 /// A look at the file at `path`; `None` if it is no image of a kind that is decoded. A pipe is not opened: that would wait for a
 /// writer.
 pub(super) fn at(path: &Path) -> Option<Look> {
-    fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    let packed = fs::metadata(path).ok().filter(fs::Metadata::is_file)?.len();
     let reader = ImageReader::new(BufReader::new(File::open(path).ok()?)).with_guessed_format().ok()?;
     let format = reader.format()?;
     let kind = |way| Kind { format, way };
     match format {
         ImageFormat::Jpeg => {
             let (marker, bytes) = jpeg(reader.into_inner())?;
-            Some(Look { kind: kind([marker, 0, 0, 0]), bytes })
+            Some(Look { kind: kind([marker, 0, 0, 0]), bytes: packed + bytes })
         }
         ImageFormat::Png => {
             let decoder = reader.into_decoder().ok()?;
-            Some(Look { kind: kind([decoder.color_type() as u8, 0, 0, 0]), bytes: decoder.total_bytes() })
+            Some(Look { kind: kind([decoder.color_type() as u8, 0, 0, 0]), bytes: packed + decoder.total_bytes() })
         }
         ImageFormat::WebP => {
             let mut file = reader.into_inner();
@@ -49,7 +49,7 @@ pub(super) fn at(path: &Path) -> Option<Look> {
             file.rewind().ok()?;
             let [.., a, b, c, d] = first;
             let decoder = ImageReader::with_format(file, format).into_decoder().ok()?;
-            Some(Look { kind: kind([a, b, c, d]), bytes: decoder.total_bytes() })
+            Some(Look { kind: kind([a, b, c, d]), bytes: packed + decoder.total_bytes() })
         }
         _ => None,
     }

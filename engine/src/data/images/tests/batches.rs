@@ -177,8 +177,11 @@ fn the_file_that_takes_most_to_decode_is_found_wherever_it_is_and_whatever_its_k
     let data = Data { placement: Placement::Streamed, workers: 2, ..data(&some) };
     let found = Inspection::of(&data, None).expect("good");
     let predicted = HostMemory::new(&data, &found, Feed::of(&data), [4, 6]);
-    let each = super::decoding_bytes(found.listing().expect("files"), SIDE);
-    assert!(each >= 690 * 690 * 4, "{each}");
+    let listing = found.listing().expect("files");
+    let [each, two, eight] = [1, 2, 8].map(|at_once| super::decoding_bytes(listing, SIDE, at_once));
+    assert!(each >= 690 * 690 * 4 && two >= each + 700 * 700 * 3, "{each} {two}");
+    // The others are small.
+    assert!(eight < two + 6 * (256 << 10), "{two} {eight}");
     let set = Arc::new(open(&data).expect("good"));
     set.meter().reset_peak();
     let mut train = Loader::train(Arc::clone(&set), 1, 4, 1).expect("fits");
