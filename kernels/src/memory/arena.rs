@@ -5,8 +5,8 @@
 //! tensors in the process is that of the model, and a step whose range is long enough calls no allocator and touches no new
 //! page. Always holds: no two living blocks overlap, for each granule has a bit that says whether a block lies there; a
 //! block that any thread drops is given back by its address ([`probe`]), and a part with living blocks is never given to
-//! another run. If there is no range (a system other than Linux and Windows, a limit of the address space), no free part, or no room
-//! in it, the heap gives the block. Refuses a place that another block has, which is a bug.
+//! another run. If there is no range (a system other than Linux and Windows, a limit of the address space), no free part, or
+//! no room in it, the heap gives the block. Refuses a place that another block has, which is a bug.
 
 use std::ptr::NonNull;
 
