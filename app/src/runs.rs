@@ -228,10 +228,12 @@ fn called(run: &StoredRun) -> String {
 }
 
 /// Settings of data that change the training, and not the question to a model.
-const NOT_ASKED: [&str; 14] = [
+const NOT_ASKED: [&str; 16] = [
     "samples",
     "test_fraction",
     "normalise",
+    "normalise_when",
+    "load_side",
     "placement",
     "cache",
     "cache_in",

@@ -121,6 +121,8 @@ fn way(offer: &HostOffer, with_bytes: bool) -> String {
     let changes = offer.changes.iter().map(|change| match change.replace('"', "").split_once('=') {
         Some(("data.cache", "none")) => "no kept samples".to_owned(),
         Some(("data.cache", "decoded")) => "each sample kept once".to_owned(),
+        Some(("data.load_side", _)) => "images resized before they wait".to_owned(),
+        Some(("data.normalise_when", _)) => "images kept as bytes".to_owned(),
         Some(("data.cache_in", _)) => "samples kept on disk".to_owned(),
         Some((key, value)) => format!("{} {}", naming::setting(key), naming::value(key, value, |_| None)),
         None => change.clone(),

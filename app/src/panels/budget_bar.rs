@@ -1,5 +1,5 @@
 //! The budget bar: the predicted peak by category against the budget, the verdict in words, the difference to the pin, and
-//! other configurations that would fit.
+//! other configurations that would fit. Beside it is the bar of host memory.
 //!
 //! Always holds: it has one height, with any text.
 
@@ -13,7 +13,7 @@ use plimsoll_engine::{
     plan::Plan,
 };
 
-use super::{PanelContext, legend, offers};
+use super::{PanelContext, host_bar, legend, offers};
 use crate::{
     command::UiCommand,
     format,
@@ -69,12 +69,25 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     let length = |plan: &Plan| plan.load().max(plan.peak.reserved);
     let full = [length(plan), Limit::of(plan).bytes, pin.map_or(Bytes::ZERO, |pin| length(pin))];
     let full = Bytes((full.into_iter().max().unwrap_or_default().0 as f64 * 1.02) as u64);
-    bar(ui, plan, full, pin.map(|pin| &**pin), stale);
+    let pin = pin.map(|pin| &**pin);
+    let row = vec2(ui.available_width(), theme::BAR_HEIGHT);
+    let (row, _) = ui.allocate_exact_size(row, Sense::hover());
+    let (device, host) = row.split_left_right_at_x(row.right() - host_bar::width(row.width()));
+    bar(ui, device, plan, full, pin, stale);
+    let of_pin = (pin, pinned_height(pin));
+    host_bar::ui(
+        ui,
+        host.with_min_x(host.left() + theme::WIDE_GAP),
+        plan,
+        of_pin,
+        context.state.shown_run(),
+        fade(stale),
+    );
     let lines = vec2(ui.available_width(), legend_height);
     let (rect, _) = ui.allocate_exact_size(lines, Sense::hover());
     // A child that takes no room of its own: the lines are there in any case.
     let mut child = ui.new_child(UiBuilder::new().max_rect(rect));
-    legend::ui(&mut child, plan, pin.map(|pin| &**pin), legend_lines);
+    legend::ui(&mut child, plan, pin, legend_lines);
     offers::ui(ui, context, plan);
 }
 
@@ -153,16 +166,23 @@ fn pin_button(ui: &mut Ui, context: &PanelContext<'_>) {
     }
 }
 
-fn bar(ui: &mut Ui, plan: &Plan, full: Bytes, pin: Option<&Plan>, stale: bool) {
+/// The height that the pinned bar takes from the bar above it, and from nothing else.
+fn pinned_height(pin: Option<&Plan>) -> f32 {
+    if pin.is_some() { theme::PINNED_HEIGHT } else { 0.0 }
+}
+
+/// How strong the colours of a bar are.
+fn fade(stale: bool) -> f32 {
+    if stale { theme::STALE / 2.0 } else { 1.0 }
+}
+
+fn bar(ui: &mut Ui, rect: Rect, plan: &Plan, full: Bytes, pin: Option<&Plan>, stale: bool) {
     let palette = theme::palette(ui);
-    // The pinned bar takes its room from the bar and from nothing else.
-    let pin_height = if pin.is_some() { theme::PINNED_HEIGHT } else { 0.0 };
-    let size = vec2(ui.available_width(), theme::BAR_HEIGHT);
-    let (rect, response) = ui.allocate_exact_size(size, Sense::hover());
-    let main = Rect::from_min_size(rect.min, vec2(rect.width(), theme::BAR_HEIGHT - pin_height));
+    let response = ui.allocate_rect(rect, Sense::hover());
+    let main = rect.with_max_y(rect.bottom() - pinned_height(pin));
     let painter = ui.painter_at(rect.expand(2.0));
     painter.rect_filled(main, CornerRadius::same(4), palette.trough);
-    let fade = if stale { theme::STALE / 2.0 } else { 1.0 };
+    let fade = fade(stale);
     let segments = stack::segments(&plan.categories_at_peak, full);
     for segment in &segments {
         let fade = if counts(plan, segment.category) { fade } else { fade * UNCOUNTED };

@@ -10,6 +10,7 @@ mod dialogs;
 mod experiment;
 mod gallery;
 mod gradients;
+mod host_bar;
 mod layers;
 mod legend;
 mod live;

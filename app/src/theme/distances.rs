@@ -126,8 +126,6 @@ pub(crate) const POINT_RADIUS: f32 = 5.0;
 pub(crate) const CONFUSION_CELL: f32 = 34.0;
 /// A pane that is lower has one line in place of two.
 pub(crate) const LOW_PANE: f32 = 230.0;
-/// Height of the bar of host memory.
-pub(crate) const HOST_BAR: f32 = 12.0;
 /// Side of a picture of a sample.
 pub(crate) const SAMPLE_SIDE: f32 = 56.0;
 /// Side of the square that is drawn in, at most.

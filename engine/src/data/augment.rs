@@ -63,10 +63,23 @@ impl Augment {
         index: usize,
     ) {
         let rng = numbers(seed, epoch, index);
-        self.place(from, to, extents, rng);
+        self.place(from, to, extents, &[0], rng);
         if self.colour > 0.0 {
             self.recolour(to, extents[2], rng);
         }
+    }
+
+    /// Writes the variant of an image whose numbers are floats already, as bytes; `black` is a pixel of the border. Colours stay.
+    pub(super) fn apply_to_floats(
+        &self,
+        from: &[u8],
+        to: &mut Vec<u8>,
+        [height, width, channels]: [usize; 3],
+        black: &[u8],
+        (seed, epoch, index): (u64, u64, usize),
+    ) {
+        let extents = [height, width, channels * size_of::<f32>()];
+        self.place(from, to, extents, black, numbers(seed, epoch, index));
     }
 
     /// Writes the mask of the same variant, one class a pixel; pixels of the border are class 0.
@@ -79,23 +92,26 @@ impl Augment {
         epoch: u64,
         index: usize,
     ) {
-        self.place(from, to, [height, width, 1], numbers(seed, epoch, index));
+        self.place(from, to, [height, width, 1], &[0], numbers(seed, epoch, index));
     }
 
-    /// Shifts and mirrors.
-    fn place(&self, from: &[u8], to: &mut Vec<u8>, [height, width, channels]: [usize; 3], rng: Rng) {
+    /// Shifts and mirrors pixels of `size` bytes, with `border` repeated around them.
+    fn place(&self, from: &[u8], to: &mut Vec<u8>, [height, width, size]: [usize; 3], border: &[u8], rng: Rng) {
         let is_mirrored = self.flip && rng.below(Draw::Flip as u64, 2) == 1;
         // How far the image's corner lies inside the old image, less the border: 0 is where it was.
         let [down, across] = [Draw::Down, Draw::Across].map(|draw| rng.below(draw as u64, 2 * self.crop + 1));
         to.clear();
-        to.resize(from.len(), 0);
-        for (y, row) in to.chunks_exact_mut(width * channels).enumerate() {
+        match border {
+            [all] => to.resize(from.len(), *all),
+            border => to.extend(border.iter().cycle().take(from.len())),
+        }
+        for (y, row) in to.chunks_exact_mut(width * size).enumerate() {
             let Some(old) = (y + down).checked_sub(self.crop).filter(|y| *y < height) else { continue };
-            let old = &from[old * width * channels..][..width * channels];
-            for (x, pixel) in row.chunks_exact_mut(channels).enumerate() {
+            let old = &from[old * width * size..][..width * size];
+            for (x, pixel) in row.chunks_exact_mut(size).enumerate() {
                 let x = if is_mirrored { width - 1 - x } else { x };
                 if let Some(x) = (x + across).checked_sub(self.crop).filter(|x| *x < width) {
-                    pixel.copy_from_slice(&old[x * channels..][..channels]);
+                    pixel.copy_from_slice(&old[x * size..][..size]);
                 }
             }
         }

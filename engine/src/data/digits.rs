@@ -35,8 +35,8 @@ impl Source for Digits {
         Ok(Store::Images(held(open(info, seed)?)))
     }
 
-    fn held_bytes(&self, _: &Data, info: &DatasetInfo) -> Result<usize> {
-        Ok(held_bytes(info))
+    fn held_bytes(&self, data: &Data, info: &DatasetInfo) -> Result<usize> {
+        Ok(held_bytes(data, info))
     }
 }
 

@@ -6,8 +6,8 @@
 use crate::{
     bytes::Bytes,
     data::{
-        AnswerSizes, DeviceDatasetLayout, Split, batch::BatchLayout, images, inspection::Inspection, kept::KeptSizes,
-        loader::IN_QUEUES, order::Order,
+        AnswerSizes, DeviceDatasetLayout, Input, Split, batch::BatchLayout, image_set::Waiting, images,
+        inspection::Inspection, kept::KeptSizes, loader::IN_QUEUES, order::Order,
     },
     experiment::{Data, Placement},
 };
@@ -58,6 +58,8 @@ pub struct HostMemory {
     pub disk: Bytes,
     /// The room to factor the largest layer as its weights are loaded, before the first batch.
     pub factors: Bytes,
+    /// The room to normalise samples that are held, next to their bytes, before anything else.
+    pub normalising: Bytes,
 }
 
 /// Bytes of a loader's thread in addition to its batches: its queues and its names.
@@ -87,6 +89,7 @@ impl HostMemory {
             workers: Bytes((own + 2 * LOADER_BOOKKEEPING) as u64),
             factors: Bytes::ZERO,
             answers: Bytes::ZERO,
+            normalising: Bytes(normalising(data, found) as u64),
         }
     }
 
@@ -114,7 +117,13 @@ impl HostMemory {
     /// The most bytes in addition to the data set. Layers are factored after a teacher has answered, while the first batches are
     /// made with the samples that they keep; the other kept samples come while the model is trained.
     pub fn fed(&self) -> Bytes {
-        self.answers + self.batches + self.workers + self.cache.max(self.factors + self.cache.min(self.batches))
+        self.normalising.max(self.fed_later())
+    }
+
+    /// The same once held samples are normalised.
+    pub fn fed_later(&self) -> Bytes {
+        let later = self.cache.max(self.factors + self.cache.min(self.batches));
+        self.answers + self.batches + self.workers + later
     }
 }
 
@@ -147,7 +156,17 @@ pub(crate) fn kept_by_decoders(data: &Data, found: &Inspection) -> Bytes {
 
 /// The most bytes in which files are decoded at once.
 fn decoding(data: &Data, found: &Inspection) -> usize {
-    found.listing().map_or(0, |listing| images::decoding_bytes(listing, data.side, images::at_once(data)))
+    found.listing().map_or(0, |listing| images::decoding_bytes(listing, data.loaded_side(), images::at_once(data)))
+}
+
+/// The bytes that normalising held samples takes in addition to them. Samples that are kept are normalised one by one.
+fn normalising(data: &Data, found: &Inspection) -> usize {
+    let info = found.info();
+    if data.kept().is_none() && found.listing().is_none() {
+        Waiting::of(data, info).normalising_bytes(info.train, info.test)
+    } else {
+        0
+    }
 }
 
 /// Whether the samples have an order that is shuffled as a whole, which a stream of texts does not have.
@@ -158,16 +177,18 @@ fn is_shuffled(data: &Data) -> bool {
 /// The most bytes that one thread works in, without those in which it decodes a file.
 fn scratch(data: &Data, found: &Inspection) -> usize {
     let info = found.info();
-    let (size, targets) = (info.input.elements(), info.labels_per_sample);
+    let Input::Image { height, width, channels } = info.input else { return 0 };
     if !data.kind.traits().has_pictures {
         return 0;
     }
+    let waiting = Waiting::of(data, info);
+    let (size, targets) = (waiting.elements(), info.labels_per_sample);
     // The image as it is varied, and as it was read if nothing holds it.
-    let varied = if data.flip || data.crop_padding > 0 || data.color_jitter > 0.0 { 2 * size } else { 0 };
+    let varied = if data.is_varied() { 2 * info.input.elements() * waiting.element_bytes() } else { 0 };
     let read = match found.listing() {
         Some(_) => size,
         None if data.placement == Placement::Host => 0,
         None => size + targets + 4 * size,
     };
-    varied + read
+    varied + read + waiting.resizing_bytes([height, width, channels])
 }

@@ -1,15 +1,23 @@
 //! A set of images, in memory, or read, decoded or generated when they are needed: compact pixels and labels.
 //!
-//! Owns [`ImageSet`]. Pixels stay bytes; a batch is augmented and scaled as it is filled: each channel has mean 0 and deviation 1
-//! over the training samples before augmentation, or as published weights expect it. A mask is augmented with its image.
+//! Owns [`ImageSet`]. Pixels stay bytes, unless they are to wait normalised; a batch is resized, augmented and scaled as it is
+//! filled: each channel has mean 0 and deviation 1 over the training samples before augmentation, or as published weights expect
+//! it. A mask is augmented with its image.
 
 mod image_store;
 mod keeping;
+mod waiting;
 
-use std::{ops::Range, sync::atomic::Ordering::Relaxed};
+use std::{borrow::Cow, ops::Range, sync::atomic::Ordering::Relaxed};
 
-pub(super) use self::image_store::{ImageStore, Samples, Streamed, held};
-use self::image_store::{Labels, Sample, part};
+pub(super) use self::{
+    image_store::{ImageStore, Samples, Streamed, held},
+    waiting::Waiting,
+};
+use self::{
+    image_store::{Labels, Sample, part, together},
+    waiting::{normalised, resized},
+};
 use crate::{
     bytes::Bytes,
     data::{
@@ -19,7 +27,7 @@ use crate::{
         device_layout::{Chunk, Integers},
         images::{self, Images},
         kept::{Kept, KeptSizes},
-        scaling::{self, scaling},
+        scaling::{self, Histograms, scaling},
         source::Store,
     },
     error::{Error, Result},
@@ -34,8 +42,10 @@ pub(super) struct ImageSet {
     source: ImageStore,
     /// The samples that are kept, if they are streamed.
     kept: Option<Kept>,
-    /// Height, width and channels of an image.
+    /// Height, width and channels of an image in a batch.
     extents: [usize; 3],
+    /// How it waits until then.
+    waiting: Waiting,
     /// Labels of a sample.
     targets: usize,
     augment: Option<Augment>,
@@ -47,18 +57,34 @@ pub(super) struct ImageSet {
 impl ImageSet {
     pub(super) fn new(source: ImageStore, facts: &DatasetInfo, data: &Data, seed: u64) -> Result<Self> {
         let extents = facts.image()?;
-        let constants = data.normalise.constants().filter(|_| data.kind.has_colours() && extents[2] == 3);
-        let scaling = match constants {
-            Some(constants) => scaling::constant(constants, extents[1]),
-            None => scaling(&source.histograms(extents, facts.labels_per_sample)?, extents),
-        };
-        let augment = Augment::new(data);
-        let targets = facts.labels_per_sample;
-        let mut set = Self { source, kept: None, extents, targets, augment, scaling, seed };
+        let (augment, targets, waiting) = (Augment::new(data), facts.labels_per_sample, Waiting::of(data, facts));
+        let mut set = Self { source, kept: None, extents, waiting, targets, augment, scaling: Vec::new(), seed };
         // The facts of the files as they are now.
         let now = DatasetInfo { train: set.count(Split::Train), test: set.count(Split::Test), ..*facts };
         set.kept = KeptSizes::of(data, &now).map(|sizes| Kept::new(data, sizes)).transpose()?;
+        let constants = data.normalise.constants().filter(|_| data.kind.has_colours() && extents[2] == 3);
+        set.scaling = match constants {
+            Some(constants) => scaling::constant(constants, extents[1]),
+            None => scaling(&set.histograms()?, extents),
+        };
+        if waiting.is_normalised {
+            let source = std::mem::take(&mut set.source);
+            set.source = normalised(source, |pixels, floats| set.as_floats(pixels, floats));
+        }
         Ok(set)
+    }
+
+    /// How often each value is in each channel of some training images.
+    fn histograms(&self) -> Result<Histograms> {
+        let ImageStore::Files(images) = &self.source else {
+            return self.source.histograms(self.waiting.extents, self.targets);
+        };
+        // They are decoded for it, and wait from then on if they wait as they are.
+        let kept = self.kept.as_ref().filter(|kept| kept.sizes().copies.is_none() && !self.waiting.is_normalised);
+        images.histograms(|index| match kept {
+            Some(kept) => Ok(self.kept_sample(kept, Split::Train, index, 0, &mut Vec::new())?.pixels),
+            None => images.pixels(Split::Train, index).map(Cow::Owned),
+        })
     }
 
     /// A set without samples, that scales pictures as one with samples did: by a factor of each channel, then by summands.
@@ -67,8 +93,9 @@ impl ImageSet {
         let (factors, summands) = by_channel.split_at(channels.min(by_channel.len()));
         let row = |of: &[f32]| of.iter().copied().cycle().take(width * channels).collect::<Vec<f32>>();
         let scaling = [row(factors), row(summands)].concat();
-        let source = ImageStore::Held { train: Samples::default(), test: Samples::default() };
-        Ok(Self { source, kept: None, extents, targets: facts.labels_per_sample, augment: None, scaling, seed: 0 })
+        let source = ImageStore::default();
+        let (targets, waiting) = (facts.labels_per_sample, Waiting { extents, is_normalised: false });
+        Ok(Self { source, kept: None, extents, waiting, targets, augment: None, scaling, seed: 0 })
     }
 
     /// Factor, then summand, of each channel.
@@ -123,7 +150,7 @@ impl ImageSet {
     /// An image of the set's extents as it is in a batch, `[height, width, channel]`.
     pub(super) fn as_input(&self, pixels: &[u8]) -> Vec<f32> {
         let mut image = vec![0.0; pixels.len()];
-        self.scaled(pixels, &mut image);
+        self.scale(pixels, &mut image);
         image
     }
 
@@ -132,12 +159,22 @@ impl ImageSet {
     /// # Errors
     /// Fails for files that cannot be read.
     pub(super) fn pixels(&self, split: Split, index: usize) -> Result<Vec<u8>> {
-        self.source.sample(split, index, self.extents, self.targets).map(|sample| sample.pixels.into_owned())
+        let pixels = self.read(split, index)?.pixels;
+        if self.waiting.is_normalised && self.source.is_held() {
+            return Ok(self.unscaled(&pixels));
+        }
+        Ok(resized(pixels, self.waiting.extents, self.extents).into_owned())
+    }
+
+    /// A sample as its source has it.
+    fn read(&self, split: Split, index: usize) -> Result<Sample<'_>> {
+        let size = if self.source.is_held() { self.waiting.bytes() } else { self.waiting.elements() };
+        self.source.sample(split, index, size, self.targets)
     }
 
     #[cfg(test)]
     pub(super) fn label(&self, split: Split, index: usize) -> u32 {
-        match self.source.sample(split, index, self.extents, self.targets).expect("readable").labels {
+        match self.read(split, index).expect("readable").labels {
             Labels::Class(class) => class,
             Labels::Each(labels) => u32::from(labels[0]),
         }
@@ -177,7 +214,12 @@ impl ImageSet {
                 self.sample(split, index, epoch, &mut variant, image, labels)?;
             }
         };
-        self.source.together(workers.min(count), share)
+        let threads = workers.min(count);
+        if self.waiting.extents == self.extents {
+            self.source.together(threads, share)
+        } else {
+            together(threads, share)
+        }
     }
 
     /// Training samples of `rows`, as a device holds them.
@@ -192,7 +234,7 @@ impl ImageSet {
             loop {
                 let next = work.lock().next();
                 let Some(((pixels, labels), index)) = next else { return Ok(()) };
-                let sample = self.source.sample(Split::Train, index, self.extents, self.targets)?;
+                let sample = self.read(Split::Train, index)?;
                 pixels.copy_from_slice(&sample.pixels);
                 sample.labels.write(labels);
             }
@@ -214,16 +256,21 @@ impl ImageSet {
     ) -> Result<()> {
         let augment = self.augment.filter(|_| split == Split::Train);
         let (sample, is_variant) = match &self.kept {
-            None => (self.source.sample(split, index, self.extents, self.targets)?, false),
+            None => (self.read(split, index)?, false),
             Some(kept) => (self.kept_sample(kept, split, index, epoch, variant)?, kept.sizes().copies.is_some()),
         };
+        let pixels = resized(sample.pixels, self.waiting.extents, self.extents);
         let Some(augment) = augment.filter(|_| !is_variant) else {
-            self.scaled(&sample.pixels, image);
+            self.write(&pixels, image);
             sample.labels.write(labels);
             return Ok(());
         };
-        augment.apply(&sample.pixels, variant, self.extents, self.seed, epoch, index);
-        self.scaled(variant, image);
+        if self.waiting.is_normalised {
+            augment.apply_to_floats(&pixels, variant, self.extents, &self.black(), (self.seed, epoch, index));
+        } else {
+            augment.apply(&pixels, variant, self.extents, self.seed, epoch, index);
+        }
+        self.write(variant, image);
         match &sample.labels {
             Labels::Each(mask) if self.targets > 1 => {
                 let [height, width, _] = self.extents;
@@ -235,8 +282,17 @@ impl ImageSet {
         Ok(())
     }
 
+    /// Writes an image that waited to its place in a batch.
+    fn write(&self, waited: &[u8], image: &mut [f32]) {
+        if !self.waiting.is_normalised {
+            return self.scale(waited, image);
+        }
+        let floats = waited.as_chunks().0;
+        image.iter_mut().zip(floats).for_each(|(to, from)| *to = f32::from_ne_bytes(*from));
+    }
+
     /// Writes the scaled pixels of one image.
-    fn scaled(&self, pixels: &[u8], image: &mut [f32]) {
+    fn scale(&self, pixels: &[u8], image: &mut [f32]) {
         let row = self.scaling.len() / 2;
         let (scale, offset) = self.scaling.split_at(row);
         for (to, from) in image.chunks_exact_mut(row).zip(pixels.chunks_exact(row)) {
@@ -245,11 +301,36 @@ impl ImageSet {
             }
         }
     }
+
+    /// Adds the scaled pixels of images, each as the bytes of its float.
+    fn as_floats(&self, pixels: &[u8], floats: &mut Vec<u8>) {
+        let row = self.scaling.len() / 2;
+        let mut scaled = vec![0.0; row];
+        for pixels in pixels.chunks_exact(row) {
+            self.scale(pixels, &mut scaled);
+            floats.extend_from_slice(bytemuck::cast_slice(&scaled));
+        }
+    }
+
+    /// The pixels that became these floats.
+    fn unscaled(&self, floats: &[u8]) -> Vec<u8> {
+        let (scale, offset) = self.scaling.split_at(self.scaling.len() / 2);
+        let by_place = scale.iter().zip(offset).cycle();
+        let floats = floats.as_chunks().0.iter().map(|float| f32::from_ne_bytes(*float));
+        // A cast saturates.
+        floats.zip(by_place).map(|(value, (scale, offset))| ((value - offset) / scale).round() as u8).collect()
+    }
+
+    /// A black pixel that waits normalised.
+    fn black(&self) -> Vec<u8> {
+        let (_, offset) = self.scaling.split_at(self.scaling.len() / 2);
+        bytemuck::cast_slice(&offset[..self.extents[2]]).to_vec()
+    }
 }
 
-/// Host bytes of the pixels and labels of all samples.
-pub(super) fn held_bytes(facts: &DatasetInfo) -> usize {
-    (facts.train + facts.test) * (facts.input.elements() + facts.labels_per_sample)
+/// Host bytes of the pixels and labels of all samples, as they wait.
+pub(super) fn held_bytes(data: &Data, facts: &DatasetInfo) -> usize {
+    (facts.train + facts.test) * (Waiting::of(data, facts).bytes() + facts.labels_per_sample)
 }
 
 /// Generated samples where `data` places them: `all` of them in memory, or made when they are asked for.
@@ -266,7 +347,7 @@ pub(super) fn placed<S: Streamed + 'static>(
 
 /// Host bytes of samples that `data` places in host memory; zero for other places.
 pub(super) fn placed_bytes(data: &Data, facts: &DatasetInfo) -> usize {
-    if data.placement == Placement::Host { held_bytes(facts) } else { 0 }
+    if data.placement == Placement::Host { held_bytes(data, facts) } else { 0 }
 }
 
 /// Divides samples, by number, into those for training and `test` for testing. The seed decides which; each class gives
@@ -291,3 +372,6 @@ pub(super) fn split<C: Copy + Into<usize>>(seed: u64, classes: &[C], test: usize
     let (held_out, rest) = shares.split_at(test);
     (numbers(rest), numbers(held_out))
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 //!
 //! Owns [`Images`]. Always holds: the listing and the seed alone decide which file is which sample, so a plan reads no file;
 //! a sample that cannot be read is counted once, and the next readable one of its class and part stands in for it, so that
-//! no batch is short and no class changes. With a cache, an image is decoded once. Refuses a class without a readable image.
+//! no batch is short and no class changes. Refuses a class without a readable image.
 
 pub(super) mod decode;
 mod gate;
@@ -15,7 +15,7 @@ use std::{
     collections::HashMap,
     fmt,
     sync::{
-        Arc, OnceLock,
+        Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
 };
@@ -34,7 +34,7 @@ use crate::{
         source::{Source, Store, chosen_path},
     },
     error::{Error, Result},
-    experiment::{Data, Placement, limits::MAX_WORKERS},
+    experiment::{Data, limits::MAX_WORKERS},
     memory::tally,
     sync::Mutex,
 };
@@ -51,7 +51,7 @@ impl Source for ImageFolder {
     /// The folder is listed once for all that is asked of it.
     fn inspect(&self, data: &Data, known: Option<&Inspection>) -> Result<Inspection> {
         let listing = listing::list(chosen_path(data)?, known.and_then(Inspection::listing))?;
-        let (info, held) = (info(&listing, data)?, held_bytes(&listing, data));
+        let (info, held) = (info(&listing, data)?, held_bytes(&listing));
         let note = listing.note();
         Ok(Inspection::new(data, info, held).with_listing(listing).with_notes(note))
     }
@@ -71,13 +71,13 @@ impl Source for ImageFolder {
 
     fn held_bytes(&self, data: &Data, _: &DatasetInfo) -> Result<usize> {
         let listing = listing::list(chosen_path(data)?, None)?;
-        Ok(held_bytes(&listing, data))
+        Ok(held_bytes(&listing))
     }
 }
 
-/// The listing, the facts of each file, and the cache when it is full.
-fn held_bytes(listing: &Listing, data: &Data) -> usize {
-    listing.bytes() + own_bytes(listing.len(), data)
+/// The listing, and the facts of each file.
+fn held_bytes(listing: &Listing) -> usize {
+    listing.bytes() + own_bytes(listing.len())
 }
 
 fn info(listing: &Listing, data: &Data) -> Result<DatasetInfo> {
@@ -94,11 +94,9 @@ fn divided(listing: &Listing, data: &Data) -> Result<(usize, usize)> {
     }
 }
 
-/// Bytes without the listing. An image that cannot be read leaves its place in the cache empty.
-fn own_bytes(files: usize, data: &Data) -> usize {
-    let cached = size_of::<OnceLock<Box<[u8]>>>() + data.side * data.side * CHANNELS;
-    let each = size_of::<u32>() + size_of::<AtomicBool>() + if data.placement == Placement::Host { cached } else { 0 };
-    files * each
+/// Bytes without the listing.
+fn own_bytes(files: usize) -> usize {
+    files * (size_of::<u32>() + size_of::<AtomicBool>())
 }
 
 /// Images that could not be read.
@@ -130,7 +128,6 @@ pub(super) struct Images {
     test: Vec<u32>,
     /// For each file, whether its image is broken.
     is_broken: Vec<AtomicBool>,
-    cache: Option<Vec<OnceLock<Box<[u8]>>>>,
     /// For those that decode.
     gate: Gate,
     skipped: Mutex<Option<Box<Skipped>>>,
@@ -204,11 +201,10 @@ impl Images {
             None => split(seed, &listing.labels(), test),
         };
         Ok(Self {
-            side: data.side,
+            side: data.loaded_side(),
             train,
             test,
             is_broken: (0..files).map(|_| AtomicBool::new(false)).collect(),
-            cache: (data.placement == Placement::Host).then(|| (0..files).map(|_| OnceLock::new()).collect()),
             gate: Gate::new(at_once(data)),
             skipped: Mutex::new(None),
             listing,
@@ -250,7 +246,7 @@ impl Images {
     ///
     /// # Errors
     /// Fails when no image of its class can be read.
-    pub(super) fn pixels(&self, split: Split, index: usize) -> Result<Cow<'_, [u8]>> {
+    pub(super) fn pixels(&self, split: Split, index: usize) -> Result<Vec<u8>> {
         let (before, after) = self.part(split).split_at(index);
         let class = self.listing.class(after[0]);
         let mut of_class = after.iter().chain(before).filter(|file| self.listing.class(**file) == class);
@@ -264,15 +260,16 @@ impl Images {
         })
     }
 
-    /// How often each value is in each channel of some training images.
-    pub(super) fn histograms(&self) -> Result<Histograms> {
+    /// How often each value is in each channel of some training images, whose pixels `of` gives by their number.
+    pub(super) fn histograms<'a>(&self, of: impl Fn(usize) -> Result<Cow<'a, [u8]>> + Sync) -> Result<Histograms> {
         let count = self.train.len().min(SCALED_BY);
         let threads = threads();
         std::thread::scope(|scope| {
-            let share = |first: usize| -> Result<Histograms> {
+            let of = &of;
+            let share = move |first: usize| -> Result<Histograms> {
                 let mut sum = Histograms::new(CHANNELS);
                 for index in (first..count).step_by(threads) {
-                    sum.add(&self.pixels(Split::Train, index)?);
+                    sum.add(&of(index)?);
                 }
                 Ok(sum)
             };
@@ -294,20 +291,15 @@ impl Images {
     }
 
     /// Pixels of a file; `None` when it cannot be read, which is then remembered.
-    fn read(&self, file: u32) -> Option<Cow<'_, [u8]>> {
+    fn read(&self, file: u32) -> Option<Vec<u8>> {
         let is_broken = &self.is_broken[file as usize];
         if is_broken.load(Relaxed) {
             return None;
         }
-        let place = self.cache.as_ref().map(|cache| &cache[file as usize]);
-        if let Some(pixels) = place.and_then(OnceLock::get) {
-            return Some(Cow::Borrowed(pixels));
-        }
         let path = self.listing.path(file);
-        match (self.gate.through(|| decode::decode(&path, self.side)), place) {
-            (Ok(pixels), None) => Some(Cow::Owned(pixels)),
-            (Ok(pixels), Some(place)) => Some(Cow::Borrowed(place.get_or_init(|| pixels.into_boxed_slice()))),
-            (Err(reason), _) => {
+        match self.gate.through(|| decode::decode(&path, self.side)) {
+            Ok(pixels) => Some(pixels),
+            Err(reason) => {
                 if !is_broken.swap(true, Relaxed) {
                     self.skip(file, format!("{}: {reason}", path.display()));
                 }
@@ -327,4 +319,4 @@ impl Images {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::data) mod tests;

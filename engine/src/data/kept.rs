@@ -24,9 +24,9 @@ use std::{
 use crate::{
     bytes::Bytes,
     cache,
-    data::{DatasetInfo, Split, file::unreadable},
+    data::{DatasetInfo, Split, file::unreadable, image_set::Waiting},
     error::{Error, MemoryRefused, Problem, Result},
-    experiment::{CachePlace, Data, DataKind},
+    experiment::{CachePlace, Data, DataCache, DataKind, Placement},
     memory::probe,
     sync::Mutex,
 };
@@ -72,14 +72,16 @@ const DISK_BLOCK: u64 = 4096;
 impl KeptSizes {
     /// The samples that `data` chooses to keep; `None` if it keeps none.
     pub(super) fn of(data: &Data, facts: &DatasetInfo) -> Option<Self> {
-        let cache = data.kept();
+        // Files that wait in memory do so from the first epoch on.
+        let is_filled_once = data.kind == DataKind::Images && data.placement == Placement::Host;
+        let cache = if is_filled_once { DataCache::Decoded } else { data.kept() };
         (!cache.is_none()).then(|| Self {
             copies: cache.copies(),
-            pixels: facts.input.elements(),
+            pixels: Waiting::of(data, facts).bytes(),
             labels: if data.kind == DataKind::Images { 0 } else { facts.labels_per_sample },
             train: facts.train,
             test: facts.test,
-            place: data.cache_in,
+            place: if is_filled_once { CachePlace::Ram } else { data.cache_in },
         })
     }
 

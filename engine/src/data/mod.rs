@@ -27,6 +27,7 @@ mod masks;
 mod modular;
 mod order;
 mod picture;
+mod resize;
 mod scaling;
 mod sequences;
 mod shapes;

@@ -45,12 +45,12 @@ impl Source for ColouredShapes {
     }
 
     fn open(&self, data: &Data, info: &DatasetInfo, seed: u64) -> Result<Store> {
-        Ok(image_set::placed(data, Shapes::new(info, data.side, seed), Shapes::all))
+        Ok(image_set::placed(data, Shapes::new(info, data.loaded_side(), seed), Shapes::all))
     }
 
     fn held_bytes(&self, data: &Data, info: &DatasetInfo) -> Result<usize> {
         Ok(match data.placement {
-            Placement::Host => image_set::held_bytes(info),
+            Placement::Host => image_set::held_bytes(data, info),
             // The order of the samples.
             Placement::Streamed | Placement::Device => (info.train + info.test) * size_of::<u32>(),
         })

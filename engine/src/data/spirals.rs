@@ -51,7 +51,7 @@ impl Source for SpiralArms {
 
     fn held_bytes(&self, data: &Data, info: &DatasetInfo) -> Result<usize> {
         Ok(match data.placement {
-            Placement::Host => image_set::held_bytes(info),
+            Placement::Host => image_set::held_bytes(data, info),
             // The order of the samples.
             Placement::Streamed | Placement::Device => (info.train + info.test) * size_of::<u32>(),
         })

@@ -12,8 +12,8 @@ use crate::{
     bytes::Bytes,
     experiment::words::words,
     experiment::{
-        Asked, CachePlace, DataCache, Experiment, ImageExtents, Labelled, Normalise, PathUse, Prompt, SourceTraits,
-        Task,
+        Asked, CachePlace, DataCache, Experiment, ImageExtents, Labelled, Normalise, NormaliseWhen, PathUse, Prompt,
+        SourceTraits, Task,
         limits::{MAX_BUDGET, MAX_PREFETCH, MAX_SAMPLES, MAX_SIDE, MAX_WORKERS, MIN_SIDE},
         settings::{Bears, KERNELS, Limits, NOTHING, Number, SIZES, settings},
         source_traits::{LengthUnit, USUAL_TOKENS, file, folder},
@@ -255,6 +255,17 @@ settings! {
             .quiet()
             .bears(Bears::Scale)
             .when(|e| e.data.kind.has_colours());
+        /// When pixels that wait in host memory, or are kept, are scaled. The batches are the same either way.
+        pub normalise_when: NormaliseWhen = NormaliseWhen::OnTheFly, NOTHING
+            .quiet()
+            .bears(Bears::Feeding)
+            .when(|e| e.data.has_waiting_images());
+        /// Height and width at which images wait in host memory, or are kept; each is resized to `side` whenever a batch is made
+        /// of it (shapes, images). 0: they are resized before they wait.
+        pub load_side: usize = 0, SIZES
+            .quiet()
+            .counts(0, MAX_SIDE as u64, "the side of an image that waits")
+            .when(|e| e.data.can_wait_as_loaded());
         /// Where the samples wait.
         pub placement: Placement = Placement::Host, KERNELS.quiet().bears(Bears::Feeding);
         /// The form in which streamed images are kept: each is read, decoded or generated once, in the first epoch. Kept

@@ -44,8 +44,8 @@ pub use low_rank::{Factor, LowRank, RankTable, Ranks, WholeLayer};
 pub use model::{
     ActivationKind, AttentionKind, DepthUnit, FamilyTraits, Model, ModelKind, ModelSetting, Stem, WidthUnit,
 };
-pub use normalise::Normalise;
 pub(crate) use normalise::PROCESSOR;
+pub use normalise::{Normalise, NormaliseWhen};
 pub use optimizer::{Hyperparameter, Optimizer, OptimizerKind, Schedule, UpdateTime};
 pub use precision::Precision;
 pub use prune::{Prune, PruneKind, PruneSchedule, PruneScope};

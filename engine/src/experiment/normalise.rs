@@ -1,6 +1,6 @@
 //! The scaling of pixels, and the scaling that published weights expect.
 //!
-//! Owns [`Normalise`]. Always holds: the meaning of `auto` follows from the files next to the weights only, and is reported.
+//! Owns [`Normalise`] and [`NormaliseWhen`]. Always holds: the meaning of `auto` follows from the files next to the weights only, and is reported.
 
 use std::{
     fs::File,
@@ -31,6 +31,16 @@ words! {
         Half = "half",
         /// No scaling: pixels are from 0 to 1.
         None = "none",
+    }
+}
+
+words! {
+    /// When the pixels of images that wait are scaled.
+    pub enum NormaliseWhen {
+        /// As a batch is filled: they wait as bytes.
+        OnTheFly = "on-the-fly",
+        /// Before they wait: they do so as floats, of four bytes each.
+        Beforehand = "beforehand",
     }
 }
 

@@ -49,6 +49,7 @@ presets! {
     "cnn-digits-low-rank" => Lesson,
     "shapes-input-pipeline" => Lesson,
     "shapes-kept-variants" => Lesson,
+    "shapes-resized-late" => Lesson,
     "cnn-digits-teacher" => Lesson,
     "mlp-digits-student" => Lesson,
     "modular-student" => Lesson,

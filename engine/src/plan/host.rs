@@ -10,7 +10,7 @@ use crate::{
     bytes::Bytes,
     data::HostMemory,
     error::Problem,
-    experiment::{Answers, CachePlace, DataCache, Experiment, Placement, preset},
+    experiment::{Answers, CachePlace, DataCache, Experiment, NormaliseWhen, Placement, preset},
     plan::Plan,
 };
 
@@ -59,9 +59,11 @@ impl fmt::Display for HostOffer {
 const MOST: usize = 3;
 
 /// Ways to take less, from those that change least on.
-const WAYS: [fn(&mut Experiment); 8] = [
+const WAYS: [fn(&mut Experiment); 10] = [
     |e| e.data.prefetch = e.data.prefetch.min(1),
     |e| (e.data.prefetch, e.data.workers) = (0, 1),
+    |e| e.data.load_side = 0,
+    |e| e.data.normalise_when = NormaliseWhen::OnTheFly,
     |e| e.data.cache_in = CachePlace::Disk,
     |e| e.data.cache = DataCache::Decoded,
     |e| e.data.cache = DataCache::None,

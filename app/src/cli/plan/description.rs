@@ -173,7 +173,7 @@ fn execution(plan: &Plan) -> anyhow::Result<String> {
 
 /// The host memory outside the budget.
 fn host(plan: &Plan) -> String {
-    let HostMemory { data, cache, answers, batches, workers, disk, factors } = plan.host;
+    let HostMemory { data, cache, answers, batches, workers, disk, factors, normalising } = plan.host;
     let budget = plan.experiment.data.host_line().map_or(String::new(), |line| format!(" (of {line})"));
     let kept = if cache > Bytes::ZERO { format!("kept samples {cache}, ") } else { String::new() };
     let said = if answers > Bytes::ZERO { format!("the teacher's answers {answers}, ") } else { String::new() };
@@ -183,9 +183,13 @@ fn host(plan: &Plan) -> String {
         Bytes::ZERO => String::new(),
         factors => format!("To factor the largest layer, before the first batch, takes {factors}.\n"),
     };
+    let normalised = match normalising {
+        Bytes::ZERO => String::new(),
+        more => format!("To normalise the samples, before the first batch, takes {more} more.\n"),
+    };
     format!(
         "Host memory outside the budget: {total}{budget}, of which the data set takes {data}, {kept}{said}batches {batches}, and the \
-         threads that make them {workers}.\n{disk}{factored}"
+         threads that make them {workers}.\n{disk}{factored}{normalised}"
     )
 }
 

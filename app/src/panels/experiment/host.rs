@@ -1,51 +1,26 @@
-//! The host memory of the data and of the making of batches: a bar of its own, with the measured bytes over it.
+//! The host memory of the data and of the making of batches, in words; the bar of it is beside the budget's.
 
-use eframe::egui::{self, Color32, CornerRadius, Rect, Sense, Stroke, Ui, text::LayoutJob, vec2};
+use eframe::egui::{self, Sense, Ui, text::LayoutJob, vec2};
 use plimsoll_engine::{
     Bytes,
-    data::HostMemory,
-    memory::Category,
     plan::Plan,
     train::{Feeding, HostUse},
 };
 
-use super::facts;
+use super::{super::host_bar, facts};
 use crate::{
     session::{HELD_BACK, RunRecord},
-    theme::{self, Palette},
-    widgets::{
-        control,
-        tip::{self, Tip as _},
-    },
+    theme,
+    widgets::tip::Tip as _,
 };
 
-/// Draws the bar of `plan`, and the measurement of `run` if it was planned to take the same. The settings in hand may differ
-/// from the run's, so the words about it name it.
+/// Writes what `plan` takes of it, and how `run` was fed. The settings in hand may differ from the run's, so the words about it
+/// name it.
 pub(super) fn ui(ui: &mut Ui, plan: &Plan, run: Option<&RunRecord>) {
-    let host = plan.host;
-    let measured = run.and_then(|run| run.summary).map(|summary| summary.host);
-    let measured = measured.filter(|seen| seen.predicted == host.total() && seen.measured > Bytes::ZERO);
-    let budget = plan.experiment.data.host_line();
-    let words = words(&host, budget);
-    let hover = format!(
-        "{words}. It lies in the memory of the machine (RAM), outside the budget. It has the batches that are made ahead and \
-         the one that is learned from, for training and for a test."
-    );
-    ui.horizontal(|ui| {
-        let width = control::name_width(ui);
-        ui.allocate_ui(vec2(width, theme::ROW_HEIGHT), |ui| {
-            ui.set_min_width(width);
-            ui.add(egui::Label::new("Host memory").truncate());
-        });
-        let bar = bar(ui, &host, budget, measured, &words);
-        tip::show(tip::beside(&bar), |ui| {
-            ui.set_max_width(theme::TOOLTIP_WIDTH);
-            ui.label(hover);
-        });
-    });
-    let disk = (host.disk > Bytes::ZERO).then(|| format!("On disk: {}", host.disk));
-    facts(ui, std::iter::once(with_units(&words)).chain(disk));
-    of_run(ui, &run.map_or_else(|| NONE.to_owned(), |run| told(&run.label(), measured, run.fed)));
+    let disk = (plan.host.disk > Bytes::ZERO).then(|| format!("On disk: {}", plan.host.disk));
+    facts(ui, std::iter::once(with_units(&format!("Host memory: {}", host_bar::words(plan)))).chain(disk));
+    let told = |run: &RunRecord| told(&run.label(), host_bar::measured(plan, Some(run)), run.fed);
+    of_run(ui, &run.map_or_else(|| NONE.to_owned(), told));
 }
 
 /// Lines that are reserved for the words about a run, so that nothing below moves when one begins.
@@ -97,65 +72,6 @@ fn kept_up((share, feeding): (f64, Feeding)) -> impl Iterator<Item = String> {
     let ahead = (room > 0).then(|| format!("{} of at most {room} batches ready at its last step", ready.min(room)));
     let read = (read > Bytes::ZERO).then(|| format!("{read} read from files"));
     std::iter::once(waited).chain(ahead).chain(read)
-}
-
-/// The bar's figures in words.
-fn words(host: &HostMemory, budget: Option<Bytes>) -> String {
-    let HostMemory { data, cache, answers, batches, workers, factors, .. } = host;
-    let kept = if *cache > Bytes::ZERO { format!("kept {cache}, ") } else { String::new() };
-    let said = if *answers > Bytes::ZERO { format!("teacher's answers {answers}, ") } else { String::new() };
-    let factored = if *factors > Bytes::ZERO { format!(", or to factor layers {factors}") } else { String::new() };
-    let limit = budget.map_or(String::new(), |budget| format!(" of a budget of {budget}"));
-    format!("{}{limit}: data {data}, {kept}{said}batches {batches}, threads {workers}{factored}", host.total())
-}
-
-fn bar(
-    ui: &mut Ui,
-    host: &HostMemory,
-    budget: Option<Bytes>,
-    measured: Option<HostUse>,
-    words: &str,
-) -> egui::Response {
-    let palette = theme::palette(ui);
-    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), theme::HOST_BAR), Sense::hover());
-    let painter = ui.painter_at(rect.expand(2.0));
-    painter.rect_filled(rect, CornerRadius::same(3), palette.trough);
-    let seen = measured.map_or(0, |seen| seen.measured.0);
-    let full = host.total().0.max(seen).max(budget.map_or(0, |budget| budget.0)).max(1);
-    let place = |bytes: u64| rect.left() + rect.width() * (bytes as f64 / full as f64) as f32;
-    let mut from = 0;
-    for (bytes, color) in parts(host, palette) {
-        let part = Rect::from_x_y_ranges(place(from)..=place(from + bytes.0), rect.y_range());
-        painter.rect_filled(part, CornerRadius::same(3), color);
-        from += bytes.0;
-    }
-    if let Some(seen) = measured {
-        painter.vline(
-            place(seen.measured.0).min(rect.right() - 1.0),
-            rect.y_range(),
-            Stroke::new(2.0, palette.strong()),
-        );
-    }
-    if let Some(budget) = budget {
-        let color = if host.total() > budget { palette.bad } else { palette.good };
-        painter.vline(place(budget.0).min(rect.right() - 1.0), rect.y_range(), Stroke::new(2.0, color));
-    }
-    response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Figure, true, format!("Host memory: {words}")));
-    response
-}
-
-/// The parts of the bar, with the colours of similar parts of a step.
-fn parts(host: &HostMemory, palette: &Palette) -> [(Bytes, Color32); 6] {
-    let color = |category| palette.category(category);
-    [
-        (host.data, color(Category::Parameters)),
-        (host.cache, color(Category::Activations)),
-        (host.answers, color(Category::Gradients)),
-        (host.batches, color(Category::Batch)),
-        (host.workers, color(Category::Scratch)),
-        // The memory before the first batch, as far as it is more than batches and threads.
-        (host.factors.saturating_sub(host.batches + host.workers), color(Category::Slack)),
-    ]
 }
 
 #[cfg(test)]

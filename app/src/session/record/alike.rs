@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{CachePlace, Data, DataCache, Normalise, Placement, preset},
+    experiment::{CachePlace, Data, DataCache, Normalise, NormaliseWhen, Placement, preset},
 };
 
 /// A number that experiments share which differ by their seed, their title and their description alone.
@@ -23,9 +23,17 @@ pub(crate) fn is_one_task(one: &Experiment, other: &Experiment) -> bool {
 
 /// The part of the data that decides the test: neither where the samples lie nor how those for training are changed.
 pub(crate) fn tested_on(data: &Data) -> Data {
-    let normalise = Normalise::Auto;
+    let (normalise, normalise_when) = (Normalise::Auto, NormaliseWhen::OnTheFly);
     let (workers, prefetch, host_budget, cache) = (0, 0, Bytes::ZERO, DataCache::None);
     let (cache_in, cache_folder) = (CachePlace::Ram, None);
     let data = Data { workers, prefetch, host_budget, cache, cache_in, cache_folder, ..data.clone() };
-    Data { placement: Placement::Host, normalise, flip: false, crop_padding: 0, color_jitter: 0.0, ..data }
+    Data {
+        placement: Placement::Host,
+        normalise,
+        normalise_when,
+        flip: false,
+        crop_padding: 0,
+        color_jitter: 0.0,
+        ..data
+    }
 }

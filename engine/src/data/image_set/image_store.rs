@@ -87,19 +87,30 @@ impl Labels<'_> {
     }
 }
 
+impl Default for ImageStore {
+    fn default() -> Self {
+        Self::Held { train: Samples::default(), test: Samples::default() }
+    }
+}
+
 impl ImageStore {
-    /// A sample before it is varied and scaled. Panics past the end of the part.
-    pub(super) fn sample(&self, split: Split, index: usize, extents: [usize; 3], targets: usize) -> Result<Sample<'_>> {
-        let size = extents.into_iter().product::<usize>();
+    /// Whether its samples are in memory.
+    pub(super) fn is_held(&self) -> bool {
+        matches!(self, Self::Held { .. })
+    }
+
+    /// A sample, of `size` bytes and `targets` labels, as it is here. Panics past the end of the part.
+    pub(super) fn sample(&self, split: Split, index: usize, size: usize, targets: usize) -> Result<Sample<'_>> {
         Ok(match self {
             Self::Held { train, test } => {
                 let Samples { pixels, labels } = part(split, train, test);
                 let labels = Labels::Each(Cow::Borrowed(&labels[index * targets..][..targets]));
                 Sample { pixels: Cow::Borrowed(&pixels[index * size..][..size]), labels }
             }
-            Self::Files(images) => {
-                Sample { pixels: images.pixels(split, index)?, labels: Labels::Class(images.label(split, index)) }
-            }
+            Self::Files(images) => Sample {
+                pixels: Cow::Owned(images.pixels(split, index)?),
+                labels: Labels::Class(images.label(split, index)),
+            },
             Self::Streamed(stream) => {
                 let (mut pixels, mut labels) = (vec![0; size], vec![0; targets]);
                 stream.read(split, index, &mut pixels, &mut labels)?;
@@ -115,23 +126,11 @@ impl ImageStore {
             Self::Files(_) => true,
             Self::Streamed(stream) => stream.is_work(),
         };
-        if !is_work || threads < 2 {
-            return share();
-        }
-        let (share, counting) = (&share, meter_of_this_thread());
-        let help = || {
-            meter_this_thread(counting);
-            share()
-        };
-        std::thread::scope(|scope| {
-            let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(help)).collect();
-            let own = share();
-            let ended = |_| Err(Error::Panic("a thread that makes images".to_owned()));
-            helpers.into_iter().fold(own, |result, helper| result.and(helper.join().unwrap_or_else(ended)))
-        })
+        if is_work { together(threads, share) } else { share() }
     }
-
+    /// How often each value is in each channel of some training images that are no files.
     pub(super) fn histograms(&self, extents: [usize; 3], targets: usize) -> Result<Histograms> {
+        let size = extents.into_iter().product::<usize>();
         match self {
             Self::Streamed(stream) => {
                 let sum = Mutex::new(Histograms::new(extents[2]));
@@ -141,7 +140,7 @@ impl ImageStore {
                     loop {
                         let next = work.lock().next();
                         let Some(index) = next else { break };
-                        own.add(&self.sample(Split::Train, index, extents, targets)?.pixels);
+                        own.add(&self.sample(Split::Train, index, size, targets)?.pixels);
                     }
                     sum.lock().merge(&own);
                     Ok(())
@@ -150,11 +149,29 @@ impl ImageStore {
             }
             Self::Held { train, .. } => {
                 let mut sum = Histograms::new(extents[2]);
-                let images = train.pixels.chunks_exact(extents.into_iter().product());
+                let images = train.pixels.chunks_exact(size);
                 images.take(SCALED_BY).for_each(|image| sum.add(image));
                 Ok(sum)
             }
-            Self::Files(images) => images.histograms(),
+            Self::Files(images) => images.histograms(|index| images.pixels(Split::Train, index).map(Cow::Owned)),
         }
     }
+}
+
+/// Runs `share` on `threads` threads, this one among them.
+pub(super) fn together(threads: usize, share: impl Fn() -> Result<()> + Sync) -> Result<()> {
+    if threads < 2 {
+        return share();
+    }
+    let (share, counting) = (&share, meter_of_this_thread());
+    let help = || {
+        meter_this_thread(counting);
+        share()
+    };
+    std::thread::scope(|scope| {
+        let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(help)).collect();
+        let own = share();
+        let ended = |_| Err(Error::Panic("a thread that makes images".to_owned()));
+        helpers.into_iter().fold(own, |result, helper| result.and(helper.join().unwrap_or_else(ended)))
+    })
 }

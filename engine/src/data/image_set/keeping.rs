@@ -27,7 +27,7 @@ impl ImageSet {
                 kept.get(split, index, copy)?.ok_or(Error::Stopped)?
             }
         };
-        let size = self.extents.into_iter().product::<usize>();
+        let size = self.waiting.bytes();
         let labels = match &self.source {
             ImageStore::Files(images) => Labels::Class(images.label(split, index)),
             ImageStore::Held { .. } | ImageStore::Streamed(_) => match &found {
@@ -47,22 +47,26 @@ impl ImageSet {
 
     /// Reads, decodes or generates a sample, and keeps it or its variants. Variant `n` is the one that epoch `n` would make.
     fn keep(&self, kept: &Kept, split: Split, index: usize, variant: &mut Vec<u8>) -> Result<()> {
-        let sample = self.source.sample(split, index, self.extents, self.targets)?;
+        let sample = self.read(split, index)?;
         let mask = match &sample.labels {
             Labels::Each(own) => &own[..],
             Labels::Class(_) => &[],
         };
         let varied = kept.sizes().copies.zip(self.augment).filter(|_| split == Split::Train);
         kept.put(split, index, |bytes| {
+            let add = |pixels: &[u8], bytes: &mut Vec<u8>| match self.waiting.is_normalised {
+                true => self.as_floats(pixels, bytes),
+                false => bytes.extend_from_slice(pixels),
+            };
             let Some((copies, augment)) = varied else {
-                bytes.extend_from_slice(&sample.pixels);
+                add(&sample.pixels, bytes);
                 bytes.extend_from_slice(mask);
                 return;
             };
             let [height, width, _] = self.extents;
             for copy in 0..copies as u64 {
                 augment.apply(&sample.pixels, variant, self.extents, self.seed, copy, index);
-                bytes.extend_from_slice(variant);
+                add(variant, bytes);
                 if self.targets > 1 {
                     augment.apply_to_mask(mask, variant, [height, width], self.seed, copy, index);
                     bytes.extend_from_slice(variant);

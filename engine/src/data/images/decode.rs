@@ -13,12 +13,10 @@ use std::{
 };
 
 use image::{
-    DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits, RgbImage,
-    imageops::{self, FilterType},
-    metadata::Orientation,
+    DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits, RgbImage, metadata::Orientation,
 };
 
-use crate::{bytes::Bytes, memory::probe::note_read};
+use crate::{bytes::Bytes, data::resize, memory::probe::note_read};
 
 const MOST_FILE_BYTES: u64 = 64 << 20;
 const MOST_PIXEL_BYTES: u64 = 192 << 20;
@@ -27,8 +25,8 @@ const LONGEST: u32 = 20_000;
 /// Pixels of a file, `[side, side, 3]`, or the reason why it has none. Transparency is dropped.
 pub(in crate::data) fn decode(path: &Path, side: usize) -> Result<Vec<u8>, String> {
     let bytes = read(path)?;
-    let side = side as u32;
-    catch_unwind(|| Ok(fit(unpack(&bytes)?, side).into_raw())).unwrap_or_else(|_| Err("its decoder failed".to_owned()))
+    catch_unwind(|| Ok(resize::middle(unpack(&bytes)?, side).into_raw()))
+        .unwrap_or_else(|_| Err("its decoder failed".to_owned()))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
@@ -102,20 +100,4 @@ fn is_whole_jpeg(bytes: &[u8]) -> bool {
     let pairs = || bytes.windows(2);
     let Some(scan) = pairs().rposition(|pair| pair == [0xff, 0xda]) else { return false };
     pairs().skip(scan).any(|pair| pair == [0xff, 0xd9])
-}
-
-/// The middle square of an image, `side` by `side`.
-fn fit(image: RgbImage, side: u32) -> RgbImage {
-    let (width, height) = image.dimensions();
-    let square = width.min(height);
-    if (width, height) == (side, side) {
-        return image;
-    }
-    let middle = imageops::crop_imm(&image, (width - square) / 2, (height - square) / 2, square, square);
-    if square >= 4 * side {
-        // Averaging boxes first is several times as fast, and blurs only detail beyond the final size.
-        let half_way = imageops::thumbnail(&*middle, 2 * side, 2 * side);
-        return imageops::resize(&half_way, side, side, FilterType::CatmullRom);
-    }
-    imageops::resize(&*middle, side, side, FilterType::CatmullRom)
 }

@@ -2,6 +2,8 @@
 
 mod batches;
 
+pub(in crate::data) use batches::photos;
+
 use std::{
     collections::HashSet,
     fs,
@@ -15,7 +17,7 @@ use super::*;
 use crate::{
     bytes::Bytes,
     data::{Dataset, Feed, HostBatch, HostMemory, Inspection, Loader},
-    experiment::{CachePlace, DataCache, DataKind, Run},
+    experiment::{CachePlace, DataCache, DataKind, Placement, Run},
     memory::probe::{Meter, meter_this_thread},
 };
 

@@ -40,6 +40,7 @@ impl List {
         }
         self.placement(data);
         self.cache(data);
+        self.waiting(data);
         if e.distil.is_asked_before() {
             self.answers(data);
         }
@@ -99,6 +100,30 @@ impl List {
         }
         if data.cache_folder.as_ref().is_some_and(|path| path.to_str().is_none()) {
             self.add("data.cache_folder", "is not text", "give it a name in UTF-8");
+        }
+    }
+
+    /// Refuses images that would wait smaller than they are used, or normalised before what is done to them.
+    fn waiting(&mut self, data: &Data) {
+        let side = data.side;
+        if data.can_wait_as_loaded() && (1..side).contains(&data.load_side) {
+            let message = format!("images of {} a side would be enlarged to {side} for each batch", data.load_side);
+            self.add("data.load_side", message, format!("write {side} or more, or 0 to resize them before they wait"));
+        }
+        if !data.is_normalised_beforehand() {
+            return;
+        }
+        let key = "data.normalise_when";
+        if data.is_resized_on_the_fly() {
+            let message = "images that are resized for each batch are normalised after that";
+            self.add(key, message, "write \"on-the-fly\", or data.load_side = 0");
+        } else if data.color_jitter > 0.0 && data.kept().copies().is_none() {
+            let message = "colours are changed before they are normalised, and these images wait normalised";
+            self.add(
+                key,
+                message,
+                "write \"on-the-fly\", or data.color_jitter = 0, or keep variants (data.cache = \"augmented:4\")",
+            );
         }
     }
 

@@ -5,7 +5,8 @@ use std::path::Path;
 use crate::{
     bytes::Bytes,
     experiment::{
-        CachePlace, Data, DataCache, DataKind, DataSetting, ImageExtents, Labelled, Placement, TableTask, Task,
+        CachePlace, Data, DataCache, DataKind, DataSetting, ImageExtents, Labelled, NormaliseWhen, Placement,
+        TableTask, Task,
     },
 };
 
@@ -101,6 +102,33 @@ impl Data {
         if is_kept { self.cache } else { DataCache::None }
     }
 
+    /// Whether its images wait between two epochs, in host memory or on a disk.
+    pub fn has_waiting_images(&self) -> bool {
+        let is_held = self.placement == Placement::Host && self.kind.traits().has_pictures;
+        is_held || !self.kept().is_none()
+    }
+
+    /// Whether its images can wait as they were loaded, so that each batch resizes them. Variants are made of resized ones.
+    pub fn can_wait_as_loaded(&self) -> bool {
+        let has_sides = self.kind.has_side() && self.kind.task() == Task::Class;
+        has_sides && self.has_waiting_images() && self.kept().copies().is_none()
+    }
+
+    /// Height and width of an image as it waits.
+    pub(crate) fn loaded_side(&self) -> usize {
+        if self.load_side > 0 && self.can_wait_as_loaded() { self.load_side } else { self.side }
+    }
+
+    /// Whether images are resized whenever a batch is made of them.
+    pub(crate) fn is_resized_on_the_fly(&self) -> bool {
+        self.loaded_side() != self.side
+    }
+
+    /// Whether images wait as floats that are scaled.
+    pub(crate) fn is_normalised_beforehand(&self) -> bool {
+        self.normalise_when == NormaliseWhen::Beforehand && self.has_waiting_images()
+    }
+
     /// Whether a file keeps them.
     pub fn is_kept_on_disk(&self) -> bool {
         !self.kept().is_none() && self.cache_in == CachePlace::Disk
@@ -116,10 +144,10 @@ impl Data {
         Some(self.host_budget).filter(|line| *line > Bytes::ZERO)
     }
 
-    /// Whether samples are decoded or generated as they are needed, which several threads do in less time.
+    /// Whether samples are decoded, generated or resized as they are needed, which several threads do in less time.
     pub fn is_work(&self) -> bool {
-        self.kind.traits().image == ImageExtents::OfSide
-            && (self.kind.is_on_disk() || self.placement != Placement::Host)
+        let is_made = self.kind.is_on_disk() || self.placement != Placement::Host;
+        self.kind.traits().image == ImageExtents::OfSide && (is_made || self.is_resized_on_the_fly())
     }
 
     /// Whether both choices have the same samples: how they are fed to the model may differ.

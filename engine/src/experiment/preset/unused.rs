@@ -65,6 +65,9 @@ fn without_use(setting: &Setting, e: &Experiment) -> String {
         "data" if of(&|e| (e.distil, e.data.cache_in) = (asked_once(), CachePlace::Disk)) => {
             return format!("{} is not used unless {KEPT} on disk (data.cache_in = disk)", setting.key);
         }
+        "data" if of(&|e| e.data.placement = Placement::Host) => {
+            return format!("{} is not used unless images wait (data.placement = host, or data.cache)", setting.key);
+        }
         "data" if of(&|e| e.data.placement = Placement::Streamed) => {
             return format!("{} is not used with data.placement = {}", setting.key, e.data.placement.key());
         }

@@ -118,7 +118,8 @@ mod tests {
             let keys = settings::all().map(|setting| setting.key);
             keys.filter(|key| key.starts_with("data.") && !samples(key, is_free)).collect::<Vec<_>>()
         };
-        const FED: [&str; 10] = [
+        const FED: [&str; 11] = [
+            "data.normalise_when",
             "data.placement",
             "data.cache",
             "data.cache_in",

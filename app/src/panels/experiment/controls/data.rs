@@ -2,7 +2,7 @@
 
 use plimsoll_engine::{
     Experiment,
-    experiment::{CachePlace, Data, DataCache, DataKind, DataSetting, Normalise, Placement, TableTask},
+    experiment::{CachePlace, Data, DataCache, DataKind, DataSetting, Normalise, NormaliseWhen, Placement, TableTask},
 };
 
 use super::{COMPLETION_ONLY, EMBEDDING_ROWS, MODULUS, Numeric, PACKING, Row, VOCABULARY, source, table};
@@ -245,6 +245,34 @@ pub(in crate::panels::experiment) const NORMALISE: (Spec, Choice<Normalise>) = (
     },
 );
 
+pub(in crate::panels::experiment) const NORMALISE_WHEN: (Spec, Choice<NormaliseWhen>) = (
+    Spec {
+        key: "data.normalise_when",
+        name: "Scaled",
+        help: "When the pixels of images that wait are scaled. For each batch: they wait as bytes. Beforehand: they wait as floats \
+                of four bytes, so the images take four times the host memory, and a batch is a little less work. The batches are \
+                the same.",
+    },
+    Choice {
+        options: &[(NormaliseWhen::OnTheFly, "for each batch"), (NormaliseWhen::Beforehand, "beforehand, as floats")],
+        place: Place::Setting,
+    },
+);
+
+pub(in crate::panels::experiment) const LOAD_SIDE: Numeric = (
+    Spec {
+        key: "data.load_side",
+        name: "Loaded at",
+        help: "Height and width at which images wait; each is made smaller whenever a batch is made of it. Images of 224 wait in \
+                49 times the memory of images of 32, and every epoch resizes them again. 0: they are resized before they wait.",
+    },
+    Number {
+        stops: &[0., 32., 48., 64., 96., 128., 160., 192., 224., 256., 384.],
+        zero: Some("their side"),
+        place: Place::Setting,
+    },
+);
+
 pub(in crate::panels::experiment) const FLIP: (Spec, Choice<bool>) = (
     Spec {
         key: "data.flip",
@@ -351,6 +379,8 @@ pub(in crate::panels) fn source_words(setting: DataSetting, data: &Data) -> Opti
 pub(in crate::panels::experiment) const DATA_REST: &[Row] = &[
     Row::of(&PLACEMENT),
     Row::drawn(&[CACHE.0, CACHE_PLACE.0, source::CACHE_FOLDER], source::kept),
+    Row::of(&LOAD_SIDE),
+    Row::of(&NORMALISE_WHEN),
     Row::of(&HOST_BUDGET).alone("host budget"),
     Row::of(&PREFETCH),
     Row::of(&WORKERS),

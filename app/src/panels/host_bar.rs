@@ -1,0 +1,153 @@
+//! The host bar, beside the budget's: the predicted host memory of the data and of the making of batches, by part, against its
+//! own budget, with the measured bytes over it.
+//!
+//! Always holds: its scale is its own, because it is other memory than the device's.
+
+use eframe::egui::{self, Color32, CornerRadius, FontId, Rect, Sense, Stroke, Ui, pos2, vec2};
+use plimsoll_engine::{Bytes, data::HostMemory, memory::Category, plan::Plan, train::HostUse};
+
+use crate::{
+    format,
+    session::RunRecord,
+    theme::{self, Palette},
+    widgets::{chip, tip},
+};
+
+/// Its share of the row that it has with the budget's bar.
+const SHARE: f32 = 0.26;
+/// The least that it takes of it, so that its name has room.
+const LEAST: f32 = 176.0;
+/// Around the words on its name.
+const NAME_MARGIN: egui::Vec2 = vec2(5.0, 2.0);
+
+/// The width that it takes of a row.
+pub(super) fn width(of_row: f32) -> f32 {
+    (SHARE * of_row).max(LEAST)
+}
+
+/// A part of the host memory.
+struct Part {
+    name: &'static str,
+    bytes: Bytes,
+    color: Color32,
+}
+
+/// The parts in the order of the bar, with the colours of similar parts of a step. Those that nothing takes are left out.
+fn parts(host: &HostMemory, palette: &Palette) -> Vec<Part> {
+    // What comes before the first batch, as far as it is more than what comes after it.
+    let before = [
+        ("to factor layers", host.factors.saturating_sub(host.batches + host.workers)),
+        ("to normalise", host.normalising.saturating_sub(host.fed_later())),
+    ];
+    let lasting = [
+        ("data", host.data, Category::Parameters),
+        ("kept samples", host.cache, Category::Activations),
+        ("teacher's answers", host.answers, Category::Gradients),
+        ("batches", host.batches, Category::Batch),
+        ("threads", host.workers, Category::Scratch),
+    ];
+    let before = before.map(|(name, bytes)| (name, bytes, Category::Slack));
+    let all = lasting.into_iter().chain(before).filter(|(_, bytes, _)| *bytes > Bytes::ZERO);
+    all.map(|(name, bytes, category)| Part { name, bytes, color: palette.category(category) }).collect()
+}
+
+/// What a run was measured to take, if it was planned to take the same as `plan`.
+pub(super) fn measured(plan: &Plan, run: Option<&RunRecord>) -> Option<HostUse> {
+    let seen = run.and_then(|run| run.summary).map(|summary| summary.host);
+    seen.filter(|seen| seen.predicted == plan.host.total() && seen.measured > Bytes::ZERO)
+}
+
+/// The bar's figures in words.
+pub(super) fn words(plan: &Plan) -> String {
+    let HostMemory { data, cache, answers, batches, workers, factors, normalising, .. } = plan.host;
+    let some = |bytes: Bytes, words: &str| {
+        if bytes > Bytes::ZERO { words.replace('_', &bytes.to_string()) } else { String::new() }
+    };
+    let limit = plan.experiment.data.host_line().map_or(String::new(), |budget| format!(" of a budget of {budget}"));
+    format!(
+        "{}{limit}: data {data}, {}{}batches {batches}, threads {workers}{}{}",
+        plan.host.total(),
+        some(cache, "kept _, "),
+        some(answers, "teacher's answers _, "),
+        some(factors, ", or to factor layers _"),
+        some(normalising, ", or to normalise _"),
+    )
+}
+
+/// Draws the bar of `plan` over `rect`, with that of `pin` below it, which is `pin_height` high, and the measurement of `run`.
+pub(super) fn ui(
+    ui: &mut Ui,
+    rect: Rect,
+    plan: &Plan,
+    (pin, pin_height): (Option<&Plan>, f32),
+    run: Option<&RunRecord>,
+    fade: f32,
+) {
+    let palette = theme::palette(ui);
+    let response = ui.allocate_rect(rect, Sense::hover());
+    let painter = ui.painter_at(rect.expand(2.0));
+    let main = rect.with_max_y(rect.bottom() - pin_height);
+    let (host, budget, seen) = (&plan.host, plan.experiment.data.host_line(), measured(plan, run));
+    let longest = [budget, pin.map(|pin| pin.host.total()), seen.map(|seen| seen.measured)];
+    let full = longest.into_iter().flatten().fold(host.total(), Bytes::max).0.max(1) as f64 * 1.02;
+    let place = |bytes: Bytes| main.left() + main.width() * (bytes.0 as f64 / full) as f32;
+    let stacked = |within: Rect, of: &HostMemory, strength: f32| {
+        painter.rect_filled(within, CornerRadius::same(4), palette.trough);
+        let mut from = Bytes::ZERO;
+        for part in parts(of, palette) {
+            let room = Rect::from_x_y_ranges(place(from)..=place(from + part.bytes), within.y_range());
+            painter.rect_filled(room, CornerRadius::ZERO, part.color.gamma_multiply(strength));
+            from += part.bytes;
+        }
+    };
+    stacked(main, host, fade);
+    if let Some(pin) = pin {
+        stacked(Rect::from_min_max(pos2(rect.left(), main.bottom() + 3.0), rect.max), &pin.host, 0.75);
+    }
+    if let Some(budget) = budget {
+        let (line, end) = (place(budget), place(host.total()));
+        if end > line {
+            let past = Rect::from_x_y_ranges(line..=end, main.y_range());
+            painter.rect_filled(past, CornerRadius::ZERO, palette.past);
+            painter.rect_filled(past.with_min_y(past.bottom() - 4.0), CornerRadius::ZERO, palette.bad);
+        }
+        painter.vline(line, (main.top() - 2.0)..=(rect.bottom() + 2.0), Stroke::new(2.5, palette.budget));
+    }
+    if let Some(seen) = seen {
+        painter.vline(place(seen.measured).min(main.right() - 1.0), main.y_range(), Stroke::new(2.0, palette.strong()));
+    }
+    let short = match budget {
+        Some(budget) => format!("host {} of {}", format::size(host.total()), format::size(budget)),
+        None => format!("host memory {}", format::size(host.total())),
+    };
+    let galley = painter.layout_no_wrap(short, FontId::proportional(theme::SMALL_TEXT), palette.strong());
+    let name = Rect::from_center_size(main.center(), galley.size() + 2.0 * NAME_MARGIN);
+    painter.rect_filled(name, CornerRadius::same(3), palette.pane);
+    painter.galley(name.min + NAME_MARGIN, galley, palette.strong());
+    let said = format!("Host memory: {}", words(plan));
+    response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Figure, true, &said));
+    tip::show(tip::of(&response), |ui| {
+        ui.set_max_width(theme::TOOLTIP_WIDTH);
+        lines(ui, plan, seen);
+    });
+}
+
+/// The tooltip: what it is, and its parts.
+fn lines(ui: &mut Ui, plan: &Plan, seen: Option<HostUse>) {
+    let palette = theme::palette(ui);
+    let limit = plan.experiment.data.host_line().map_or(String::new(), |budget| format!(", of a budget of {budget}"));
+    ui.label(format!("Host memory (RAM) for the data: {}{limit}", plan.host.total()));
+    for part in parts(&plan.host, palette) {
+        chip::chip(ui, part.color, format!("{} {}", part.name, part.bytes));
+    }
+    if plan.host.disk > Bytes::ZERO {
+        ui.label(format!("On disk: {}.", plan.host.disk));
+    }
+    if let Some(seen) = seen {
+        ui.label(format!("Measured: {}, the light line.", seen.measured));
+    }
+    ui.label(
+        "It is outside the budget, and has a budget of its own under \"More about the data\". It has the batches that are made \
+         ahead and the one that is learned from, for training and for a test.",
+    );
+}
