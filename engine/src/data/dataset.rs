@@ -5,7 +5,7 @@
 
 use std::{
     ops::Range,
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
 };
 
 use crate::{
@@ -61,6 +61,10 @@ pub struct Dataset {
     seed: u64,
     /// Counts its host memory, and that of its loaders.
     meter: &'static Meter,
+    /// Bytes that the findings about the data take, which others share.
+    shared: Bytes,
+    /// The most bytes that it held while it was opened, until a run asks for them.
+    opening: AtomicU64,
 }
 
 impl Dataset {
@@ -106,7 +110,8 @@ impl Dataset {
             }
         };
         let facts = DatasetInfo { train, test, ..facts };
-        Ok(Self { facts, content: Some(content), chosen: data.clone(), seed, meter })
+        let (shared, opening) = (found.shared_bytes(), AtomicU64::new(meter.peak().live.0));
+        Ok(Self { facts, content: Some(content), chosen: data.clone(), seed, meter, shared, opening })
     }
 
     /// Data without samples, made of the facts that a checkpoint keeps. Pictures are scaled as those of its data were.
@@ -118,7 +123,8 @@ impl Dataset {
         counted_on(Some(meter), || {
             let facts = known.info;
             let content = Some(Content::Images(ImageSet::known(&facts, &known.scaling)?));
-            Ok(Self { facts, content, chosen: data.clone(), seed: 0, meter })
+            let (shared, opening) = (Bytes::ZERO, AtomicU64::new(0));
+            Ok(Self { facts, content, chosen: data.clone(), seed: 0, meter, shared, opening })
         })
     }
 
@@ -303,6 +309,17 @@ impl Dataset {
     /// The meter of its host memory and of its loaders' memory, for every thread that takes some.
     pub fn meter(&self) -> &'static Meter {
         self.meter
+    }
+
+    /// Bytes of host memory that it holds now, with those of its loaders.
+    pub fn host_bytes(&self) -> Bytes {
+        self.meter.now().live + self.shared
+    }
+
+    /// The most bytes of host memory that it and its loaders held since the meter's peak was reset, and for the first who asks
+    /// those while it was opened.
+    pub(crate) fn host_peak(&self) -> Bytes {
+        self.meter.peak().live.max(Bytes(self.opening.swap(0, Relaxed))) + self.shared
     }
 
     /// The choice of data.

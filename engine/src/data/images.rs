@@ -32,6 +32,7 @@ use crate::{
         image_set::{ImageStore, split},
         scaling::Histograms,
         source::{Source, Store, chosen_path},
+        weighed::Weighed,
     },
     error::{Error, Result},
     experiment::{Data, limits::MAX_WORKERS},
@@ -121,7 +122,7 @@ impl fmt::Display for Skipped {
 /// The images of one folder, side and seed.
 #[derive(Debug)]
 pub(super) struct Images {
-    listing: Arc<Listing>,
+    listing: Arc<Weighed<Listing>>,
     side: usize,
     /// Files by number in the listing.
     train: Vec<u32>,
@@ -193,7 +194,7 @@ pub(super) fn threads() -> usize {
 }
 
 impl Images {
-    pub(super) fn open(listing: Arc<Listing>, data: &Data, seed: u64) -> Result<Self> {
+    pub(super) fn open(listing: Arc<Weighed<Listing>>, data: &Data, seed: u64) -> Result<Self> {
         let (count, test) = divided(&listing, data)?;
         let files = listing.len();
         let (train, test) = match listing.trained() {

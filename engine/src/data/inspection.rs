@@ -13,6 +13,7 @@ use crate::{
         images::Listing,
         kept, source,
         table::{self, TableFacts},
+        weighed::Weighed,
     },
     error::Result,
     experiment::{Data, DatasetInfo, Input},
@@ -27,7 +28,7 @@ pub struct Inspection {
     /// Room on the disk that samples are to be kept on.
     disk_free: Option<Bytes>,
     /// The files, if the data are a folder of files.
-    listing: Option<Arc<Listing>>,
+    listing: Option<Arc<Weighed<Listing>>>,
     /// The largest label, where labels are files of their own.
     labelled: Option<Arc<Labelled>>,
     /// The findings in text files, and what they mean.
@@ -76,7 +77,7 @@ impl Inspection {
     }
 
     /// The same findings, with the files of `listing`.
-    pub(super) fn with_listing(self, listing: Arc<Listing>) -> Self {
+    pub(super) fn with_listing(self, listing: Arc<Weighed<Listing>>) -> Self {
         Self { listing: Some(listing), ..self }
     }
 
@@ -142,8 +143,16 @@ impl Inspection {
     }
 
     /// The files, if the data are a folder of files.
-    pub(super) fn listing(&self) -> Option<&Arc<Listing>> {
+    pub(super) fn listing(&self) -> Option<&Arc<Weighed<Listing>>> {
         self.listing.as_ref()
+    }
+
+    /// Bytes of the findings that an open data set shares with it.
+    pub(super) fn shared_bytes(&self) -> Bytes {
+        let listing = self.listing.as_ref().map(|listing| listing.bytes());
+        let texts = self.texts.as_ref().map(|(found, _)| found.shared_bytes());
+        let table = self.table.as_ref().map(|(found, _)| found.shared_bytes());
+        listing.or(texts).or(table).unwrap_or(Bytes::ZERO)
     }
 
     /// The facts of the data that a model must know.

@@ -38,6 +38,7 @@ mod table;
 mod text;
 mod tokens;
 mod values;
+mod weighed;
 
 pub use alphabet::Alphabet;
 pub use answers::{AnswerSizes, Answers};

@@ -151,7 +151,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         host.reset_peak();
         let result = self.steps(executor, inbox);
         self.summary.measured = self.sampler.finish();
-        self.summary.host.measured = host.peak().live;
+        self.summary.host.measured = self.spec.dataset.host_peak();
         self.summary.host.measured_disk = self.spec.dataset.on_disk() + self.answers_on_disk;
         self.tell_how_fed();
         self.summary.secs = self.secs();

@@ -146,13 +146,13 @@ struct DatasetCache {
 impl DatasetCache {
     /// The host memory of the last run's data.
     fn bytes(&self) -> Bytes {
-        self.dataset.as_ref().map_or(Bytes::ZERO, |dataset| dataset.meter().now().live)
+        self.dataset.as_ref().map_or(Bytes::ZERO, |dataset| dataset.host_bytes())
     }
 
     /// The bytes of the data of `experiment` that are here already.
     fn held(&self, experiment: &Experiment) -> Bytes {
         let is_here = |dataset: &&Arc<Dataset>| dataset.is_for(&experiment.whole_data(), &experiment.run);
-        self.dataset.as_ref().filter(is_here).map_or(Bytes::ZERO, |dataset| dataset.meter().now().live)
+        self.dataset.as_ref().filter(is_here).map_or(Bytes::ZERO, |dataset| dataset.host_bytes())
     }
 
     fn open(&mut self, plan: &Plan) -> Result<Arc<Dataset>> {
@@ -268,10 +268,10 @@ impl Attempt {
         if let Some(checkpoint) = &checkpoint {
             checkpoint.goes_on_with(&dataset, plan.experiment.batch.effective())?;
         }
-        let line = self::line(plan.budget, &plan.target, plan.host.total().saturating_sub(dataset.meter().now().live));
+        let line = self::line(plan.budget, &plan.target, plan.host.total().saturating_sub(dataset.host_bytes()));
         // With the data in place, and without the plan's heap, the size of the process is known better.
         worker.give_back();
-        worker.measure_process(dataset.meter().now().live.min(plan::predict::process::host(&plan.resolved)));
+        worker.measure_process(dataset.host_bytes().min(plan::predict::process::host(&plan.resolved)));
         events.set_machine(worker.machine());
         let is_kept = self.start.keep.record.is_some();
         self.summary.predicted.process = plan::predict::process::running(&plan, worker.machine(), is_kept);

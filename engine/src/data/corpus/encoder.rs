@@ -11,6 +11,7 @@ use super::{
     tokenizer::{Placed, Tokenizer},
     words::Words,
 };
+use crate::data::weighed::Weighed;
 
 /// A sample as tokens.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub(super) struct Encoded {
 /// Samples to tokens.
 #[derive(Debug, Clone)]
 pub(in crate::data) struct Encoder {
-    pub(super) tokenizer: Arc<Tokenizer>,
+    pub(super) tokenizer: Arc<Weighed<Tokenizer>>,
     /// Whether only completions and assistants' words are scored.
     pub(super) completion_only: bool,
     /// Counts the words that it meets, if that is wanted.

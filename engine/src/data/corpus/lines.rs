@@ -11,6 +11,7 @@ use super::{
 use crate::{
     data::file::unreadable,
     error::{Error, Result},
+    memory::probe::{meter_of_this_thread, meter_this_thread},
 };
 
 /// Bytes that are read at a time.
@@ -112,7 +113,12 @@ impl Lines {
         }
         std::thread::scope(|scope| {
             let look = &look;
-            let workers: Vec<_> = lines.chunks(share).map(|lines| scope.spawn(move || look(lines))).collect();
+            let counting = meter_of_this_thread();
+            let counted = move |lines| {
+                meter_this_thread(counting);
+                look(lines)
+            };
+            let workers: Vec<_> = lines.chunks(share).map(|lines| scope.spawn(move || counted(lines))).collect();
             let mut all = Vec::with_capacity(lines.len());
             for worker in workers {
                 all.extend(worker.join().map_err(|_| Error::Panic("a thread that looks at lines".to_owned()))?);

@@ -36,6 +36,7 @@ use crate::{
         DatasetInfo, Inspection, divide,
         sequences::{self, within},
         source::{Source, Store, chosen_path},
+        weighed::Weighed,
     },
     error::{Error, Problem, Result},
     experiment::{
@@ -56,9 +57,9 @@ pub(super) struct Corpus;
 /// The findings about the files of a choice.
 #[derive(Debug)]
 pub(super) struct Found {
-    index: Arc<Index>,
+    index: Arc<Weighed<Index>>,
     encoder: Encoder,
-    survey: Arc<Survey>,
+    survey: Arc<Weighed<Survey>>,
     /// The tokenizer that was chosen.
     tokenizer: Option<PathBuf>,
 }
@@ -139,20 +140,20 @@ impl Found {
         let same_tokenizer = known.filter(|known| known.tokenizer == chosen && known.encoder.tokenizer.is_current());
         let tokenizer = match same_tokenizer {
             Some(known) => Arc::clone(&known.encoder.tokenizer),
-            None => Arc::new(Tokenizer::open(chosen.as_deref())?),
+            None => Weighed::new(|| Tokenizer::open(chosen.as_deref()))?,
         };
         vocabulary(data, &tokenizer)?;
         let same_files = known.filter(|known| known.index.is_of(path, is_json, skips));
         let index = match same_files {
             Some(known) => Arc::clone(&known.index),
-            None => Arc::new(Index::new(path, is_json, skips)?),
+            None => Weighed::new(|| Index::new(path, is_json, skips))?,
         };
         let encoder = Encoder { tokenizer, completion_only: data.completion_only, words: None };
         let same = same_files
             .filter(|known| same_tokenizer.is_some() && known.encoder.completion_only == data.completion_only);
         let survey = match same {
             Some(known) => Arc::clone(&known.survey),
-            None => Arc::new(Survey::new(&index, &encoder)?),
+            None => Weighed::new(|| Survey::new(&index, &encoder))?,
         };
         Ok(Self { index, encoder, survey, tokenizer: chosen })
     }
@@ -191,6 +192,11 @@ impl Found {
             }
         }
         Ok(sequences::facts(data.length, vocabulary(data, &self.encoder.tokenizer)?, data.length, (train, test)))
+    }
+
+    /// Bytes of host memory that it shares with other findings about the same files.
+    pub(super) fn shared_bytes(&self) -> Bytes {
+        self.index.bytes() + self.encoder.tokenizer.bytes() + self.survey.bytes()
     }
 
     /// Places of samples, their order, the tokenizer, the text if it is held, and the memory of a sample on its way.

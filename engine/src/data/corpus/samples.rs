@@ -15,10 +15,10 @@ use super::{
 };
 use crate::{
     bytes::Bytes,
-    data::{Split, divide, file::unreadable},
+    data::{Split, divide, file::unreadable, weighed::Weighed},
     error::{Error, Result},
     experiment::{Data, DataKind, Placement},
-    memory::probe::note_read,
+    memory::probe::{meter_of_this_thread, meter_this_thread, note_read},
     rng::{Rng, Stream},
     sync::Mutex,
 };
@@ -26,7 +26,7 @@ use crate::{
 /// Samples that can be read.
 #[derive(Debug)]
 pub(super) struct Samples {
-    pub(super) index: Arc<Index>,
+    pub(super) index: Arc<Weighed<Index>>,
     encoder: Encoder,
     /// The bytes of each file, where they are held.
     held: Option<Vec<Vec<u8>>>,
@@ -37,7 +37,7 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    pub(super) fn open(index: Arc<Index>, encoder: Encoder, data: &Data, seed: u64) -> Result<Self> {
+    pub(super) fn open(index: Arc<Weighed<Index>>, encoder: Encoder, data: &Data, seed: u64) -> Result<Self> {
         let (train, _) = divide(index.len(), data.test_fraction)?;
         let mut order: Vec<u32> = (0..index.len() as u32).collect();
         if data.kind != DataKind::Text {
@@ -53,7 +53,7 @@ impl Samples {
     }
 
     /// The samples without a split, to look at.
-    pub(super) fn to_look_at(index: Arc<Index>, encoder: Encoder) -> Self {
+    pub(super) fn to_look_at(index: Arc<Weighed<Index>>, encoder: Encoder) -> Self {
         Self { index, encoder, held: None, open: Mutex::new(None), train: Vec::new(), test: Vec::new() }
     }
 
@@ -124,7 +124,11 @@ impl Samples {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let share = samples.len().div_ceil(threads).max(1);
         std::thread::scope(|scope| {
-            let encode = |part: &[u32]| part.iter().map(|sample| self.encoded(*sample as usize)).collect();
+            let counting = meter_of_this_thread();
+            let encode = move |part: &[u32]| {
+                meter_this_thread(counting);
+                part.iter().map(|sample| self.encoded(*sample as usize)).collect()
+            };
             let workers: Vec<_> = samples.chunks(share).map(|part| scope.spawn(move || encode(part))).collect();
             let mut all = Vec::with_capacity(samples.len());
             for worker in workers {

@@ -17,6 +17,7 @@ use super::{
 use crate::{
     backend::IGNORE_INDEX,
     bytes::{Bytes, are, counted},
+    data::weighed::Weighed,
     error::Result,
 };
 
@@ -86,7 +87,7 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    pub(super) fn new(index: &Arc<Index>, encoder: &Encoder) -> Result<Self> {
+    pub(super) fn new(index: &Arc<Weighed<Index>>, encoder: &Encoder) -> Result<Self> {
         let words = Arc::<Words>::default();
         let encoder = Encoder { words: Some(Arc::clone(&words)), ..encoder.clone() };
         let samples = Samples::to_look_at(Arc::clone(index), encoder);

@@ -17,9 +17,8 @@ use std::{
 use super::APART;
 use crate::{
     bytes::{are, counted},
-    data::file::unreadable,
+    data::{file::unreadable, weighed::Weighed},
     error::{Error, Result},
-    memory::probe::uncounted,
     sync::Mutex,
 };
 
@@ -68,11 +67,11 @@ struct Reading {
 }
 
 /// The listing of `folder`: the one that is `known`, unless it is of another folder or something in it changed.
-pub(super) fn list(folder: &Path, known: Option<&Arc<Listing>>) -> Result<Arc<Listing>> {
-    uncounted(|| match known.filter(|listing| listing.folder == folder && listing.is_current()) {
+pub(super) fn list(folder: &Path, known: Option<&Arc<Weighed<Listing>>>) -> Result<Arc<Weighed<Listing>>> {
+    match known.filter(|listing| listing.folder == folder && listing.is_current()) {
         Some(listing) => Ok(Arc::clone(listing)),
-        None => Ok(Arc::new(Listing::read(folder)?)),
-    })
+        None => Weighed::new(|| Listing::read(folder)),
+    }
 }
 
 impl Reading {

@@ -75,7 +75,7 @@ impl TableFacts {
     pub const MOST_CATEGORIES: usize = MOST_SLOTS;
 
     pub(super) fn of(found: &Found) -> Self {
-        let Table { path, bytes, dialect, names, columns, number_like, label_at, rows, left_out, .. } = &*found.table;
+        let Table { path, bytes, dialect, names, columns, number_like, label_at, rows, left_out, .. } = &**found.table;
         let column = |(at, name): (usize, &String)| {
             let own = columns.iter().find(|column| column.at == at);
             let used = match own.map(|column| &column.kind) {

@@ -35,9 +35,11 @@ pub use self::{
     rows::TableRow,
 };
 use crate::{
+    bytes::Bytes,
     data::{
         DatasetInfo, Input, Inspection, divide,
         source::{Source, Store, chosen_path},
+        weighed::Weighed,
     },
     error::{Error, Problem, Result},
     experiment::{Data, LabelKind, Placement, TableTask},
@@ -55,7 +57,7 @@ pub(super) struct TableFile;
 /// The findings in the file of a choice.
 #[derive(Debug)]
 pub(super) struct Found {
-    table: Arc<Table>,
+    table: Arc<Weighed<Table>>,
     goal: Goal,
 }
 
@@ -154,7 +156,7 @@ impl Found {
         let choice = Choice::of(data);
         let table = match known.filter(|known| known.table.is_of(path, &choice)) {
             Some(known) => Arc::clone(&known.table),
-            None => Arc::new(reader::read(path, choice)?),
+            None => Weighed::new(|| reader::read(path, choice))?,
         };
         let goal = table.label.goal(data.task).map_err(|message| table.wrong_label(&message))?;
         Ok(Self { table, goal })
@@ -191,6 +193,11 @@ impl Found {
     /// Columns, labels and names; the order of the rows and their labels once they are divided.
     fn held_bytes(&self) -> usize {
         self.table.held_bytes() + self.table.rows * 2 * size_of::<u32>()
+    }
+
+    /// Bytes of host memory that it shares with other findings of the same file.
+    pub(super) fn shared_bytes(&self) -> Bytes {
+        self.table.bytes()
     }
 
     fn facts(&self) -> TableFacts {
