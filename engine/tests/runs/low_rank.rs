@@ -361,3 +361,27 @@ fn what_cannot_be_factored_is_refused_with_what_would_be_right() {
         assert!(format!("{outcome:?}").contains("write low_rank.rank = 4"), "{outcome:?}");
     }
 }
+
+#[test]
+fn what_factoring_took_is_not_counted_with_the_next_run_on_the_same_data() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut whole = digits(ModelKind::Mlp);
+    (whole.run.steps, whole.run.epochs) = (Some(1), None);
+    kept(&whole, folder.path());
+    let mut found = whole.clone();
+    found.weights.path = Some(folder.path().to_owned());
+    found.low_rank.energy = 0.6;
+    // Of threads that the next run does not have.
+    found.run.threads = 1;
+    let trainer = Trainer::new(|| {});
+    for experiment in [found, whole] {
+        trainer.send(Command::Start(Box::new(Start::new(experiment))));
+        let ended = || trainer.events().recv_timeout(Duration::from_secs(300)).expect("the trainer goes on");
+        let ended = std::iter::repeat_with(ended).find_map(|event| match event {
+            Event::Ended { summary, .. } => Some(summary.host),
+            _ => None,
+        });
+        let host = ended.expect("an end");
+        assert!(host.measured <= host.predicted && host.measured > Bytes::ZERO, "{host:?}");
+    }
+}

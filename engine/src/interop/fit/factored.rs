@@ -1,5 +1,7 @@
 //! Factors of layers whose weights lie whole in a file, made as they are asked for.
 
+use std::{panic::resume_unwind, thread};
+
 use super::{
     super::{
         compressed::parts,
@@ -11,7 +13,7 @@ use crate::{
     error::{Error, Result},
     experiment::LowRank,
     interop::Mapped,
-    memory::probe::{Meter, counted_on},
+    memory::probe::{Meter, counted_on, meter_of_this_thread, meter_this_thread},
     nn::Factorable,
     tensor::DType,
 };
@@ -71,7 +73,7 @@ impl Fitted {
         counted_on(*meter, || {
             let numbers = numbers;
             match factors {
-                Some(factors) => read.and_then(|()| factors.make(name, &numbers, mapped)),
+                Some(factors) => read.and_then(|()| on_own_thread(|| factors.make(name, &numbers, mapped))),
                 None => read,
             }
         })
@@ -95,4 +97,20 @@ impl Fitted {
         now.at += count;
         Ok(())
     }
+}
+
+/// Does `work` on a thread of its own, counted where this one is: the libraries of products keep buffers for each thread until it
+/// ends, and those of a run's threads would stay counted with data that outlive the run.
+fn on_own_thread(work: impl FnOnce() -> Result<()> + Send) -> Result<()> {
+    let meter = meter_of_this_thread();
+    let counted = || {
+        // Until the thread has ended, and with it its buffers.
+        meter_this_thread(meter);
+        work()
+    };
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().name("factoring".to_owned()).spawn_scoped(scope, counted);
+        let thread = thread.map_err(|error| Error::NoThread { purpose: "factoring", reason: error.to_string() })?;
+        thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })
 }
