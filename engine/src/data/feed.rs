@@ -60,6 +60,8 @@ pub struct HostMemory {
     pub factors: Bytes,
     /// The room to normalise samples that are held, next to their bytes, before anything else.
     pub normalising: Bytes,
+    /// Whether a teacher is asked before that about every training sample, which leaves all kept samples there.
+    pub is_asked_before: bool,
 }
 
 /// Bytes of a loader's thread in addition to its batches: its queues and its names.
@@ -90,6 +92,7 @@ impl HostMemory {
             factors: Bytes::ZERO,
             answers: Bytes::ZERO,
             normalising: Bytes(normalising(data, found) as u64),
+            is_asked_before: false,
         }
     }
 
@@ -98,6 +101,7 @@ impl HostMemory {
         let in_batches = feed.batches * micro * sizes.each();
         Self {
             answers: sizes.host(),
+            is_asked_before: true,
             disk: self.disk + sizes.disk(),
             batches: self.batches + Bytes(in_batches as u64),
             ..self
@@ -115,15 +119,16 @@ impl HostMemory {
     }
 
     /// The most bytes in addition to the data set. Layers are factored after a teacher has answered, while the first batches are
-    /// made with the samples that they keep; the other kept samples come while the model is trained.
+    /// made with the samples that they keep; the other kept samples come while the model is trained, unless the teacher was asked
+    /// about them.
     pub fn fed(&self) -> Bytes {
         self.normalising.max(self.fed_later())
     }
 
     /// The same once held samples are normalised.
     pub fn fed_later(&self) -> Bytes {
-        let later = self.cache.max(self.factors + self.cache.min(self.batches));
-        self.answers + self.batches + self.workers + later
+        let kept = if self.is_asked_before { self.cache } else { self.cache.min(self.batches) };
+        self.answers + self.batches + self.workers + self.cache.max(self.factors + kept)
     }
 }
 
@@ -191,4 +196,17 @@ fn scratch(data: &Data, found: &Inspection) -> usize {
         None => size + targets + 4 * size,
     };
     varied + read + waiting.resizing_bytes([height, width, channels])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_that_a_teacher_was_asked_about_are_kept_while_layers_are_factored() {
+        let [cache, batches, factors] = [9, 1, 4].map(Bytes::mib);
+        let host = HostMemory { cache, batches, factors, ..HostMemory::default() };
+        assert_eq!(host.fed(), batches + cache);
+        assert_eq!(HostMemory { is_asked_before: true, ..host }.fed(), batches + cache + factors);
+    }
 }

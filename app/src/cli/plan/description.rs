@@ -173,7 +173,7 @@ fn execution(plan: &Plan) -> anyhow::Result<String> {
 
 /// The host memory outside the budget.
 fn host(plan: &Plan) -> String {
-    let HostMemory { data, cache, answers, batches, workers, disk, factors, normalising } = plan.host;
+    let HostMemory { data, cache, answers, batches, workers, disk, factors, normalising, .. } = plan.host;
     let budget = plan.experiment.data.host_line().map_or(String::new(), |line| format!(" (of {line})"));
     let kept = if cache > Bytes::ZERO { format!("kept samples {cache}, ") } else { String::new() };
     let said = if answers > Bytes::ZERO { format!("the teacher's answers {answers}, ") } else { String::new() };
