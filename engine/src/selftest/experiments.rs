@@ -3,10 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::families::{FAMILIES, Family, made};
+use super::{
+    families::{FAMILIES, Family, made},
+    weights,
+};
 use crate::{
     bytes::Bytes,
     device::target,
+    error::Result,
     experiment::{
         BaseWeights, Batch, CachePlace, Checkpointing, CodedWeights, DataCache, DataKind, EvaluationBatch, Execution,
         Experiment, Frozen, Gpu, OptimizerKind, Placement, PoolPolicy, Precision, Projection, Prune, PruneKind,
@@ -28,9 +32,25 @@ pub struct Drawn {
     /// Itself, its budget as by default.
     pub experiment: Experiment,
     rng: Rng,
+    /// Decides the sizes of a teacher.
+    teacher: Rng,
+    /// Its place among the experiments of its seed, counted from 1.
+    number: usize,
 }
 
 impl Drawn {
+    /// The same experiment with a teacher, and with ranks that are found from weights, where these come out. Their files are
+    /// written into `folder`, and have to be there as long as it is trained.
+    ///
+    /// # Errors
+    /// Fails when the system takes no file.
+    pub fn with_weights_in(mut self, folder: &Path) -> Result<Self> {
+        let dice = Dice(self.rng);
+        weights::ranked(&mut self.experiment, dice, (folder, self.number))?;
+        weights::taught(&mut self.experiment, [dice, Dice(self.teacher)], (folder, self.number))?;
+        Ok(self)
+    }
+
     /// Draws a number from `0..n` for a further decision about this experiment. `place` distinguishes the decisions.
     pub fn also(&self, place: u64, n: usize) -> usize {
         Dice(self.rng).below(100 + place, n)
@@ -58,14 +78,14 @@ impl Iterator for Experiments {
 
     fn next(&mut self) -> Option<Drawn> {
         let family = &FAMILIES[self.next % FAMILIES.len()];
-        let rng = Rng::new(self.seed, Stream::Data, self.next as u64);
+        let [rng, teacher] = [Stream::Data, Stream::Weights].map(|of| Rng::new(self.seed, of, self.next as u64));
         self.next += 1;
         let mut experiment = draw(family, Dice(rng), self.text.as_deref());
         if target::cuda_index(&self.device).is_some() {
             experiment.gpu = gpu(Dice(rng));
         }
         experiment.device.clone_from(&self.device);
-        Some(Drawn { family: family.name, experiment, rng })
+        Some(Drawn { family: family.name, experiment, rng, teacher, number: self.next })
     }
 }
 
@@ -244,6 +264,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::{experiment::Answers, hardware::Machine, plan::Resolved};
 
     #[test]
     fn every_kind_of_data_is_drawn_whose_samples_are_on_every_machine() {
@@ -254,5 +275,26 @@ mod tests {
             let is_here = !kind.is_on_disk() || matches!(kind, DataKind::Text | DataKind::Table);
             assert_eq!(drawn.contains(&kind), is_here, "{kind:?}");
         }
+    }
+
+    #[test]
+    fn teachers_and_ranks_that_are_found_are_drawn_and_all_of_them_can_be() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let machine = Machine::nominal();
+        let (mut live, mut asked_before, mut by_energy, mut by_size) = (0, 0, 0, 0);
+        for drawn in Experiments::new(7, "cpu", None).take(150) {
+            let plain = drawn.experiment.clone();
+            let drawn = drawn.with_weights_in(folder.path()).expect("a disk with room");
+            let e = &drawn.experiment;
+            if *e == plain {
+                continue;
+            }
+            Resolved::new(e, &machine).unwrap_or_else(|problems| panic!("{}: {problems:?}", drawn.family));
+            live += usize::from(e.distil.chosen().is_some() && e.distil.answers == Answers::Live);
+            asked_before += usize::from(e.distil.is_asked_before());
+            by_energy += usize::from(e.low_rank.energy > 0.0);
+            by_size += usize::from(e.low_rank.size > 0.0);
+        }
+        assert!([live, asked_before, by_energy, by_size].into_iter().all(|count| count > 0));
     }
 }

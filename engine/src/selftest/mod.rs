@@ -15,6 +15,7 @@ mod kernels;
 mod memory;
 mod runs;
 pub mod steps;
+mod weights;
 
 pub use device::run_on;
 pub use kernels::{Outcome, launch};

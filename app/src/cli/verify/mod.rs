@@ -67,7 +67,7 @@ pub(super) struct Verify {
     /// Where they run: cpu, or a GPU of this machine, such as cuda:0
     #[arg(long, value_name = "D", default_value = "cpu")]
     device: String,
-    /// Experiments drawn at random instead: every family, precision, checkpointing and optimizer
+    /// Experiments drawn at random instead: every family, precision, checkpointing and optimizer, some with a teacher
     #[arg(long, value_name = "N", conflicts_with = "presets", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     drawn: Option<u32>,
     /// Seed of the draw
@@ -159,10 +159,10 @@ impl Verify {
         let trainer = Trainer::new(|| {});
         let target = trainer.machine().target(&self.device)?;
         let seed = self.seed.unwrap_or_else(seed::fresh);
-        // Everything is read before anything runs. The text that some drawn experiments learn lives as long as they do.
-        let text = self.drawn.map(|_| drawn::a_text()).transpose()?;
-        let (cases, lacking) = match (&text, self.drawn) {
-            (Some(text), Some(count)) => (drawn::cases(count, seed, &self.device, text.path()), Vec::new()),
+        // Everything is read before anything runs. The files that some drawn experiments need live as long as they do.
+        let files = self.drawn.map(|_| tempfile::tempdir()).transpose()?;
+        let (cases, lacking) = match (&files, self.drawn) {
+            (Some(files), Some(count)) => (drawn::cases(count, seed, &self.device, files.path())?, Vec::new()),
             _ => self.with_data(self.open()?)?,
         };
         let free = free(&target);

@@ -139,7 +139,8 @@ fn with_augmentation(drawn: &Drawn) -> Experiment {
         // Of a few different sequences, so small a share is too few to test on.
         experiment.data.test_fraction = 0.02;
     }
-    if is_drawn_over && experiment.data.placement != Placement::Device {
+    let can_vary = experiment.data.placement != Placement::Device && !experiment.distil.is_asked_before();
+    if is_drawn_over && can_vary {
         (experiment.data.flip, experiment.data.crop_padding) = (drawn.also(7, 2) == 0, drawn.also(8, 3));
         if experiment.data.kind != DataKind::Masks {
             experiment.data.color_jitter = [0.0, 0.2][drawn.also(9, 2)];
@@ -159,7 +160,9 @@ pub(crate) fn is_the_run_that_was_never_stopped(device: &str, count: usize) {
     let count = std::env::var("PLIMSOLL_DRAWN").ok().and_then(|n| n.parse().ok()).unwrap_or(count);
     let seed = fresh_seed();
     let text = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../kernels/src/backend/ops/norm.rs"));
+    let folder = tempfile::tempdir().expect("a folder");
     for (i, drawn) in Experiments::new(seed, device, Some(text)).take(count).enumerate() {
+        let drawn = drawn.with_weights_in(folder.path()).expect("a disk with room");
         let experiment = with_augmentation(&drawn);
         let case = || format!("seed {seed}, experiment {i}: {experiment:?}");
         goes_on(&experiment, 1 + drawn.also(4, STEPS as usize - 1) as u64, &case);
