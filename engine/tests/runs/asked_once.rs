@@ -6,7 +6,7 @@ use plimsoll_engine::{
     Bytes, Experiment,
     error::LimitedBy,
     experiment::{
-        Answers, CachePlace, Checkpointing, DataCache, DataKind, ModelKind, Placement, Precision, UpdateTime,
+        Answers, CachePlace, Checkpointing, DataCache, DataKind, Distil, ModelKind, Placement, Precision, UpdateTime,
     },
     hardware::Machine,
     memory::Category,
@@ -232,6 +232,14 @@ fn what_is_kept_is_held_against_the_budget_of_the_host() {
     asked.data.host_budget = all.total() - Bytes(all.answers.0 / 2);
     let offers: Vec<String> = plan(&asked).host_offers.iter().flat_map(|offer| offer.changes.clone()).collect();
     assert_eq!(offers, ["data.cache_in=\"disk\"", "distil.answers=\"live\""]);
+    // Below what either leaves, it takes two changes.
+    let live = Experiment { distil: Distil { answers: Answers::Live, ..asked.distil.clone() }, ..asked.clone() };
+    let mut pressed = asked.clone();
+    pressed.data.host_budget = plan(&live).host.total() - Bytes(1);
+    let offers = plan(&pressed).host_offers;
+    let is_both = |changes: &[String]| changes.len() == 2 && changes.iter().any(|c| c == "distil.answers=\"live\"");
+    assert!(offers.iter().any(|offer| is_both(&offer.changes)), "{offers:?}");
+    assert!(offers.iter().all(|offer| plan(&offer.experiment).verdict().fits()));
     asked.data.cache_in = CachePlace::Disk;
     let on_disk = plan(&asked).host;
     assert!(on_disk.answers == Bytes::ZERO && on_disk.disk >= all.answers);
