@@ -1,9 +1,11 @@
 //! The events of a run as lines of JSON.
 
 use plimsoll_engine::{
+    Error,
     data::ValueErrors,
     experiment::LabelKind,
-    plan::{Peak, Plan},
+    memory::host::FreeMemory,
+    plan::{HostObstacle, Peak, Plan},
     train::{Compressed, Event, FactoredSize, Outcome, StepRecord, Summary},
 };
 use serde_json::{Value, json};
@@ -63,7 +65,7 @@ pub(super) fn as_json(event: &Event, plan: Option<&Plan>) -> Option<Value> {
         }
         Event::Paused(is_paused) => json!({"event": "paused", "paused": is_paused}),
         Event::Warning(message) => json!({"event": "warning", "message": message}),
-        Event::Ended { outcome, summary, .. } => ended(outcome, summary, is_of_values(plan)),
+        Event::Ended { outcome, summary, .. } => ended(outcome, summary, plan),
     })
 }
 
@@ -122,7 +124,7 @@ fn score_key(plan: Option<&Plan>) -> &'static str {
     if is_of_values(plan) { "r2" } else { "accuracy" }
 }
 
-fn ended(outcome: &Outcome, summary: &Summary, is_of_values: bool) -> Value {
+fn ended(outcome: &Outcome, summary: &Summary, plan: Option<&Plan>) -> Value {
     let (name, message) = match outcome {
         Outcome::Finished => ("finished", None),
         Outcome::Stopped => ("stopped", None),
@@ -149,7 +151,7 @@ fn ended(outcome: &Outcome, summary: &Summary, is_of_values: bool) -> Value {
             "measured_disk_bytes": summary.host.measured_disk.0,
         },
     });
-    let scores = if is_of_values { ["test_r2", "best_test_r2"] } else { ["test_accuracy", "best_test_accuracy"] };
+    let scores = if is_of_values(plan) { ["test_r2", "best_test_r2"] } else { ["test_accuracy", "best_test_accuracy"] };
     object[scores[0]] = summary.test_accuracy.into();
     object[scores[1]] = summary.best_test_accuracy.into();
     if let Some(ValueErrors { rmse, mae, .. }) = summary.test_errors {
@@ -180,7 +182,20 @@ fn ended(outcome: &Outcome, summary: &Summary, is_of_values: bool) -> Value {
         object["budget_bytes"] = error.budget.0.into();
         object["would_fit"] = refusal.advice.iter().map(advice::words).collect();
     }
+    if let (Outcome::Failed(Error::Experiment(problem)), Some(plan)) = (outcome, plan)
+        && HostObstacle::is_said_by(problem)
+    {
+        object["would_fit"] = ways_to_feed(plan).into();
+    }
     object
+}
+
+/// The ways to feed the model that would fit, as `plan` tells them: those that the plan found, or, where it still had room, those
+/// that fit now.
+fn ways_to_feed(plan: &Plan) -> Vec<String> {
+    let free = || FreeMemory::now().map(|free| free.bytes);
+    let now = if plan.host_offers.is_empty() { plan.ways_to_feed(free()) } else { Vec::new() };
+    plan.host_offers.iter().chain(&now).map(ToString::to_string).collect()
 }
 
 /// The size of the trained model, if it was made smaller; null if it was not. The accuracy, or what values have in place of it, is
@@ -214,4 +229,24 @@ fn compressed(summary: &Summary, score: &str) -> Value {
         found["whole_bytes"] = whole.0.into();
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_engine::{Bytes, Experiment, experiment::DataKind, hardware::Machine};
+
+    use super::*;
+
+    #[test]
+    fn a_run_that_the_host_cannot_feed_ends_with_what_would_fit() {
+        let mut experiment = Experiment::default();
+        (experiment.data.kind, experiment.data.host_budget) = (DataKind::Shapes, Bytes::mib(2));
+        let plan = Plan::of(&experiment, &Machine::nominal()).expect("a plan");
+        let problem = plan.host_problem().expect("in the way");
+        let ended = |error| ended(&Outcome::Failed(error), &Summary::default(), Some(&plan));
+        let offers: Vec<String> = plan.host_offers.iter().map(ToString::to_string).collect();
+        assert!(!offers.is_empty());
+        assert_eq!(ended(Error::Experiment(problem))["would_fit"], json!(offers));
+        assert!(ended(Error::Stopped).get("would_fit").is_none());
+    }
 }
