@@ -16,7 +16,10 @@ mod words;
 use std::{collections::HashMap, path::Path};
 
 use jiff::{Timestamp, Zoned, tz::TimeZone};
-use plimsoll_engine::experiment::{Experiment, ModelKind, preset};
+use plimsoll_engine::{
+    Bytes,
+    experiment::{Experiment, ModelKind, preset},
+};
 
 use self::setting::{family_in, setting_of};
 pub(crate) use self::{
@@ -34,6 +37,8 @@ const UNNAMED: [&str; 4] = ["version", "title", "description", "low_rank.ranks"]
 const BETWEEN: &str = ", ";
 const AND: &str = " and ";
 const MORE: &str = " more";
+/// The value of a budget that is not set.
+const NONE: &str = "none";
 
 /// A setting that differs, with what it is called and its value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -49,6 +54,7 @@ impl Differing {
         let value = value.trim_matches('"');
         let value = match key {
             // In the unit that is read elsewhere.
+            "data.host_budget" if value.parse() == Ok(Bytes::ZERO) => NONE.to_owned(),
             "budget" => value.parse().map_or_else(|_| value.to_owned(), format::size),
             "data.leave_out" | "data.categorical" => format::spaced(value),
             _ if run::may_be_one(key) => place(Path::new(value)),

@@ -166,6 +166,9 @@ fn a_change_names_its_setting_once() {
         ["steps 10\u{a0}000 → 2\u{a0}000"]
     );
     assert_eq!(changes(&with(&["budget=32MiB"]), &with(&["budget=7988MiB"]), |_| None), ["budget 32 MiB → 7.80 GiB"]);
+    let of_host = |size: &str| with(&["data.kind=shapes", &format!("data.host_budget={size}")]);
+    assert_eq!(changes(&of_host("50MiB"), &of_host("0"), |_| None), ["host budget 50 MiB → none"]);
+    assert_eq!(changes(&of_host("0"), &of_host("50MiB"), |_| None), ["host budget none → 50 MiB"]);
 }
 
 #[test]
