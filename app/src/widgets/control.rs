@@ -233,7 +233,7 @@ impl<'a> Form<'a> {
         match known.filter(|known| known.control == spec.key && known.generation == generation) {
             Some(known) => match &known.answer {
                 Some(Compared { now: Ok(now), neighbours }) => {
-                    neighbours.iter().for_each(|n| change::line(ui, n, *now))
+                    neighbours.iter().for_each(|n| change::line(ui, spec.key, n, *now))
                 }
                 Some(Compared { now: Err(_), .. }) => weak(ui, "There is no prediction to compare with."),
                 None => weak(ui, "Planning…"),

@@ -34,7 +34,7 @@ fn pointing_at_a_control_of_the_data_tells_the_change_of_host_memory() {
         assert!(window.query_by_label(change).is_some(), "{change}");
         assert!(window.query_by_label_contains(words).is_some(), "{words}");
     }
-    assert_eq!(window.query_all_by_label("the same memory,").count(), 2, "of the budget");
+    assert_eq!(window.query_all_by_label("the same memory of the budget,").count(), 2);
 }
 
 #[test]

@@ -20,9 +20,14 @@ const UNSEEN: Bytes = Bytes(1 << 10);
 const UNSEEN_SHARE: u64 = 2000;
 /// One over the share of the host memory that no one asks for: it has no line as near as the budget.
 const UNASKED_SHARE: u64 = 100;
+/// What does not change, in a sentence.
+const MEMORY: &str = "memory";
+/// The settings that are there for what waits and works in host memory: of these it is always told.
+const OF_HOST: [&str; 2] = ["data.workers", "data.prefetch"];
 
-/// One line: the neighbour's name, and its effect on the peak, on the host memory of the data and on the time of a sample.
-pub(super) fn line(ui: &mut Ui, neighbour: &Neighbour, now: Outcome) {
+/// One line: the neighbour's name, and its effect on the peak, on the host memory of the data and on the time of a sample. `key` is
+/// the setting's.
+pub(super) fn line(ui: &mut Ui, key: &str, neighbour: &Neighbour, now: Outcome) {
     let palette = theme::palette(ui);
     ui.spacing_mut().interact_size.y = theme::CHIP;
     let color = |new: Bytes, old: Bytes| match new.cmp(&old) {
@@ -35,9 +40,13 @@ pub(super) fn line(ui: &mut Ui, neighbour: &Neighbour, now: Outcome) {
         ui.label(RichText::new(format!("{}:", neighbour.name)).strong());
         match &neighbour.outcome {
             Ok(outcome) => {
-                let memory = format!("{},", memory_change(outcome.peak, now.peak));
+                let host = host_change(key, *outcome, now);
+                let memory = memory_change(outcome.peak, now.peak);
+                // What stays is not all the memory that there is.
+                let is_part = host.is_some() && memory.ends_with(MEMORY);
+                let memory = if is_part { format!("{memory} of the budget,") } else { format!("{memory},") };
                 ui.label(RichText::new(memory).color(color(outcome.peak, now.peak)));
-                if let Some(words) = host_change(*outcome, now) {
+                if let Some(words) = host {
                     ui.label(RichText::new(format!("{words},")).color(color(outcome.host, now.host)));
                 }
                 ui.label(text::estimate(time_change(*outcome, now)));
@@ -57,15 +66,17 @@ fn is_about_the_same(new: Bytes, now: Bytes) -> bool {
 /// The change of the peak.
 fn memory_change(new: Bytes, now: Bytes) -> String {
     match new.cmp(&now) {
-        Ordering::Equal => "the same memory".to_owned(),
-        _ if is_about_the_same(new, now) => "about the same memory".to_owned(),
+        Ordering::Equal => format!("the same {MEMORY}"),
+        _ if is_about_the_same(new, now) => format!("about the same {MEMORY}"),
         _ => new.difference(now),
     }
 }
 
-/// The change of the host memory of the data, where it is more than a small share of that.
-fn host_change(new: Outcome, now: Outcome) -> Option<String> {
-    let is_told = new.host.0.abs_diff(now.host.0) >= UNSEEN.0.max(now.host.0 / UNASKED_SHARE);
+/// The change of the host memory of the data by the setting `key`, where it is more than a small share of that, or what the
+/// setting is there for.
+fn host_change(key: &str, new: Outcome, now: Outcome) -> Option<String> {
+    let least = if OF_HOST.contains(&key) { UNSEEN.0 } else { UNSEEN.0.max(now.host.0 / UNASKED_SHARE) };
+    let is_told = new.host.0.abs_diff(now.host.0) >= least;
     is_told.then(|| format!("host memory {}", new.host.difference(now.host)))
 }
 
@@ -91,8 +102,11 @@ mod tests {
     #[test]
     fn a_change_of_host_memory_is_told_where_the_peak_stays() {
         let of = |host: u64| Outcome { peak: Bytes::mib(1), host: Bytes(host), step_secs: 1.0, samples: 1 };
-        let changed = |by: i64| host_change(of(2_000_000u64.saturating_add_signed(by)), of(2_000_000));
-        assert_eq!([0, 168, 4096].map(changed), [const { None }; 3]);
-        assert_eq!(changed(-1_048_576).as_deref(), Some("host memory -1.00 MiB"));
+        let changed = |key, by: i64| host_change(key, of(2_000_000u64.saturating_add_signed(by)), of(2_000_000));
+        assert_eq!([0, 168, 4096].map(|by| changed("batch.micro", by)), [const { None }; 3]);
+        assert_eq!(changed("batch.micro", -1_048_576).as_deref(), Some("host memory -1.00 MiB"));
+        // Each worker has its own, however little that is beside the data.
+        assert_eq!([0, 168].map(|by| changed("data.workers", by)), [const { None }; 2]);
+        assert_eq!(changed("data.workers", 4096).as_deref(), Some("host memory +4.00 KiB"));
     }
 }
