@@ -2,7 +2,7 @@
 
 use plimsoll_engine::{
     experiment::preset,
-    plan::{self, Advice, Found, Limit, Plan},
+    plan::{self, Advice, Found, Limit, Nearest, Plan},
     train::Refusal,
 };
 
@@ -10,6 +10,8 @@ use crate::advice::{self, Shortfall};
 
 /// Offers that are listed.
 pub(super) const COUNT: usize = 3;
+/// What stands below offers of a search that met its limit.
+const CUT: &str = "The search was cut short, for each plan takes its time: `plimsoll fit --seconds 120` tries more.\n";
 
 /// The answer to a plan that does not fit: the nearest changes that fit; or else why nothing does, and which changes of the
 /// training would fit.
@@ -17,9 +19,10 @@ pub(super) const COUNT: usize = 3;
 /// # Errors
 /// A dry run that fails.
 pub(super) fn of(plan: &Plan, limit: Limit<'_>) -> anyhow::Result<String> {
-    let (nearest, found) = plan::advise_or_tell(plan, COUNT, limit.early())?;
-    if !nearest.is_empty() {
-        return Ok(list("What would fit", &nearest));
+    let Nearest { offers, why: found, is_whole } = plan::advise_or_tell(plan, COUNT, limit.early())?;
+    if !offers.is_empty() {
+        let cut = if is_whole { "" } else { CUT };
+        return Ok(format!("{}{cut}", list("What would fit", &offers)));
     }
     let found: Found = found.map_or_else(|| plan::fit(plan, plan.budget, limit.early()), Ok)?;
     let further = plan::further(plan, COUNT, limit)?;

@@ -92,17 +92,17 @@ impl<'a> Turns<'a> {
 pub(super) fn options(plan: &Plan, turns: &Turns<'_>) -> Options {
     let time = if turns.shared.inbox().is_training { SEARCH_TIME * (REST + 1) } else { SEARCH_TIME };
     let is_superseded = || turns.is_over();
-    let limit = Limit::within(time).or_when(&is_superseded);
+    let limit = Limit::for_plan(plan, time).or_when(&is_superseded);
     let search = || -> plimsoll_engine::Result<Options> {
         let found = plan::fit(plan, plan.experiment.budget, limit.early())?;
-        let mut options = Options { fill: plan::fill(plan, limit.early())?, ..Options::default() };
+        let mut options = Options { fill: plan::fill(plan, limit.renewed().early())?, ..Options::default() };
         let fits = plan.verdict().fits();
         if !fits {
-            options.nearest = plan::advise(plan, NEAREST, limit.early())?;
+            options.nearest = plan::advise(plan, NEAREST, limit.renewed().early())?;
         }
         if !fits && options.nearest.len() < NEAREST && found.offers.is_empty() {
             options.shortfall = options.nearest.is_empty().then(|| Shortfall::of(&found));
-            options.further = plan::further(plan, NEAREST, limit)?;
+            options.further = plan::further(plan, NEAREST, limit.renewed())?;
             options.further.retain(|offer| options.nearest.iter().all(|near| near.experiment != offer.experiment));
         }
         options.best = found.offers;

@@ -83,7 +83,7 @@ fn searched(search: &Search<'_>, budget: Bytes) -> Result<Found> {
         if held_here.is_some_and(|held| held > line) {
             continue;
         }
-        for checkpointing in checkpointings(&asked) {
+        for checkpointing in checkpointings(&asked, search.is_brief()) {
             let asked = Experiment { checkpointing, ..asked.clone() };
             offers.extend(search.largest(&asked, &batches(&asked.batch, asked.batch.effective()))?);
         }
@@ -189,18 +189,30 @@ fn without_dominated(found: Vec<Advice>) -> Vec<Advice> {
 /// # Errors
 /// Fails if [`predict`](predict::predict()) does.
 pub fn advise(plan: &Plan, count: usize, limit: Limit<'_>) -> Result<Vec<Advice>> {
-    Ok(advise_or_tell(plan, count, limit)?.0)
+    Ok(advise_or_tell(plan, count, limit)?.offers)
 }
 
-/// The same changes; where there are none, with the result of the search that found nothing, which tells why.
+/// The nearest changes that fit, and what is to be said of the search.
+#[derive(Debug, Clone)]
+pub struct Nearest {
+    /// The changes, as [`advise`] gives them.
+    pub offers: Vec<Advice>,
+    /// The result of the search that found nothing, which tells why; `None` where there are offers.
+    pub why: Option<Found>,
+    /// Whether everything was tried; false when the search met its limit.
+    pub is_whole: bool,
+}
+
+/// The same changes; where there are none, with the result of the search that found nothing.
 ///
 /// # Errors
 /// Fails if [`predict`](predict::predict()) does.
-pub fn advise_or_tell(plan: &Plan, count: usize, limit: Limit<'_>) -> Result<(Vec<Advice>, Option<Found>)> {
+pub fn advise_or_tell(plan: &Plan, count: usize, limit: Limit<'_>) -> Result<Nearest> {
     let search = Search::new(plan, limit);
     let raised = higher_budget(&search)?;
     if plan.target.profile().is_some_and(|profile| profile.context >= plan.budget) {
-        return Ok((raised.into_iter().take(count).collect(), None));
+        let offers = raised.into_iter().take(count).collect();
+        return Ok(Nearest { offers, why: None, is_whole: search.is_whole() });
     }
     let (mut found, mut why) = (nearest(&search)?, None);
     if found.iter().all(|offer| offer.time_ratio > SLOW) {
@@ -212,17 +224,18 @@ pub fn advise_or_tell(plan: &Plan, count: usize, limit: Limit<'_>) -> Result<(Ve
     found.truncate(count - usize::from(raised.is_some()).min(count));
     found.extend(raised.into_iter().take(count));
     let why = why.filter(|_| found.is_empty());
-    Ok((found, why))
+    Ok(Nearest { offers: found, why, is_whole: search.is_whole() })
 }
 
 /// One choice changed, if that is enough: data elsewhere, then fastest first, but other optimizers in a row.
 fn nearest(search: &Search<'_>) -> Result<Vec<Advice>> {
     let (plan, asked) = (search.plan(), &*search.plan().experiment);
+    let lighter = lighter_optimizers(search)?;
     let mut found = Vec::new();
     // A change that only makes activations smaller does not help if weights and optimizer state alone are too large.
     if plan.held() <= plan.line().bytes {
         found.extend(smaller_evaluation(search)?);
-        for checkpointing in checkpointings(asked) {
+        for checkpointing in checkpointings(asked, search.is_brief()) {
             found.extend(search.fitting(Experiment { checkpointing, ..asked.clone() })?);
         }
         found.extend(search.largest(asked, &batches(&asked.batch, asked.batch.micro - 1))?);
@@ -240,7 +253,6 @@ fn nearest(search: &Search<'_>) -> Result<Vec<Advice>> {
     }
     let mut found = ranked(found);
     // Another rule is another training, so these offers stand together, the nearest first, at the place of that one's time.
-    let lighter = lighter_optimizers(search)?;
     let place = lighter.first().map_or(0, |nearest| found.partition_point(|a| a.step_secs <= nearest.step_secs));
     found.splice(place..place, lighter);
     // Where the data alone are too much, this changes nothing else.
@@ -308,6 +320,12 @@ fn lighter_optimizers(search: &Search<'_>) -> Result<Vec<Advice>> {
     let from = asked.optimizer.kind.lightness();
     let mut kinds = OptimizerKind::from_heavy_to_light();
     kinds.sort_by_key(|kind| kind.lightness().abs_diff(from));
+    if search.is_brief() {
+        // The nearest and the lightest.
+        kinds.retain(|kind| kind.lightness() > from);
+        let last = kinds.split_off(1.min(kinds.len())).pop();
+        kinds.extend(last);
+    }
     let (mut found, mut least) = (Vec::new(), plan.load());
     for kind in kinds {
         let mut candidate = asked.clone();
@@ -337,9 +355,15 @@ fn precisions(asked: Precision) -> Vec<Precision> {
     all
 }
 
-/// The checkpointing asked for first, then every segment length that can matter for the model's depth.
-fn checkpointings(asked: &Experiment) -> Vec<Checkpointing> {
+/// The checkpointing asked for first, then every segment length that can matter for the model's depth; of a brief search, the
+/// one that keeps least.
+fn checkpointings(asked: &Experiment, is_brief: bool) -> Vec<Checkpointing> {
     let depth = asked.model.blocks();
+    if is_brief {
+        let mut all = vec![asked.checkpointing, Checkpointing::Sqrt];
+        all.dedup();
+        return all;
+    }
     let lengths = (1..=depth).filter(|k| *k <= 4 || depth.is_multiple_of(*k) || k * k <= depth);
     let mut all = vec![asked.checkpointing];
     let segments = lengths.skip(1).take(6).map(Checkpointing::Every);

@@ -19,7 +19,7 @@ pub mod time;
 mod verdict;
 
 pub use change::Change;
-pub use fit::{Found, advise, advise_or_tell, fill, fit, largest_batch};
+pub use fit::{Found, Nearest, advise, advise_or_tell, fill, fit, largest_batch};
 pub(crate) use forward::answering;
 pub use forward::{Begun, Forward, Passes};
 pub use full_precision::HighPrecisionTensor;

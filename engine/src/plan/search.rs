@@ -67,6 +67,13 @@ impl<'a> Search<'a> {
         self.plan.machine_line().map_or(budget, |line| budget.min(line.bytes))
     }
 
+    /// Whether only what most often helps is to be tried. Then something is left out.
+    pub(super) fn is_brief(&self) -> bool {
+        let is_brief = self.limit.is_brief();
+        self.was_cut.set(self.was_cut.get() || is_brief);
+        is_brief
+    }
+
     /// Whether everything that was asked for was tried.
     pub(super) fn is_whole(&self) -> bool {
         !self.was_cut.get()

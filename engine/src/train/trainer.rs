@@ -361,7 +361,7 @@ fn has_room(plan: &Plan, held: Bytes, anyway: bool) -> Result<()> {
 
 /// The nearest changes that fit where a run was refused with `error`.
 fn advice(plan: &Plan, error: &BudgetError) -> Result<Vec<Advice>> {
-    let limit = Limit::within(ADVICE_TIME);
+    let limit = Limit::for_plan(plan, ADVICE_TIME);
     if error.limited_by == plan.line().limited_by {
         return plan::advise(plan, ADVICE, limit);
     }

@@ -224,9 +224,24 @@ fn data_on_the_device_are_offered_elsewhere_and_a_deep_model_the_square_root() {
     deep.budget = plan(&Experiment { checkpointing: Checkpointing::Sqrt, ..deep.clone() }).peak.live;
     let offers = advise(&plan(&deep), 20, Limit::NONE).expect("advice");
     assert!(offers.iter().any(|offer| offer.changes == [Change::Checkpointing(Checkpointing::Sqrt)]), "{offers:?}");
-    let (none, why) = advise_or_tell(&plan(&deep), 3, Limit::within(Duration::ZERO)).expect("no time");
-    let why = why.expect("a reason");
-    assert!(none.is_empty() && why.tried == 0 && !why.is_whole);
+    let none = advise_or_tell(&plan(&deep), 3, Limit::within(Duration::ZERO)).expect("no time");
+    let why = none.why.expect("a reason");
+    assert!(none.offers.is_empty() && !none.is_whole && why.tried == 0 && !why.is_whole);
+}
+
+#[test]
+fn very_many_layers_have_a_brief_search_that_says_so() {
+    let mut deep = Experiment::default();
+    (deep.model.depth, deep.model.width) = (1100, 4);
+    deep.optimizer.kind = OptimizerKind::Sgd;
+    let light = plan(&deep).peak.live;
+    deep.optimizer.kind = OptimizerKind::Adamw;
+    let plan = plan(&Experiment { budget: light, ..deep });
+    // Of so long a time that no machine comes to its end.
+    let limit = Limit::for_plan(&plan, Duration::from_secs(8 * 600));
+    let found = advise_or_tell(&plan, 20, limit).expect("advice");
+    assert!(found.offers.iter().any(|offer| offer.changes == [Change::Optimizer(OptimizerKind::Sgd)]), "{found:?}");
+    assert!(!found.is_whole && found.offers.iter().all(|offer| offer.peak <= light));
 }
 
 #[test]

@@ -105,7 +105,7 @@ pub(super) fn describe(plan: &Plan) -> anyhow::Result<String> {
     text.push_str(&at_peak(plan));
     text.push_str(&wide(plan));
     if matches!(plan.verdict(), Verdict::OverBudget { .. } | Verdict::OverMachine { .. }) {
-        text.push_str(&offers::of(plan, Limit::within(SEARCH_TIME))?);
+        text.push_str(&offers::of(plan, Limit::for_plan(plan, SEARCH_TIME))?);
     }
     Ok(text)
 }
