@@ -28,6 +28,8 @@ pub enum Stream {
     Sampling,
     /// The direction that an optimizer sees gradients in.
     Projection,
+    /// Whether an optimizer rounds the scales of its state up or down.
+    Rounding,
 }
 
 const fn mix(mut z: u64) -> u64 {

@@ -141,9 +141,12 @@ pub fn meant(case: &Case, got: &[Vec<f64>], wanted: &[Vec<f64>]) -> Option<Vec<V
     let weight =
         |outs: &[Vec<f64>], i: usize| outs[0][i] + narrow.map_or(0.0, |to| corrected(to, outs[0][i], outs[5][i]));
     let last = if narrow.is_some() { 2f64.powi(-16) } else { 2.0 * rounding(case.outputs[0].1) };
-    let scale = |codes: usize, i: usize| wanted[codes + 1][i / UpdateRule::GROUP];
-    let mean = |outs: &[Vec<f64>], i: usize| expand(outs[1][i]) * outs[2][i / UpdateRule::GROUP];
-    let root = |outs: &[Vec<f64>], i: usize| outs[3][i] / 255.0 * outs[4][i / UpdateRule::GROUP];
+    let scale_in = |outs: &[Vec<f64>], codes: usize, i: usize| {
+        (outs[codes + 1][i / UpdateRule::GROUP] / f64::from(UpdateRule::ROOT_FACTOR)).powi(2)
+    };
+    let scale = |codes: usize, i: usize| scale_in(wanted, codes, i);
+    let mean = |outs: &[Vec<f64>], i: usize| expand(outs[1][i]) * scale_in(outs, 1, i);
+    let root = |outs: &[Vec<f64>], i: usize| outs[3][i] / 255.0 * scale_in(outs, 3, i);
     let mut found = vec![all(got[0].len(), &|i| {
         let [got, wanted] = both(&weight, i);
         [got, wanted, sums * 3.0 * (1.0 + wanted.abs()) + last * wanted.abs()]
@@ -161,7 +164,8 @@ pub fn meant(case: &Case, got: &[Vec<f64>], wanted: &[Vec<f64>]) -> Option<Vec<V
     for scales in [2, 4] {
         found.push(all(got[scales].len(), &|i| {
             let [got, wanted] = [got[scales][i], wanted[scales][i]];
-            [got, wanted, sums * (1.0 + wanted)]
+            // The last bit may decide which of two neighbours of 16 bits is kept.
+            [got, wanted, 4.0 * rounding(DType::F16) * wanted + sums * (1.0 + wanted)]
         }));
     }
     for copy in 1 + update.rule.state_layout([1].into(), DType::F32).len()..got.len() {

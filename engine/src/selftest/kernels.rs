@@ -260,7 +260,7 @@ fn reference_type(kernel: &Kernel, is_output: bool, i: usize, dtype: DType) -> D
         // The number of elements decides nothing here.
         Kernel::Optimizer(Optimizer::Update(update)) if is_output && i > 0 => {
             let layout = update.rule.state_layout([1].into(), dtype);
-            layout.get(i - 1).is_some_and(|spec| spec.values == StateValues::Scales)
+            layout.get(i - 1).is_some_and(|spec| matches!(spec.values, StateValues::Scales | StateValues::ScaleRoots))
         }
         _ => false,
     };

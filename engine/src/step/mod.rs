@@ -34,6 +34,7 @@ pub use output::{PendingStep, StepOutput};
 pub use session::Session;
 pub(crate) use session::workspace;
 pub use slots::Counters;
+pub(crate) use slots::STATE;
 pub use smaller::{Became, SmallerSize, whole_bytes};
 pub use stored::Stored;
 pub use teacher::Teaching;

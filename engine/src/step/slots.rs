@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The prefix of the names of tensors of the optimizer's state.
-const STATE: &str = "optimizer.";
+pub(crate) const STATE: &str = "optimizer.";
 
 /// The numbers of a session that are stored with its tensors.
 #[derive(Debug, Clone, Default, PartialEq)]

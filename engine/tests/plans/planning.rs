@@ -120,8 +120,8 @@ fn flash_adamw_takes_seven_bytes_a_parameter_with_a_gradient_of_16_bits() {
         plan(&experiment)
     };
     let tensors = [16 * 27, 4608, 131_072, 640, 16, 32, 64, 10];
-    // Two codes each, and two scales a group of 32.
-    let coded: u64 = tensors.iter().map(|n: &u64| 2 * n + 8 * n.div_ceil(32)).sum();
+    // Two codes each, and two scales of 16 bits a group of 32.
+    let coded: u64 = tensors.iter().map(|n: &u64| 2 * n + 4 * n.div_ceil(32)).sum();
     let n: u64 = tensors.iter().sum();
     for (precision, weights, corrections) in [
         (Precision::F32, 4, 0),

@@ -2,6 +2,7 @@
 //! what they say of themselves.
 
 mod folders;
+mod scales;
 
 use std::{
     fs,

@@ -133,6 +133,7 @@ fn values(draw: &mut Draw, spec: &StateSpec) -> Vec<f64> {
         StateValues::Positive => above(0.125),
         StateValues::Codes | StateValues::Pairs | StateValues::Corrections => draw.integers(count, 255),
         StateValues::Scales => vec![0.5; count],
+        StateValues::ScaleRoots => vec![0.75 * f64::from(UpdateRule::ROOT_FACTOR); count],
     }
 }
 

@@ -35,7 +35,7 @@ impl Checkpoint {
         if self.is_thinned() {
             session.thin()?;
         }
-        session.load(&mut Weights(Reader { checkpoint: self, name: String::new(), left: 0 }))
+        session.load(&mut Weights(Reader::new(self)))
     }
 }
 

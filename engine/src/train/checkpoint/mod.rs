@@ -10,6 +10,7 @@ mod answers;
 mod data;
 mod decides;
 mod progress;
+mod reader;
 mod weights;
 mod write;
 
@@ -19,23 +20,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use self::progress::HeaderTexts;
 pub(super) use self::{
     data::about,
     progress::{Progress, facts},
     write::{checksum_text, write},
 };
+use self::{progress::HeaderTexts, reader::Reader};
 use crate::{
-    backend::{Backend, DType, DryRun, Executor, Rates, Shape},
+    backend::{Backend, DryRun, Executor, Rates},
     bytes::{Bytes, counted},
     error::{Error, Problem, Result},
     experiment::{Experiment, Setting, preset, settings::Bears},
-    header::{self, Element, Header, Place, Words, unreadable},
+    header::{self, Header, Words, unreadable},
     memory::Ledger,
     plan::{Resolved, Resumed, SoFar},
     step::{
         Counters, Session,
-        restore::Source,
         save::{CHECKSUM_AT, NO_CHECKSUM},
     },
     train::claim::{Claim, Refused},
@@ -290,7 +290,7 @@ impl Checkpoint {
 
     /// Gives a session the state that was saved.
     pub(super) fn restore<B: Backend>(&self, session: &mut Session<B>) -> Result<()> {
-        session.restore(&self.counters, &mut Reader { checkpoint: self, name: String::new(), left: 0 })
+        session.restore(&self.counters, &mut Reader::new(self))
     }
 
     fn of_another(&self, place: String, message: String) -> Error {
@@ -299,63 +299,6 @@ impl Checkpoint {
              choose another one"
         );
         Error::file_at(&self.path, place, message)
-    }
-}
-
-/// A checkpoint as a session reads it.
-struct Reader<'a> {
-    checkpoint: &'a Checkpoint,
-    name: String,
-    left: u64,
-}
-
-impl Source for Reader<'_> {
-    fn find(&mut self, name: &str, shape: Shape, dtype: DType) -> Result<()> {
-        let Checkpoint { path, file, header, .. } = self.checkpoint;
-        let place = format!("tensor {name}");
-        let Some(Place { element: found, shape: extents, begin, bytes }) = header.tensors.get(name) else {
-            return Err(self.checkpoint.of_another(place, "is not there".to_owned()));
-        };
-        let is_same = extents.iter().copied().eq(shape.dims().iter().map(|extent| *extent as u64))
-            && *found == Element::Of(dtype);
-        if !is_same {
-            let found = format!("{} {extents:?}", found.shown());
-            let message = format!("is {found}, and the experiment has {} {:?}", dtype.name(), shape.dims());
-            return Err(self.checkpoint.of_another(place, message));
-        }
-        let mut file = file;
-        file.seek(SeekFrom::Start(*begin)).map_err(|error| unreadable(path, &error))?;
-        name.clone_into(&mut self.name);
-        self.left = *bytes;
-        Ok(())
-    }
-
-    fn read(&mut self, to: &mut [u8]) -> Result<()> {
-        let Checkpoint { path, file, .. } = self.checkpoint;
-        let mut file = file;
-        if to.len() as u64 > self.left {
-            return Err(Error::Misused(format!("more of {} was asked for than there is", self.name)));
-        }
-        self.left -= to.len() as u64;
-        file.read_exact(to).map_err(|error| {
-            let message = format!("cannot be read: {}; {}", whole_file::reason(&error), WORDS.mend);
-            Error::file_at(path, format!("tensor {}", self.name), message)
-        })
-    }
-
-    fn is_all(&self, tensors: usize, passes: usize) -> Result<()> {
-        let Checkpoint { header, counters, .. } = self.checkpoint;
-        if header.tensors.len() != tensors {
-            let own = counted(header.tensors.len() as u64, "tensor");
-            let message = format!("has {own}, and the experiment {tensors}");
-            return Err(self.checkpoint.of_another("header".to_owned(), message));
-        }
-        if counters.passes.len() != passes {
-            let own = counted(counters.passes.len() as u64, "dropout layer");
-            let message = format!("has {own}, and the experiment {passes}");
-            return Err(self.checkpoint.of_another("header, dropout_passes".to_owned(), message));
-        }
-        Ok(())
     }
 }
 

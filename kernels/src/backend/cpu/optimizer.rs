@@ -151,8 +151,8 @@ fn with_four_bits(o: &Operands<'_>, extents: &Rows, f: impl FnOnce(four_bit::Sta
 
 /// Runs `f` on the states of FlashAdamW, whose weight may be kept in a narrower type.
 fn with_flash(o: &Operands<'_>, narrow: Option<NarrowWeight>, f: impl FnOnce(flash::States<'_>)) -> Result<()> {
-    let (mut first, mut first_scales) = (o.bytes(1)?, o.output::<f32>(2)?);
-    let (mut second, mut second_scales) = (o.bytes(3)?, o.output::<f32>(4)?);
+    let (mut first, mut first_scales) = (o.bytes(1)?, o.output::<f16>(2)?);
+    let (mut second, mut second_scales) = (o.bytes(3)?, o.output::<f16>(4)?);
     let mut corrections = narrow.map(|_| o.bytes(5)).transpose()?;
     f(flash::States {
         first: (&mut first, &mut first_scales),

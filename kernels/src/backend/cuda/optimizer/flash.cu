@@ -2,6 +2,7 @@
 // lane one of them. T is the gradient's type, W the weight's; a weight with corrections may be narrower than its gradient.
 
 #define GROUP 32
+#define ROOT_FACTOR 16.0f
 
 __device__ __forceinline__ f32 magnitude(f32 x) {
     // NaN is ignored.
@@ -36,7 +37,22 @@ __device__ __forceinline__ u8 root_code(f32 share) {
     return (u8)(code == 0 && share > 0.0f ? 1 : code);
 }
 
-extern "C" __global__ void adamw_flash(const T *grad, W *weight, bf16 *low, f16 *half, i64 n, u8 *mean_codes, f32 *mean_scales, u8 *root_codes, f32 *root_scales, u8 *corrections, double rate, double decay, double beta1, double beta2, double epsilon, double grad_scale, const f64 *clip) {
+// What is kept of a group's scale: its root, of the two around it the one that bits of chance decide on.
+__device__ __forceinline__ f16 kept(f32 scale, u32 chance) {
+    f32 root = ROOT_FACTOR * sqrt_of(scale);
+    if (root > 65504.0f) root = 65504.0f;
+    const f32 gap = 2.0f * half_gap(root, 113, 10);
+    // The bits that f32 has more than f16. No group becomes one of zeros.
+    u32 place = (u32)(root / gap + (f32)(chance & 8191u) / 8192.0f);
+    if (place == 0 && root > 0.0f) place = 1;
+    return narrow<f16>((f32)place * gap);
+}
+__device__ __forceinline__ f32 scale_of(f16 kept) {
+    const f32 root = widen(kept) / ROOT_FACTOR;
+    return root * root;
+}
+
+extern "C" __global__ void adamw_flash(const T *grad, W *weight, bf16 *low, f16 *half, i64 n, u8 *mean_codes, f16 *mean_scales, u8 *root_codes, f16 *root_scales, u8 *corrections, u64 rounding, double rate, double decay, double beta1, double beta2, double epsilon, double grad_scale, const f64 *clip) {
     if (clip) grad_scale *= *clip;
     const A keep1 = (A)beta1, take1 = (A)(1 - beta1), keep2 = (A)beta2, take2 = (A)(1 - beta2);
     const int lane = threadIdx.x % GROUP;
@@ -47,8 +63,8 @@ extern "C" __global__ void adamw_flash(const T *grad, W *weight, bf16 *low, f16 
         f32 mean = 0, root = 0;
         if (is_there) {
             f32 companded = decoded(mean_codes[i]);
-            f32 before = mean_scales[group] * (companded / (2.0f - (companded < 0 ? -companded : companded)));
-            A deviation = (A)(root_scales[group] * ((f32)root_codes[i] / 255.0f));
+            f32 before = scale_of(mean_scales[group]) * (companded / (2.0f - (companded < 0 ? -companded : companded)));
+            A deviation = (A)(scale_of(root_scales[group]) * ((f32)root_codes[i] / 255.0f));
             A g = (A)grad_scale * widen(grad[i]);
             A m = keep1 * (A)before + take1 * g;
             A v = keep2 * (deviation * deviation) + take2 * (g * g);
@@ -65,11 +81,14 @@ extern "C" __global__ void adamw_flash(const T *grad, W *weight, bf16 *low, f16 
             root = (f32)deviation;
         }
         // Every lane has read the scales of its group before one of them is written.
-        const f32 mean_scale = warp_max(magnitude(mean)), root_scale = warp_max(magnitude(root));
+        const u64 chance = random_bits(rounding, (u64)group);
+        const f16 mean_kept = kept(warp_max(magnitude(mean)), (u32)chance);
+        const f16 root_kept = kept(warp_max(magnitude(root)), (u32)(chance >> 32));
         if (lane == 0) {
-            mean_scales[group] = mean_scale;
-            root_scales[group] = root_scale;
+            mean_scales[group] = mean_kept;
+            root_scales[group] = root_kept;
         }
+        const f32 mean_scale = scale_of(mean_kept), root_scale = scale_of(root_kept);
         // Of a group of zeros every share is zero.
         f32 share = mean / (mean_scale > 0 ? mean_scale : 1.0f);
         if (is_there) {

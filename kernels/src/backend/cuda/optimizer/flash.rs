@@ -28,7 +28,7 @@ pub(super) fn launch(
     let states = [1, 2, 3, 4].map(|i| o.output_type(i));
     let is_corrected = narrow.is_some();
     let has_room = !is_corrected || (NarrowWeight::of(o.output_type(0)) == narrow && o.output_type(5) == DType::U8);
-    if states != [DType::U8, DType::F32, DType::U8, DType::F32] || !has_room {
+    if states != [DType::U8, DType::F16, DType::U8, DType::F16] || !has_room {
         return o.unsupported();
     }
     let (c, n, groups) = (update.adam(moments, true), o.output_elements(0), o.output_elements(2));
@@ -44,6 +44,7 @@ pub(super) fn launch(
         o.output(3),
         o.output(4),
         corrections,
+        moments.rounding().key(),
         c.rate,
         c.decay,
         moments.beta1,

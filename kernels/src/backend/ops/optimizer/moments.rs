@@ -1,7 +1,10 @@
 //! The constants of the rules with Adam's moments.
 
 use super::Update;
-use crate::tensor::DType;
+use crate::{
+    rng::{Rng, Stream},
+    tensor::DType,
+};
 
 /// The constants of Adam's two moments.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -14,6 +17,13 @@ pub struct Moments {
     pub epsilon: f64,
     /// `t`.
     pub step: u64,
+}
+
+impl Moments {
+    /// What decides, at this update, whether scales of groups are rounded up or down.
+    pub(crate) fn rounding(&self) -> Rng {
+        Rng::new(self.step, Stream::Rounding, 0)
+    }
 }
 
 /// A type of 16 bits that a weight can have.

@@ -30,7 +30,8 @@ impl StateSpec {
             | StateValues::Positive
             | StateValues::Codes
             | StateValues::Pairs
-            | StateValues::Scales => Category::OptimizerState,
+            | StateValues::Scales
+            | StateValues::ScaleRoots => Category::OptimizerState,
         }
     }
 }
@@ -50,6 +51,8 @@ pub enum StateValues {
     Pairs,
     /// The largest magnitude of a block, a row, a column or a group of codes; always f32.
     Scales,
+    /// The root of the largest magnitude of a group of codes, with a factor; always f16.
+    ScaleRoots,
     /// The difference of a weight of 16 bits from its exact value, in 127ths of half the gap to its neighbour.
     Corrections,
 }

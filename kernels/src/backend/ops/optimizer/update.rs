@@ -76,9 +76,10 @@ pub enum UpdateRule {
     },
     /// As [`UpdateRule::AdamW`], its moments in 8 bits between updates, by codes that are finer near zero, and weights of 16
     /// bits with corrections in place of a wider copy (Gonzalez Ortiz et al. 2026, "FlashOptim: Optimizers for memory efficient
-    /// training"). With `x` a share of the largest (f32) of every [`UpdateRule::GROUP`] elements, keeps for `m` the code
+    /// training"). With `x` a share of the largest of every [`UpdateRule::GROUP`] elements, keeps for `m` the code
     /// `127 * 2x / (1 + |x|)` in two's complement, for `v` `255 x` of its root, and of a narrow weight, in two's complement, in
-    /// 127ths of half the gap to the next one, what rounding took from it. Zeros stand for zero.
+    /// 127ths of half the gap to the next one, what rounding took from it. Of the largest it keeps
+    /// [`UpdateRule::ROOT_FACTOR`] times its root, in f16. Zeros stand for zero.
     FlashAdamW {
         /// The constants.
         moments: Moments,
@@ -141,6 +142,9 @@ impl UpdateRule {
     pub const BLOCK_OF_4_BITS: usize = 128;
     /// Elements that share a scale in [`UpdateRule::FlashAdamW`].
     pub const GROUP: usize = 32;
+    /// The factor of the roots that [`UpdateRule::FlashAdamW`] keeps of scales: f16 then has all its bits for scales from 1e-11
+    /// to 1e7.
+    pub const ROOT_FACTOR: f32 = 16.0;
 
     /// Added to the norm of the part of a gradient in [`UpdateRule::ApolloMini`].
     pub(crate) const APOLLO_EPSILON: f64 = 1e-8;
@@ -278,10 +282,13 @@ impl UpdateRule {
             Self::Adam(_) | Self::AdamW(_) => {
                 StateLayout::new(&[like_weight("first moment", Signed), like_weight("second moment", NonNegative)])
             }
-            Self::AdamW8(_) => StateLayout::new(&codes(weight.elements(), Self::BLOCK)),
+            Self::AdamW8(_) => {
+                StateLayout::new(&codes(weight.elements(), Self::BLOCK, (DType::F32, StateValues::Scales)))
+            }
             Self::AdamW4 { extents, .. } => pairs_of_codes(weight.elements(), extents, Self::BLOCK_OF_4_BITS),
             Self::FlashAdamW { narrow, .. } => {
-                let [first, first_scales, second, second_scales] = codes(weight.elements(), Self::GROUP);
+                let [first, first_scales, second, second_scales] =
+                    codes(weight.elements(), Self::GROUP, (DType::F16, StateValues::ScaleRoots));
                 let correction = vector("correction", weight.elements(), DType::U8, StateValues::Corrections);
                 let all = [first, first_scales, second, second_scales, correction];
                 StateLayout::new(if narrow.is_some() { &all } else { &all[..4] })
@@ -311,9 +318,9 @@ fn vector(name: &'static str, elements: usize, dtype: DType, values: StateValues
     StateSpec { name, shape: [elements].into(), dtype, values }
 }
 
-/// Both moments of a weight of `elements`, in codes with a scale for each `block` of them.
-fn codes(elements: usize, block: usize) -> [StateSpec; 4] {
-    let scales = |name| vector(name, elements.div_ceil(block), DType::F32, StateValues::Scales);
+/// Both moments of a weight of `elements`, in codes with a scale for each `block` of them, of this type and with these values.
+fn codes(elements: usize, block: usize, (dtype, values): (DType, StateValues)) -> [StateSpec; 4] {
+    let scales = |name| vector(name, elements.div_ceil(block), dtype, values);
     [
         vector("first moment", elements, DType::U8, StateValues::Codes),
         scales("first moment's scales"),
