@@ -1,7 +1,7 @@
 //! Numbers in words: counts, spans of time, shares. One place, so that a figure reads the same in every pane.
 
-mod channels;
 mod numbers;
+mod pruning;
 
 use plimsoll_engine::{
     Bytes,
@@ -14,8 +14,8 @@ use plimsoll_engine::{
 };
 
 pub(crate) use self::{
-    channels::of_channels,
     numbers::{grouped, in_groups, spaced},
+    pruning::{of_channels, of_zeros},
 };
 
 /// An amount as people write it: `64 MiB` where it is whole, three figures where it is not.

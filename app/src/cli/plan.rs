@@ -182,6 +182,8 @@ struct Json<'a> {
     plan_secs: f64,
     /// What graphs of launches are allowed on a GPU, a part of the context.
     graphs_bytes: u64,
+    /// What pruning to zeros holds while the run trains, a part of the buffers.
+    pruning_bytes: u64,
 }
 
 /// The peak of a phase of the run.
@@ -272,6 +274,7 @@ impl Plan {
                 teach_secs: plan.teach_secs,
                 plan_secs: plan.plan_secs,
                 graphs_bytes: plan.graphs.0,
+                pruning_bytes: plan.pruning.0,
             })?;
         } else {
             out::text(&describe(&plan)?)?;

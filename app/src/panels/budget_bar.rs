@@ -309,8 +309,9 @@ pub(crate) fn meaning(category: Category) -> &'static str {
         }
         Category::OptimizerState => "Momentum and moments: allocated in the first step, kept for the whole run.",
         Category::Buffers => {
-            "Running statistics of batch normalisation: the mean and the variance of each channel. While a model continues a \
-             text, the keys and values of the text so far."
+            "Running statistics of batch normalisation: the mean and the variance of each channel. The masks of weights that \
+             become zero, which save nothing while a run trains. While a model continues a text, the keys and values of the \
+             text so far."
         }
         Category::Batch => "The inputs and labels of one micro-batch; on a graphics card, those of the next as well.",
         Category::Gradients => "Gradients of the parameters, summed over the accumulated micro-batches.",

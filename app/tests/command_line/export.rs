@@ -240,6 +240,14 @@ fn a_pruned_model_is_planned_about_and_its_best_weights_leave_without_zeros() {
     let said = stdout(&[&["plan", "cnn-digits-pruned"], &settings[..]].concat());
     assert!(said.contains("The trained model: without its pruned parts about "), "{said}");
     assert!(said.contains("; its tensors take about "), "{said}");
+    // A bit a weight, next to the parameters, of which there are no fewer.
+    let (added, parameters) = (plan["pruning_bytes"].as_u64().expect("masks"), plan["parameters"].as_u64());
+    assert!(added > parameters.expect("parameters") / 9, "{added}");
+    assert!(said.contains("Pruning saves no memory while the run trains") && said.contains("masks"), "{said}");
+    let plain = json(&[&["plan", "cnn-digits-pruned", "--json", "--set", "prune.kind=none"], &settings[..]].concat());
+    assert_eq!((&plain["pruning_bytes"], &plain["compressed"]), (&0.into(), &Value::Null));
+    let live = |plan: &Value| plan["peak"]["live_bytes"].as_u64().expect("live bytes");
+    assert!(live(&plan) >= live(&plain) + added);
     let of_file = plan["compressed"]["file_bytes"].as_u64().expect("planned");
     for best in [&["--best"][..], &[]] {
         let export = ["export", "last", "--format", "safetensors", "--compressed", "--json", "--force", "-o", &path];

@@ -122,6 +122,12 @@ impl<B: Backend> Pruning<B> {
         Ok(Some(Self { choice, steps, masks, counts, bound }))
     }
 
+    /// The bytes of all that it holds.
+    pub fn bytes(&self) -> Bytes {
+        let held = self.masks.iter().chain([&self.counts, &self.bound]);
+        Bytes(held.map(Tensor::bytes).sum())
+    }
+
     /// The masks, in the order of the weights.
     pub fn masks(&self) -> &[Tensor<B>] {
         &self.masks

@@ -126,6 +126,8 @@ pub struct Plan {
     pub high_precision: Vec<HighPrecisionTensor>,
     /// The form and the size of the trained model, if it gets smaller: as integers, pruned or factored.
     pub smaller: Option<SmallerSize>,
+    /// What pruning to zeros holds as long as the run trains, a part of the buffers; zero where no weight becomes zero.
+    pub pruning: Bytes,
     /// Optimizer steps of the whole run.
     pub total_steps: u64,
     /// Optimizer steps of one epoch.

@@ -145,6 +145,7 @@ fn plan_of(resolved: &Resolved, machine: &Machine, done: Done<'_>) -> Plan {
         trained: model.trained,
         high_precision: model.high_precision,
         smaller: dry.smaller,
+        pruning: dry.session.pruning_bytes(),
         total_steps,
         steps_per_epoch,
         step_secs: of_run.whole.step_secs,

@@ -11,7 +11,7 @@ use crate::{
     bytes::Bytes,
     experiment::{CodedWeights, words::words},
     models::FactoredSize,
-    optim::Stripped,
+    optim::{Pruning, Stripped},
 };
 
 words! {
@@ -88,6 +88,11 @@ pub fn whole_bytes(as_trained: Bytes, stripped: Option<Stripped>, factored: Opti
 }
 
 impl<B: Backend> Session<B> {
+    /// What pruning to zeros holds as long as the session trains; nothing where no weight becomes zero.
+    pub fn pruning_bytes(&self) -> Bytes {
+        self.pruning.as_ref().map_or(Bytes::ZERO, Pruning::bytes)
+    }
+
     /// The size that the model has in the end, after channels were taken out; `None` if it stays as it is.
     pub fn smaller(&self) -> Option<SmallerSize> {
         let zeros = self.pruning.as_ref().map(|pruning| pruning.planned_zeros(&self.model.prunable()));

@@ -83,6 +83,9 @@ pub(super) fn describe(plan: &Plan) -> anyhow::Result<String> {
     if let Some(words) = plan.resolved.ranks_in_words() {
         text.push_str(&format!("Low rank: {words}.\n"));
     }
+    if let Some(words) = format::of_zeros(plan) {
+        text.push_str(&format!("{words}.\n"));
+    }
     if let Some(smaller) = plan.smaller {
         let channels = format::of_channels(&plan.experiment.prune).map_or(String::new(), |why| format!(" {why}."));
         text.push_str(&format!("The trained model: {smaller}.{channels}\n"));

@@ -27,8 +27,10 @@ pub(crate) use self::{
     optimizer::{optimizer_of, optimizer_words},
 };
 use super::{
-    PICKED, adapters, data as source, distil as teacher, hint, length, low_rank as ranks, picked, rows::Row,
-    samples_an_update, table, trained::smaller,
+    PICKED, adapters, data as source, distil as teacher, hint, length, low_rank as ranks, picked,
+    rows::Row,
+    samples_an_update, table,
+    trained::{saves_nothing, smaller},
 };
 use crate::widgets::control::{Number, Spec};
 

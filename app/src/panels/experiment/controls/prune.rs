@@ -2,7 +2,7 @@
 
 use plimsoll_engine::experiment::{PruneKind, PruneSchedule, PruneScope};
 
-use super::{Numeric, Row, hint, smaller};
+use super::{Numeric, Row, hint, saves_nothing, smaller};
 use crate::widgets::control::{Choice, Number, Place, Spec};
 
 pub(in crate::panels::experiment) const PRUNE: (Spec, Choice<PruneKind>) = (
@@ -141,6 +141,7 @@ pub(in crate::panels::experiment) const PRUNING: &[Row] = &[
     Row::of(&PRUNE_END).alone("pruning ends after"),
     Row::of(&PRUNE_EVERY).alone("steps between prunings"),
     Row::drawn(&[], |ui, form, _| hint(ui, form, PRUNE_BEGIN.0.key)).when(|e| !e.prune.kind.is_none()),
+    Row::drawn(&[], saves_nothing).when(|e| e.prune.kind.sets_to_zero()),
     // Integers say it below.
     Row::drawn(&[], smaller).when(|e| !e.prune.kind.is_none() && e.quantise.kind.is_none()),
 ];

@@ -1,6 +1,20 @@
-//! Channels that are taken out of a model, in words.
+//! Pruning in words.
 
-use plimsoll_engine::experiment::{Prune, PruneKind};
+use plimsoll_engine::{
+    experiment::{Prune, PruneKind},
+    plan::Plan,
+};
+
+/// That training gets no smaller by weights that become zero; `None` where none do.
+pub(crate) fn of_zeros(plan: &Plan) -> Option<String> {
+    plan.experiment.prune.kind.sets_to_zero().then(|| {
+        format!(
+            "Pruning saves no memory while the run trains: zeros are stored and multiplied like other numbers, and masks and \
+             counts of {} are added",
+            plan.pruning
+        )
+    })
+}
 
 /// Why more of the weights go than of the channels; `None` where no channels are taken out.
 pub(crate) fn of_channels(prune: &Prune) -> Option<String> {
