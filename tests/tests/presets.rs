@@ -73,7 +73,7 @@ fn every_prediction_holds_and_leaves_nothing_behind() {
     for (name, _) in shipped::shipped() {
         let mut experiment = preset(name);
         // The first step and one like all others.
-        (experiment.run.steps, experiment.run.epochs) = (Some(2), None);
+        experiment.shorten(2);
         // The line is lifted, so that the preset that does not fit is measured as well.
         experiment.budget = MAX_BUDGET;
         let planned = Plan::of(&experiment, &Machine::nominal()).unwrap_or_else(|error| panic!("{name}: {error}"));

@@ -79,7 +79,7 @@ fn a_run_that_was_stopped_before_its_model_was_made_smaller_is_finished_first() 
 /// Keeps a run of `preset` that did all its steps, and was stopped in its last test or after it.
 fn all_steps(kept: &Kept, preset: &str, is_tested: bool) {
     let mut experiment = shipped::find(preset).expect("a shipped preset").expect("it can be read");
-    (experiment.run.steps, experiment.run.epochs) = (Some(5), None);
+    experiment.shorten(5);
     let plan = Arc::new(Plan::of(&experiment, &Machine::nominal()).expect("a plan"));
     let (folder, origin) = (kept.0.path().to_owned(), Origin::CommandLine);
     let recorder = Recorder::new(Recording { folder, origin, is_forced: false, continued: None });

@@ -147,6 +147,11 @@ impl Experiment {
         (per_epoch, self.run.steps.unwrap_or_else(|| self.run.epochs.unwrap_or(DEFAULT_EPOCHS) * per_epoch))
     }
 
+    /// Makes it a run of so many `steps`, in which it prunes as it would in a longer one.
+    pub fn shorten(&mut self, steps: u64) {
+        (self.run.steps, self.run.epochs, self.prune) = (Some(steps), None, self.prune.within(steps));
+    }
+
     /// The type in which checkpoints have the weights that products read, which is the type that the optimizer updates: in
     /// mixed precision the type of the master weights, or, if corrections take their place, the type of computation.
     pub fn weight_type(&self) -> DType {

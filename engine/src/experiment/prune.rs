@@ -134,6 +134,26 @@ impl Prune {
         (self.begin_step.max(1), end.max(1))
     }
 
+    /// The step by which pruning of a run of `steps` is over.
+    pub fn last_step(&self, steps: u64) -> u64 {
+        if self.kind == PruneKind::Channels { steps } else { self.span(steps).1.min(steps) }
+    }
+
+    /// Whether a run of `steps` ends before anything is pruned that should be.
+    pub fn never_begins(&self, steps: u64) -> bool {
+        let begin = self.thins_after(steps).unwrap_or_else(|| self.span(steps).0);
+        !self.kind.is_none() && begin > self.last_step(steps)
+    }
+
+    /// The same pruning for a run of few `steps`: what would begin or end after it does so at the time that follows from the
+    /// length of the run.
+    #[must_use]
+    pub fn within(self, steps: u64) -> Self {
+        let in_time = |step: u64| if step > steps { 0 } else { step };
+        let short = Self { begin_step: in_time(self.begin_step), end_step: in_time(self.end_step), ..self };
+        if short.never_begins(steps) { Self { begin_step: 0, ..short } } else { short }
+    }
+
     /// The share of zeros that the last pruning of a run of `steps` updates makes; `None` if nothing is pruned in them.
     pub fn last_sparsity(&self, steps: u64) -> Option<f64> {
         let ((begin, end), every) = (self.span(steps), self.every.max(1));
@@ -195,6 +215,28 @@ mod tests {
             assert_eq!(prune.last_sparsity(100), last, "{begin_step} to {end_step}");
         }
         assert_eq!(Prune::default().last_sparsity(100), None);
+    }
+
+    #[test]
+    fn pruning_never_begins_where_no_step_is_pruned_after_and_begins_in_a_short_run_that_was_made_for_it() {
+        for kind in [PruneKind::Magnitude, PruneKind::Groups, PruneKind::Channels] {
+            for (begin_step, end_step) in
+                [(0, 0), (1, 0), (3, 0), (4, 0), (75, 0), (76, 0), (100, 0), (101, 0), (50, 60)]
+            {
+                for steps in [2, 4, 100, 101] {
+                    let prune = Prune { kind, begin_step, end_step, ..Prune::default() };
+                    let is_pruned = |prune: Prune| match prune.thins_after(steps) {
+                        Some(after) => after <= steps,
+                        None => (1..=steps).any(|step| prune.sparsity_at(step, steps).is_some()),
+                    };
+                    assert_eq!(prune.never_begins(steps), !is_pruned(prune), "{prune:?} in {steps}");
+                    assert!(is_pruned(prune.within(steps)), "{prune:?} in {steps}");
+                    let is_kept = prune.within(steps) == prune;
+                    assert_eq!(is_kept, is_pruned(prune) && end_step <= steps, "{prune:?} in {steps}");
+                }
+            }
+        }
+        assert!(!Prune::default().never_begins(1));
     }
 
     #[test]

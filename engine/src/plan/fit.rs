@@ -116,7 +116,8 @@ pub fn largest_batch(experiment: &Experiment, machine: &Machine, limit: Limit<'_
     let smallest = Resolved::new(&of(1), machine).map_err(first)?;
     let most = smallest.info().train / experiment.batch.accumulation;
     let fitting = |micro| -> Result<_> {
-        let resolved = smallest.revised(&of(micro), machine).map_err(first)?;
+        // Larger batches make a run of epochs shorter, for which another choice may come too late.
+        let Ok(resolved) = smallest.revised(&of(micro), machine) else { return Ok(None) };
         Ok(Some(predict(&resolved, machine)?).filter(|plan| plan.verdict().fits()))
     };
     let Some(mut best) = fitting(1)? else { return Ok(None) };

@@ -56,10 +56,11 @@ fn one(
     let name = format!("{preset}, {}", policy.key());
     let mut experiment = shipped::open(preset)?.experiment;
     device.clone_into(&mut experiment.device);
-    (experiment.run.steps, experiment.run.epochs, experiment.budget) = (Some(STEPS), None, MAX_BUDGET);
+    experiment.budget = MAX_BUDGET;
+    experiment.shorten(STEPS);
     // With its kernels loaded, a run takes its planned memory and no more. A pool that takes all would take the card.
     let mut first = experiment.clone();
-    first.run.steps = Some(2);
+    first.shorten(2);
     run::record(trainer, &name, first, interrupt)?;
     // Nor does it show where its line is: the memory of a pool that grows, and as much as one large block leaves in pieces.
     let (planned, above) = match policy {

@@ -243,7 +243,7 @@ impl Verify {
             if self.presets.is_empty() { all() } else { self.presets.iter().map(String::as_str).collect() };
         let open = |name: &str| {
             let mut experiment = shipped::open(name)?.experiment;
-            experiment.run.steps = Some(STEPS);
+            experiment.shorten(STEPS);
             Ok(Case { name: name.to_owned(), experiment, seed: None })
         };
         names.into_iter().map(open).collect()
@@ -270,7 +270,9 @@ impl Verify {
     /// The run that is measured: a few steps, and no line in their way or the one that was asked for.
     fn plan(&self, case: &Case, machine: &Machine) -> anyhow::Result<Plan> {
         let mut experiment = case.experiment.clone();
-        (experiment.run.steps, experiment.run.epochs) = (self.steps.or(experiment.run.steps), None);
+        if let Some(steps) = self.steps.or(experiment.run.steps) {
+            experiment.shorten(steps);
+        }
         experiment.device.clone_from(&self.device);
         experiment.budget = self.budget.unwrap_or(MAX_BUDGET);
         if let Some(budget) = self.budget {
@@ -315,7 +317,7 @@ impl Verify {
         let (mut first, mut ok) = (None, true);
         if plan.target.is_gpu() {
             let mut short = experiment.clone();
-            short.run.steps = short.run.steps.map(|steps| steps.min(STEPS));
+            short.shorten(short.run.steps.map_or(STEPS, |steps| steps.min(STEPS)));
             let (pair, record) = once(short)?;
             ok = rule(&record.plan).at_the_most().is_met(pair.predicted, pair.measured);
             first = Some(pair);

@@ -43,18 +43,14 @@ fn of_stem(experiment: &Experiment, info: Option<&DatasetInfo>) -> Option<Hint> 
     Some(Hint { problem, change: "model.stem=imagenet" })
 }
 
-/// A run that ends before its weights are pruned.
+/// A run too short for channels to be taken out of its model. A step that was chosen and comes after the run is refused.
 fn of_pruning(experiment: &Experiment, info: Option<&DatasetInfo>) -> Option<Hint> {
     let prune = &experiment.prune;
     let steps = info.map(|info| experiment.steps(info).1).or(experiment.run.steps)?;
-    let (begin, end) = prune.thins_after(steps).map_or_else(|| prune.span(steps), |after| (after, steps));
-    if prune.kind.is_none() || begin <= end.min(steps) {
-        return None;
-    }
-    let message =
-        format!("{begin} is after step {}, by which pruning of this run ends: nothing is pruned", end.min(steps));
-    let problem = Problem::new("prune.begin_step", message, "write 0, or lengthen the run");
-    Some(Hint { problem, change: "prune.begin_step=0" })
+    let after = prune.thins_after(steps).filter(|_| prune.begin_step == 0 && prune.never_begins(steps))?;
+    let message = format!("channels are taken out after step {after} at the earliest, and the run ends after {steps}");
+    let problem = Problem::new("prune.begin_step", message, "lengthen the run, or write prune.kind = \"none\"");
+    Some(Hint { problem, change: "prune.kind=none" })
 }
 
 /// A run that ends before the share of zeros has grown to its end.
@@ -179,17 +175,14 @@ mod tests {
     }
 
     #[test]
-    fn pruning_that_begins_after_the_run_is_hinted_at_and_its_mend_ends_the_hint() {
+    fn a_run_too_short_to_prune_as_far_as_it_should_is_hinted_at_and_its_mend_ends_the_hint() {
         let mut experiment = Experiment::default();
-        (experiment.prune.kind, experiment.prune.begin_step) = (PruneKind::Magnitude, 50);
-        assert_eq!(hints(&experiment, None), [], "the length is not known");
-        experiment.run.steps = Some(80);
-        assert_eq!(hints(&experiment, None), []);
-        experiment.run.steps = Some(40);
+        (experiment.prune.kind, experiment.run.steps) = (PruneKind::Channels, Some(1));
         let found = hints(&experiment, None);
         assert_eq!(found[0].problem.key, "prune.begin_step");
         preset::set(&mut experiment, found[0].change).expect("a change");
         assert_eq!(hints(&experiment, None), []);
+        (experiment.prune.kind, experiment.run.steps) = (PruneKind::Magnitude, Some(40));
         // The last of these prunings is that after step 31.
         (experiment.prune.final_sparsity, experiment.prune.end_step) = (0.8, 79);
         let found = hints(&experiment, None);

@@ -42,7 +42,7 @@ fn no_later_step_takes_more_of_a_pool_than_was_predicted() {
     for (name, mut experiment) in shipped_presets().chain(drawn) {
         experiment.device = "rtx4060-8g".to_owned();
         experiment.budget = Bytes::gib(8);
-        (experiment.run.steps, experiment.run.epochs) = (Some(40), None);
+        experiment.shorten(40);
         for policy in [PoolPolicy::Grow, PoolPolicy::Release, PoolPolicy::Planned] {
             experiment.gpu.pool = policy;
             let resolved = Resolved::new(&experiment, &Machine::nominal()).expect("possible");
@@ -61,7 +61,7 @@ fn a_step_of_many_micro_batches_keeps_to_the_places_of_two() {
         let mut experiment = shipped::open("cnn-shapes-accumulate").expect("a preset").experiment;
         (experiment.device, experiment.gpu.pool) = ("rtx4060-8g".to_owned(), PoolPolicy::Planned);
         (experiment.batch.accumulation, experiment.retain_graph) = (accumulation, retain_graph);
-        (experiment.run.steps, experiment.run.epochs) = (Some(40), None);
+        experiment.shorten(40);
         // So large that the pool's least segment hides nothing.
         (experiment.model.width, experiment.batch.micro) = (128, 32);
         let resolved = Resolved::new(&experiment, &Machine::nominal()).expect("possible");
@@ -105,7 +105,7 @@ fn micro_batches_that_are_left_out_change_nothing_that_is_shown() {
             continue;
         }
         experiment.batch.accumulation = [2, 3, 4, 7, 16, 40][number % 6];
-        (experiment.run.steps, experiment.run.epochs) = (Some(40), None);
+        experiment.shorten(40);
         for device in ["rtx4060-8g", "cpu"] {
             (experiment.device, experiment.budget) = (device.to_owned(), Bytes::gib(8));
             let Ok(resolved) = Resolved::new(&experiment, &machine) else { continue };

@@ -379,9 +379,13 @@ fn is_of(dataset: &Dataset, experiment: &Experiment) -> bool {
     dataset.is_for(&own.whole_data(), &own.run)
 }
 
-/// The experiment without a teacher and without kept training samples, because both are for training.
+/// The experiment without a teacher, without kept training samples and without a time of pruning, because all are for training.
 fn alone(experiment: &Experiment) -> Experiment {
     let mut own = experiment.untaught();
     own.data.cache = DataCache::None;
+    // Where zeros begin decides no answer, and a run of an earlier version may have ended before.
+    if own.prune.kind.sets_to_zero() {
+        own.prune.begin_step = 0;
+    }
     own
 }
