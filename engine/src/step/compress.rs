@@ -63,12 +63,19 @@ impl fmt::Display for Compressed {
             true => write!(f, "test R² {after:.4}, as trained {before:.4}")?,
             false => write!(f, "test accuracy {:.2}%, as trained {:.2}%", after * 100.0, before * 100.0)?,
         }
+        write!(f, "; tested in {:.3} s", self.test_secs)?;
         match self.trained_test_secs {
-            Some(trained) => write!(f, "; tested in {:.3} s, as trained in {trained:.3} s", self.test_secs),
-            None => write!(f, "; tested in {:.3} s", self.test_secs),
+            Some(trained) if self.test_secs > SLOWER * trained => {
+                write!(f, ", which is slower than as trained, in {trained:.3} s")
+            }
+            Some(trained) => write!(f, ", as trained in {trained:.3} s"),
+            None => Ok(()),
         }
     }
 }
+
+/// How many times as long a test has to take to be called slower than another.
+const SLOWER: f64 = 1.05;
 
 /// Bytes of the scale of a row or a block, and of the scale and the zero point of a layer's inputs.
 const SCALE: u64 = 4;
@@ -194,5 +201,36 @@ impl<B: Backend> Session<B> {
             bytes = bytes + mask - gone;
         }
         [Bytes(bytes), Bytes(dense)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_that_were_slower_than_what_was_trained_are_said_to_be() {
+        let said = |trained_test_secs: Option<f64>| {
+            let weights = CodedWeights::WithInputs;
+            let [bytes, dense_bytes] = [Bytes(100), Bytes(400)];
+            let (test_accuracy, trained_accuracy, test_loss, trained_loss) = (0.5, 0.5, 1.0, 1.0);
+            let (test_secs, is_of_values) = (0.71, false);
+            Compressed {
+                weights,
+                bytes,
+                dense_bytes,
+                test_accuracy,
+                trained_accuracy,
+                test_loss,
+                trained_loss,
+                test_secs,
+                trained_test_secs,
+                is_of_values,
+            }
+            .to_string()
+        };
+        assert!(said(Some(0.53)).ends_with("tested in 0.710 s, which is slower than as trained, in 0.530 s"));
+        assert!(said(Some(0.7)).ends_with("tested in 0.710 s, as trained in 0.700 s"));
+        assert!(said(None).ends_with("tested in 0.710 s"));
     }
 }

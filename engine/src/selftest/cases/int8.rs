@@ -72,9 +72,10 @@ pub fn products(draw: &mut Draw, dtype: DType, w: Window) -> Vec<Case> {
 const SIZES: [[usize; 2]; 6] = [[3, 71], [7, 257], [1, 1], [65, 33], [2, 4097], [9, 16_384]];
 
 /// `batch, side, channels, filters, size, stride, padding`.
-const WINDOWS: [[usize; 7]; 8] = [
+const WINDOWS: [[usize; 7]; 9] = [
     [2, 5, 3, 5, 3, 1, 1],
     [7, 1, 20, 9, 1, 1, 0],
+    [2, 7, 36, 300, 1, 1, 0],
     [1, 9, 4, 6, 3, 2, 1],
     [1, 4, 130, 33, 3, 1, 1],
     [2, 6, 16, 300, 1, 2, 0],

@@ -44,6 +44,20 @@ impl Way {
         Self::Plain
     }
 
+    /// Whether it multiplies rows of exactly so many `taps` as bytes, if it has `room` to lay codes out in.
+    pub(super) fn reads_rows_of(self, taps: usize, room: &[u32]) -> bool {
+        match self {
+            Self::Plain => {
+                let _ = (taps, room);
+                false
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => false,
+            #[cfg(target_arch = "x86_64")]
+            Self::Vnni => taps.is_multiple_of(panels::IN_WORD) && panels::has_room(taps, room),
+        }
+    }
+
     /// Whether patches are to be bytes.
     pub(super) fn takes_bytes(self) -> bool {
         match self {
@@ -61,7 +75,7 @@ impl Way {
 pub(super) struct Block<'a> {
     /// A row of `stride` a pixel, zeros behind the terms; as bytes where the way takes them, in the first half then.
     pub(super) patches: &'a [i16],
-    /// A multiple of 64.
+    /// A multiple of 64, or of what [`Way::reads_rows_of`] takes.
     pub(super) stride: usize,
     /// A multiple of [`PIXELS`].
     pub(super) rows: usize,
@@ -102,7 +116,7 @@ pub(super) fn multiply(way: Way, block: &Block<'_>, filters: Range<usize>, room:
     // SAFETY: the way says that this processor has the instructions.
     unsafe {
         #[cfg(target_arch = "x86_64")]
-        if way == Way::Vnni && panels::has_room(block, room) {
+        if way == Way::Vnni && panels::has_room(block.depths.len(), room) {
             return panels::multiply(block, filters, room, sums, columns);
         }
         for (pixel, sums) in (0..block.rows).step_by(PIXELS).zip(sums.chunks_exact_mut(PIXELS * columns)) {

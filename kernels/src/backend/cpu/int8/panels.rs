@@ -13,15 +13,15 @@ use crate::backend::cpu::gemm::transpose;
 /// Filters of a panel.
 const COLUMNS: usize = 32;
 /// Terms of a word.
-const IN_WORD: usize = 4;
+pub(super) const IN_WORD: usize = 4;
 /// Numbers in a register.
 const LANES: usize = 16;
 /// Pixels whose sums are in registers at once, if there are so many left.
 const ROWS: usize = 2 * PIXELS;
 
-/// Whether room for words is enough for a panel of a block.
-pub(super) fn has_room(block: &Block<'_>, room: &[u32]) -> bool {
-    room.len() >= COLUMNS * block.stride / IN_WORD
+/// Whether room for words is enough for a panel of so many terms.
+pub(super) fn has_room(terms: usize, room: &[u32]) -> bool {
+    room.len() >= COLUMNS * terms.next_multiple_of(IN_WORD * LANES) / IN_WORD
 }
 
 /// Adds the sums of `filters` to `sums`, `columns` of them a pixel.

@@ -1,7 +1,8 @@
 //! The product of codes, a block of pixels a piece.
 //!
-//! A piece gathers the patches of its pixels (im2col; Chellapilla et al. 2006), adds up integers, and turns them into numbers
-//! once they are whole. Always holds: it allocates the same on every processor, with any instructions.
+//! A piece gathers the patches of its pixels (im2col; Chellapilla et al. 2006), or reads them where they lie if a pixel is its
+//! own patch, adds up integers, and turns them into numbers once they are whole. Always holds: it allocates the same on every
+//! processor, with any instructions.
 
 use std::ops::Range;
 
@@ -111,32 +112,56 @@ pub(super) fn product<T: Float>(window: &Window, o: &Operands<'_>) -> Result<()>
 impl<T: Float> Product<'_, T> {
     /// Writes the result of the pixels from `first` on.
     fn piece(&self, first: usize, y: &mut [T]) {
-        let Blocks { rows, depth, columns, .. } = self.blocks;
+        let Blocks { rows, depth, .. } = self.blocks;
         let (filters, taps, way) = (self.window.filters, self.window.taps(), Way::best());
         let (of_patches, of_sums) = (self.blocks.patch_elements() / 2, self.blocks.sum_elements());
         // One part of the room, because two of several sizes would leave holes between those of other threads.
         let mut scratch = Scratch::<u32>::new(of_patches + of_sums);
         let (patches, sums) = scratch.elements().split_at_mut(of_patches);
+        let pixels = y.len() / filters.max(1);
+        if let Some(own) = self.in_place(way, first..first + pixels, patches) {
+            let sums: &mut [i32] = bytemuck::cast_slice_mut(sums);
+            let block = Block { patches: own, stride: taps, rows, weight: self.weight, taps, depths: 0..taps };
+            return self.by_columns(sums, y, |range, sums| multiply(way, &block, range, patches, sums));
+        }
         // As bytes, patches leave half of their room free.
         let (patches, room) = match way.takes_bytes() {
             true => patches.split_at_mut(of_patches / 2),
             false => (patches, &mut [][..]),
         };
         let (patches, sums): (_, &mut [i32]) = (bytemuck::cast_slice_mut(patches), bytemuck::cast_slice_mut(sums));
-        let pixels = y.len() / filters.max(1);
-        for filter in (0..filters).step_by(columns) {
-            let count = columns.min(filters - filter);
-            sums.fill(0);
+        self.by_columns(sums, y, |range, sums| {
             for begin in (0..taps).step_by(depth) {
                 let depths = begin..taps.min(begin + depth);
-                if filter == 0 || taps > depth {
+                if range.start == 0 || taps > depth {
                     self.gather_all(way, first..first + pixels, depths.clone(), patches);
                 }
                 let block = Block { patches, stride: depth, rows, weight: self.weight, taps, depths };
-                multiply(way, &block, filter..filter + count, room, sums);
+                multiply(way, &block, range.clone(), room, sums);
             }
-            self.store(filter..filter + count, sums, y);
+        });
+    }
+
+    /// Writes the results of all filters, some of them at a time, whose products `add` adds to their sums.
+    fn by_columns(&self, sums: &mut [i32], y: &mut [T], mut add: impl FnMut(Range<usize>, &mut [i32])) {
+        let (filters, columns) = (self.window.filters, self.blocks.columns);
+        for filter in (0..filters).step_by(columns) {
+            let range = filter..filters.min(filter + columns);
+            sums.fill(0);
+            add(range.clone(), sums);
+            self.store(range, sums, y);
         }
+    }
+
+    /// The patches of a whole piece where they lie, if each of its pixels is its own patch and the way reads such.
+    fn in_place(&self, way: Way, pixels: Range<usize>, room: &[u32]) -> Option<&[i16]> {
+        let (window, taps) = (&self.window, self.window.taps());
+        let is_own = (window.size, window.stride, window.padding) == (1, 1, 0);
+        let is_read = pixels.len() == self.blocks.rows && taps <= self.blocks.depth && way.reads_rows_of(taps, room);
+        if !is_own || !is_read {
+            return None;
+        }
+        bytemuck::try_cast_slice(&self.codes[pixels.start * taps..pixels.end * taps]).ok()
     }
 
     /// Writes patches, and zeros where a row has no more of them.
@@ -189,24 +214,30 @@ impl<T: Float> Product<'_, T> {
     fn store(&self, filters: Range<usize>, sums: &[i32], y: &mut [T]) {
         let number = |x: f32| <T::Acc as Float>::from_f64(f64::from(x));
         let zero = self.steps.zero as i32;
-        let mut factors = [(T::Acc::ZERO, 0, T::Acc::ZERO); Blocks::COLUMNS];
-        for (factor, filter) in factors.iter_mut().zip(filters.clone()) {
-            let bias = self.bias.map_or(T::Acc::ZERO, |bias| bias[filter].up());
-            let scale = number(self.steps.scale) * number(self.scales[filter]);
-            *factor = (scale, zero * self.sums[filter] as i32, bias);
+        let (mut numbers, mut of_zeros) = ([[T::Acc::ZERO; Blocks::COLUMNS]; 2], [0; Blocks::COLUMNS]);
+        for (at, filter) in filters.clone().enumerate() {
+            numbers[0][at] = number(self.steps.scale) * number(self.scales[filter]);
+            numbers[1][at] = self.bias.map_or(T::Acc::ZERO, |bias| bias[filter].up());
+            of_zeros[at] = zero * self.sums[filter] as i32;
         }
-        for (row, sums) in y.chunks_exact_mut(self.window.filters).zip(sums.chunks_exact(self.blocks.columns)) {
-            store_row(sums, &factors, &mut row[filters.clone()]);
-        }
+        let [scales, biases] = &numbers;
+        let strides = [self.window.filters, self.blocks.columns];
+        store_rows(sums, &of_zeros, [scales, biases], strides, filters, y);
     }
 }
 
 simd! {
-    /// Writes the numbers of a row's sums, by the scale, the part of zero and the bias of each.
-    fn store_row [T: Float] (sums: &[i32], factors: &[(T::Acc, i32, T::Acc)], row: &mut [T]) {
-        for ((y, sum), (scale, of_zero, bias)) in row.iter_mut().zip(sums).zip(factors) {
-            let sum = <T::Acc as Float>::from_f64(f64::from(sum - of_zero));
-            *y = T::down(sum * *scale + *bias);
+    /// Writes the numbers of all rows' sums of some filters, by the scale, the part of zero and the bias of each.
+    fn store_rows [T: Float] (
+        sums: &[i32], of_zeros: &[i32], numbers: [&[T::Acc]; 2], strides: [usize; 2], filters: Range<usize>, y: &mut [T],
+    ) {
+        let [scales, biases] = numbers.map(|numbers| &numbers[..filters.len()]);
+        for (row, sums) in y.chunks_exact_mut(strides[0]).zip(sums.chunks_exact(strides[1])) {
+            let of_sums = sums.iter().zip(of_zeros).zip(scales.iter().zip(biases));
+            for (y, ((sum, of_zero), (scale, bias))) in row[filters.clone()].iter_mut().zip(of_sums) {
+                let sum = <T::Acc as Float>::from_f64(f64::from(sum - of_zero));
+                *y = T::down(sum * *scale + *bias);
+            }
         }
     }
 }
