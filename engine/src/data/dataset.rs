@@ -63,7 +63,8 @@ pub struct Dataset {
     meter: &'static Meter,
     /// Bytes that the findings about the data take, which others share.
     shared: Bytes,
-    /// The most bytes that it held while it was opened, until a run asks for them.
+    /// The most bytes that it held while samples that were read were brought into the form in which they wait, until a run asks
+    /// for them.
     opening: AtomicU64,
 }
 
@@ -94,7 +95,10 @@ impl Dataset {
         let found = source.inspect(data, known)?;
         let facts = *found.info();
         // Files may have changed since they were looked at: the opened files count.
-        let (content, (train, test)) = match source.open_inspected(data, &found, seed)? {
+        let store = source.open_inspected(data, &found, seed)?;
+        // What reading took is over; what is made of it then counts.
+        meter.reset_peak();
+        let (content, (train, test)) = match store {
             Store::Images(store) => {
                 let set = ImageSet::new(store, &facts, data, seed)?;
                 let counts = (set.count(Split::Train), set.count(Split::Test));
@@ -317,7 +321,7 @@ impl Dataset {
     }
 
     /// The most bytes of host memory that it and its loaders held since the meter's peak was reset, and for the first who asks
-    /// those while it was opened.
+    /// those while it was made ready.
     pub(crate) fn host_peak(&self) -> Bytes {
         self.meter.peak().live.max(Bytes(self.opening.swap(0, Relaxed))) + self.shared
     }

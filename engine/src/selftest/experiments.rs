@@ -12,9 +12,9 @@ use crate::{
     device::target,
     error::Result,
     experiment::{
-        BaseWeights, Batch, CachePlace, Checkpointing, CodedWeights, DataCache, DataKind, EvaluationBatch, Execution,
-        Experiment, Frozen, Gpu, OptimizerKind, Placement, PoolPolicy, Precision, Projection, Prune, PruneKind,
-        PruneSchedule, PruneScope, QuantiseKind, Recompute, Targets, Task, UpdateTime,
+        BaseWeights, Batch, CachePlace, Checkpointing, CodedWeights, Data, DataCache, DataKind, EvaluationBatch,
+        Execution, Experiment, Frozen, Gpu, NormaliseWhen, OptimizerKind, Placement, PoolPolicy, Precision, Projection,
+        Prune, PruneKind, PruneSchedule, PruneScope, QuantiseKind, Recompute, Targets, Task, UpdateTime,
     },
     rng::{Rng, Stream},
 };
@@ -144,6 +144,7 @@ fn draw(family: &Family, dice: Dice, text: Option<&Path>) -> Experiment {
     }
     experiment.data.placement = placement(experiment.data.kind, dice);
     kept(&mut experiment, dice);
+    waiting(&mut experiment.data, dice);
     if experiment.data.is_work() {
         experiment.data.workers = dice.one(120, &[0, 0, 1, 2, 3]);
     }
@@ -210,6 +211,15 @@ fn kept(e: &mut Experiment, dice: Dice) {
     e.data.cache = dice.one(95, &[DataCache::None, DataCache::Decoded, DataCache::Augmented(2)]);
     e.data.flip = e.data.cache.copies().is_some();
     e.data.cache_in = dice.one(96, &CachePlace::ALL);
+}
+
+/// Draws the form in which images wait.
+fn waiting(data: &mut Data, dice: Dice) {
+    if data.can_wait_as_loaded() && dice.rarely(140, 4) {
+        data.load_side = dice.one(141, &[data.side, data.side + 9, 4 * data.side]);
+    } else if data.has_waiting_images() && dice.rarely(142, 3) {
+        data.normalise_when = NormaliseWhen::Beforehand;
+    }
 }
 
 /// Draws adapters of a decoder, and the weights that they belong to.

@@ -51,8 +51,12 @@ impl Waiting {
     /// Bytes that are held beyond those of all images, while a set of them is normalised that was read as bytes: first the
     /// images for training, next to their bytes, then those for testing.
     pub(in crate::data) fn normalising_bytes(&self, train: usize, test: usize) -> usize {
-        let more = train.saturating_sub(3 * test).max(test);
-        if self.is_normalised { more * self.elements() } else { 0 }
+        // A row of floats, and the lists that are small.
+        const BESIDE: usize = 1024;
+        let [_, width, channels] = self.extents;
+        let row = width * channels * size_of::<f32>();
+        let more = train.saturating_sub(3 * test).max(test) * self.elements();
+        if self.is_normalised { more + row + BESIDE } else { 0 }
     }
 
     /// Bytes that a thread works in to bring an image to the extents of a batch.
