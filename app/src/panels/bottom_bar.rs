@@ -231,6 +231,9 @@ fn waiting(run: &RunRecord) -> String {
     let percent = format!("{:.0}%", share * 100.0);
     let has_workers = Setting::of("data.workers").is_some_and(|workers| workers.is_used(run.experiment()));
     let why = match (share <= HELD_BACK, has_workers) {
+        (false, _) if run.experiment().data.is_resized_on_the_fly() => {
+            "images that are resized before they wait would help"
+        }
         (true, _) => "they are made as quickly as it learns",
         (false, true) => "more workers, or samples that wait in memory, would help",
         (false, false) => "its steps are hardly longer than it takes to put a batch together",

@@ -238,7 +238,7 @@ fn beside_line(bar: Rect, line: f32, words: Vec2) -> Rect {
 }
 
 /// The part of a room that a chip leaves free: the wider side.
-fn clear_of(room: Rect, chip: Rect) -> Rect {
+pub(super) fn clear_of(room: Rect, chip: Rect) -> Rect {
     if !room.intersects(chip) {
         return room;
     }

@@ -6,6 +6,7 @@
 use eframe::egui::{self, Color32, CornerRadius, FontId, Rect, Sense, Stroke, Ui, pos2, vec2};
 use plimsoll_engine::{Bytes, data::HostMemory, memory::Category, plan::Plan, train::HostUse};
 
+use super::budget_bar::clear_of;
 use crate::{
     format,
     session::RunRecord,
@@ -70,7 +71,7 @@ pub(super) fn words(plan: &Plan) -> String {
         some(cache, "kept _, "),
         some(answers, "teacher's answers _, "),
         some(factors, ", or to factor layers _"),
-        some(normalising, ", or to normalise _"),
+        if normalising > plan.host.fed_later() { some(normalising, ", or to normalise _") } else { String::new() },
     )
 }
 
@@ -113,27 +114,39 @@ pub(super) fn ui(
         }
         painter.vline(line, (main.top() - 2.0)..=(rect.bottom() + 2.0), Stroke::new(2.5, palette.budget));
     }
-    if let Some(seen) = seen {
-        painter.vline(place(seen.measured).min(main.right() - 1.0), main.y_range(), Stroke::new(2.0, palette.strong()));
-    }
     let short = match budget {
         Some(budget) => format!("host {} of {}", format::size(host.total()), format::size(budget)),
         None => format!("host memory {}", format::size(host.total())),
     };
     let galley = painter.layout_no_wrap(short, FontId::proportional(theme::SMALL_TEXT), palette.strong());
-    let name = Rect::from_center_size(main.center(), galley.size() + 2.0 * NAME_MARGIN);
+    let size = galley.size() + 2.0 * NAME_MARGIN;
+    let name = Rect::from_center_size(pos2(main.right() - size.x / 2.0 - theme::GAP, main.center().y), size);
+    let mut from = Bytes::ZERO;
+    for part in parts(host, palette) {
+        let room = Rect::from_x_y_ranges(place(from)..=place(from + part.bytes), main.y_range());
+        from += part.bytes;
+        let ink = palette.on(palette.trough.blend(part.color.gamma_multiply(fade)));
+        let words = painter.layout_no_wrap(part.name.to_owned(), FontId::proportional(theme::SMALL_TEXT), ink);
+        let room = clear_of(room, name);
+        if words.size().x + 10.0 < room.width() {
+            painter.galley(room.center() - words.size() / 2.0, words, ink);
+        }
+    }
     painter.rect_filled(name, CornerRadius::same(3), palette.pane);
     painter.galley(name.min + NAME_MARGIN, galley, palette.strong());
+    if let Some(seen) = seen {
+        painter.vline(place(seen.measured).min(main.right() - 1.0), main.y_range(), Stroke::new(2.0, palette.strong()));
+    }
     let said = format!("Host memory: {}", words(plan));
     response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Figure, true, &said));
     tip::show(tip::of(&response), |ui| {
         ui.set_max_width(theme::TOOLTIP_WIDTH);
-        lines(ui, plan, seen);
+        lines(ui, plan, pin, seen);
     });
 }
 
 /// The tooltip: what it is, and its parts.
-fn lines(ui: &mut Ui, plan: &Plan, seen: Option<HostUse>) {
+fn lines(ui: &mut Ui, plan: &Plan, pin: Option<&Plan>, seen: Option<HostUse>) {
     let palette = theme::palette(ui);
     let limit = plan.experiment.data.host_line().map_or(String::new(), |budget| format!(", of a budget of {budget}"));
     ui.label(format!("Host memory (RAM) for the data: {}{limit}", plan.host.total()));
@@ -142,6 +155,11 @@ fn lines(ui: &mut Ui, plan: &Plan, seen: Option<HostUse>) {
     }
     if plan.host.disk > Bytes::ZERO {
         ui.label(format!("On disk: {}.", plan.host.disk));
+    }
+    if let Some(pin) = pin {
+        let (own, pinned) = (plan.host.total(), pin.host.total());
+        let than = if own == pinned { "the same".to_owned() } else { own.difference(pinned) };
+        ui.label(format!("Against the pin of {pinned}: {than}."));
     }
     if let Some(seen) = seen {
         ui.label(format!("Measured: {}, the light line.", seen.measured));

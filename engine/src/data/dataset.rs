@@ -92,7 +92,8 @@ impl Dataset {
 
     fn read_on(meter: &'static Meter, data: &Data, seed: u64, known: Option<&Inspection>) -> Result<Self> {
         let source = source::of(data);
-        let found = source.inspect(data, known)?;
+        // What a look finds is weighed by itself.
+        let found = uncounted(|| source.inspect(data, known))?;
         let facts = *found.info();
         // Files may have changed since they were looked at: the opened files count.
         let store = source.open_inspected(data, &found, seed)?;
@@ -115,6 +116,7 @@ impl Dataset {
         };
         let facts = DatasetInfo { train, test, ..facts };
         let (shared, opening) = (found.shared_bytes(), AtomicU64::new(meter.peak().live.0));
+        uncounted(|| drop(found));
         Ok(Self { facts, content: Some(content), chosen: data.clone(), seed, meter, shared, opening })
     }
 

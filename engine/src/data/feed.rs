@@ -156,7 +156,7 @@ pub(crate) fn uploading(data: &Data, found: &Inspection) -> (usize, Bytes) {
 /// Bytes that the heaps of threads keep of files that they decoded, in addition to those that are decoded at once: a loader for a
 /// test has threads of its own, and each keeps what its largest file took.
 pub(crate) fn kept_by_decoders(data: &Data, found: &Inspection) -> Bytes {
-    Bytes(if data.placement == Placement::Streamed { decoding(data, found) as u64 } else { 0 })
+    Bytes(if data.placement == Placement::Device { 0 } else { decoding(data, found) as u64 })
 }
 
 /// The most bytes in which files are decoded at once.

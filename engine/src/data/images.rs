@@ -36,7 +36,10 @@ use crate::{
     },
     error::{Error, Result},
     experiment::{Data, limits::MAX_WORKERS},
-    memory::tally,
+    memory::{
+        probe::{meter_of_this_thread, meter_this_thread},
+        tally,
+    },
     sync::Mutex,
 };
 
@@ -53,8 +56,9 @@ impl Source for ImageFolder {
     fn inspect(&self, data: &Data, known: Option<&Inspection>) -> Result<Inspection> {
         let listing = listing::list(chosen_path(data)?, known.and_then(Inspection::listing))?;
         let (info, held) = (info(&listing, data)?, held_bytes(&listing));
-        let note = listing.note();
-        Ok(Inspection::new(data, info, held).with_listing(listing).with_notes(note))
+        let notes = listing.note().into_iter().chain(listing.unread());
+        let notes: Vec<String> = notes.collect();
+        Ok(Inspection::new(data, info, held).with_listing(listing).with_notes(notes))
     }
 
     fn open_inspected(&self, data: &Data, found: &Inspection, seed: u64) -> Result<Store> {
@@ -266,8 +270,9 @@ impl Images {
         let count = self.train.len().min(SCALED_BY);
         let threads = threads();
         std::thread::scope(|scope| {
-            let of = &of;
+            let (of, counting) = (&of, meter_of_this_thread());
             let share = move |first: usize| -> Result<Histograms> {
+                meter_this_thread(counting);
                 let mut sum = Histograms::new(CHANNELS);
                 for index in (first..count).step_by(threads) {
                     sum.add(&of(index)?);

@@ -59,6 +59,17 @@ impl<T> Drop for Weighed<T> {
     }
 }
 
+/// The result of `work`, and the most bytes that this thread and its helpers held for it.
+pub(super) fn peak_of<T>(work: impl FnOnce() -> T) -> (T, Bytes) {
+    let meter = METER.with(|meter| *meter);
+    counted_on(Some(meter), || {
+        let before = meter.now().live;
+        meter.reset_peak();
+        let done = work();
+        (done, meter.peak().live.saturating_sub(before))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -37,7 +37,6 @@ pub fn check(experiment: &Experiment, info: Option<&DatasetInfo>) -> Vec<Problem
     list.run(experiment);
     if list.0.is_empty() {
         list.extents(experiment, info);
-        list.pruned_in_time(experiment, info);
     }
     list.0.sort_by_key(|problem| settings::all().position(|setting| setting.key == problem.key));
     list.0
@@ -317,18 +316,6 @@ impl List {
             let message = format!("{} is after prune.end_step = {}", prune.begin_step, prune.end_step);
             self.add("prune.begin_step", message, "write a step before it");
         }
-    }
-
-    /// Refuses to prune first after the run, where its length is known.
-    fn pruned_in_time(&mut self, e: &Experiment, info: Option<&DatasetInfo>) {
-        let (prune, steps) = (&e.prune, info.map(|info| e.steps(info).1).or(e.run.steps));
-        let Some(steps) = steps.filter(|steps| prune.begin_step > 0 && prune.never_begins(*steps)) else { return };
-        let (begin, of) = (prune.begin_step, counted(steps, "step"));
-        let last = prune.last_step(steps);
-        let message =
-            format!("{begin} is after step {last}, where pruning ends in this run of {of}: nothing would be pruned");
-        let mend = format!("write 0 or at most {last}, or lengthen the run (run.steps or run.epochs)");
-        self.add("prune.begin_step", message, mend);
     }
 
     /// Refuses models from which channels cannot be taken out.

@@ -158,6 +158,7 @@ impl HostObstacle {
         };
         let other = match offers {
             [] if is_factoring => "begin without low_rank.*, or with weights of smaller layers".to_owned(),
+            [] if plan.host.batches > plan.host.data => "take a smaller batch.micro, or smaller samples".to_owned(),
             [] => "take fewer or smaller samples".to_owned(),
             offers => format!("write {}", offers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", or ")),
         };

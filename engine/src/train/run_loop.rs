@@ -287,7 +287,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         self.tell(session, 0)?;
         session.take_out_channels()?;
         self.sampler.read(Bytes::ZERO);
-        self.summary.stripped = session.stripped()?;
+        self.summary.stripped = session.stripped()?.filter(|stripped| stripped.gone > 0);
         if let Some(stripped) = self.summary.stripped {
             self.spec.events.send(Event::Thinned { step: self.step, stripped });
         }

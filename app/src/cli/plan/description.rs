@@ -186,9 +186,12 @@ fn host(plan: &Plan) -> String {
         Bytes::ZERO => String::new(),
         factors => format!("To factor the largest layer, before the first batch, takes {factors}.\n"),
     };
-    let normalised = match normalising {
-        Bytes::ZERO => String::new(),
-        more => format!("To normalise the samples, before the first batch, takes {more} more.\n"),
+    let normalised = if normalising > plan.host.fed_later() {
+        format!(
+            "The most of it is there before the first batch, while the samples are normalised: {normalising} beside them.\n"
+        )
+    } else {
+        String::new()
     };
     format!(
         "Host memory outside the budget: {total}{budget}, of which the data set takes {data}, {kept}{said}batches {batches}, and the \

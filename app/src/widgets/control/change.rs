@@ -24,6 +24,19 @@ const UNASKED_SHARE: u64 = 100;
 const MEMORY: &str = "memory";
 /// The settings that are there for what waits and works in host memory: of these it is always told.
 const OF_HOST: [&str; 2] = ["data.workers", "data.prefetch"];
+/// Settings that decide how long a batch takes to make.
+const FEEDING: [&str; 10] = [
+    "data.workers",
+    "data.prefetch",
+    "data.load_side",
+    "data.normalise_when",
+    "data.placement",
+    "data.cache",
+    "data.cache_in",
+    "data.flip",
+    "data.crop_padding",
+    "data.color_jitter",
+];
 
 /// One line: the neighbour's name, and its effect on the peak, on the host memory of the data and on the time of a sample. `key` is
 /// the setting's.
@@ -49,7 +62,7 @@ pub(super) fn line(ui: &mut Ui, key: &str, neighbour: &Neighbour, now: Outcome) 
                 if let Some(words) = host {
                     ui.label(RichText::new(format!("{words},")).color(color(outcome.host, now.host)));
                 }
-                ui.label(text::estimate(time_change(*outcome, now)));
+                ui.label(text::estimate(time_change(key, *outcome, now)));
             }
             Err(reason) => {
                 ui.label(RichText::new(format!("not possible: {reason}")).color(palette.bad));
@@ -82,10 +95,13 @@ fn host_change(key: &str, new: Outcome, now: Outcome) -> Option<String> {
 
 /// The change of the time of a step; per sample where there are more of them: a larger batch takes longer per step, which by
 /// itself is not a loss.
-fn time_change(new: Outcome, now: Outcome) -> String {
+fn time_change(key: &str, new: Outcome, now: Outcome) -> String {
     let each = |o: Outcome| o.step_secs / o.samples.max(1) as f64;
     let text = format::time_ratio(each(new) / each(now));
-    format!("{text} {}", if new.samples == now.samples { "a step" } else { "a sample" })
+    let of = if new.samples == now.samples { "a step" } else { "a sample" };
+    // How long batches take to make is not foretold.
+    let apart = if FEEDING.contains(&key) { ", without making its batch" } else { "" };
+    format!("{text} {of}{apart}")
 }
 
 #[cfg(test)]

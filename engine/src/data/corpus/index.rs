@@ -136,13 +136,6 @@ impl Index {
         self.files.iter().map(|file| file.len).sum()
     }
 
-    /// Host bytes that it takes.
-    pub(super) fn held_bytes(&self) -> usize {
-        let paths: usize = self.files.iter().map(|file| file.path.as_os_str().len()).sum();
-        let files = self.files.len() * size_of::<SampleFile>() + paths;
-        size_of::<Self>() + files + self.starts.len() * size_of::<u64>() + LONGEST * size_of::<(u64, usize)>()
-    }
-
     /// The file of a sample by its number, and its place in the file; the place of a line reaches up to the next line.
     pub(super) fn place(&self, sample: usize) -> (usize, Range<u64>) {
         let file = self.files.partition_point(|file| file.first <= sample) - 1;

@@ -48,8 +48,8 @@ use crate::{
 
 /// The most bytes that are held.
 const MOST_HELD: u64 = 1 << 30;
-/// Bytes that a sample takes while it becomes tokens, for each of its bytes.
-const WORK: usize = 64;
+/// Bytes of a token that waits to be cut into sequences: itself and whether it is scored, twice while a list grows.
+const JOINED: usize = 3 * (size_of::<u32>() + size_of::<bool>());
 
 /// Text files through a tokenizer.
 pub(super) struct Corpus;
@@ -202,12 +202,15 @@ impl Found {
     /// Places of samples, their order, the tokenizer, the text if it is held, and the memory of a sample on its way.
     fn held_bytes(&self, data: &Data) -> usize {
         let orders = self.index.len() * 2 * size_of::<u32>();
-        let held = if data.placement == Placement::Host { self.index.file_bytes() as usize } else { 0 };
-        let longest = self.index.longest.first().map_or(0, |(bytes, _)| *bytes as usize);
-        let own = self.index.held_bytes()
-            + self.encoder.tokenizer.held_bytes(self.survey.kept_words())
-            + self.survey.held_bytes();
-        own + orders + held + longest * WORK
+        let each = size_of::<Vec<u8>>();
+        let held = match data.placement {
+            Placement::Host => self.index.file_bytes() as usize + self.index.files.len() * each,
+            Placement::Streamed | Placement::Device => 0,
+        };
+        let words = self.encoder.tokenizer.kept_bytes(self.survey.kept_words());
+        // Joined samples wait as tokens with their flags, in lists that double.
+        let joined = if is_packed(data) { 2 * JOINED * self.survey.longest_tokens() } else { 0 };
+        self.shared_bytes().0 as usize + words + orders + held + joined + self.survey.work()
     }
 }
 

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     backend::IGNORE_INDEX,
     bytes::{Bytes, are, counted},
-    data::weighed::Weighed,
+    data::weighed::{Weighed, peak_of},
     error::Result,
 };
 
@@ -84,6 +84,8 @@ pub(super) struct Survey {
     bytes: u64,
     /// The bytes of all samples' words, if a tokenizer keeps them; `None` if some samples were not looked at.
     kept_words: Option<usize>,
+    /// The most bytes that two samples take at once while they become tokens, one for training and one for a test.
+    work: usize,
 }
 
 impl Survey {
@@ -108,14 +110,28 @@ impl Survey {
                 fits
             })
             .collect();
-        let tokens = samples.all_encoded(&long)?.into_iter().map(|encoded| encoded.tokens.len());
-        let long = long.iter().map(|sample| *sample as usize).zip(tokens).collect();
+        let mut measured = Vec::new();
+        for sample in long {
+            let (encoded, peak) = peak_of(|| samples.encoded(sample as usize));
+            measured.push((sample as usize, encoded?.tokens.len(), peak.0 as usize));
+        }
+        // Where all are too long, the shortest of those that were cut up anyway tells what their bytes take.
+        let shortest = || spread.iter().copied().min_by_key(|sample| size(*sample as usize));
+        if measured.is_empty()
+            && let Some(sample) = shortest()
+        {
+            let (encoded, peak) = peak_of(|| samples.encoded(sample as usize));
+            measured.push((sample as usize, encoded?.tokens.len(), peak.0 as usize));
+        }
+        let work = work(index, &measured, size);
+        let long = measured.iter().map(|(sample, tokens, _)| (*sample, *tokens)).collect();
         let kept_words = (spread.len() == index.len()).then(|| words.kept_bytes());
         Ok(Self {
             spread: spread.into_iter().map(|sample| sample as usize).zip(encoded).collect(),
             long,
             bytes,
             kept_words,
+            work,
         })
     }
 
@@ -133,11 +149,15 @@ impl Survey {
         self.kept_words
     }
 
-    /// Host bytes that it takes.
-    pub(super) fn held_bytes(&self) -> usize {
-        let of = |encoded: &Encoded| encoded.tokens.capacity() * size_of::<u32>() + encoded.scored.capacity();
-        let spread: usize = self.spread.iter().map(|(_, encoded)| of(encoded)).sum();
-        spread + self.spread.capacity() * size_of::<(usize, Encoded)>() + LONGEST * size_of::<(usize, usize)>()
+    /// The tokens of the longest sample that was looked at.
+    pub(super) fn longest_tokens(&self) -> usize {
+        let spread = self.spread.iter().map(|(_, encoded)| encoded.tokens.len());
+        spread.chain(self.long.iter().map(|(_, tokens)| *tokens)).max().unwrap_or_default()
+    }
+
+    /// The most bytes that samples take at once while they become tokens.
+    pub(super) fn work(&self) -> usize {
+        self.work
     }
 
     /// The facts for sequences of `length` tokens.
@@ -182,6 +202,20 @@ impl Survey {
             first_left_out: index.left_out.as_ref().map(|left_out| left_out.first.clone()),
         }
     }
+}
+
+/// The most bytes that the two longest samples take while they become tokens: as `measured`, which are number, tokens and bytes
+/// of some long ones, or in proportion to their length where it is too long for a look.
+fn work(index: &Index, measured: &[(usize, usize, usize)], size: impl Fn(usize) -> u64) -> usize {
+    let rate = |(sample, _, peak): &(usize, usize, usize)| *peak as f64 / size(*sample).max(1) as f64;
+    let rate = measured.iter().map(rate).fold(0.0, f64::max);
+    let of = |(bytes, sample): &(u64, usize)| {
+        let own = measured.iter().find(|(other, ..)| other == sample);
+        own.map_or((*bytes as f64 * rate) as usize, |(_, _, peak)| *peak)
+    };
+    let mut each: Vec<usize> = index.longest.iter().map(of).collect();
+    each.sort_unstable_by(|a, b| b.cmp(a));
+    each.iter().take(2).sum()
 }
 
 /// Samples from all over the files, of about [`LOOK`] bytes; all of them where they have no more.

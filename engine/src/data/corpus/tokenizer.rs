@@ -34,8 +34,6 @@ const MOST: u64 = 256 << 20;
 const CACHE: usize = 8 << 20;
 /// The table of them that a model of another kind than pairs of bytes makes before it has any.
 const RESERVED: usize = 1 << 20;
-/// Bytes that a tokenizer takes for each byte of its file: a vocabulary both ways, merges by their parts.
-const GROWTH: usize = 8;
 
 /// The token that ends a text that is cut into bytes.
 const END_OF_BYTES: u32 = 256;
@@ -46,7 +44,6 @@ pub(in crate::data) struct Tokenizer {
     kind: Kind,
     special: Special,
     vocabulary: usize,
-    file_bytes: usize,
     checksum: u32,
     /// Its file and the files next to it, as they were.
     files: Vec<(PathBuf, Option<Stamp>)>,
@@ -73,7 +70,7 @@ impl Tokenizer {
         let Some(chosen) = chosen else {
             let special = Special { end: Some(END_OF_BYTES), ..Special::default() };
             let vocabulary = END_OF_BYTES as usize + 1;
-            return Ok(Self { kind: Kind::Bytes, special, vocabulary, file_bytes: 0, checksum: 0, files: Vec::new() });
+            return Ok(Self { kind: Kind::Bytes, special, vocabulary, checksum: 0, files: Vec::new() });
         };
         let path = if chosen.is_dir() { chosen.join(TOKENIZER) } else { chosen.to_owned() };
         let folder = path.parent().unwrap_or(Path::new(""));
@@ -91,9 +88,9 @@ impl Tokenizer {
         let special = Special::read(folder, |token| inner.token_to_id(token))?;
         let mut hasher = crc32fast::Hasher::new_with_initial(special.checksum);
         hasher.update(&bytes);
-        let (checksum, file_bytes) = (hasher.finalize(), bytes.len());
+        let checksum = hasher.finalize();
         let kind = Kind::Published { inner: Box::new(inner), path };
-        Ok(Self { kind, special, vocabulary, file_bytes, checksum, files })
+        Ok(Self { kind, special, vocabulary, checksum, files })
     }
 
     /// A checksum of the files that decide the tokens of a text and of a conversation; 0 if bytes are the tokens.
@@ -153,13 +150,13 @@ impl Tokenizer {
         self.special.template.as_ref()
     }
 
-    /// Host bytes that it takes at most, where all words of the texts are known to take `words`.
-    pub(super) fn held_bytes(&self, words: Option<usize>) -> usize {
+    /// Host bytes of the words that it keeps at most, where all words of the texts are known to take `words`.
+    pub(super) fn kept_bytes(&self, words: Option<usize>) -> usize {
         match &self.kind {
             Kind::Bytes => 0,
             Kind::Published { inner, .. } => {
                 let reserved = if matches!(inner.get_model(), ModelWrapper::Unigram(_)) { RESERVED } else { 0 };
-                self.file_bytes * GROWTH + words.map_or(CACHE, |words| (words + reserved).min(CACHE))
+                words.map_or(CACHE, |words| (words + reserved).min(CACHE))
             }
         }
     }

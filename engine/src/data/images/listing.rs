@@ -32,6 +32,8 @@ const TRAINED: &str = "train";
 const TESTED: [&str; 4] = ["val", "valid", "validation", "test"];
 /// Endings of images.
 const ENDINGS: [&str; 4] = ["jpg", "jpeg", "png", "webp"];
+/// Endings of images that are not read.
+const UNREAD: [&str; 8] = ["bmp", "gif", "tif", "tiff", "heic", "avif", "jxl", "ppm"];
 /// A change this recent may be followed by another with the same time stamp.
 const SETTLED: Duration = Duration::from_secs(2);
 
@@ -45,6 +47,8 @@ pub(in crate::data) struct Listing {
     files: Vec<Entry>,
     /// How many of the files are for training, where the folder is divided already.
     train: Option<usize>,
+    /// Images of other formats in the folders of classes, which are left out.
+    unread: usize,
     /// Every folder that was looked at, with its time.
     stamps: Vec<(PathBuf, Option<SystemTime>)>,
     at: SystemTime,
@@ -76,7 +80,7 @@ pub(super) fn list(folder: &Path, known: Option<&Arc<Weighed<Listing>>>) -> Resu
 
 impl Reading {
     /// The names in a folder that `wanted` takes. The stamp before the names: a change in between shows as one too old.
-    fn names(&mut self, folder: &Path, wanted: impl Fn(&OsStr, bool) -> bool) -> Result<Vec<OsString>> {
+    fn names(&mut self, folder: &Path, wanted: impl FnMut(&OsStr, bool) -> bool) -> Result<Vec<OsString>> {
         self.stamps.push((folder.to_owned(), stamp(folder)));
         names(folder, &mut self.room, wanted)
     }
@@ -136,6 +140,7 @@ impl Listing {
             classes,
             files: Vec::new(),
             train: None,
+            unread: 0,
             stamps: Vec::new(),
             at,
             decoding: Mutex::default(),
@@ -157,7 +162,12 @@ impl Listing {
                 if part > 0 && !path.is_dir() {
                     continue;
                 }
-                let names = reading.names(&path, |name, is_folder| !is_folder && is_image(name))?;
+                let mut unread = 0;
+                let names = reading.names(&path, |name, is_folder| {
+                    unread += usize::from(!is_folder && has_ending(name, &UNREAD));
+                    !is_folder && has_ending(name, &ENDINGS)
+                })?;
+                self.unread += unread;
                 if names.is_empty() && part == 0 {
                     let message = "no JPEG, PNG or WebP in it, though a sub-folder is a class; put images in it, remove it, or \
                         choose the folder whose sub-folders hold the images";
@@ -182,6 +192,13 @@ impl Listing {
     /// How many files are for training, where the folder is divided already.
     pub(super) fn trained(&self) -> Option<usize> {
         self.train
+    }
+
+    /// A note on images of other formats, which are left out.
+    pub(super) fn unread(&self) -> Option<String> {
+        let (images, are) = (counted(self.unread as u64, "image"), are(self.unread as u64));
+        let note = || format!("{images} {are} not JPEG, PNG or WebP, and left out: convert them to learn from them");
+        (self.unread > 0).then(note)
     }
 
     /// A note on where its parts are.
@@ -283,7 +300,7 @@ fn stamp(path: &Path) -> Option<SystemTime> {
 }
 
 /// The names in a folder that `wanted` takes, given whether each is a folder; in order.
-fn names(folder: &Path, room: &mut usize, wanted: impl Fn(&OsStr, bool) -> bool) -> Result<Vec<OsString>> {
+fn names(folder: &Path, room: &mut usize, mut wanted: impl FnMut(&OsStr, bool) -> bool) -> Result<Vec<OsString>> {
     let failed = |error| unreadable(folder, &error);
     let mut names = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
@@ -328,7 +345,7 @@ fn parts(folder: &Path, inside: &[OsString]) -> Vec<PathBuf> {
 }
 
 /// Whether a file's name is that of an image that can be decoded.
-fn is_image(name: &OsStr) -> bool {
+fn has_ending(name: &OsStr, of: &[&str]) -> bool {
     let ending = Path::new(name).extension();
-    ending.is_some_and(|ending| ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known)))
+    ending.is_some_and(|ending| of.iter().any(|known| ending.eq_ignore_ascii_case(known)))
 }

@@ -193,30 +193,11 @@ impl Categories {
     pub(super) fn name(&self, number: u32) -> String {
         self.known.iter().find(|(_, own)| **own == number).map(|(text, _)| name(text)).unwrap_or_default()
     }
-
-    /// Host bytes that they take.
-    pub(super) fn held_bytes(&self) -> usize {
-        let texts: usize = self.known.keys().map(|text| text.len()).sum();
-        // A map keeps an eighth of its places free, and a byte for each.
-        let map = self.known.capacity() * (size_of::<(Box<[u8]>, u32)>() + 1) * 8 / 7 + 64;
-        texts + map + self.counts.capacity() * size_of::<u32>() + self.slot_of.capacity() * size_of::<u16>()
-    }
 }
 
 /// A category's text as it is shown.
 pub(super) fn name(text: &[u8]) -> String {
     if text.is_empty() { NAMELESS.to_owned() } else { String::from_utf8_lossy(text).into_owned() }
-}
-
-impl Column {
-    /// Host bytes in addition to its cells.
-    pub(super) fn held_bytes(&self) -> usize {
-        let own = match &self.kind {
-            ColumnKind::Number { .. } => 0,
-            ColumnKind::Category(categories) => categories.held_bytes(),
-        };
-        size_of::<Self>() + self.name.capacity() + own
-    }
 }
 
 #[cfg(test)]

@@ -51,6 +51,19 @@ pub(super) enum Goal {
     Value,
 }
 
+impl Goal {
+    /// Host bytes of the names of its classes.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Classes(classes) => {
+                let names: usize = classes.iter().map(|class| class.name.capacity()).sum();
+                names + classes.capacity() * size_of::<Class>()
+            }
+            Self::Value => 0,
+        }
+    }
+}
+
 /// The label is a class.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Class {
@@ -65,14 +78,6 @@ enum Is {
 }
 
 impl Label {
-    /// Host bytes that it takes.
-    pub(super) fn held_bytes(&self) -> usize {
-        match self {
-            Self::Numbers { values, .. } => values.capacity() * size_of::<f64>(),
-            Self::Texts { numbers, categories } => numbers.capacity() * size_of::<u32>() + categories.held_bytes(),
-        }
-    }
-
     /// The goal for a column as the label, or why it cannot be one.
     pub(super) fn goal(&self, task: TableTask) -> Result<Goal, String> {
         match (self, task) {

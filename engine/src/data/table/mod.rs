@@ -192,7 +192,11 @@ impl Found {
 
     /// Columns, labels and names; the order of the rows and their labels once they are divided.
     fn held_bytes(&self) -> usize {
-        self.table.held_bytes() + self.table.rows * 2 * size_of::<u32>()
+        // Notes on the division, and room that is not filled.
+        const BESIDE: usize = 2048;
+        let scales = self.table.columns.len() * rows::SCALE_BYTES;
+        let divided = self.table.rows * 2 * size_of::<u32>();
+        self.shared_bytes().0 as usize + divided + scales + self.goal.bytes() + BESIDE
     }
 
     /// Bytes of host memory that it shares with other findings of the same file.
@@ -231,22 +235,6 @@ impl Table {
     fn row(&self, row: usize) -> &[f32] {
         let width = self.columns.len();
         &self.cells[row * width..][..width]
-    }
-
-    fn held_bytes(&self) -> usize {
-        let columns: usize = self.columns.iter().map(Column::held_bytes).sum();
-        let names: usize = self.names.iter().map(|name| name.capacity() + size_of::<String>()).sum();
-        let like: usize = self.number_like.iter().map(|(_, [text, number])| text.capacity() + number.capacity()).sum();
-        let like = like + self.number_like.capacity() * size_of::<(usize, [String; 2])>();
-        // Paths, choices, and room that is not filled.
-        const BESIDE: usize = 1024;
-        size_of::<Self>()
-            + BESIDE
-            + self.cells.capacity() * size_of::<f32>()
-            + self.label.held_bytes()
-            + columns
-            + names
-            + like
     }
 }
 

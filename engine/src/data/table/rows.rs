@@ -43,6 +43,9 @@ pub struct TableRow {
     pub value: Option<f64>,
 }
 
+/// Bytes of the scaling of a column.
+pub(super) const SCALE_BYTES: usize = size_of::<Scale>();
+
 /// The rows of one table, divided.
 #[derive(Debug)]
 pub(in crate::data) struct TableRows {

@@ -43,14 +43,26 @@ fn of_stem(experiment: &Experiment, info: Option<&DatasetInfo>) -> Option<Hint> 
     Some(Hint { problem, change: "model.stem=imagenet" })
 }
 
-/// A run too short for channels to be taken out of its model. A step that was chosen and comes after the run is refused.
+/// A run that ends before its weights are pruned, or too short for channels to be taken out of its model.
 fn of_pruning(experiment: &Experiment, info: Option<&DatasetInfo>) -> Option<Hint> {
     let prune = &experiment.prune;
     let steps = info.map(|info| experiment.steps(info).1).or(experiment.run.steps)?;
-    let after = prune.thins_after(steps).filter(|_| prune.begin_step == 0 && prune.never_begins(steps))?;
-    let message = format!("channels are taken out after step {after} at the earliest, and the run ends after {steps}");
-    let problem = Problem::new("prune.begin_step", message, "lengthen the run, or write prune.kind = \"none\"");
-    Some(Hint { problem, change: "prune.kind=none" })
+    if !prune.never_begins(steps) {
+        return None;
+    }
+    let (begin, last, key) = (prune.begin_step, prune.last_step(steps), "prune.begin_step");
+    if begin == 0 {
+        let message =
+            format!("channels are taken out after step 1 at the earliest, and the run has {}", counted(steps, "step"));
+        let problem = Problem::new(key, message, "lengthen the run, or write prune.kind = \"none\"");
+        return Some(Hint { problem, change: "prune.kind=none" });
+    }
+    let message = format!(
+        "{begin} is after step {last}, where pruning ends in this run of {}: nothing is pruned",
+        counted(steps, "step")
+    );
+    let mend = format!("write 0 or at most {last}, or lengthen the run");
+    Some(Hint { problem: Problem::new(key, message, mend), change: "prune.begin_step=0" })
 }
 
 /// A run that ends before the share of zeros has grown to its end.
@@ -177,6 +189,15 @@ mod tests {
     #[test]
     fn a_run_too_short_to_prune_as_far_as_it_should_is_hinted_at_and_its_mend_ends_the_hint() {
         let mut experiment = Experiment::default();
+        (experiment.prune.kind, experiment.prune.begin_step) = (PruneKind::Magnitude, 50);
+        assert_eq!(hints(&experiment, None), [], "the length is not known");
+        experiment.run.steps = Some(80);
+        assert_eq!(hints(&experiment, None), []);
+        experiment.run.steps = Some(40);
+        let found = hints(&experiment, None);
+        assert_eq!(found[0].problem.key, "prune.begin_step");
+        preset::set(&mut experiment, found[0].change).expect("a change");
+        assert_eq!(hints(&experiment, None), []);
         (experiment.prune.kind, experiment.run.steps) = (PruneKind::Channels, Some(1));
         let found = hints(&experiment, None);
         assert_eq!(found[0].problem.key, "prune.begin_step");

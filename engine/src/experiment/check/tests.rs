@@ -62,9 +62,6 @@ fn each_impossible_value_is_blamed_on_its_key() {
     blames("optimizer.beta1", |e| e.optimizer.beta1 = 1.0);
     blames("optimizer.epsilon", |e| e.optimizer.epsilon = 0.0);
     blames("optimizer.clip_norm", |e| e.optimizer.clip_norm = -1.0);
-    for (kind, steps) in [(PruneKind::Magnitude, 100), (PruneKind::Groups, 100), (PruneKind::Channels, 79)] {
-        blames("prune.begin_step", |e| (e.prune.kind, e.prune.begin_step, e.run.steps) = (kind, 80, Some(steps)));
-    }
     blames("run.steps", |e| e.run.steps = Some(0));
     blames("run.epochs", |e| (e.run.steps, e.run.epochs) = (Some(1), Some(1)));
     blames("run.seed", |e| e.run.seed = u64::MAX);

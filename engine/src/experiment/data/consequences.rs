@@ -120,7 +120,7 @@ impl Data {
     }
 
     /// Whether images are resized whenever a batch is made of them.
-    pub(crate) fn is_resized_on_the_fly(&self) -> bool {
+    pub fn is_resized_on_the_fly(&self) -> bool {
         self.loaded_side() != self.side
     }
 

@@ -4,8 +4,8 @@
 
 use super::{Places, reader::list};
 use crate::experiment::{
-    Answers, CachePlace, DataKind, Distil, Experiment, ModelKind, OptimizerKind, Placement, PruneKind, PruneSchedule,
-    QuantiseKind,
+    Answers, CachePlace, DataCache, DataKind, Distil, Experiment, ModelKind, OptimizerKind, Placement, PruneKind,
+    PruneSchedule, QuantiseKind,
     settings::{self, Setting, find},
 };
 
@@ -64,6 +64,9 @@ fn without_use(setting: &Setting, e: &Experiment) -> String {
         }
         "data" if of(&|e| (e.distil, e.data.cache_in) = (asked_once(), CachePlace::Disk)) => {
             return format!("{} is not used unless {KEPT} on disk (data.cache_in = disk)", setting.key);
+        }
+        "data" if of(&|e| e.data.cache = DataCache::Decoded) => {
+            return format!("{} is not used with data.cache = {}", setting.key, e.data.cache);
         }
         "data" if of(&|e| e.data.placement = Placement::Host) => {
             return format!("{} is not used unless images wait (data.placement = host, or data.cache)", setting.key);

@@ -248,8 +248,8 @@ pub(in crate::panels::experiment) const NORMALISE: (Spec, Choice<Normalise>) = (
 pub(in crate::panels::experiment) const NORMALISE_WHEN: (Spec, Choice<NormaliseWhen>) = (
     Spec {
         key: "data.normalise_when",
-        name: "Scaled",
-        help: "When the pixels of images that wait are scaled. For each batch: they wait as bytes. Beforehand: they wait as floats \
+        name: "Normalised",
+        help: "When the pixels of images that wait are normalised. For each batch: they wait as bytes. Beforehand: they wait as floats \
                 of four bytes, so the images take four times the host memory, and a batch is a little less work. The batches are \
                 the same.",
     },
@@ -264,7 +264,8 @@ pub(in crate::panels::experiment) const LOAD_SIDE: Numeric = (
         key: "data.load_side",
         name: "Loaded at",
         help: "Height and width at which images wait; each is made smaller whenever a batch is made of it. Images of 224 wait in \
-                49 times the memory of images of 32, and every epoch resizes them again. 0: they are resized before they wait.",
+                49 times the memory of images of 32, and every epoch resizes them again, to slightly other pixels. 0: they are \
+                resized before they wait.",
     },
     Number {
         stops: &[0., 32., 48., 64., 96., 128., 160., 192., 224., 256., 384.],
