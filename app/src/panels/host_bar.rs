@@ -3,7 +3,7 @@
 //!
 //! Always holds: its scale is its own, because it is other memory than the device's.
 
-use eframe::egui::{self, Color32, CornerRadius, FontId, Rect, Sense, Stroke, Ui, pos2, vec2};
+use eframe::egui::{self, Color32, CornerRadius, FontId, Painter, Rect, Sense, Stroke, Ui, pos2, vec2};
 use plimsoll_engine::{Bytes, data::HostMemory, memory::Category, plan::Plan, train::HostUse};
 
 use super::budget_bar::clear_of;
@@ -75,6 +75,70 @@ pub(super) fn words(plan: &Plan) -> String {
     )
 }
 
+/// A bar, and the bytes of its whole length.
+struct Bar {
+    rect: Rect,
+    full: f64,
+}
+
+impl Bar {
+    /// Where so many bytes end.
+    fn place(&self, bytes: Bytes) -> f32 {
+        self.rect.left() + self.rect.width() * (bytes.0 as f64 / self.full) as f32
+    }
+
+    /// The room of each part.
+    fn rooms(&self, host: &HostMemory, palette: &Palette) -> impl Iterator<Item = (Part, Rect)> {
+        parts(host, palette).into_iter().scan(Bytes::ZERO, |from, part| {
+            let begin = self.place(*from);
+            *from += part.bytes;
+            Some((part, Rect::from_x_y_ranges(begin..=self.place(*from), self.rect.y_range())))
+        })
+    }
+
+    fn fill(&self, painter: &Painter, host: &HostMemory, palette: &Palette, strength: f32) {
+        painter.rect_filled(self.rect, CornerRadius::same(4), palette.trough);
+        for (part, room) in self.rooms(host, palette) {
+            painter.rect_filled(room, CornerRadius::ZERO, part.color.gamma_multiply(strength));
+        }
+    }
+
+    /// Draws the line of the budget, and what is past it.
+    fn line(&self, painter: &Painter, budget: Bytes, total: Bytes, palette: &Palette) {
+        let (line, end) = (self.place(budget), self.place(total));
+        if end > line {
+            let past = Rect::from_x_y_ranges(line..=end, self.rect.y_range());
+            painter.rect_filled(past, CornerRadius::ZERO, palette.past);
+            painter.rect_filled(past.with_min_y(past.bottom() - 4.0), CornerRadius::ZERO, palette.bad);
+        }
+        painter.vline(line, self.rect.y_range().expand(2.0), Stroke::new(2.5, palette.budget));
+    }
+
+    /// Writes the name of the bar at its end, and those of its parts where they have room before the budget's line.
+    fn names(&self, painter: &Painter, host: &HostMemory, budget: Option<Bytes>, palette: &Palette, strength: f32) {
+        let short = match budget {
+            Some(budget) => format!("host {} of {}", format::size(host.total()), format::size(budget)),
+            None => format!("host memory {}", format::size(host.total())),
+        };
+        let font = FontId::proportional(theme::SMALL_TEXT);
+        let words = painter.layout_no_wrap(short, font.clone(), palette.strong());
+        let size = words.size() + 2.0 * NAME_MARGIN;
+        let middle = pos2(self.rect.right() - size.x / 2.0 - theme::GAP, self.rect.center().y);
+        let own = Rect::from_center_size(middle, size);
+        let end = budget.map_or(self.rect.right(), |budget| self.place(budget));
+        for (part, room) in self.rooms(host, palette) {
+            let ink = palette.on(palette.trough.blend(part.color.gamma_multiply(strength)));
+            let words = painter.layout_no_wrap(part.name.to_owned(), font.clone(), ink);
+            let room = clear_of(room.with_max_x(room.right().min(end)), own);
+            if words.size().x + 10.0 < room.width() {
+                painter.galley(room.center() - words.size() / 2.0, words, ink);
+            }
+        }
+        painter.rect_filled(own, CornerRadius::same(3), palette.pane);
+        painter.galley(own.min + NAME_MARGIN, words, palette.strong());
+    }
+}
+
 /// Draws the bar of `plan` over `rect`, with that of `pin` below it, which is `pin_height` high, and the measurement of `run`.
 pub(super) fn ui(
     ui: &mut Ui,
@@ -87,55 +151,22 @@ pub(super) fn ui(
     let palette = theme::palette(ui);
     let response = ui.allocate_rect(rect, Sense::hover());
     let painter = ui.painter_at(rect.expand(2.0));
-    let main = rect.with_max_y(rect.bottom() - pin_height);
     let (host, budget, seen) = (&plan.host, plan.experiment.data.host_line(), measured(plan, run));
     let longest = [budget, pin.map(|pin| pin.host.total()), seen.map(|seen| seen.measured)];
     let full = longest.into_iter().flatten().fold(host.total(), Bytes::max).0.max(1) as f64 * 1.02;
-    let place = |bytes: Bytes| main.left() + main.width() * (bytes.0 as f64 / full) as f32;
-    let stacked = |within: Rect, of: &HostMemory, strength: f32| {
-        painter.rect_filled(within, CornerRadius::same(4), palette.trough);
-        let mut from = Bytes::ZERO;
-        for part in parts(of, palette) {
-            let room = Rect::from_x_y_ranges(place(from)..=place(from + part.bytes), within.y_range());
-            painter.rect_filled(room, CornerRadius::ZERO, part.color.gamma_multiply(strength));
-            from += part.bytes;
-        }
-    };
-    stacked(main, host, fade);
+    let bar = Bar { rect: rect.with_max_y(rect.bottom() - pin_height), full };
+    bar.fill(&painter, host, palette, fade);
     if let Some(pin) = pin {
-        stacked(Rect::from_min_max(pos2(rect.left(), main.bottom() + 3.0), rect.max), &pin.host, 0.75);
+        let below = Rect::from_min_max(pos2(rect.left(), bar.rect.bottom() + 3.0), rect.max);
+        Bar { rect: below, full }.fill(&painter, &pin.host, palette, 0.75);
     }
     if let Some(budget) = budget {
-        let (line, end) = (place(budget), place(host.total()));
-        if end > line {
-            let past = Rect::from_x_y_ranges(line..=end, main.y_range());
-            painter.rect_filled(past, CornerRadius::ZERO, palette.past);
-            painter.rect_filled(past.with_min_y(past.bottom() - 4.0), CornerRadius::ZERO, palette.bad);
-        }
-        painter.vline(line, (main.top() - 2.0)..=(rect.bottom() + 2.0), Stroke::new(2.5, palette.budget));
+        bar.line(&painter, budget, host.total(), palette);
     }
-    let short = match budget {
-        Some(budget) => format!("host {} of {}", format::size(host.total()), format::size(budget)),
-        None => format!("host memory {}", format::size(host.total())),
-    };
-    let galley = painter.layout_no_wrap(short, FontId::proportional(theme::SMALL_TEXT), palette.strong());
-    let size = galley.size() + 2.0 * NAME_MARGIN;
-    let name = Rect::from_center_size(pos2(main.right() - size.x / 2.0 - theme::GAP, main.center().y), size);
-    let mut from = Bytes::ZERO;
-    for part in parts(host, palette) {
-        let room = Rect::from_x_y_ranges(place(from)..=place(from + part.bytes), main.y_range());
-        from += part.bytes;
-        let ink = palette.on(palette.trough.blend(part.color.gamma_multiply(fade)));
-        let words = painter.layout_no_wrap(part.name.to_owned(), FontId::proportional(theme::SMALL_TEXT), ink);
-        let room = clear_of(room, name);
-        if words.size().x + 10.0 < room.width() {
-            painter.galley(room.center() - words.size() / 2.0, words, ink);
-        }
-    }
-    painter.rect_filled(name, CornerRadius::same(3), palette.pane);
-    painter.galley(name.min + NAME_MARGIN, galley, palette.strong());
+    bar.names(&painter, host, budget, palette, fade);
     if let Some(seen) = seen {
-        painter.vline(place(seen.measured).min(main.right() - 1.0), main.y_range(), Stroke::new(2.0, palette.strong()));
+        let at = bar.place(seen.measured).min(bar.rect.right() - 1.0);
+        painter.vline(at, bar.rect.y_range(), Stroke::new(2.0, palette.strong()));
     }
     let said = format!("Host memory: {}", words(plan));
     response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Figure, true, &said));
