@@ -322,10 +322,15 @@ impl Dataset {
         self.meter.now().live + self.shared
     }
 
-    /// The most bytes of host memory that it and its loaders held since the meter's peak was reset, and for the first who asks
+    /// The most bytes of host memory that it and its loaders held since the meter's peak was reset.
+    pub(crate) fn most_bytes(&self) -> Bytes {
+        self.meter.peak().live + self.shared
+    }
+
+    /// The same, and for the first who asks
     /// those while it was made ready.
     pub(crate) fn host_peak(&self) -> Bytes {
-        self.meter.peak().live.max(Bytes(self.opening.swap(0, Relaxed))) + self.shared
+        self.most_bytes().max(Bytes(self.opening.swap(0, Relaxed)) + self.shared)
     }
 
     /// The choice of data.

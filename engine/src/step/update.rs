@@ -96,6 +96,6 @@ impl<B: Backend> Session<B> {
     pub fn stripped(&self) -> Result<Option<Stripped>> {
         let Some(pruning) = &self.pruning else { return Ok(self.taken_out()) };
         let zeros = pruning.zeros_of(&self.executor, &self.model.prunable())?;
-        Ok(Some(Stripped::of(&zeros, &self.model.params())))
+        Ok(Some(Stripped::of(&zeros, &self.model.params())).filter(|stripped| stripped.gone > 0))
     }
 }

@@ -263,10 +263,10 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             let ops = self.spec.plan.timeline(self.spec.plan.pass_of(step)).points.len();
             session.executor().sample(self.sampler.meter(), ops);
         }
-        let start = Instant::now();
-        let (loader, fed) = (&mut self.loader, &mut self.fed);
+        let (start, loader, fed) = (Instant::now(), &mut self.loader, &mut self.fed);
         let pending = session.begin_step(learning_rate, || next(loader, fed));
         self.tell_how_fed();
+        self.hold_host_budget()?;
         let sampled = if is_sampled { self.show_sample(session, step) } else { Bytes::ZERO };
         let memory = self.sampler.read(sampled);
         self.pending.push_back(Queued { step, learning_rate, pending: pending?, began: start, memory });
@@ -287,7 +287,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         self.tell(session, 0)?;
         session.take_out_channels()?;
         self.sampler.read(Bytes::ZERO);
-        self.summary.stripped = session.stripped()?.filter(|stripped| stripped.gone > 0);
+        self.summary.stripped = session.stripped()?;
         if let Some(stripped) = self.summary.stripped {
             self.spec.events.send(Event::Thinned { step: self.step, stripped });
         }

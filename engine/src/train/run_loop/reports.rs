@@ -7,7 +7,7 @@ use crate::{
     backend::Backend,
     bytes::Bytes,
     data::Split,
-    error::{DeviceLost, Error, Result},
+    error::{DeviceLost, Error, Problem, Result},
     memory::{Phase, probe::uncounted},
     step::Session,
     train::{
@@ -22,6 +22,13 @@ impl RunLoop<'_, '_> {
         self.summary.data_secs = self.fed.waited.as_secs_f64();
         self.summary.data_bytes = self.loader.bytes_read();
         self.summary.batches_ready = self.fed.mean_ready();
+    }
+
+    /// Ends the run where its data took more of host memory than their budget: they were predicted to keep to it.
+    pub(super) fn hold_host_budget(&self) -> Result<()> {
+        let (plan, held) = (self.spec.plan, self.spec.dataset.most_bytes());
+        past_host_budget(self.experiment.data.host_line(), held, plan.host.total())
+            .map_or(Ok(()), |past| Err(past.into()))
     }
 
     /// Reports the steps whose numbers have come, and waits for those before the last `ahead`.
@@ -115,5 +122,30 @@ impl RunLoop<'_, '_> {
 
     pub(super) fn warn(&self, text: impl FnOnce() -> String) {
         uncounted(|| self.spec.events.send(Event::Warning(text())));
+    }
+}
+
+/// The problem that data hold more of host memory than their budget `line`, for which they were predicted to take less.
+fn past_host_budget(line: Option<Bytes>, held: Bytes, predicted: Bytes) -> Option<Problem> {
+    let line = line.filter(|line| held > *line)?;
+    let [held, line] = held.beside(line);
+    let message = format!(
+        "data, batches and the threads that make them took {held} of host memory, more than the budget of {line}; {predicted} was \
+         predicted"
+    );
+    Some(Problem::new("data.host_budget", message, "raise it, or take fewer or smaller samples"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_past_their_budget_are_a_problem_with_both_figures() {
+        let past = |line: Option<u64>| past_host_budget(line.map(Bytes::mib), Bytes::mib(5), Bytes::mib(4));
+        assert_eq!((past(None), past(Some(5))), (None, None));
+        let problem = past(Some(4)).expect("past it").to_string();
+        assert!(problem.starts_with("data.host_budget: ") && problem.contains("5.00 MiB of host memory"), "{problem}");
+        assert!(problem.contains("budget of 4.00 MiB"), "{problem}");
     }
 }
