@@ -163,11 +163,12 @@ pub(super) fn ui(
     if let Some(budget) = budget {
         bar.line(&painter, budget, host.total(), palette);
     }
-    bar.names(&painter, host, budget, palette, fade);
+    // Its ends are seen above and below a name that it meets.
     if let Some(seen) = seen {
         let at = bar.place(seen.measured).min(bar.rect.right() - 1.0);
-        painter.vline(at, bar.rect.y_range(), Stroke::new(2.0, palette.strong()));
+        painter.vline(at, bar.rect.y_range().expand(2.0), Stroke::new(2.0, palette.strong()));
     }
+    bar.names(&painter, host, budget, palette, fade);
     let said = format!("Host memory: {}", words(plan));
     response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Figure, true, &said));
     tip::show(tip::of(&response), |ui| {
