@@ -52,9 +52,14 @@ fn parts(host: &HostMemory, palette: &Palette) -> Vec<Part> {
     all.map(|(name, bytes, category)| Part { name, bytes, color: palette.category(category) }).collect()
 }
 
-/// What a run was measured to take, if it was planned to take the same as `plan`.
+/// What a run was measured to take, or takes so far, if it was planned to take the same as `plan`.
 pub(super) fn measured(plan: &Plan, run: Option<&RunRecord>) -> Option<HostUse> {
-    let seen = run.and_then(|run| run.summary).map(|summary| summary.host);
+    let run = run?;
+    let so_far = || {
+        let ((_, feeding), planned) = run.fed.zip(run.plan.as_ref())?;
+        Some(HostUse { predicted: planned.host.total(), measured: feeding.held, ..HostUse::default() })
+    };
+    let seen = run.summary.map(|summary| summary.host).or_else(so_far);
     seen.filter(|seen| seen.predicted == plan.host.total() && seen.measured > Bytes::ZERO)
 }
 
@@ -194,7 +199,7 @@ fn lines(ui: &mut Ui, plan: &Plan, pin: Option<&Plan>, seen: Option<HostUse>) {
         ui.label(format!("Against the pin of {pinned}: {than}."));
     }
     if let Some(seen) = seen {
-        ui.label(format!("Measured: {}, the light line.", seen.measured));
+        ui.label(format!("Measured: {}, the line across it.", seen.measured));
     }
     ui.label(
         "It is outside the budget, and has a budget of its own under \"More about the data\". It has the batches that are made \

@@ -260,4 +260,6 @@ pub struct Feeding {
     pub room: usize,
     /// Bytes of files that were read so far, from the disk or from the system's cache of files.
     pub read: Bytes,
+    /// The most bytes of host memory that data, batches and their threads held so far.
+    pub held: Bytes,
 }

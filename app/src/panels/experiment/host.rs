@@ -65,7 +65,7 @@ fn told(name: &str, measured: Option<HostUse>, fed: Option<(f64, Feeding)>) -> S
 
 /// The share of its time that a run waited for data, how many batches were ready, and what was read.
 fn kept_up((share, feeding): (f64, Feeding)) -> impl Iterator<Item = String> {
-    let Feeding { ready, room, read } = feeding;
+    let Feeding { ready, room, read, .. } = feeding;
     let so = if share > HELD_BACK { "held it back" } else { "kept up" };
     let waited = format!("waited {:.0}% of its time for data, which {so}", share * 100.0);
     // Between two batches the one that the model is about to take is ready as well.
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn how_a_run_is_fed_says_whether_its_data_keep_up() {
-        let feeding = |ready, read| Feeding { ready, room: 2, read };
+        let feeding = |ready, read| Feeding { ready, room: 2, read, held: Bytes::mib(1) };
         assert_eq!(
             told("Run 4", None, Some((0.004, feeding(3, Bytes::ZERO)))),
             "Run 4: waited 0% of its time for data, which kept up; 2 of at most 2 batches ready at its last step."

@@ -97,7 +97,8 @@ impl RunLoop<'_, '_> {
             let ways = if has_ways { samples.iter().map(|sample| sample.way).collect() } else { Arc::default() };
             drop(samples);
             let waiting = self.summary.data_secs / self.trained_secs.max(f64::MIN_POSITIVE);
-            let feeding = Feeding { ready: self.fed.ready, room: self.loader.ready().1, read: self.summary.data_bytes };
+            let (read, held) = (self.summary.data_bytes, self.spec.dataset.most_bytes());
+            let feeding = Feeding { ready: self.fed.ready, room: self.loader.ready().1, read, held };
             self.spec.events.set_latest(Latest {
                 run: self.spec.id,
                 measured_step,
