@@ -6,7 +6,7 @@ use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{DataCache, DataKind, Placement},
+    experiment::{DataCache, DataKind, NormaliseWhen, Placement},
     memory::Category,
     plan::{Pass, Plan},
     selftest::{
@@ -151,6 +151,10 @@ fn with_augmentation(drawn: &Drawn) -> Experiment {
     if matches!(data.cache, DataCache::Augmented(_)) && !is_varied {
         // Variants of what does not vary are refused.
         data.cache = DataCache::Decoded;
+    }
+    if data.color_jitter > 0.0 && data.cache.copies().is_none() {
+        // So are colours that change after pixels were normalised.
+        data.normalise_when = NormaliseWhen::OnTheFly;
     }
     experiment
 }
