@@ -327,8 +327,7 @@ impl Dataset {
         self.meter.peak().live + self.shared
     }
 
-    /// The same, and for the first who asks
-    /// those while it was made ready.
+    /// The same; for the first who asks, what was held while it was made ready counts as well.
     pub(crate) fn host_peak(&self) -> Bytes {
         self.most_bytes().max(Bytes(self.opening.swap(0, Relaxed)) + self.shared)
     }

@@ -48,7 +48,8 @@ use crate::{
 
 /// The most bytes that are held.
 const MOST_HELD: u64 = 1 << 30;
-/// Bytes of a token that waits to be cut into sequences: itself and whether it is scored, twice while a list grows.
+/// Bytes of a token that waits to be cut into sequences, itself and whether it is scored: a list that grows to twice its room is
+/// there with the one before.
 const JOINED: usize = 3 * (size_of::<u32>() + size_of::<bool>());
 
 /// Text files through a tokenizer.

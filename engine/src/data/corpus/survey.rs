@@ -110,19 +110,13 @@ impl Survey {
                 fits
             })
             .collect();
-        let mut measured = Vec::new();
-        for sample in long {
-            let (encoded, peak) = peak_of(|| samples.encoded(sample as usize));
-            measured.push((sample as usize, encoded?.tokens.len(), peak.0 as usize));
-        }
         // Where all are too long, the shortest of those that were cut up anyway tells what their bytes take.
-        let shortest = || spread.iter().copied().min_by_key(|sample| size(*sample as usize));
-        if measured.is_empty()
-            && let Some(sample) = shortest()
-        {
+        let shortest = spread.iter().copied().filter(|_| long.is_empty()).min_by_key(|sample| size(*sample as usize));
+        let measure = |sample: u32| {
             let (encoded, peak) = peak_of(|| samples.encoded(sample as usize));
-            measured.push((sample as usize, encoded?.tokens.len(), peak.0 as usize));
-        }
+            Ok((sample as usize, encoded?.tokens.len(), peak.0 as usize))
+        };
+        let measured = long.into_iter().chain(shortest).map(measure).collect::<Result<Vec<_>>>()?;
         let work = work(index, &measured, size);
         let long = measured.iter().map(|(sample, tokens, _)| (*sample, *tokens)).collect();
         let kept_words = (spread.len() == index.len()).then(|| words.kept_bytes());
@@ -236,4 +230,53 @@ fn spread(index: &Index) -> Vec<u32> {
         found.push(sample as u32);
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::tests::tokenizer, *};
+    use crate::{
+        data::{Dataset, Feed, HostMemory, Inspection, Loader, Split},
+        experiment::{Data, DataKind, Placement, Run},
+    };
+
+    /// Lines of `words` words and more.
+    fn lines(words: usize) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().expect("a disk with room");
+        let line = |i: usize| format!("{{\"text\": \"{}\"}}\n", "abcd ef ghij ".repeat(words + i * words / 4));
+        std::fs::write(&file, (0..8).map(line).collect::<String>()).expect("a disk with room");
+        file
+    }
+
+    #[test]
+    fn texts_take_no_more_than_what_a_look_at_them_says_and_not_far_less() {
+        let tokenizer = tokenizer();
+        for words in [20, 2000, 24_000] {
+            let text = lines(words);
+            for placement in [Placement::Host, Placement::Streamed] {
+                for packing in [false, true] {
+                    let data = Data {
+                        kind: DataKind::Jsonl,
+                        path: Some(text.path().to_owned()),
+                        tokenizer: Some(tokenizer.path().to_owned()),
+                        ..Data { placement, packing, length: 16, ..Data::default() }
+                    };
+                    let found = Inspection::of(&data, None).expect("readable");
+                    let predicted = HostMemory::new(&data, &found, Feed::of(&data), [2, 2]).total();
+                    let set = Arc::new(Dataset::open_inspected(&data, &Run::default(), &found).expect("readable"));
+                    let mut train = Loader::train(Arc::clone(&set), 1, 2, 1).expect("samples");
+                    let mut test = Loader::test(Arc::clone(&set), 2).expect("samples");
+                    for _ in 0..set.count(Split::Train).min(20) / 2 {
+                        drop(train.recv().expect("no fault"));
+                    }
+                    for _ in 0..set.count(Split::Test).min(4) / 2 {
+                        drop(test.recv().expect("no fault"));
+                    }
+                    let measured = set.host_peak();
+                    let case = format!("{words} words, {placement:?}, packing {packing}: {measured} of {predicted}");
+                    assert!(measured <= predicted && predicted.0 < 4 * measured.0 + (256 << 10), "{case}");
+                }
+            }
+        }
+    }
 }
