@@ -32,4 +32,4 @@ pub use self::{
     low_rank::{Spectra, factored, factoring_bytes},
     mapped::Mapped,
 };
-pub(crate) use self::{head::known, ranges::write as write_ranges, slots::are_alike};
+pub(crate) use self::{head::known, low_rank::factoring_touched, ranges::write as write_ranges, slots::are_alike};

@@ -123,7 +123,8 @@ fn plan_of(resolved: &Resolved, machine: &Machine, done: Done<'_>) -> Plan {
     let layers = layer_rows(&dry, &model.leaves, &recordings[Pass::Steady as usize], peak);
     let length = |pass| recordings[pass as usize].timeline.points.len();
     let extent = process::Extent::of(peak_pass, length, alive_at_peak.len(), layers.len());
-    let grown = process::Grown::of(resolved, reserved + graphs, apart, &bookkeeping);
+    let first = &recordings[Pass::First as usize].timeline;
+    let grown = process::Grown::of(resolved, reserved + graphs, apart, &bookkeeping, first);
     let process = process::planned(resolved, machine, grown, extent);
     let [teach, first, steady, prune, pruned, evaluate, save, compress] =
         recordings.map(|recording| recording.timeline);

@@ -81,6 +81,8 @@ pub struct Recorder {
     key: RunKey,
     recording: Recording,
     shared: Arc<Mutex<Shared>>,
+    /// Disconnected once the store was opened, or could not be.
+    opened: Receiver<()>,
     /// Disconnected once the first writing was tried.
     tried: Receiver<()>,
     thread: Option<JoinHandle<()>>,
@@ -98,11 +100,11 @@ impl Recorder {
         let shared = Arc::<Mutex<Shared>>::default();
         let (wake, woken) = crossbeam_channel::bounded(1);
         shared.lock().wake = Some(wake);
-        let (untried, tried) = crossbeam_channel::bounded(0);
+        let [(unopened, opened), (untried, tried)] = [crossbeam_channel::bounded(0), crossbeam_channel::bounded(0)];
         let writer = Writer::new(recording.clone(), key.clone());
         let of_thread = Arc::clone(&shared);
         let write = move || {
-            write(writer, &of_thread, &woken, untried, every);
+            write(writer, &of_thread, &woken, [unopened, untried], every);
             of_thread.lock().close();
         };
         let thread = std::thread::Builder::new().name("recorder".to_owned()).spawn(write);
@@ -111,7 +113,7 @@ impl Recorder {
             shared.warning = Some(format!("the run is not kept: the system provides no thread for it ({error})"));
             shared.close();
         }
-        Self { key, recording, shared, tried, thread: thread.ok() }
+        Self { key, recording, shared, opened, tried, thread: thread.ok() }
     }
 
     /// The run's name in the store.
@@ -144,7 +146,7 @@ impl Recorder {
     /// The condition that the run's checkpoints wait for: everything before them is in the store.
     pub fn first(&self) -> RecordFirst {
         let shared = Arc::clone(&self.shared);
-        RecordFirst::new(move |step, evaluations| shared.lock().want(step, evaluations))
+        RecordFirst::new(self.opened.clone(), move |step, evaluations| shared.lock().want(step, evaluations))
     }
 
     #[cfg(test)]
@@ -247,10 +249,18 @@ impl Drop for Recorder {
 }
 
 /// Writes records as they come, until the run has ended or its recorder is gone.
-fn write(mut writer: Writer, shared: &Mutex<Shared>, woken: &Receiver<()>, untried: Sender<()>, every: Duration) {
+/// Lets go of `unopened` once the store was opened, and of `untried` once the first writing was tried.
+fn write(
+    mut writer: Writer,
+    shared: &Mutex<Shared>,
+    woken: &Receiver<()>,
+    [unopened, untried]: [Sender<()>; 2],
+    every: Duration,
+) {
     let mut untried = Some(untried);
     // Its memory is then there before the run measures the process.
     let mut failure = writer.open().err();
+    drop(unopened);
     let (mut told, mut until) = (None, None);
     loop {
         if let Some(fault) = failure.as_ref().filter(|fault| fault.is_of_process()) {

@@ -15,6 +15,8 @@ use crate::{error::Result, experiment::words::words};
 
 /// The longest that a written checkpoint waits for the record of the steps before it.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// The longest that a run which begins waits for the store of its record to be open.
+const OPENING: Duration = Duration::from_millis(200);
 
 /// Where the checkpoints of a run go.
 #[derive(Debug, Clone, Default)]
@@ -76,19 +78,29 @@ impl Debug for Folder {
 
 /// Asks the recorder of a run to write the records before a checkpoint.
 #[derive(Clone)]
-pub struct RecordFirst(Arc<Ask>);
+pub struct RecordFirst {
+    ask: Arc<Ask>,
+    /// Disconnected once the recorder has opened its store, or has failed to.
+    opened: Receiver<()>,
+}
 
 /// Asks for the record up to a step, with this many evaluations; the receiver is disconnected once that is written.
 type Ask = dyn Fn(u64, u64) -> Receiver<()> + Send + Sync;
 
 impl RecordFirst {
-    pub(crate) fn new(ask: impl Fn(u64, u64) -> Receiver<()> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(ask))
+    pub(crate) fn new(opened: Receiver<()>, ask: impl Fn(u64, u64) -> Receiver<()> + Send + Sync + 'static) -> Self {
+        Self { ask: Arc::new(ask), opened }
+    }
+
+    /// Waits until the recorder has opened its store, but not for long: the memory that this takes is no longer to come then.
+    pub(super) fn wait_until_open(&self) {
+        // The other end is dropped: there is nothing to receive.
+        let _ = self.opened.recv_timeout(OPENING);
     }
 
     /// Asks for the record up to `step`, with the first `evaluations` that this run made; returns at once.
     pub(super) fn ask(&self, step: u64, evaluations: u64) -> Awaited {
-        Awaited((self.0)(step, evaluations))
+        Awaited((self.ask)(step, evaluations))
     }
 }
 

@@ -30,6 +30,7 @@ use crate::{
         command::{Command, Inbox, Start},
         event::{Event, Latest, Outcome, Refusal, RunId, Summary},
         event_sink::EventSink,
+        keep::RecordFirst,
         run,
         worker::Worker,
     },
@@ -270,6 +271,7 @@ impl Attempt {
         }
         let line = self::line(plan.budget, &plan.target, plan.host.total().saturating_sub(dataset.host_bytes()));
         // With the data in place, and without the plan's heap, the size of the process is known better.
+        self.start.keep.record.iter().for_each(RecordFirst::wait_until_open);
         worker.give_back();
         worker.measure_process(dataset.host_bytes().min(plan::predict::process::host(&plan.resolved)));
         events.set_machine(worker.machine());

@@ -13,7 +13,10 @@ use crate::{
     error::{Error, Result},
     experiment::LowRank,
     interop::Mapped,
-    memory::probe::{Meter, counted_on, meter_of_this_thread, meter_this_thread},
+    memory::{
+        heap,
+        probe::{Meter, counted_on, meter_of_this_thread, meter_this_thread},
+    },
     nn::Factorable,
     tensor::DType,
 };
@@ -47,10 +50,12 @@ impl Fitted {
         self.meter = Some(meter);
     }
 
-    /// Frees the factors that were made.
+    /// Frees the factors that were made, and hands the memory back that they were made in, so that training takes other memory
+    /// in its place and not on top of it.
     pub(crate) fn clear_factors(&mut self) {
         if let Some(factors) = &mut self.factors {
             counted_on(self.meter, || factors.clear());
+            heap::give_back();
         }
     }
 
@@ -106,7 +111,9 @@ fn on_own_thread(work: impl FnOnce() -> Result<()> + Send) -> Result<()> {
     let counted = || {
         // Until the thread has ended, and with it its buffers.
         meter_this_thread(meter);
-        work()
+        let done = work();
+        heap::give_back_own();
+        done
     };
     thread::scope(|scope| {
         let thread = thread::Builder::new().name("factoring".to_owned()).spawn_scoped(scope, counted);

@@ -8,40 +8,43 @@ use crate::{
     device::Target,
     experiment::PruneKind,
     hardware::Machine,
-    memory::{allocator::process_grows, bookkeeping::Bookkeeping},
+    interop,
+    memory::{Phase, Timeline, allocator::process_grows, bookkeeping::Bookkeeping},
     plan::{Pass, Plan, Resolved, predict::places::are_in_range},
 };
 
 /// Bytes of a plan for each point of its timelines: the point, the log that it was replayed from, and the room between.
-/// Measured on a decoder of 1,000 blocks, it was 210 bytes, and 200 on a deep and narrow ViT.
-const PLANNED: u64 = 216;
+/// Measured on models of 200 to 1,600 layers and blocks, it was 83 to 175 bytes.
+const PLANNED: u64 = 172;
 /// Bytes of a kept run for each point of the timelines that are kept with it, for each block that is alive at the peak, and for
 /// each layer: the prediction as it is written, and the store's copy of it. Decoders of 400 and 1,000 blocks and MLPs of 600 to
 /// 5,000 layers, run with and without a store, took 89, 128 and 313 at most.
 const KEPT: [u64; 3] = [96, 128, 320];
-/// Bytes of a kept run, however short: the pages of the recorder's thread, of its database and of the code of both. Where 300 to
-/// 5,000 steps of a small model were kept, it was 0.5 to 0.75 MB.
-const RECORDER: u64 = 1 << 20;
+/// Bytes of a kept run, however short, once its store is open: the pages of the recorder's thread, and of the code that writes. Of
+/// 140 experiments it was 0.3 to 0.5 MB.
+const RECORDER: u64 = 480 << 10;
 /// Steps that a recorder holds until it begins another block.
 pub(crate) const RECORDED_STEPS: usize = 4096;
-/// Bytes of a kept run for each of them: the step as it came, in lists that grow, and its columns as they are written.
-const RECORDED: u64 = 320;
+/// Bytes of a kept run for each of them: the step as it came, in lists that grow, and its columns as they are written. Then the
+/// bytes of each step of the second block. Where 300 to 20,000 steps of a small model were kept, they were 330 and 150.
+const RECORDED: [u64; 2] = [352, 192];
 /// Bytes of any run for each point: the highest bytes of a recent step, as they are read and in two copies, 40 bytes for each
 /// point of a step's own timeline.
-const FOLLOWED: u64 = 24;
+const FOLLOWED: u64 = 10;
 
-/// Bytes of each thread's own: its stack, and the pages that its heap has begun.
-const THREAD: u64 = 64 << 10;
-/// The share of the scratch of kernels, as a divisor, that heaps take in addition: each thread keeps the largest of its own, which
-/// is not of one moment.
-const SCRATCH: u64 = 2;
+/// Bytes of each thread's own: its stack, and the pages that its heap has begun; of a thread that has worked before, what a run
+/// adds to them.
+const THREAD: [u64; 2] = [144 << 10, 16 << 10];
+/// The share of the scratch of kernels that heaps take in addition: each thread keeps the largest of its own, which is not of one
+/// moment.
+const SCRATCH: [u64; 2] = [3, 4];
 
 /// Bytes of a file of weights that are mapped while it is read: a part of a tensor, the pages next to it, and the code that reads.
 const READ: u64 = 256 << 10;
 
-/// Bytes of the code that reads such a file, in a process that has not read it yet: a student of a kept run took 0.1 to 1.2 MB
-/// more than a run without a teacher was allowed.
-const READER: u64 = 3 << 19;
+/// Bytes of the code that reads such a file, and factors layers of it, in a process that has not done so yet. Of 60 runs it was 1.6
+/// to 2.9 MB.
+const READER: u64 = 21 << 17;
 
 /// The extent of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,21 +76,27 @@ pub struct Grown {
     all: Bytes,
     /// Those that are scratch of kernels next to a range.
     scratch: Bytes,
+    /// The most bytes that are alive while weights are read.
+    loading: Bytes,
 }
 
 impl Grown {
-    /// The growth for a run whose allocator held `reserved` at most, and so much in the range and in the heap.
+    /// The growth for a run whose allocator held `reserved` at most, and so much in the range and in the heap. `first` is the
+    /// timeline of its first step.
     pub(super) fn of(
         resolved: &Resolved,
         reserved: Bytes,
         [range, heap]: [Bytes; 2],
         bookkeeping: &Bookkeeping,
+        first: &Timeline,
     ) -> Self {
+        let loading = first.points.iter().filter(|point| point.phase == Phase::Loading).map(|point| point.live);
+        let loading = loading.max().unwrap_or_default();
         match resolved.target() {
             Target::Cpu(_) if are_in_range(resolved.experiment()) => {
-                Self { all: range + heap, scratch: heap.saturating_sub(bookkeeping.most()) }
+                Self { all: range + heap, scratch: heap.saturating_sub(bookkeeping.most()), loading }
             }
-            Target::Cpu(_) | Target::Gpu(_) => Self { all: reserved, scratch: Bytes::ZERO },
+            Target::Cpu(_) | Target::Gpu(_) => Self { all: reserved, scratch: Bytes::ZERO, loading },
         }
     }
 }
@@ -97,7 +106,7 @@ impl Grown {
 pub(super) fn planned(resolved: &Resolved, machine: &Machine, grown: Grown, plan: Extent) -> Bytes {
     let reader = if reads_weights(resolved) { READER } else { 0 };
     let of_plan = plan.points * (PLANNED + FOLLOWED) + plan.kept_bytes() + recorded(resolved);
-    of_run(resolved, machine, grown, of_plan + reader)
+    of_run(resolved, machine, grown, of_plan + reader, THREAD[0])
 }
 
 /// The same of a process that has the plan: its base was measured with it.
@@ -105,22 +114,24 @@ pub(crate) fn running(plan: &Plan, machine: &Machine, is_kept: bool) -> Bytes {
     let length = |pass| plan.timeline(pass).points.len();
     let extent = Extent::of(plan.peak_pass, length, plan.alive_at_peak.len(), plan.layers.len());
     let kept = if is_kept { extent.kept_bytes() + recorded(&plan.resolved) } else { 0 };
-    of_run(&plan.resolved, machine, plan.grown, extent.points * FOLLOWED + kept)
+    of_run(&plan.resolved, machine, plan.grown, extent.points * FOLLOWED + kept, THREAD[1])
 }
 
-/// The bytes of a recorder, on the way to its first full block.
+/// The bytes of a recorder, on the way to its first full block, and to its second.
 fn recorded(resolved: &Resolved) -> u64 {
-    RECORDER + RECORDED * resolved.steps_left().min(RECORDED_STEPS as u64)
+    let (steps, block) = (resolved.steps_left(), RECORDED_STEPS as u64);
+    let blocks = [steps.min(block), steps.saturating_sub(block).min(block)];
+    RECORDER + blocks.into_iter().zip(RECORDED).map(|(steps, each)| steps * each).sum::<u64>()
 }
 
-/// The host memory that this run of `resolved` writes to: samples are kept as the run takes them.
+/// The host memory that this run of `resolved` writes to while it trains: samples are kept as the run takes them.
 pub(crate) fn host(resolved: &Resolved) -> Bytes {
     let experiment = resolved.experiment();
     let takes_all = resolved.answers().is_some() || !experiment.quantise.kind.is_none();
     let taken =
         if takes_all { u64::MAX } else { resolved.steps_left().saturating_mul(experiment.batch.effective() as u64) };
     let batches = [experiment.batch.micro, resolved.evaluation_batch()];
-    resolved.host().total().saturating_sub(data::untouched(&experiment.data, resolved.data(), taken, batches))
+    resolved.host().without_factors().saturating_sub(data::untouched(&experiment.data, resolved.data(), taken, batches))
 }
 
 /// Whether a file of weights is read.
@@ -129,7 +140,7 @@ fn reads_weights(resolved: &Resolved) -> bool {
     experiment.weights.path.is_some() || experiment.distil.chosen().is_some()
 }
 
-fn of_run(resolved: &Resolved, machine: &Machine, grown: Grown, of_plan: u64) -> Bytes {
+fn of_run(resolved: &Resolved, machine: &Machine, grown: Grown, of_plan: u64, of_thread: u64) -> Bytes {
     match resolved.target() {
         Target::Cpu(processor) => {
             let experiment = resolved.experiment();
@@ -137,10 +148,12 @@ fn of_run(resolved: &Resolved, machine: &Machine, grown: Grown, of_plan: u64) ->
             let (uploading, chunk) = data::uploading(&experiment.data, resolved.data());
             let threads = processor.threads + uploading;
             let decoded = data::kept_by_decoders(&experiment.data, resolved.data());
-            let heaps = threads as u64 * THREAD + grown.scratch.0 / SCRATCH + chunk.0 + decoded.0;
+            let scratch = grown.scratch.0 * SCRATCH[0] / SCRATCH[1];
+            let heaps = threads as u64 * of_thread + scratch + chunk.0 + decoded.0;
             let read = if reads_weights(resolved) { READ } else { 0 };
             let own = Bytes(of_plan + heaps + read + holes(experiment.prune.kind, grown.all.0));
-            machine.process_in_a_run() + host(resolved) + grows + own
+            let factors = interop::factoring_touched(resolved.host().factors);
+            machine.process_in_a_run() + host(resolved) + grows.max(grown.loading + factors) + own
         }
         Target::Gpu(profile) => profile.context + grown.all,
     }

@@ -1,10 +1,10 @@
-//! The machine code of the kernels and of the C library, mapped before a run.
+//! The machine code of the kernels and of the C library, with the tables of its functions of numbers, mapped before a run.
 //!
 //! The system maps the code of a program where it is first called, and how much of it at a time depends on the state of its
 //! cache of files. So a run would add another amount to the process every time. Always holds: mapping changes no result, and
 //! what was mapped before stays so. Only Linux has a call for it; if it is refused, code is mapped as it is called.
 
-/// Maps the code of all families, and that of the C library and its functions of numbers. False if that of the families is
+/// Maps the code of all families, and the C library with its functions of numbers. False if that of the families is
 /// not mapped: the system maps its pages when they are called.
 #[cfg(target_os = "linux")]
 pub(super) fn map() -> bool {
@@ -70,19 +70,25 @@ fn kernels() -> Option<(usize, usize)> {
     (last - first <= MOST).then_some((start, last - start + AROUND))
 }
 
-/// The code of the C library and of its functions of numbers, as the system lists it: where each begins, and its bytes.
+/// The code of the C library, and code and tables of its functions of numbers, as the system lists them: where each begins, and
+/// its bytes.
 #[cfg(target_os = "linux")]
 fn libraries() -> Vec<(usize, usize)> {
-    let is_known = |path: &str| {
+    let is_of = |path: &str, names: [&str; 2]| {
         let name = path.rsplit('/').next().unwrap_or_default();
-        ["libc.", "libc-", "libm.", "libm-"].iter().any(|start| name.starts_with(start))
+        names.iter().any(|start| name.starts_with(start))
+    };
+    let is_wanted = |path: &str, access: &str| match access {
+        "r-xp" => is_of(path, ["libc.", "libc-"]) || is_of(path, ["libm.", "libm-"]),
+        "r--p" => is_of(path, ["libm.", "libm-"]),
+        _ => false,
     };
     let code = |line: &str| {
         let mut fields = line.split_whitespace();
         let (extent, access, path) = (fields.next()?, fields.next()?, fields.nth(3)?);
         let (start, end) = extent.split_once('-')?;
         let [start, end] = [start, end].map(|at| usize::from_str_radix(at, 16).ok());
-        (access.contains('x') && is_known(path)).then_some((start?, end?.checked_sub(start?)?))
+        is_wanted(path, access).then_some((start?, end?.checked_sub(start?)?))
     };
     std::fs::read_to_string("/proc/self/maps").unwrap_or_default().lines().filter_map(code).collect()
 }
