@@ -124,7 +124,7 @@ fn plan_of(resolved: &Resolved, machine: &Machine, done: Done<'_>) -> Plan {
     let length = |pass| recordings[pass as usize].timeline.points.len();
     let extent = process::Extent::of(peak_pass, length, alive_at_peak.len(), layers.len());
     let first = &recordings[Pass::First as usize].timeline;
-    let grown = process::Grown::of(resolved, reserved + graphs, apart, &bookkeeping, first);
+    let grown = process::Grown::of(resolved, reserved + graphs, apart, first);
     let process = process::planned(resolved, machine, grown, extent);
     let [teach, first, steady, prune, pruned, evaluate, save, compress] =
         recordings.map(|recording| recording.timeline);

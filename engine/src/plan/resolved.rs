@@ -270,11 +270,15 @@ impl Resolved {
         let batches = [self.experiment.batch.micro, self.evaluation_batch()];
         let feed = self.feed();
         let host = HostMemory::new(&self.experiment.data, &self.data, feed, batches);
-        let is_loaded = self.experiment.weights.chosen().is_some() && self.resumed.is_none();
-        let factors = if is_loaded { interop::factoring_bytes(&self.factored) } else { Bytes::ZERO };
-        let host = HostMemory { factors, ..host };
+        let host = HostMemory { factors: interop::factoring_bytes(self.factored_in_loading()), ..host };
         let Some(answers) = self.answers() else { return host };
         host.with_answers(feed, &answers, self.experiment.batch.micro)
+    }
+
+    /// The layers that are factored as their weights are loaded.
+    pub(crate) fn factored_in_loading(&self) -> &[Factorable] {
+        let is_loaded = self.experiment.weights.chosen().is_some() && self.resumed.is_none();
+        if is_loaded { &self.factored } else { &[] }
     }
 
     /// How batches for training are made: no more of them ahead than the run takes.

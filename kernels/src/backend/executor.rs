@@ -149,7 +149,7 @@ impl<B: Backend> Executor<B> {
         let shape = shape.into();
         let too_large = || Error::TooLarge { layer: self.ledger().layer_path(), label, shape };
         let elements = shape.checked_elements().ok_or_else(too_large)?;
-        let ticket = self.ledger().place((elements * dtype.size()) as u64, category, label)?;
+        let ticket = self.ledger().take((elements * dtype.size()) as u64, category, label)?;
         let allocated = self.backend().allocate(elements, dtype, ticket.place());
         let storage = allocated.map_err(|error| self.placed(error, label))?;
         Ok(Tensor::new(shape, dtype, storage, ticket))

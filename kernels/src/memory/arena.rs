@@ -1,8 +1,9 @@
-//! The memory of a run's tensors on the processor: addresses of its own, where they lie as the ledger's model has placed them.
+//! The memory of a run on the processor, for its tensors and the scratch of its kernels: addresses of its own, where they lie
+//! as the ledger's model has placed them.
 //!
 //! Owns one range of addresses, reserved once for the program and divided into parts, one for each run under way. Addresses
-//! get memory as the model's range grows, keep it while the run lasts, and give it back when it ends. So the memory of
-//! tensors in the process is that of the model, and a step whose range is long enough calls no allocator and touches no new
+//! get memory as the model's range grows, keep it while the run lasts, and give it back when it ends. So the memory of blocks
+//! in the process is that of the model, and a step whose range is long enough calls no allocator for them and touches no new
 //! page. Always holds: no two living blocks overlap, for each granule has a bit that says whether a block lies there; a
 //! block that any thread drops is given back by its address ([`probe`]), and a part with living blocks is never given to
 //! another run. If there is no range (a system other than Linux and Windows, a limit of the address space), no free part, or
@@ -90,7 +91,7 @@ impl Drop for Arena {
 
 /// Whether an address is in the range.
 #[inline]
-pub(super) fn has(pointer: *mut u8) -> bool {
+pub(crate) fn has(pointer: *mut u8) -> bool {
     range::has(pointer)
 }
 

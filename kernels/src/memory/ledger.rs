@@ -134,29 +134,11 @@ impl Ledger {
         }))
     }
 
-    /// Takes the right to `bytes` of the heap; on a GPU, of the pool.
+    /// Takes the right to the `bytes` of a tensor, or of scratch. The block has a place if the allocator's model has places.
     ///
     /// # Errors
     /// Fails when the bytes would cross the budget; the ledger is then as before.
     pub fn take(&self, bytes: u64, category: Category, label: &'static str) -> Result<Ticket, BudgetError> {
-        self.ticket(bytes, category, label, false)
-    }
-
-    /// Takes the right to the `bytes` of a tensor, which has a place if the allocator's model has places.
-    ///
-    /// # Errors
-    /// Fails when the bytes would cross the budget; the ledger is then as before.
-    pub fn place(&self, bytes: u64, category: Category, label: &'static str) -> Result<Ticket, BudgetError> {
-        self.ticket(bytes, category, label, true)
-    }
-
-    fn ticket(
-        &self,
-        bytes: u64,
-        category: Category,
-        label: &'static str,
-        is_placed: bool,
-    ) -> Result<Ticket, BudgetError> {
         let account = &*self.0;
         let mut allocator = account.allocator.borrow_mut();
         let held = allocator.held(bytes);
@@ -180,13 +162,13 @@ impl Ledger {
                 });
             }
         }
-        let place = allocator.take(bytes, is_placed);
+        let place = allocator.take(bytes);
         account.live.set(account.live.get() + held);
         account.blocks.set(account.blocks.get() + 1);
         account.peak.set(account.peak.get().max(account.live.get()));
         let mut record = account.record.borrow_mut();
         record.holds(&allocator);
-        let block = record.born(Block { label, layer: account.layer.get(), category, bytes: held, is_placed });
+        let block = record.born(Block { label, layer: account.layer.get(), category, bytes: held });
         Ok(Ticket { ledger: self.clone(), bytes, place, block: Cell::new(block) })
     }
 

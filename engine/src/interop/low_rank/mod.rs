@@ -33,15 +33,19 @@ pub fn factored(experiment: &Experiment, info: &DatasetInfo) -> Result<Vec<Facto
 
 /// The most host memory that is taken to factor these layers as they are loaded, one after another.
 pub fn factoring_bytes(layers: &[Factorable]) -> Bytes {
-    let of = |layer: &Factorable| {
-        let weight = layer.whole.weights() * DType::F64.size() + svd::PACKED_BYTES;
-        layer.ranks.map_or(0, |ranks| weight + decompose::decomposed_bytes(layer.whole, ranks))
-    };
-    Bytes(layers.iter().map(of).max().unwrap_or(0) as u64)
+    factoring(layers, |_| svd::PACKED_BYTES)
 }
 
-/// Those of the bytes that factoring allocates which it writes to. Squares of 102 to 2048 numbers a side wrote to 0.3 to 0.95 of
-/// them, and to less than all but the parts that products pack.
-pub(crate) fn factoring_touched(allocated: Bytes) -> Bytes {
-    allocated.saturating_sub(Bytes(svd::PACKED_BYTES as u64))
+/// Those of the bytes that are written to: products pack parts of their factors, at most as large as a processor's caches.
+pub(crate) fn factoring_touched(layers: &[Factorable]) -> Bytes {
+    factoring(layers, |weight| svd::PACKED_BYTES.min(2 * weight))
+}
+
+/// The most bytes for one of the layers, where products of a weight of so many bytes pack `packed` bytes.
+fn factoring(layers: &[Factorable], packed: fn(usize) -> usize) -> Bytes {
+    let of = |layer: &Factorable| {
+        let weight = layer.whole.weights() * DType::F64.size();
+        layer.ranks.map_or(0, |ranks| weight + packed(weight) + decompose::decomposed_bytes(layer.whole, ranks))
+    };
+    Bytes(layers.iter().map(of).max().unwrap_or(0) as u64)
 }

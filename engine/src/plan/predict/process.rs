@@ -9,7 +9,7 @@ use crate::{
     experiment::PruneKind,
     hardware::Machine,
     interop,
-    memory::{Phase, Timeline, allocator::process_grows, bookkeeping::Bookkeeping},
+    memory::{Phase, Timeline, allocator::process_grows},
     plan::{Pass, Plan, Resolved, predict::places::are_in_range},
 };
 
@@ -21,8 +21,8 @@ const PLANNED: u64 = 172;
 /// 5,000 layers, run with and without a store, took 89, 128 and 313 at most.
 const KEPT: [u64; 3] = [96, 128, 320];
 /// Bytes of a kept run, however short, once its store is open: the pages of the recorder's thread, and of the code that writes. Of
-/// 140 experiments it was 0.3 to 0.5 MB.
-const RECORDER: u64 = 480 << 10;
+/// 180 experiments it was 0.2 to 0.5 MB.
+const RECORDER: u64 = 456 << 10;
 /// Steps that a recorder holds until it begins another block.
 pub(crate) const RECORDED_STEPS: usize = 4096;
 /// Bytes of a kept run for each of them: the step as it came, in lists that grow, and its columns as they are written. Then the
@@ -30,15 +30,11 @@ pub(crate) const RECORDED_STEPS: usize = 4096;
 const RECORDED: [u64; 2] = [352, 192];
 /// Bytes of any run for each point: the highest bytes of a recent step, as they are read and in two copies, 40 bytes for each
 /// point of a step's own timeline.
-const FOLLOWED: u64 = 10;
+const FOLLOWED: u64 = 12;
 
 /// Bytes of each thread's own: its stack, and the pages that its heap has begun; of a thread that has worked before, what a run
 /// adds to them.
 const THREAD: [u64; 2] = [144 << 10, 16 << 10];
-/// The share of the scratch of kernels that heaps take in addition: each thread keeps the largest of its own, which is not of one
-/// moment.
-const SCRATCH: [u64; 2] = [3, 4];
-
 /// Bytes of a file of weights that are mapped while it is read: a part of a tensor, the pages next to it, and the code that reads.
 const READ: u64 = 256 << 10;
 
@@ -74,8 +70,6 @@ pub struct Grown {
     /// All of them: on a GPU what the pool holds, with the graphs; on the processor the pages that the range and the heap came to
     /// have, each at its own moment.
     all: Bytes,
-    /// Those that are scratch of kernels next to a range.
-    scratch: Bytes,
     /// The most bytes that are alive while weights are read.
     loading: Bytes,
 }
@@ -83,20 +77,12 @@ pub struct Grown {
 impl Grown {
     /// The growth for a run whose allocator held `reserved` at most, and so much in the range and in the heap. `first` is the
     /// timeline of its first step.
-    pub(super) fn of(
-        resolved: &Resolved,
-        reserved: Bytes,
-        [range, heap]: [Bytes; 2],
-        bookkeeping: &Bookkeeping,
-        first: &Timeline,
-    ) -> Self {
+    pub(super) fn of(resolved: &Resolved, reserved: Bytes, [range, heap]: [Bytes; 2], first: &Timeline) -> Self {
         let loading = first.points.iter().filter(|point| point.phase == Phase::Loading).map(|point| point.live);
         let loading = loading.max().unwrap_or_default();
         match resolved.target() {
-            Target::Cpu(_) if are_in_range(resolved.experiment()) => {
-                Self { all: range + heap, scratch: heap.saturating_sub(bookkeeping.most()), loading }
-            }
-            Target::Cpu(_) | Target::Gpu(_) => Self { all: reserved, scratch: Bytes::ZERO, loading },
+            Target::Cpu(_) if are_in_range(resolved.experiment()) => Self { all: range + heap, loading },
+            Target::Cpu(_) | Target::Gpu(_) => Self { all: reserved, loading },
         }
     }
 }
@@ -148,11 +134,10 @@ fn of_run(resolved: &Resolved, machine: &Machine, grown: Grown, of_plan: u64, of
             let (uploading, chunk) = data::uploading(&experiment.data, resolved.data());
             let threads = processor.threads + uploading;
             let decoded = data::kept_by_decoders(&experiment.data, resolved.data());
-            let scratch = grown.scratch.0 * SCRATCH[0] / SCRATCH[1];
-            let heaps = threads as u64 * of_thread + scratch + chunk.0 + decoded.0;
+            let heaps = threads as u64 * of_thread + chunk.0 + decoded.0;
             let read = if reads_weights(resolved) { READ } else { 0 };
             let own = Bytes(of_plan + heaps + read + holes(experiment.prune.kind, grown.all.0));
-            let factors = interop::factoring_touched(resolved.host().factors);
+            let factors = interop::factoring_touched(resolved.factored_in_loading());
             machine.process_in_a_run() + host(resolved) + grows.max(grown.loading + factors) + own
         }
         Target::Gpu(profile) => profile.context + grown.all,

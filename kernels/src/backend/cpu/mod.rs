@@ -50,7 +50,11 @@ use std::{
 use candle_core::CpuStorage;
 use half::{bf16, f16};
 
-use self::{float::Float, operands::Operands, scratch::Room};
+use self::{
+    float::Float,
+    operands::Operands,
+    scratch::{Block, Room},
+};
 use crate::{
     backend::{Backend, DType, HostSlice, Kernel, Tensor},
     bytes::Bytes,
@@ -84,6 +88,17 @@ impl Cpu {
     fn placed<T: Plain>(&self, elements: usize, place: Option<Place>) -> Result<Vec<T>> {
         let (Some(arena), Some(place), 1..) = (&self.arena, place, elements) else { return unwritten(elements) };
         arena.vector(place, elements)?.map_or_else(|| unwritten(elements), |vector| Ok(whole(vector, elements)))
+    }
+
+    /// The block of the scratch that is booked for a launch, where tensors lie if they are in an arena.
+    fn scratch(&self, booked: Option<&Ticket>) -> Result<Option<Block>> {
+        let Some(booked) = booked else { return Ok(None) };
+        let bytes = booked.bytes() as usize;
+        let placed = match (&self.arena, booked.place()) {
+            (Some(arena), Some(place)) => arena.vector(place, bytes)?,
+            _ => None,
+        };
+        Ok(Some(placed.map_or_else(|| Block::new(bytes), |vector| Block::placed(whole(vector, bytes)))))
     }
 }
 
@@ -123,9 +138,8 @@ impl Backend for Cpu {
         outputs: &[&Tensor<Self>],
         scratch: Option<&Ticket>,
     ) -> Result<()> {
-        let bytes = scratch.map_or(0, |booked| booked.bytes() as usize);
         refusable(|| {
-            self.room.during(bytes, || {
+            self.room.during(self.scratch(scratch)?, || {
                 let o = Operands::new(kernel, inputs, outputs)?;
                 dispatch(kernel, &o)
             })

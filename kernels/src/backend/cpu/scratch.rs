@@ -4,6 +4,7 @@ mod room;
 
 use std::{
     alloc::{self, Layout},
+    mem::ManuallyDrop,
     panic::resume_unwind,
     ptr::NonNull,
     sync::Arc,
@@ -92,11 +93,13 @@ const ALIGNMENT: usize = 64;
 /// What an extent is that no block has.
 const TOO_LONG: &str = "less than an address space";
 
-/// A block of the heap, whose bytes have arbitrary values at first.
+/// A block whose bytes have arbitrary values at first.
 #[derive(Debug)]
-struct Block {
+pub(super) struct Block {
     start: NonNull<u8>,
     bytes: usize,
+    /// Whether it is a vector of the arena.
+    is_placed: bool,
 }
 
 // SAFETY: it owns its bytes, as a vector does.
@@ -104,7 +107,7 @@ unsafe impl Send for Block {}
 
 impl Block {
     /// A block of `bytes`, at least one. A refusal of the system unwinds to the launch, which turns it into an error.
-    fn new(bytes: usize) -> Self {
+    pub(super) fn new(bytes: usize) -> Self {
         assert!(bytes > 0, "bytes of a block");
         // SAFETY: the layout is not empty. A block that is there has so many bytes, which are ours to write.
         let start = unsafe {
@@ -115,7 +118,16 @@ impl Block {
             // Without the panic hook, which would print a trace.
             resume_unwind(Box::new(ScratchRefused { asked: Bytes(bytes as u64) }));
         };
-        Self { start, bytes }
+        Self { start, bytes, is_placed: false }
+    }
+
+    /// The block that a vector of the arena is, whose places are aligned. Not empty.
+    pub(super) fn placed(memory: Vec<u8>) -> Self {
+        let mut memory = ManuallyDrop::new(memory);
+        assert!(!memory.is_empty() && memory.len() == memory.capacity(), "bytes of a block");
+        let start = NonNull::new(memory.as_mut_ptr()).expect("a vector's");
+        assert!(start.addr().get().is_multiple_of(ALIGNMENT), "places are aligned");
+        Self { start, bytes: memory.len(), is_placed: true }
     }
 
     fn layout(bytes: usize) -> Layout {
@@ -125,8 +137,13 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout.
-        unsafe { alloc::dealloc(self.start.as_ptr(), Self::layout(self.bytes)) };
+        // SAFETY: it was a vector of so many bytes in `placed`, or was allocated in `new` with this layout.
+        unsafe {
+            match self.is_placed {
+                true => drop(Vec::from_raw_parts(self.start.as_ptr(), 0, self.bytes)),
+                false => alloc::dealloc(self.start.as_ptr(), Self::layout(self.bytes)),
+            }
+        }
     }
 }
 
@@ -141,7 +158,10 @@ mod tests {
             cpu::{Cpu, refusable},
         },
         error::{Error, MemoryRefused},
-        memory::{Category, Ledger},
+        memory::{
+            Category, Ledger, arena,
+            host::{LimitedBy, Line},
+        },
         tensor::MAX_ELEMENTS,
     };
 
@@ -163,6 +183,23 @@ mod tests {
             Ok(())
         });
         assert_eq!(on_threads, refused);
+    }
+
+    #[cfg(all(target_os = "linux", not(miri)))]
+    #[test]
+    fn scratch_that_is_booked_lies_where_tensors_do_and_goes_with_its_launch() {
+        let cpu = Cpu::in_arena(1, Bytes(1 << 20));
+        let line = Line { bytes: Bytes(u64::MAX), limited_by: LimitedBy::Budget };
+        let ledger = Ledger::within(line, true);
+        let booked = [1, 100, 65_536].map(|bytes| ledger.take(bytes, Category::Scratch, "scratch").expect("no line"));
+        let blocks = booked.each_ref().map(|ticket| cpu.scratch(Some(ticket)).expect("a place").expect("a block"));
+        for (block, ticket) in blocks.iter().zip(&booked) {
+            assert!(arena::has(block.start.as_ptr()) && block.bytes as u64 == ticket.bytes(), "{block:?}");
+        }
+        drop(blocks);
+        // The places are free again: a block that stayed would refuse another one there.
+        assert!(cpu.scratch(Some(&booked[1])).is_ok_and(|block| block.is_some()));
+        assert!(cpu.scratch(None).is_ok_and(|block| block.is_none()));
     }
 
     #[test]

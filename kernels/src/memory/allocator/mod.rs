@@ -94,15 +94,14 @@ impl Allocator {
         }
     }
 
-    /// Takes a block, and returns the number of its place. One that is not `is_placed` is the heap's on the processor.
-    pub(super) fn take(&mut self, bytes: u64, is_placed: bool) -> u32 {
+    /// Takes a block, and returns the number of its place.
+    pub(super) fn take(&mut self, bytes: u64) -> u32 {
         match self {
             Self::Heap(reserved) => {
                 *reserved += heap::reserved(bytes);
                 NOWHERE
             }
-            Self::Range(range) if is_placed => range.take(bytes),
-            Self::Range(range) => range.take_elsewhere(bytes),
+            Self::Range(range) => range.take(bytes),
             Self::Pool(pool) => pool.take(bytes),
         }
     }
@@ -120,7 +119,7 @@ impl Allocator {
     pub(super) fn give(&mut self, place: u32, bytes: u64) {
         match self {
             Self::Heap(reserved) => *reserved -= heap::reserved(bytes),
-            Self::Range(range) => range.give(place, bytes),
+            Self::Range(range) => range.give(place),
             Self::Pool(pool) => pool.give(place),
         }
     }

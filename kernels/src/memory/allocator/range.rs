@@ -1,21 +1,14 @@
-//! The processor's memory: a range of addresses for tensors, which this model places, and the C library's heap for the rest.
+//! The processor's memory: a range of addresses for tensors and the scratch of kernels, which this model places, and the C
+//! library's heap for the engine's own structures.
 //!
-//! Always holds: a run puts its tensors where the model has put them (`memory/arena.rs`), so the range is as long in a run
-//! as in the dry run before it. Memory that is booked without a place, such as the scratch that kernels allocate, is the
-//! heap's. The model's own lists are part of the allocator, as the heap's are of the C library: they are not counted as
-//! bookkeeping.
+//! Always holds: a run puts its blocks where the model has put them (`memory/arena.rs`), so the range is as long in a run
+//! as in the dry run before it. The model's own lists are part of the allocator, as the heap's are of the C library: they
+//! are not counted as bookkeeping.
 
 use crate::{
     bytes::Bytes,
     device::profile::PoolProfile,
-    memory::{
-        allocator::{
-            heap,
-            pool::{NOWHERE, Pool},
-        },
-        probe::uncounted,
-        tally,
-    },
+    memory::{allocator::pool::Pool, probe::uncounted, tally},
 };
 
 /// Blocks begin at multiples of this, as vector loads and lines of the cache like it.
@@ -32,7 +25,7 @@ pub(in crate::memory) fn grows(reserved: u64) -> u64 {
     reserved + reserved.div_ceil(8 * GRANULE.0)
 }
 
-/// A range, and the heap next to it.
+/// A range, and the bookkeeping on the heap next to it.
 #[derive(Debug)]
 pub struct Range(Option<Box<Parts>>);
 
@@ -87,18 +80,9 @@ impl Range {
         apart(|| self.parts_mut().pool.take(bytes))
     }
 
-    /// Takes a block of the heap, which has no place.
-    pub(super) fn take_elsewhere(&mut self, bytes: u64) -> u32 {
-        self.parts_mut().heap += heap::reserved(bytes);
-        NOWHERE
-    }
-
-    /// Gives back a block of `bytes`.
-    pub(super) fn give(&mut self, place: u32, bytes: u64) {
-        match place {
-            NOWHERE => self.parts_mut().heap -= heap::reserved(bytes),
-            place => apart(|| self.parts_mut().pool.give(place)),
-        }
+    /// Gives back a block.
+    pub(super) fn give(&mut self, place: u32) {
+        apart(|| self.parts_mut().pool.give(place));
     }
 
     /// Replaces `before` bytes of the heap with `now` bytes.

@@ -114,7 +114,7 @@ impl Ledger {
         }
         record.holds(&allocator);
         let (layer, category) = (LayerId::default(), Category::Context);
-        let block = Block { label: "engine", layer, category, bytes: now.live, is_placed: false };
+        let block = Block { label: "engine", layer, category, bytes: now.live };
         account.books_block.set(record.born(block));
     }
 }

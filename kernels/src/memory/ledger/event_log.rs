@@ -30,13 +30,6 @@ enum Entry {
         name: Name,
         category: Category,
     },
-    /// The same of a block without a place.
-    Booked {
-        bytes: u64,
-        layer: LayerId,
-        name: Name,
-        category: Category,
-    },
     Died(u32),
     Renamed(u32, Name),
     Ran(Name, LayerId),
@@ -125,12 +118,9 @@ impl EventLog {
     }
 
     /// A block came; its number.
-    pub(super) fn born(&mut self, Block { label, layer, category, bytes, is_placed }: Block) -> u32 {
+    pub(super) fn born(&mut self, Block { label, layer, category, bytes }: Block) -> u32 {
         let name = self.name(label);
-        self.add(match is_placed {
-            true => Entry::Born { bytes, layer, name, category },
-            false => Entry::Booked { bytes, layer, name, category },
-        });
+        self.add(Entry::Born { bytes, layer, name, category });
         self.numbers.take()
     }
 
@@ -171,8 +161,7 @@ impl EventLog {
         tally::suspended(|| self.ops.push(0));
     }
 
-    /// Places for the blocks that have some on `target`: in the range of a processor those of tensors, in the pool of a GPU all.
-    /// Blocks after the first so many `recordings` have none.
+    /// Places for the blocks on `target`. Those after the first so many `recordings` have none.
     pub(super) fn places(&self, target: &Target, recordings: usize) -> Places {
         let (profile, search) = match target {
             Target::Cpu(_) => (&range::PROFILE, Search::Quick),
@@ -184,10 +173,7 @@ impl EventLog {
                 Entry::Taken if left <= 1 => break,
                 Entry::Taken => left -= 1,
                 Entry::Part(index) => requests.enter(self.parts[index as usize]),
-                Entry::Booked { .. } if !target.is_gpu() => drop(numbers.take()),
-                Entry::Born { bytes, .. } | Entry::Booked { bytes, .. } => {
-                    requests.born(numbers.take(), profile.rounded(bytes));
-                }
+                Entry::Born { bytes, .. } => requests.born(numbers.take(), profile.rounded(bytes)),
                 Entry::Died(number) => {
                     requests.died(number);
                     numbers.give(number);
@@ -226,10 +212,6 @@ impl EventLog {
             match *entry {
                 Entry::Phase(phase) => drop(ledger.set_phase(phase)),
                 Entry::Born { bytes, layer, name: label, category } => {
-                    ledger.set_layer(layer);
-                    born(&mut numbers, &mut tickets, ledger.place(bytes, category, name(label)));
-                }
-                Entry::Booked { bytes, layer, name: label, category } => {
                     ledger.set_layer(layer);
                     born(&mut numbers, &mut tickets, ledger.take(bytes, category, name(label)));
                 }

@@ -25,8 +25,6 @@ pub(super) struct Block {
     pub(super) layer: LayerId,
     pub(super) category: Category,
     pub(super) bytes: u64,
-    /// Whether it is a tensor's, which has a place in the allocator's range.
-    pub(super) is_placed: bool,
 }
 
 /// The record of allocations and frees.

@@ -25,7 +25,7 @@ fn bookkeeping_is_alive_and_no_block() {
     ledger.keep_books(Bookkeeping::default());
     let engine = ledger.live();
     assert!(engine > Bytes::ZERO);
-    let held = [60, 0].map(|bytes| ledger.place(bytes, Category::Parameters, "weight").expect("no line"));
+    let held = [60, 0].map(|bytes| ledger.take(bytes, Category::Parameters, "weight").expect("no line"));
     assert_eq!(ledger.blocks(), Blocks { count: 2, bytes: Bytes(60) });
     assert_eq!(ledger.live(), engine + Bytes(60));
     drop(held);

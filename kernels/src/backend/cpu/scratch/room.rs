@@ -34,13 +34,12 @@ impl Room {
         Arc::new(Self(Mutex::new(Parts { of: None, taken })))
     }
 
-    /// Runs a kernel that has `bytes` of scratch. A refusal of the system unwinds to the launch.
-    pub(in crate::backend::cpu) fn during<R>(self: &Arc<Self>, bytes: usize, kernel: impl FnOnce() -> R) -> R {
-        if bytes == 0 {
+    /// Runs a kernel whose scratch is `block`.
+    pub(in crate::backend::cpu) fn during<R>(self: &Arc<Self>, block: Option<Block>, kernel: impl FnOnce() -> R) -> R {
+        if block.is_none() {
             return within(None, kernel);
         }
-        let block = Block::new(bytes);
-        self.0.lock().of = Some(block);
+        self.0.lock().of = block;
         let _open = Open(self);
         within(Some(Arc::clone(self)), kernel)
     }
@@ -126,7 +125,7 @@ mod tests {
             meter_this_thread(Some(meter));
             let before = meter.now().live.0;
             meter.reset_peak();
-            room.during(8000, || drop(Scratch::<f64>::new(asked)));
+            room.during(Some(Block::new(8000)), || drop(Scratch::<f64>::new(asked)));
             meter_this_thread(None);
             assert_eq!((meter.peak().live.0 - before, meter.now().live.0), (8000, before));
         }
@@ -142,7 +141,7 @@ mod tests {
             let (start, end) = (block.start.addr().get(), part.as_ptr_range());
             start <= end.start.addr() && end.end.addr() <= start + block.bytes
         };
-        room.during((threads + 1) * elements * 4, || {
+        room.during(Some(Block::new((threads + 1) * elements * 4)), || {
             let mut shared = Scratch::<u32>::new(elements);
             shared.elements().fill(7);
             (0..200u32).into_par_iter().for_each(|piece| {
