@@ -264,7 +264,7 @@ mod tests {
         *,
     };
     use crate::backend::cuda::{
-        activation,
+        activation, elementwise,
         library::{self, compiler},
         optimizer::gradient_norm,
     };
@@ -303,6 +303,23 @@ mod tests {
     fn the_compiler_takes_the_options_of_a_run_on_every_architecture() {
         if library::has_compiler() {
             CAPABILITIES.iter().for_each(|capability| takes(&gradient_norm::SOURCE, [DType::F32; 2], *capability, &[]));
+        }
+    }
+
+    /// The text for the driver says it; machine code does not.
+    #[test]
+    fn numbers_are_rounded_to_bf16_by_the_instruction_where_there_is_one() {
+        if !library::has_compiler() {
+            return;
+        }
+        for (arch, has_instruction) in [(75, false), (80, true), (89, true), (90, true)] {
+            let mut options = options((7, 5), [DType::Bf16; 2]).expect("the compiler knows this device");
+            options[0] = format!("--gpu-architecture=compute_{arch}");
+            let source = &elementwise::SOURCE;
+            let image = compile(source.name, &text(source), &options).unwrap_or_else(|error| panic!("{error}"));
+            let image = String::from_utf8_lossy(&image);
+            assert!(image.contains(&format!(".target sm_{arch}")), "the text of a device of its own");
+            assert_eq!(image.contains("cvt.rn.bf16.f32"), has_instruction, "compute_{arch}");
         }
     }
 
