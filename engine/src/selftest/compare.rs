@@ -66,6 +66,8 @@ pub fn allowed(case: &Case, output: usize, wanted: f64) -> f64 {
         // The gradient, of numbers below 1 but for the deviation, is about as large as the sum.
         _ if output == 0 && is_added_to(case) => 2.0 * rounding(dtype) * (8.0 + wanted.abs()),
         _ if output == 1 && is_summed_apart(case) => 2.0 * rounding(dtype) * (1.0 + case.terms as f64).sqrt(),
+        // The gradient of this micro-batch, without that before it, which is below 1.
+        Some(operand) if is_rounded_apart(case, operand) => 2.0 * rounding(operand) * (1.0 + wanted.abs()),
         Some(operand) if of_rounded => 4.0 * rounding(operand) * (1.0 + case.terms as f64).sqrt(),
         _ => 0.0,
     };
@@ -98,6 +100,13 @@ fn is_added_to(case: &Case) -> bool {
 /// Whether a library rounds a bias's gradient, a sum of numbers below 1, before it is added to that of earlier micro-batches.
 fn is_summed_apart(case: &Case) -> bool {
     matches!(case.kernel, Kernel::Linear(Linear::WeightGrads(product)) if product.accumulate)
+}
+
+/// Whether a library may round the gradient of a convolution's weights to the type of the images, before it is stored wider. A
+/// window of one pixel is a product, whose sums are stored as wide as they are.
+fn is_rounded_apart(case: &Case, operand: DType) -> bool {
+    matches!(case.kernel, Kernel::Convolution(Convolution::WeightGrad { window, .. })
+        if case.outputs[0].1 != operand && (window.size, window.stride, window.padding) != (1, 1, 0))
 }
 
 /// The most that a sum of `k` products of numbers between -1 and 1 loses if each partial sum of eight is cut off: a partial sum

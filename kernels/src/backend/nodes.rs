@@ -18,7 +18,8 @@ pub(super) fn nodes_of(kernel: &Kernel) -> u64 {
         Kernel::Linear(Linear::Biased(_) | Linear::BiasedGelu(_) | Linear::GeluGrad(_)) => LIBRARY_NODES + 1,
         Kernel::Linear(Linear::WeightGrads(product)) => LIBRARY_NODES + 2 + u64::from(product.accumulate),
         Kernel::Linear(Linear::MatMul(_) | Linear::AddBias | Linear::BiasGrad { .. }) => LIBRARY_NODES,
-        // The patches of a convolution without cuDNN, or the parts of a weight that is held in codes: as far as one part goes.
+        // The patches of a convolution without cuDNN, or the parts of a weight that is held in codes: as far as one part goes. By
+        // cuDNN a gradient of weights may be one node more, which widens it.
         Kernel::Convolution(_) | Kernel::Coded(_) => LIBRARY_NODES + 2,
         // The gradient of a table sorts its rows.
         Kernel::Embedding(_) => 12,

@@ -8,8 +8,8 @@ mod shapes;
 
 use cudarc::cudnn::CudnnError;
 
-use self::dnn::Question;
 pub(super) use self::dnn::{Dnn, Run};
+use self::dnn::{Places, Question};
 use super::{fault::of_library, gemm, operands::Operands};
 use crate::{
     backend::{
@@ -45,15 +45,11 @@ pub(super) fn launch(kernel: &Convolution, o: &Operands<'_>) -> Result<()> {
     if !is_known {
         return o.unsupported();
     }
-    // cuDNN rounds a gradient of narrow tensors before it adds it to the wider one, so its sums are not in f32. It takes f64
-    // only with channels first.
-    let is_served = from == to && from != DType::F64 && is_within_reach(&window);
-    if is_served && let Some(dnn) = o.backend().device().dnn()? {
-        let (options, (_, workspace_bytes)) = (o.backend().options(), o.backend().workspace());
-        if dnn.run(Question { which, window, dtype: from, options, workspace_bytes }, o, accumulate)? {
-            o.backend().goes_by("cuDNN");
-            return Ok(());
-        }
+    // cuDNN takes f64 only with channels first.
+    let is_served = from != DType::F64 && is_within_reach(&window);
+    if is_served && by_library(which, window, accumulate, o)? {
+        o.backend().goes_by("cuDNN");
+        return Ok(());
     }
     without_library(kernel, o)
 }
@@ -62,6 +58,27 @@ pub(super) fn launch(kernel: &Convolution, o: &Operands<'_>) -> Result<()> {
 fn is_within_reach(w: &Window) -> bool {
     let images = w.batch * w.height * w.width * w.channels;
     [images, w.out_pixels() * w.filters, w.filters * w.taps()].iter().all(|elements| i32::try_from(*elements).is_ok())
+}
+
+/// Queues a convolution by cuDNN. Returns false where cuDNN is missing, or has no algorithm within the workspace.
+///
+/// cuDNN's gradient of weights has the type of the images. Where a wider one is asked for, cuDNN sums in f32 and writes the
+/// rounded sums to the workspace, and a kernel overwrites the wider gradient by them, or adds them to it. The gradient is then
+/// rounded once for each micro-batch, as by PyTorch's autocast, and the sum of micro-batches is not rounded.
+fn by_library(which: Which, window: Window, accumulate: bool, o: &Operands<'_>) -> Result<bool> {
+    let Some(dnn) = o.backend().device().dnn()? else { return Ok(false) };
+    let (dtype, options, (start, bytes)) = (o.input_type(0), o.backend().options(), o.backend().workspace());
+    let is_rounded = dtype != o.output_type(0);
+    let rounded = if is_rounded { (o.output_elements(0) * dtype.size()).next_multiple_of(patches::ALIGN) } else { 0 };
+    let Some(workspace_bytes) = bytes.checked_sub(rounded) else { return Ok(false) };
+    let question = Question { which, window, dtype, options, workspace_bytes };
+    let to = if is_rounded { start } else { o.output(0) };
+    let places = Places { from: [o.input(0), o.input(1)], to, work: patches::behind(start, rounded) };
+    let is_queued = dnn.run(question, o.backend().device(), places, accumulate && !is_rounded)?;
+    if is_queued && is_rounded {
+        patches::settle(o, c"settle_rounded", accumulate, start)?;
+    }
+    Ok(is_queued)
 }
 
 /// Computes by products of patches if the workspace has room for them, otherwise by a kernel that needs no workspace.

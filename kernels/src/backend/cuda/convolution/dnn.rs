@@ -29,7 +29,6 @@ use crate::{
             device::Device,
             handle::{Handle, Owned},
             launch::Pointer,
-            operands::Operands,
             work::Work,
         },
     },
@@ -94,7 +93,7 @@ impl Dnn {
     ///
     /// # Errors
     /// Fails when the library does.
-    pub(super) fn run(&self, question: Question, o: &Operands<'_>, accumulate: bool) -> Result<bool> {
+    pub(super) fn run(&self, question: Question, device: &Device, places: Places, accumulate: bool) -> Result<bool> {
         let known = self.plans.borrow().get(&question).cloned();
         let plan = match known {
             Some(plan) => plan,
@@ -107,9 +106,8 @@ impl Dnn {
         // An algorithm that was proposed and then refuses is not tried again.
         loop {
             let Some(way) = plan.ways.borrow().front().copied() else { return Ok(false) };
-            let (operands, work) = ([o.input(0), o.input(1), o.output(0)], o.backend().workspace().0);
-            let run = Run { plan: Rc::clone(&plan), way, operands, work, accumulate };
-            let (has_run, device) = (&plan.has_run[usize::from(accumulate)], o.backend().device());
+            let run = Run { plan: Rc::clone(&plan), way, places, accumulate };
+            let has_run = &plan.has_run[usize::from(accumulate)];
             if has_run.get() && device.kept().is_keeping() {
                 device.submit(Work::Convolution(run))?;
                 return Ok(true);
@@ -126,14 +124,22 @@ impl Dnn {
     }
 }
 
+/// Where a convolution reads, writes and works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Places {
+    /// Of images and weights, of the output's gradient and weights, or of images and the output's gradient.
+    pub(super) from: [Pointer; 2],
+    pub(super) to: Pointer,
+    /// Of as many bytes as the question says.
+    pub(super) work: Pointer,
+}
+
 /// A convolution with an algorithm that was chosen for it.
 #[derive(Clone)]
 pub(in super::super) struct Run {
     plan: Rc<Plan>,
     way: Way,
-    /// What is read, and what is written.
-    operands: [Pointer; 3],
-    work: Pointer,
+    places: Places,
     accumulate: bool,
 }
 
@@ -240,7 +246,7 @@ impl Run {
 
     /// Whether the other is the same.
     pub(in super::super) fn is_same(&self, other: &Self) -> bool {
-        self.is_like(other) && self.operands == other.operands && self.work == other.work
+        self.is_like(other) && self.places == other.places
     }
 
     /// A number that others of the same plan have as well.
@@ -265,8 +271,9 @@ impl Run {
         // Of the type that is summed in.
         let (one, beta) = (1.0f32, f32::from(u8::from(self.accumulate)));
         let [one, beta] = [&one, &beta].map(|factor| std::ptr::from_ref(factor).cast::<c_void>());
-        let (work, room) = (self.work.0 as *mut c_void, self.way.workspace_bytes);
-        let [a, b, to] = self.operands.map(|pointer| pointer.0 as *mut c_void);
+        let Places { from: [a, b], to, work } = self.places;
+        let [a, b, to, work] = [a, b, to, work].map(|pointer| pointer.0 as *mut c_void);
+        let room = self.way.workspace_bytes;
         let Shapes { x, y, w, convolution } = &self.plan.shapes;
         let (x, y, w, convolution) = (x.raw(), y.raw(), w.raw(), convolution.raw());
         // SAFETY: handle and descriptors are alive, tensors are as large as the descriptors say, which was checked against

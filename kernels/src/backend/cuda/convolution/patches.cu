@@ -40,3 +40,7 @@ extern "C" __global__ void sum_patches(const A *patches, T *x, i64 n, WINDOW_PAR
 extern "C" __global__ void settle_weights(const A *sums, W *dw, i64 n, int accumulate) {
     EACH(i, n) put(dw + i, sums[i], accumulate);
 }
+// One that was rounded to the type of the images.
+extern "C" __global__ void settle_rounded(const T *rounded, W *dw, i64 n, int accumulate) {
+    EACH(i, n) put(dw + i, widen(rounded[i]), accumulate);
+}

@@ -4,8 +4,10 @@
 //! next, and enough for a product to fill the card. cuBLAS has the rest of the workspace. Always holds: pixels come in order,
 //! in parts that the extents and the workspace decide. Refuses a workspace that is too small.
 
+use std::ffi::CStr;
+
 use crate::backend::cuda::{
-    DType, Operands, Source, Types, args, gemm,
+    Operands, Source, Types, args, gemm,
     launch::{Grid, Pointer},
     threads::{Form, is_wide},
 };
@@ -31,7 +33,7 @@ const BYTES: usize = 16 << 20;
 /// Pixels at once below which a product would not fill a card.
 const PIXELS: usize = 1024;
 /// Alignment of what lies in the workspace.
-const ALIGN: usize = 256;
+pub(super) const ALIGN: usize = 256;
 
 /// Launches a convolution or one of its gradients; says no where the workspace has no room for it.
 pub(in crate::backend::cuda) fn launch(kernel: &Convolution, o: &Operands<'_>) -> Result<bool> {
@@ -51,7 +53,8 @@ pub(in crate::backend::cuda) fn launch(kernel: &Convolution, o: &Operands<'_>) -
     done
 }
 
-fn behind(pointer: Pointer, bytes: usize) -> Pointer {
+/// The place so many bytes later.
+pub(super) fn behind(pointer: Pointer, bytes: usize) -> Pointer {
     Pointer(pointer.0 + bytes as u64)
 }
 
@@ -119,9 +122,8 @@ fn input_gradient(o: &Operands<'_>, w: &Window, start: Pointer, room: usize) -> 
 
 /// `dw = dyᵀ patches`, summed over the parts in the type of sums.
 fn weight_gradient(o: &Operands<'_>, w: &Window, accumulate: bool, start: Pointer, room: usize) -> Result<bool> {
-    let types: [DType; 2] = [o.input_type(0), o.output_type(0)];
-    let (t, sum, pixels, n) = (types[0], types[0].accumulator(), w.out_pixels(), w.filters * w.taps());
-    let before = (n * sum.size()).next_multiple_of(ALIGN);
+    let (t, sum, pixels) = (o.input_type(0), o.input_type(0).accumulator(), w.out_pixels());
+    let before = (w.filters * w.taps() * sum.size()).next_multiple_of(ALIGN);
     let each = w.taps() * t.size();
     let Some(most) = at_once(pixels, each, room.saturating_sub(before)).filter(|most| *most > 0) else {
         return Ok(false);
@@ -141,7 +143,13 @@ fn weight_gradient(o: &Operands<'_>, w: &Window, accumulate: bool, start: Pointe
         let from = behind(o.input(1), first * w.filters * t.size());
         gemm::product(&product, o, [from, patches], t, start, sum)?;
     }
-    let args = args![start, o.output(0), n, accumulate];
-    o.launch(&SOURCE, types, c"settle_weights", Grid::elements(n), args)?;
+    settle(o, c"settle_weights", accumulate, start)?;
     Ok(true)
+}
+
+/// Overwrites the gradient of weights by what lies at `from`, or adds that to it: sums by `settle_weights`, or numbers of the
+/// images' type by `settle_rounded`.
+pub(super) fn settle(o: &Operands<'_>, kernel: &'static CStr, accumulate: bool, from: Pointer) -> Result<()> {
+    let (types, n) = ([o.input_type(0), o.output_type(0)], o.output_elements(0));
+    o.launch(&SOURCE, types, kernel, Grid::elements(n), args![from, o.output(0), n, accumulate])
 }
