@@ -35,7 +35,7 @@ fn main() -> Result<()> {
     let mut one = f64::NAN;
     for workers in [1, 2, 4] {
         let secs = |_| -> Result<f64> {
-            let feed = Feed { workers, batches: 2 };
+            let feed = Feed { workers, batches: 2, rounded: None };
             let mut loader = Loader::train_from(Position::default(), Arc::clone(&set), 1, [BATCH, 1], feed)?;
             let start = Instant::now();
             for _ in 0..BATCHES {

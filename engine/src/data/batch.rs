@@ -6,9 +6,9 @@
 use std::collections::TryReserveError;
 
 use crate::{
-    data::{DatasetInfo, Input, Split},
+    data::{DatasetInfo, Input, Split, rounding::round},
     experiment::{Data, Placement},
-    tensor::HostSlice,
+    tensor::{DType, HostSlice},
 };
 
 /// The inputs of a batch.
@@ -16,6 +16,10 @@ use crate::{
 pub enum Inputs {
     /// `[len, height, width, channel]`, scaled to mean 0 and deviation 1; or the features of rows of a table.
     Images(Vec<f32>),
+    /// The same, rounded: as many numbers of bf16, whose bytes are in the first half of the room.
+    Bf16(Vec<f32>),
+    /// The same with f16.
+    F16(Vec<f32>),
     /// Token sequences, `[len, length]`.
     Tokens(Vec<u32>),
     /// `[len]`: where the samples are in a training set on the device, in place of the samples and their labels.
@@ -27,9 +31,44 @@ impl Inputs {
     pub fn slice(&self) -> HostSlice<'_> {
         match self {
             Self::Images(pixels) => HostSlice::F32(pixels),
+            Self::Bf16(room) => rounded(room, DType::Bf16),
+            Self::F16(room) => rounded(room, DType::F16),
             Self::Tokens(numbers) | Self::Places(numbers) => HostSlice::U32(numbers),
         }
     }
+
+    /// Rounds images to `dtype`, if that has 16 bits. Tokens and places stay as they are.
+    pub(super) fn round_to(&mut self, dtype: DType) {
+        let Self::Images(pixels) = self else { return };
+        round(pixels, dtype);
+        let room = std::mem::take(pixels);
+        *self = match dtype {
+            DType::Bf16 => Self::Bf16(room),
+            DType::F16 => Self::F16(room),
+            DType::F64 | DType::F32 | DType::U32 | DType::U8 => Self::Images(room),
+        };
+    }
+
+    /// The empty room of earlier images, if they were images.
+    fn into_room(self) -> Vec<f32> {
+        match self {
+            Self::Images(room) | Self::Bf16(room) | Self::F16(room) => emptied(room),
+            Self::Tokens(_) | Self::Places(_) => Vec::new(),
+        }
+    }
+
+    /// The empty room of earlier tokens or places.
+    fn into_places(self) -> Vec<u32> {
+        match self {
+            Self::Tokens(numbers) | Self::Places(numbers) => emptied(numbers),
+            Self::Images(_) | Self::Bf16(_) | Self::F16(_) => Vec::new(),
+        }
+    }
+}
+
+/// The rounded numbers of images with this room.
+fn rounded(room: &[f32], dtype: DType) -> HostSlice<'_> {
+    HostSlice::Rounded(&bytemuck::cast_slice(room)[..room.len() * dtype.size()], dtype)
 }
 
 #[cfg(test)]
@@ -111,16 +150,15 @@ impl BatchLayout {
     /// Fails when the system has no room.
     pub(super) fn prepare(&self, batch: &mut HostBatch, samples: usize) -> Result<(), TryReserveError> {
         let inputs = std::mem::take(&mut batch.inputs);
-        batch.inputs = match (self.kind, inputs) {
-            (InputsKind::Images, Inputs::Images(pixels)) => Inputs::Images(emptied(pixels)),
-            (InputsKind::Images, Inputs::Tokens(_) | Inputs::Places(_)) => Inputs::Images(Vec::new()),
-            (InputsKind::Tokens, Inputs::Tokens(numbers) | Inputs::Places(numbers)) => Inputs::Tokens(emptied(numbers)),
-            (InputsKind::Tokens, Inputs::Images(_)) => Inputs::Tokens(Vec::new()),
-            (InputsKind::Places, Inputs::Tokens(numbers) | Inputs::Places(numbers)) => Inputs::Places(emptied(numbers)),
-            (InputsKind::Places, Inputs::Images(_)) => Inputs::Places(Vec::new()),
+        batch.inputs = match self.kind {
+            InputsKind::Images => Inputs::Images(inputs.into_room()),
+            InputsKind::Tokens => Inputs::Tokens(inputs.into_places()),
+            InputsKind::Places => Inputs::Places(inputs.into_places()),
         };
         match &mut batch.inputs {
-            Inputs::Images(pixels) => pixels.try_reserve_exact(self.input_numbers * samples)?,
+            Inputs::Images(pixels) | Inputs::Bf16(pixels) | Inputs::F16(pixels) => {
+                pixels.try_reserve_exact(self.input_numbers * samples)?;
+            }
             Inputs::Tokens(numbers) | Inputs::Places(numbers) => {
                 numbers.try_reserve_exact(self.input_numbers * samples)?;
             }

@@ -15,6 +15,7 @@ use crate::{
         batch::{BatchLayout, HostBatch, Inputs},
         corpus,
         device_layout::{Chunk, DeviceDatasetLayout, Integers},
+        feed::Filling,
         image_set::ImageSet,
         sequences::TokenRows,
         source::{self, Store},
@@ -24,15 +25,6 @@ use crate::{
     experiment::{Data, Run, weights::known::Known},
     memory::probe::{Meter, counted_on, uncounted},
 };
-
-/// How a batch is filled.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Filling<'a> {
-    /// Threads that make its samples together.
-    pub(super) workers: usize,
-    /// Set once the samples are no longer wanted.
-    pub(super) over: &'a AtomicBool,
-}
 
 /// Which part of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -240,10 +232,12 @@ impl Dataset {
             }
             (Inputs::Images(_), Content::Rows(_))
             | (Inputs::Tokens(_), Content::Images(_))
-            | (Inputs::Tokens(_) | Inputs::Places(_), Content::Table(_)) => {
+            | (Inputs::Tokens(_) | Inputs::Places(_), Content::Table(_))
+            | (Inputs::Bf16(_) | Inputs::F16(_), _) => {
                 unreachable!("a batch is prepared for the set that fills it")
             }
         }
+        filling.rounded.into_iter().for_each(|dtype| batch.inputs.round_to(dtype));
         Ok(())
     }
 
@@ -373,7 +367,7 @@ impl Dataset {
         self.batch_layout(Split::Test)
             .prepare(&mut batch, 1)
             .map_err(|_| Error::Misused("no room for a sample".to_owned()))?;
-        self.fill(Split::Test, 0, index..index + 1, &mut batch, Filling { workers: 1, over: &AtomicBool::new(false) })?;
+        self.fill(Split::Test, 0, index..index + 1, &mut batch, Filling::alone(&AtomicBool::new(false)))?;
         Ok(batch)
     }
 

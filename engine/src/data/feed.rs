@@ -1,7 +1,9 @@
 //! The cost of feeding a model: threads, batches made ahead, and their host memory.
 //!
 //! Owns [`Feed`], the choices by which a loader works, and [`HostMemory`], the host memory of loaders and their data. Always
-//! holds: these choices change memory and time, and never a sample.
+//! holds: these choices change memory and time, and never what a model sees.
+
+use std::sync::atomic::AtomicBool;
 
 use crate::{
     bytes::Bytes,
@@ -9,7 +11,9 @@ use crate::{
         AnswerSizes, DeviceDatasetLayout, Input, Split, batch::BatchLayout, image_set::Waiting, images,
         inspection::Inspection, kept::KeptSizes, loader::IN_QUEUES, order::Order,
     },
-    experiment::{Data, Placement},
+    device::Target,
+    experiment::{Data, Experiment, Placement},
+    tensor::DType,
 };
 
 /// How batches are made for a model.
@@ -19,6 +23,27 @@ pub struct Feed {
     pub workers: usize,
     /// Batches that exist at once: one with the model, the others ready or being filled.
     pub batches: usize,
+    /// The type of 16 bits that images are rounded to before a batch is handed over. The thread of a GPU then copies them and
+    /// converts nothing. `None` leaves them f32: the upload rounds them.
+    pub rounded: Option<DType>,
+}
+
+/// How a batch is filled.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Filling<'a> {
+    /// Threads that make its samples together.
+    pub(super) workers: usize,
+    /// The type of [`Feed::rounded`].
+    pub(super) rounded: Option<DType>,
+    /// Set once the samples are no longer wanted.
+    pub(super) over: &'a AtomicBool,
+}
+
+impl<'a> Filling<'a> {
+    /// By one thread, of f32.
+    pub(super) fn alone(over: &'a AtomicBool) -> Self {
+        Self { workers: 1, rounded: None, over }
+    }
 }
 
 impl Feed {
@@ -29,7 +54,20 @@ impl Feed {
             0 => images::threads(),
             chosen => chosen,
         };
-        Self { workers, batches: data.prefetch + 1 }
+        Self { workers, batches: data.prefetch + 1, rounded: None }
+    }
+
+    /// The feed that `experiment` chooses on a target. Images for a model in 16 bits on a GPU are rounded by the loader. On the
+    /// processor all threads compute, and the upload rounds them in one pass.
+    pub(crate) fn on(target: &Target, experiment: &Experiment) -> Self {
+        let compute = experiment.precision.compute();
+        let rounded = (target.is_gpu() && compute.is_half()).then_some(compute);
+        Self { rounded, ..Self::of(&experiment.data) }
+    }
+
+    /// How each of its batches is filled, until `over`.
+    pub(super) fn filling(self, over: &AtomicBool) -> Filling<'_> {
+        Filling { workers: self.workers, rounded: self.rounded, over }
     }
 
     /// The same for a model that takes no more than so many batches: none is made that nobody takes.

@@ -23,8 +23,8 @@ use crate::{
     data::{
         DatasetInfo, Skipped, Split,
         augment::Augment,
-        dataset::Filling,
         device_layout::{Chunk, Integers},
+        feed::Filling,
         images::{self, Images},
         kept::{Kept, KeptSizes},
         scaling::{self, Histograms, scaling},
@@ -196,7 +196,7 @@ impl ImageSet {
         epoch: u64,
         indices: impl ExactSizeIterator<Item = usize> + Send,
         (images, labels): (&mut Vec<f32>, &mut Vec<u32>),
-        Filling { workers, over }: Filling<'_>,
+        Filling { workers, over, .. }: Filling<'_>,
     ) -> Result<()> {
         let (size, count) = (self.extents.into_iter().product(), indices.len());
         images.resize(count * size, 0.0);

@@ -23,7 +23,6 @@ use crate::{
     data::{
         Answers, Dataset, Feed, Split,
         batch::{BatchLayout, HostBatch},
-        dataset::Filling,
         order::Order,
     },
     error::{Error, MemoryRefused, Problem, Result, panic_text},
@@ -160,7 +159,7 @@ impl Loader {
             let mut order = Order::new(if is_stream { 0 } else { samples });
             let per_epoch = samples / effective * effective;
             Self::start(feed.batches, meter, move |batch, over| {
-                let filling = Filling { workers: feed.workers, over };
+                let filling = feed.filling(over);
                 if place + effective > samples && place.is_multiple_of(effective) {
                     (epoch, place) = (epoch + 1, 0);
                     order.end();
@@ -203,8 +202,7 @@ impl Loader {
                 let Some(place) = Self::lesson_from(number, micro, samples) else { return Ok(false) };
                 number += 1;
                 reserve(batch, micro, &layout)?;
-                let filling = Filling { workers: feed.workers, over };
-                dataset.fill(Split::Train, 0, place..place + micro, batch, filling)?;
+                dataset.fill(Split::Train, 0, place..place + micro, batch, feed.filling(over))?;
                 Ok(true)
             })
         })
@@ -245,7 +243,7 @@ impl Loader {
                 }
                 let end = (place + micro).min(samples);
                 reserve(batch, micro, &layout)?;
-                dataset.fill(Split::Test, 0, place..end, batch, Filling { workers: feed.workers, over })?;
+                dataset.fill(Split::Test, 0, place..end, batch, feed.filling(over))?;
                 place = end;
                 Ok(true)
             })

@@ -28,6 +28,7 @@ mod modular;
 mod order;
 mod picture;
 mod resize;
+mod rounding;
 mod scaling;
 mod sequences;
 mod shapes;

@@ -224,7 +224,7 @@ fn has_bright_edge(grey: &[u8], width: usize) -> bool {
 mod tests {
     use super::*;
     use crate::{
-        data::dataset::Filling,
+        data::feed::Filling,
         experiment::{Data, Run},
     };
 
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(picture.colours().len(), 64);
         let mut whole = HostBatch { inputs: Inputs::Images(Vec::new()), ..HostBatch::default() };
         let over = std::sync::atomic::AtomicBool::new(false);
-        dataset.fill(Split::Test, 0, 3..4, &mut whole, Filling { workers: 1, over: &over }).expect("in memory");
+        dataset.fill(Split::Test, 0, 3..4, &mut whole, Filling::alone(&over)).expect("in memory");
         assert_eq!(dataset.batch_of(&picture).expect("images").inputs, whole.inputs);
         let error = dataset.test_picture(359).expect_err("the test set has 359").to_string();
         assert!(error.contains("no sample 359 in a test set of 359; name one from 0 to 358"), "{error}");

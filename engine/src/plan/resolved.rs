@@ -3,6 +3,7 @@
 //! Owns [`Resolved`], the only thing that can be predicted and trained. Always holds: everything about it was checked, and
 //! its data were looked at once. Refuses an impossible experiment, with every problem at once.
 
+mod fed;
 mod first;
 mod notes;
 mod problems;
@@ -17,10 +18,10 @@ use taught::teacher_of;
 
 use crate::{
     bytes::Bytes,
-    data::{self, AnswerSizes, Feed, HostMemory, Inspection, TableFacts},
+    data::{self, AnswerSizes, Inspection, TableFacts},
     device::Target,
     error::Problem,
-    experiment::{DatasetInfo, Experiment, QuantiseKind, Teacher, check::check},
+    experiment::{DatasetInfo, Experiment, Teacher, check::check},
     hardware::Machine,
     interop::{self, Spectra},
     nn::Factorable,
@@ -263,30 +264,6 @@ impl Resolved {
     /// The layers of its model that are factored, in forward order, each with its ranks.
     pub fn factored(&self) -> &[Factorable] {
         &self.factored
-    }
-
-    /// The host memory of its data and of the threads that make its batches.
-    pub fn host(&self) -> HostMemory {
-        let batches = [self.experiment.batch.micro, self.evaluation_batch()];
-        let feed = self.feed();
-        let host = HostMemory::new(&self.experiment.data, &self.data, feed, batches);
-        let host = HostMemory { factors: interop::factoring_bytes(self.factored_in_loading()), ..host };
-        let Some(answers) = self.answers() else { return host };
-        host.with_answers(feed, &answers, self.experiment.batch.micro)
-    }
-
-    /// The layers that are factored as their weights are loaded.
-    pub(crate) fn factored_in_loading(&self) -> &[Factorable] {
-        let is_loaded = self.experiment.weights.chosen().is_some() && self.resumed.is_none();
-        if is_loaded { &self.factored } else { &[] }
-    }
-
-    /// How batches for training are made: no more of them ahead than the run takes.
-    pub(crate) fn feed(&self) -> Feed {
-        let Experiment { batch, quantise, data, .. } = &*self.experiment;
-        let calibration = if quantise.kind == QuantiseKind::After { quantise.calibration as u64 } else { 0 };
-        let steps = self.steps_left().saturating_mul(batch.accumulation as u64);
-        Feed::of(data).at_most(steps.saturating_add(calibration))
     }
 
     /// The target that it runs on.

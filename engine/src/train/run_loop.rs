@@ -13,7 +13,7 @@ use std::{
 use crate::{
     backend::{Backend, Executor},
     bytes::Bytes,
-    data::{Feed, Loader, Position, Split},
+    data::{Loader, Position, Split},
     error::{Error, Result},
     experiment::Experiment,
     memory::probe::uncounted,
@@ -300,8 +300,8 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         self.is_test_asked = false;
         self.tell(session, 0)?;
         events.send(Event::Evaluating { step });
-        let samples = self.spec.plan.resolved.evaluation_batch();
-        let mut test = Loader::test_fed(Arc::clone(&self.spec.dataset), samples, Feed::of(&self.experiment.data))?;
+        let (dataset, resolved) = (Arc::clone(&self.spec.dataset), &self.spec.plan.resolved);
+        let mut test = Loader::test_fed(dataset, resolved.evaluation_batch(), resolved.test_feed())?;
         let begun = Instant::now();
         let means = session.evaluate(|| {
             inbox.listen(events)?;

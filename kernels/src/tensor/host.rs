@@ -1,5 +1,7 @@
 //! Numbers of the host.
 
+use super::DType;
+
 /// Numbers of the host on their way to a tensor.
 #[derive(Debug, Clone, Copy)]
 pub enum HostSlice<'a> {
@@ -9,6 +11,8 @@ pub enum HostSlice<'a> {
     U32(&'a [u32]),
     /// For tensors of `U8`.
     U8(&'a [u8]),
+    /// For tensors of this type: the bytes of their elements.
+    Rounded(&'a [u8], DType),
 }
 
 impl HostSlice<'_> {
@@ -18,6 +22,7 @@ impl HostSlice<'_> {
             Self::F32(s) => s.len(),
             Self::U32(s) => s.len(),
             Self::U8(s) => s.len(),
+            Self::Rounded(s, dtype) => s.len() / dtype.size(),
         }
     }
 

@@ -184,9 +184,14 @@ fn joined_samples_lose_no_token_and_go_on_anywhere() {
     assert!(set.is_stream() && facts(&data).padding_share == 0.0);
     let (micro, accumulation) = (3, 2);
     let batches = |from, count: usize| {
-        let mut loader =
-            Loader::train_from(from, Arc::clone(&set), 5, [micro, accumulation], Feed { workers: 1, batches: 3 })
-                .expect("samples");
+        let mut loader = Loader::train_from(
+            from,
+            Arc::clone(&set),
+            5,
+            [micro, accumulation],
+            Feed { workers: 1, batches: 3, rounded: None },
+        )
+        .expect("samples");
         let next = |_| {
             let batch = loader.recv().expect("no fault").expect("no end");
             let Inputs::Tokens(tokens) = &batch.inputs else { panic!("no tokens") };

@@ -71,8 +71,14 @@ fn training_images_have_mean_zero_and_deviation_one() {
         let set = open(kind, 1);
         let (mut batch, count) = (HostBatch::default(), set.count(Split::Train));
         set.batch_layout(Split::Train).prepare(&mut batch, count).expect("small");
-        set.fill(Split::Train, 0, 0..count, &mut batch, Filling { workers: 2, over: &AtomicBool::new(false) })
-            .expect("in memory");
+        set.fill(
+            Split::Train,
+            0,
+            0..count,
+            &mut batch,
+            Filling { workers: 2, ..Filling::alone(&AtomicBool::new(false)) },
+        )
+        .expect("in memory");
         let images = batch.images();
         let n = images.len() as f64;
         let mean = images.iter().map(|x| f64::from(*x)).sum::<f64>() / n;

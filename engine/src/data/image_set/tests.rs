@@ -19,7 +19,7 @@ fn open(data: &Data) -> Arc<Dataset> {
 
 /// Two epochs of batches, and a test.
 fn batches(set: &Arc<Dataset>, workers: usize) -> Vec<HostBatch> {
-    let feed = Feed { workers, batches: 2 };
+    let feed = Feed { workers, batches: 2, rounded: None };
     let mut train = Loader::train_from(Position::default(), Arc::clone(set), 7, [6, 2], feed).expect("fits");
     let mut all: Vec<HostBatch> = (0..16).map(|_| train.recv().expect("no fault").expect("no end").clone()).collect();
     let mut test = Loader::test_fed(Arc::clone(set), 5, feed).expect("fits");

@@ -22,7 +22,7 @@ fn open(data: &Data) -> Arc<Dataset> {
 
 /// Three epochs of batches and a test after each, with so many workers.
 fn batches(set: &Arc<Dataset>, workers: usize) -> Vec<HostBatch> {
-    let feed = Feed { workers, batches: 2 };
+    let feed = Feed { workers, batches: 2, rounded: None };
     let mut train = Loader::train_from(Position::default(), Arc::clone(set), 7, [6, 2], feed).expect("fits");
     let mut all = Vec::new();
     for _ in 0..3 {
@@ -53,7 +53,7 @@ fn variants_that_are_kept_are_those_of_the_first_epochs_and_epochs_draw_among_th
     for kind in [DataKind::Shapes, DataKind::Masks] {
         let variants = |data: &Data, epochs: usize| -> Vec<HashSet<Vec<u32>>> {
             let set = open(data);
-            let feed = Feed { workers: 2, batches: 1 };
+            let feed = Feed { workers: 2, batches: 1, rounded: None };
             let mut train = Loader::train_from(Position::default(), set, 7, [1, 1], feed).expect("fits");
             let mut found: Vec<HashSet<Vec<u32>>> = vec![HashSet::new(); epochs];
             for epoch in &mut found {

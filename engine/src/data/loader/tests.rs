@@ -8,9 +8,10 @@ use std::{
 
 use super::*;
 use crate::{
-    data::{HostMemory, Inspection},
+    data::{HostMemory, Inputs, Inspection},
     experiment::{Data, DataKind, Placement, Run},
     memory::probe::{Meter, meter_this_thread},
+    tensor::{DType, HostSlice},
 };
 
 /// As many as there are if nothing else is chosen.
@@ -195,7 +196,7 @@ fn nothing_of_the_loader_is_counted_on_the_consumers_thread() {
 #[test]
 fn a_loader_goes_on_from_where_another_one_stood() {
     let set = digits();
-    let (micro, accumulation, feed) = (50, 3, Feed { workers: 1, batches: BUFFERS });
+    let (micro, accumulation, feed) = (50, 3, Feed { workers: 1, batches: BUFFERS, rounded: None });
     let (effective, samples) = (micro * accumulation, set.count(Split::Train));
     let steps = 2 * set.facts().steps_per_epoch(effective) as usize + 3;
     let all = take(&mut Loader::train(Arc::clone(&set), 1, micro, accumulation).expect("fits"), steps * accumulation);
@@ -218,10 +219,48 @@ fn how_a_model_is_fed_changes_no_sample() {
         let mut test = Loader::test_fed(open(), 5, feed).expect("fits");
         (take(&mut train, 20), take(&mut test, 2))
     };
-    let one = batches(Feed { workers: 1, batches: 1 });
-    for feed in [Feed { workers: 2, batches: 1 }, Feed { workers: 5, batches: 4 }, Feed { workers: 16, batches: 9 }] {
+    let one = batches(Feed { workers: 1, batches: 1, rounded: None });
+    for (workers, ahead) in [(2, 1), (5, 4), (16, 9)] {
+        let feed = Feed { workers, batches: ahead, rounded: None };
         assert_eq!(batches(feed), one, "{feed:?}");
     }
+}
+
+#[test]
+fn images_are_rounded_in_the_room_that_they_have() {
+    let (bits, batches) = (|numbers: &[f32]| numbers.iter().map(|x| x.to_bits()).collect::<Vec<_>>(), 12);
+    let mut rooms = HashSet::new();
+    let mut fed = |rounded| {
+        let feed = Feed { workers: 1, batches: BUFFERS, rounded };
+        let mut train = Loader::train_from(Position::default(), digits(), 7, [32, 1], feed).expect("fits");
+        let mut all = Vec::new();
+        for _ in 0..batches {
+            let batch = train.recv().expect("no fault").expect("no end");
+            if let Inputs::Images(room) | Inputs::Bf16(room) | Inputs::F16(room) = &batch.inputs {
+                assert_eq!((room.len(), room.capacity()), (32 * 64, 32 * 64));
+                rooms.insert((rounded.map(DType::name), room.as_ptr() as usize));
+            }
+            all.push(batch.clone());
+        }
+        all
+    };
+    let plain = fed(None);
+    for (dtype, one) in [
+        (DType::Bf16, (|x| half::bf16::from_f32(x).to_bits()) as fn(f32) -> u16),
+        (DType::F16, |x| half::f16::from_f32(x).to_bits()),
+    ] {
+        for (own, plain) in fed(Some(dtype)).iter().zip(&plain) {
+            let wanted: Vec<u8> = plain.images().iter().flat_map(|x| one(*x).to_ne_bytes()).collect();
+            let HostSlice::Rounded(got, of) = own.inputs.slice() else { panic!("{:?}", own.inputs) };
+            assert_eq!((got, of, own.inputs.slice().len()), (&wanted[..], dtype, plain.images().len()));
+            assert_eq!((&own.labels, own.len, own.epoch), (&plain.labels, plain.len, plain.epoch));
+        }
+    }
+    // A type of 32 bits changes nothing.
+    for (own, plain) in fed(Some(DType::F32)).iter().zip(&plain) {
+        assert_eq!(bits(own.images()), bits(plain.images()));
+    }
+    assert!(rooms.len() <= 4 * BUFFERS, "{}", rooms.len());
 }
 
 #[test]

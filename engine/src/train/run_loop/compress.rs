@@ -6,7 +6,7 @@ use super::RunLoop;
 use crate::{
     backend::Backend,
     bytes::Bytes,
-    data::{Feed, Loader, Split},
+    data::{Loader, Split},
     error::Result,
     memory::probe::uncounted,
     step::{Compressed, Session},
@@ -23,8 +23,8 @@ impl RunLoop<'_, '_> {
         if self.experiment.quantise.kind.is_none() {
             return Ok(());
         }
-        let (events, samples) = (self.spec.events, self.spec.plan.resolved.evaluation_batch());
-        let mut test = Loader::test_fed(Arc::clone(&self.spec.dataset), samples, Feed::of(&self.experiment.data))?;
+        let (events, dataset, resolved) = (self.spec.events, Arc::clone(&self.spec.dataset), &self.spec.plan.resolved);
+        let mut test = Loader::test_fed(dataset, resolved.evaluation_batch(), resolved.test_feed())?;
         // How long a calibration waits does not count in how the model was fed.
         let (loader, mut fed) = (&mut self.loader, Fed::default());
         let mut ranges = Vec::new();

@@ -135,7 +135,7 @@ impl Tester {
         let counts = has_classes.then(|| Counting::new(task, info.classes, info.labels_per_sample, info.test));
         let (weights, counts) = (ready.weights.source(tried), Mutex::new(counts));
         let class_names = if has_classes { ready.weights.class_names(&dataset) } else { Vec::new() };
-        let mut test = Loader::test(Arc::clone(&dataset), samples)?;
+        let mut test = Loader::test_fed(Arc::clone(&dataset), samples, ready.resolved.test_feed())?;
         let mut asked = 0;
         let next = || {
             let batch = test.recv()?;

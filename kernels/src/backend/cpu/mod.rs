@@ -157,6 +157,9 @@ impl Backend for Cpu {
                 (CpuStorage::F16(to), HostSlice::F32(from)) => convert::<f16>(from, &mut to[place]),
                 (CpuStorage::U32(to), HostSlice::U32(from)) => copy(from, &mut to[place]),
                 (CpuStorage::U8(to), HostSlice::U8(from)) => copy(from, &mut to[place]),
+                (to, HostSlice::Rounded(from, dtype)) if dtype == tensor.dtype() => {
+                    bytes::of_mut(to, place).is_some_and(|to| copy(from, to))
+                }
                 _ => false,
             };
         if written { Ok(()) } else { Err(unwritable(tensor, source)) }
@@ -279,6 +282,7 @@ fn unwritable(tensor: &Tensor<Cpu>, source: HostSlice<'_>) -> Error {
         HostSlice::F32(s) => (s.len(), "f32"),
         HostSlice::U32(s) => (s.len(), "u32"),
         HostSlice::U8(s) => (s.len(), "u8"),
+        HostSlice::Rounded(_, dtype) => (source.len(), dtype.name()),
     };
     Error::Kernel { op: "upload", layer: String::new(), message: format!("{count} numbers of {kind} to {tensor:?}") }
 }

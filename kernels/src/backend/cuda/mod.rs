@@ -254,6 +254,7 @@ impl Backend for Cuda {
             (DType::F16, HostSlice::F32(from)) => &|to| lay(from, to, |x| f16::from_f32(x).to_ne_bytes()),
             (DType::U32, HostSlice::U32(from)) => &|to| lay(from, to, u32::to_ne_bytes),
             (DType::U8, HostSlice::U8(from)) => &|to| to.copy_from_slice(from),
+            (dtype, HostSlice::Rounded(from, own)) if dtype == own => &|to| to.copy_from_slice(from),
             _ => return Err(unwritable(tensor, source)),
         };
         self.staging.send(source.len() * tensor.dtype().size(), fill, tensor.pointer(), &block)
