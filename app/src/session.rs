@@ -258,6 +258,7 @@ impl Session {
             Event::Ended { run, outcome, summary } if record.key == *run => record.ended(outcome, **summary),
             Event::Machine(_)
             | Event::Started { .. }
+            | Event::Ways { .. }
             | Event::Thinned { .. }
             | Event::Compressed(_)
             | Event::Warning(_)

@@ -19,13 +19,18 @@ static std::unordered_set<Stream *> &known() { static auto *s = new std::unorder
 
 struct Tick { double at_ms = -1; };
 struct Event {
-    bool timed = true;
+    bool timed = true, sleeps = false;
     Stream *on = nullptr;
     uint64_t upto = 0;
     int device = 0;
     unsigned age = 0;                // of its context
     std::shared_ptr<Tick> tick;
 };
+// A host that waits spins, but for an event that was made with CU_EVENT_BLOCKING_SYNC: the schedule of a context that is the
+// default spins where there are processors enough.
+static void spins() {
+    if (tracing()) complain("the host spins");
+}
 static std::unordered_set<Event *> &events() { static auto *s = new std::unordered_set<Event *>; return *s; }
 static Event *event_of(void *handle) {
     auto *e = static_cast<Event *>(handle);
@@ -178,6 +183,7 @@ API int cuStreamSynchronize(void *stream) {
     SIM_DEVICE(d);
     SIM_STREAM(s, stream);
     if (s->capture || s == d->null_stream) SIM_NOT_IN_CAPTURE(d);
+    spins();
     return finish(s);
 }
 API int cuStreamQuery(void *stream) {
@@ -216,6 +222,7 @@ API int cuEventCreate(void **event, unsigned flags) {
     SIM_DEVICE(d);
     auto *e = new Event;
     e->timed = !(flags & 2);
+    e->sleeps = flags & 1;
     e->device = current_index();
     e->age = d->age;
     events().insert(e);
@@ -264,6 +271,7 @@ API int cuEventSynchronize(void *event) {
     SIM_NOT_IN_CAPTURE(d);
     Event *e = event_of(event);
     if (!e) return INVALID_HANDLE;
+    if (!e->sleeps) spins();
     return e->on ? force(e->on, e->upto) : OK;
 }
 API int cuEventElapsedTime_v2(float *ms, void *start, void *end) {

@@ -37,6 +37,10 @@ pub(super) fn as_json(event: &Event, plan: Option<&Plan>) -> Option<Value> {
         }),
         Event::Step(step) => of_step(step, plan),
         Event::Teaching { done, of } => json!({"event": "teaching", "samples": done, "of": of}),
+        Event::Ways { step, ways } => {
+            let ways = ways.iter().map(|ran| json!({"layer": ran.layer, "op": ran.op, "way": ran.way}));
+            json!({"event": "ways", "step": step, "ways": ways.collect::<Value>()})
+        }
         Event::Evaluating { step } => json!({"event": "evaluating", "step": step}),
         Event::Evaluated { step, at_secs, loss, accuracy, errors } => {
             let object = json!({"event": "evaluated", "step": step, "at_secs": at_secs, "loss": loss});
@@ -233,9 +237,22 @@ fn compressed(summary: &Summary, score: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_engine::{Bytes, Experiment, experiment::DataKind, hardware::Machine};
+    use plimsoll_engine::{Bytes, Experiment, experiment::DataKind, hardware::Machine, train::RanBy};
 
     use super::*;
+
+    #[test]
+    fn the_ways_of_a_step_name_its_layers() {
+        let ran = |layer: &str, way| RanBy { layer: layer.to_owned(), op: "convolution", way };
+        let ways = [ran("stem/conv", "cuDNN"), ran("block1/conv", "products of patches")].into();
+        let object = as_json(&Event::Ways { step: 2, ways }, None).expect("an event of the run");
+        assert_eq!(
+            (&object["event"], &object["step"], &object["ways"][1]["op"]),
+            (&json!("ways"), &json!(2), &json!("convolution"))
+        );
+        assert_eq!(object["ways"][0], json!({"layer": "stem/conv", "op": "convolution", "way": "cuDNN"}));
+        assert_eq!(object["ways"].as_array().map(Vec::len), Some(2));
+    }
 
     #[test]
     fn a_run_that_the_host_cannot_feed_ends_with_what_would_fit() {

@@ -358,6 +358,7 @@ impl Dispatcher<'_> {
             Event::Paused(is_paused) => self.services.planner.trains(!is_paused),
             Event::Teaching { .. }
             | Event::Step(_)
+            | Event::Ways { .. }
             | Event::Evaluating { .. }
             | Event::Evaluated { .. }
             | Event::Compressed(_) => {}

@@ -162,7 +162,7 @@ impl Recorder {
         // A checkpoint stays even if the program is killed: its line in the record must not wait for the next turn.
         let is_saved = matches!(event, Event::Saved { .. });
         match event {
-            Event::Machine(_) | Event::Teaching { .. } => return,
+            Event::Machine(_) | Event::Teaching { .. } | Event::Ways { .. } => return,
             Event::Started { plan, .. } => {
                 (shared.has_plan, shared.batch.plan) = (true, Some(Arc::clone(plan)));
                 shared.step = plan.resolved.resumed().map_or(0, |resumed| resumed.step);

@@ -157,6 +157,17 @@ pub enum Outcome {
     Failed(Error),
 }
 
+/// How an op ran.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RanBy {
+    /// The path of its layer.
+    pub layer: String,
+    /// The op.
+    pub op: &'static str,
+    /// The way, in words.
+    pub way: &'static str,
+}
+
 /// An event of a run. Events come in order.
 #[derive(Debug, Clone)]
 pub enum Event {
@@ -178,6 +189,14 @@ pub enum Event {
     },
     /// An optimizer step is done.
     Step(StepRecord),
+    /// The ways in which ops of a step ran that can run in several, such as convolutions on a GPU. Told of the first step that
+    /// is measured op by op, and of a later one that ran otherwise.
+    Ways {
+        /// That step.
+        step: u64,
+        /// Those ops, in their order.
+        ways: Arc<[RanBy]>,
+    },
     /// The model is being evaluated on the test data, which may take longer than many steps.
     Evaluating {
         /// After this many steps.

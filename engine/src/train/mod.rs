@@ -30,7 +30,7 @@ pub use crate::{models::FactoredSize, optim::Stripped, step::Compressed};
 pub use card_facts::{CardFacts, card_facts};
 pub use checkpoint::Checkpoint;
 pub use command::{Command, Start};
-pub use event::{Event, Feeding, HostUse, Latest, Outcome, Refusal, RunId, StepRecord, Summary};
+pub use event::{Event, Feeding, HostUse, Latest, Outcome, RanBy, Refusal, RunId, StepRecord, Summary};
 pub use keep::{Folder, Keep, RecordFirst, SaveReason};
 #[cfg(feature = "cuda")]
 pub use kernel_rates::{KernelRate, kernel_rates};

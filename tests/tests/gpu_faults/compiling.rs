@@ -32,6 +32,41 @@ fn a_step_tells_which_way_its_convolutions_ran() {
 }
 
 #[test]
+fn a_run_names_the_layers_of_its_convolutions_once() {
+    on_card("compiling::a_run_names_the_layers_of_its_convolutions_once", &[], |card| {
+        let told = |changes: &[&str]| {
+            card.begin(&experiment("cnn-digits", changes), false);
+            let mut told = Vec::new();
+            loop {
+                match card.next() {
+                    Event::Ways { step, ways } => told.push((step, ways)),
+                    Event::Ended { .. } => return told,
+                    _ => {}
+                }
+            }
+        };
+        let told = |changes: &[&str]| {
+            let told = told(changes);
+            let [(step, ways)] = &told[..] else { panic!("{told:?}") };
+            // The first step has another timeline.
+            assert!(*step > 1 && ways.iter().all(|ran| !ran.layer.is_empty()), "{step}: {ways:?}");
+            let ops: Vec<&str> = ways.iter().map(|ran| ran.op).collect();
+            (ops, ways.iter().map(|ran| ran.way).collect::<BTreeSet<_>>())
+        };
+        let (ops, by) = told(&["precision=bf16-mixed", "run.steps=30"]);
+        let count = |op| ops.iter().filter(|own| **own == op).count();
+        // Nothing asks for the gradient by the images.
+        let [forward, input, weight] =
+            ["convolution", "convolution input gradient", "convolution weight gradient"].map(count);
+        assert_eq!((forward, weight, ops.len()), (input + 1, input + 1, 3 * input + 2), "{ops:?}");
+        assert_eq!(by, BTreeSet::from(["cuDNN"]));
+        let (others, by) = told(&["precision=bf16-mixed", "gpu.workspace=0B"]);
+        assert_eq!(others, ops);
+        assert!(by.contains("a kernel without workspace"), "{by:?}");
+    });
+}
+
+#[test]
 fn convolutions_that_are_proposed_with_the_default_math_run_in_f32() {
     let settings = [("PLIMSOLL_SIM_DNN_MATH", "1")];
     on_card("compiling::convolutions_that_are_proposed_with_the_default_math_run_in_f32", &settings, |card| {

@@ -76,6 +76,21 @@ fn a_step_that_updates_layer_by_layer_launches_one_for_each_parameter() {
 }
 
 #[test]
+fn the_host_sleeps_while_it_waits() {
+    let name = "launches::the_host_sleeps_while_it_waits";
+    let heard = heard_on_card(name, &[("PLIMSOLL_SIM_TRACE", "1")], |card| {
+        // The first run measures the card.
+        for _ in 0..2 {
+            eprintln!("{MARK}");
+            card.calm(&experiment("mlp-digits", &["gpu.pool=release"]));
+        }
+    });
+    let Some(heard) = heard else { return };
+    let last = heard.split(MARK).last().expect("a run");
+    assert!(last.contains(": event") && !last.contains("the host spins"), "a core that the loader lacks");
+}
+
+#[test]
 fn updates_by_one_launch_change_no_loss_by_a_bit() {
     on_card("launches::updates_by_one_launch_change_no_loss_by_a_bit", &[], |card| {
         for kind in ["sgd", "momentum", "nesterov", "rmsprop", "adam", "adamw", "lion"] {

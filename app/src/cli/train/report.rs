@@ -179,6 +179,7 @@ impl Report {
             // What was compressed stands in the summary, which comes next.
             Event::Compressed(_)
             | Event::Machine(_)
+            | Event::Ways { .. }
             | Event::Evaluating { .. }
             | Event::Saved { why: SaveReason::Interval, .. }
             | Event::Paused(_)

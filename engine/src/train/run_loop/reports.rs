@@ -8,10 +8,10 @@ use crate::{
     bytes::Bytes,
     data::Split,
     error::{DeviceLost, Error, Problem, Result},
-    memory::{Phase, probe::uncounted},
+    memory::{Phase, Timeline, probe::uncounted},
     step::Session,
     train::{
-        event::{Event, Feeding, Latest, StepRecord},
+        event::{Event, Feeding, Latest, RanBy, StepRecord},
         fed::{Fed, next},
     },
 };
@@ -81,20 +81,25 @@ impl RunLoop<'_, '_> {
     }
 
     /// Shows the measured memory of the step, op by op; returns its highest value, the idle level included.
-    pub(super) fn show_sample<B: Backend>(&self, session: &Session<B>, step: u64) -> Bytes {
+    pub(super) fn show_sample<B: Backend>(&mut self, session: &Session<B>, step: u64) -> Bytes {
         let mut samples = session.executor().take_samples();
         let highest = samples.iter().map(|sample| sample.high).max().unwrap_or_default();
         uncounted(|| {
             // A long accumulation is predicted by its first micro-batches: the repetitions before the update go.
             let plan = self.spec.plan;
-            let points = &plan.timeline(plan.pass_of(step)).points;
+            let timeline = plan.timeline(plan.pass_of(step));
+            let points = &timeline.points;
             let update = points.iter().position(|p| p.phase == Phase::Optimizer).unwrap_or(points.len());
             let repeated = samples.len().saturating_sub(points.len());
             samples.drain(update.min(samples.len())..(update + repeated).min(samples.len()));
             let idle = self.sampler.idle();
             let measured_step: Arc<[Bytes]> = samples.iter().map(|sample| sample.high.saturating_sub(idle)).collect();
             let has_ways = samples.iter().any(|sample| !sample.way.is_empty());
-            let ways = if has_ways { samples.iter().map(|sample| sample.way).collect() } else { Arc::default() };
+            let ways: Arc<[&str]> =
+                if has_ways { samples.iter().map(|sample| sample.way).collect() } else { Arc::default() };
+            if has_ways && self.sampler.are_new(&ways) {
+                self.spec.events.send(Event::Ways { step, ways: ran_by(timeline, &ways) });
+            }
             drop(samples);
             let waiting = self.summary.data_secs / self.trained_secs.max(f64::MIN_POSITIVE);
             let (read, held) = (self.summary.data_bytes, self.spec.dataset.most_bytes());
@@ -124,6 +129,12 @@ impl RunLoop<'_, '_> {
     pub(super) fn warn(&self, text: impl FnOnce() -> String) {
         uncounted(|| self.spec.events.send(Event::Warning(text())));
     }
+}
+
+/// The ops of a timeline that ran in one of several ways, each with its own.
+fn ran_by(timeline: &Timeline, ways: &[&'static str]) -> Arc<[RanBy]> {
+    let ran = timeline.points.iter().zip(ways).filter(|(_, way)| !way.is_empty());
+    ran.map(|(point, way)| RanBy { layer: timeline.layer(point.layer).to_owned(), op: point.op, way }).collect()
 }
 
 /// The problem that data hold more of host memory than their budget `line`, for which they were predicted to take less.

@@ -72,8 +72,12 @@ impl<'a> Queue<'a> {
     /// # Errors
     /// The failure of what was queued.
     pub(super) fn finish(self) -> Result<(), DriverError> {
-        // SAFETY: the stream is alive.
-        unsafe { result::stream::synchronize(self.raw) }
+        match Owned::new(self) {
+            Ok(event) => Event(event).ask(Ask::Wait),
+            // The driver has no room for a mark, or the context has failed, which is said here. This wait spins.
+            // SAFETY: the stream is alive.
+            Err(_) => unsafe { result::stream::synchronize(self.raw) },
+        }
     }
 
     /// Fills `bytes` of the device's memory, which are the caller's until what is queued is done.
