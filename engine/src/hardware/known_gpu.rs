@@ -64,6 +64,17 @@ struct OpenGpu {
     loaded: BTreeSet<String>,
 }
 
+/// What ran on a GPU since it was last asked what it holds.
+#[derive(Debug, Clone, Copy)]
+pub enum Ran<'a> {
+    /// Nothing that has loaded all kernels of a step.
+    Nothing,
+    /// A step of this experiment, and not the whole run.
+    Step(&'a Experiment),
+    /// The run of this experiment to its end, all of whose kernels are therefore loaded.
+    Whole(&'a Experiment),
+}
+
 /// How exactly the kernels of a run are named: as they are, and with all of its sizes left out.
 const NAMES: [Likeness; 2] = [Likeness::Exact, Likeness::AtAnySize];
 /// Allowance for the kernels of a run that was never seen: a bound.
@@ -76,6 +87,11 @@ const OTHER_SIZES: Bytes = Bytes::mib(32);
 const MORE: Bytes = Bytes::mib(4);
 /// Runs for which the memory of their kernels is kept. Older ones are forgotten, and measured again.
 const KEPT: usize = 512;
+
+/// The allowance for the kernels of a run that was never seen, which convolves or does not.
+pub fn kernels_allowed(convolves: bool) -> Bytes {
+    if convolves { KERNELS_OF_CONVOLUTIONS } else { KERNELS }
+}
 
 impl KnownGpu {
     /// The GPU at an index, on which nothing was measured.
@@ -125,14 +141,17 @@ impl KnownGpu {
         (self.with(measured, Some(open)), held)
     }
 
-    /// The same GPU when the process holds this much in addition to its pool; `ran` is the experiment of a run that went to its
-    /// end.
-    pub(super) fn holding(&self, held: Bytes, ran: Option<&Experiment>) -> Self {
+    /// The same GPU when the process holds this much in addition to its pool, after this.
+    pub(super) fn holding(&self, held: Bytes, ran: Ran<'_>) -> Self {
         let (mut open, mut measured) = (self.open.clone().unwrap_or_default(), self.measured.clone());
         open.held = open.held.max(held);
-        open.loaded.extend(ran.iter().flat_map(|ran| NAMES.map(|likeness| kernels(ran, likeness))));
         let more = open.held.saturating_sub(open.opened);
-        if let Some(experiment) = ran {
+        if let Ran::Step(experiment) | Ran::Whole(experiment) = ran {
+            // Those that the rest of a run loads are few.
+            open.loaded.insert(kernels(experiment, Likeness::AtAnySize));
+        }
+        if let Ran::Whole(experiment) = ran {
+            open.loaded.insert(kernels(experiment, Likeness::Exact));
             if measured.loaded.len() >= KEPT {
                 measured.loaded.clear();
             }
@@ -179,8 +198,8 @@ impl KnownGpu {
         if is_loaded(&all) {
             return MORE;
         }
-        let unseen = if experiment.model.kind.convolves() { KERNELS_OF_CONVOLUTIONS } else { KERNELS };
-        let most = self.measured.loaded.get(&all).map_or(unseen, |bytes| *bytes + MORE);
+        let unseen = || kernels_allowed(experiment.model.kind.convolves());
+        let most = self.measured.loaded.get(&all).map_or_else(unseen, |bytes| *bytes + MORE);
         if is_loaded(&own) { most.min(OTHER_SIZES) } else { most }
     }
 

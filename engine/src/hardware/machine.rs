@@ -21,7 +21,7 @@ use crate::{
     },
     error::{Problem, Result},
     experiment::Experiment,
-    hardware::{Figure, known_gpu::KnownGpu},
+    hardware::{Figure, Ran, known_gpu::KnownGpu},
     memory::host::FreeMemory,
 };
 #[cfg(feature = "cuda")]
@@ -241,10 +241,9 @@ impl Machine {
         (machine, held)
     }
 
-    /// The same machine with the process's present bytes on an open GPU in addition to its pool; `ran` is the experiment of
-    /// a run that went to its end, all of whose kernels are therefore loaded.
+    /// The same machine with the process's present bytes on an open GPU in addition to its pool, after this.
     #[must_use]
-    pub fn with_gpu_held(&self, index: usize, held: Bytes, ran: Option<&Experiment>) -> Self {
+    pub fn with_gpu_held(&self, index: usize, held: Bytes, ran: Ran<'_>) -> Self {
         self.with_gpu(index, |gpu| gpu.holding(held, ran))
     }
 

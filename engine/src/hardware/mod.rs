@@ -18,6 +18,7 @@ mod watcher;
 
 use serde::Serialize;
 
+pub use known_gpu::{Ran, kernels_allowed};
 pub use machine::Machine;
 pub(crate) use touched::Touched;
 pub use watcher::Watcher;

@@ -149,6 +149,8 @@ pub struct Plan {
     /// What graphs of launches are allowed on a GPU, a part of the context at the peak; zero for a run that launches its work
     /// piece by piece.
     pub graphs: Bytes,
+    /// What graphs would be allowed with room for each of them twice; zero for a run that makes none in any room.
+    pub most_graphs: Bytes,
     /// What the process grows by for the blocks of the run.
     pub grown: Grown,
     /// Seconds the planning took.

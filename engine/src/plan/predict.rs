@@ -119,6 +119,7 @@ fn plan_of(resolved: &Resolved, machine: &Machine, done: Done<'_>) -> Plan {
     let (peak_pass, peak) = highest(resolved, &recordings);
     let (live, alive_at_peak) = (peak.live_peak, peak.alive_at_peak());
     let graphs = graphs::allowed(resolved, reserved, dry.graphs);
+    let most_graphs = graphs::most(resolved, dry.graphs);
     let categories_at_peak = categories(resolved, peak, reserved, graphs);
     let layers = layer_rows(&dry, &model.leaves, &recordings[Pass::Steady as usize], peak);
     let length = |pass| recordings[pass as usize].timeline.points.len();
@@ -157,6 +158,7 @@ fn plan_of(resolved: &Resolved, machine: &Machine, done: Done<'_>) -> Plan {
         places,
         planned_anew: Vec::new(),
         graphs,
+        most_graphs,
         grown,
         plan_secs: 0.0,
         teach,

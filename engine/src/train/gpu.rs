@@ -1,7 +1,7 @@
 //! The GPU of a run: the memory in addition to tensors, and the driver's figures.
 
 use std::{
-    cell::Cell,
+    cell::{Cell, OnceCell},
     rc::Rc,
     sync::Arc,
     time::{Duration, Instant},
@@ -10,7 +10,7 @@ use std::{
 use crate::{
     backend::{
         Cuda,
-        cuda::{Device, Options, attention, is_guarded},
+        cuda::{Device, Options, Pool, attention, is_guarded},
     },
     bytes::Bytes,
     device::{Profile, Target},
@@ -19,7 +19,7 @@ use crate::{
     hardware::{self, Machine, gpu},
     memory::{Ledger, probe::Measure},
     plan::Plan,
-    train::{attention_check, process::Process},
+    train::{attention_check, loaded::Loaded, process::Process},
 };
 
 /// The op that cuDNN is for, by its name in timelines.
@@ -161,28 +161,15 @@ impl Gpu {
         })
     }
 
-    /// What is left of a plan's room for graphs once the first step has loaded its kernels: the room for them was `context`, of
-    /// which most is an assumption where the run is new to the card. If they took more, `warn` is told, and graphs have less.
-    pub(super) fn room_for_graphs<W: Fn(String) + 'static>(
-        &self,
-        plan: &Plan,
-        context: Bytes,
-        pool: Rc<dyn Measure>,
-        warn: W,
-    ) -> impl Fn() -> Bytes + use<W> {
-        let (process, planned) = (self.process.clone(), plan.graphs);
-        move || {
-            let Some(all) = process.reported() else { return planned };
-            let held = all.saturating_sub(pool.now().reserved);
-            let over = held.saturating_sub(context);
-            if over > Bytes::ZERO {
-                let graphs = if planned > Bytes::ZERO { "graphs have so much less, and " } else { "" };
-                warn(format!(
-                    "driver and kernels hold {held} on the GPU after the first step, {over} more than was allowed for: {graphs}the \
-                     next plan accounts for it"
-                ));
-            }
-            planned.saturating_sub(over)
+    /// What follows once the kernels of a run of `plan` are loaded, with the room for its graphs.
+    pub(super) fn loading(&self, plan: &Plan, context: Bytes, pool: &Rc<Pool>) -> Loaded {
+        Loaded {
+            process: self.process.clone(),
+            device: Rc::clone(&self.device),
+            pool: Rc::clone(pool),
+            graphs: Rc::new(Cell::new(plan.graphs)),
+            context,
+            is_told: OnceCell::new(),
         }
     }
 

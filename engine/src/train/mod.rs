@@ -15,9 +15,12 @@ pub(crate) mod gpu;
 mod keep;
 #[cfg(feature = "cuda")]
 mod kernel_rates;
+#[cfg(feature = "cuda")]
+mod loaded;
 mod memory_sampler;
 #[cfg(feature = "cuda")]
 mod process;
+mod refused;
 mod run;
 mod run_loop;
 mod saver;

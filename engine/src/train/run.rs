@@ -120,11 +120,13 @@ pub(super) fn on_gpu(
         Err(error) => return (Err(error), None),
     };
     let pool = Rc::clone(backend.pool());
-    let left = gpu.room_for_graphs(spec.plan, profile.context, Rc::clone(&pool) as _, spec.events.warner());
-    backend.capture(spec.plan.graphs, left);
+    let loading = gpu.loading(spec.plan, profile.context, &pool);
+    let room = Rc::clone(&loading.graphs);
+    backend.capture(move || room.get());
     let result = spec.loader().and_then(|loader| {
         let sampler = MemorySampler::new(Rc::clone(&pool) as Rc<dyn Measure>, Reading::default(), gpu.process());
         let mut run = RunLoop::new(spec, loader, sampler, summary);
+        run.settling(Box::new(|ledger| loading.settle(spec.plan, ledger, spec.events.warner())));
         let ledger = Ledger::for_target(backend.target(), experiment.gpu.pool, spec.plan.budget, true, false);
         ledger.follow(spec.plan.places.as_ref());
         run.run(Executor::new(backend, ledger), inbox)
@@ -153,7 +155,9 @@ pub(super) fn on_gpu(
     let held = gpu.held_beside(&*pool);
     // A driver may keep what graphs took.
     let allowed = profile.context + spec.plan.graphs;
-    if let Some(held) = held.filter(|held| *held > allowed) {
+    // A run that ended for it says so itself.
+    let is_told = matches!(result, Err(Error::Budget(_)));
+    if let Some(held) = held.filter(|held| *held > allowed && !is_told) {
         // The driver takes the memory of kernels by itself, and nothing can refuse it.
         spec.events.send(Event::Warning(format!(
             "driver and kernels hold {held} on the GPU, {} more than was allowed for: the process came to {} of a budget of \

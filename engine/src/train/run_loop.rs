@@ -3,6 +3,7 @@
 mod compress;
 mod reports;
 mod teach;
+mod thin;
 
 use std::{
     collections::VecDeque,
@@ -10,13 +11,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use self::thin::TEST_WAITS;
 use crate::{
     backend::{Backend, Executor},
     bytes::Bytes,
     data::{Loader, Position, Split},
     error::{Error, Result},
     experiment::Experiment,
-    memory::probe::uncounted,
+    memory::{Ledger, probe::uncounted},
     plan::{Peak, SoFar},
     step::{PendingStep, Session, schedule::learning_rate},
     train::{
@@ -34,6 +36,9 @@ use crate::{
 /// Steps that may be queued on a device beyond the last one whose numbers are here.
 const AHEAD: usize = 2;
 
+/// What is done with the account of a run once its kernels are loaded.
+pub(super) type Settle<'a> = dyn Fn(&Ledger) -> Result<()> + 'a;
+
 /// A run under way.
 pub(super) struct RunLoop<'a, 'j> {
     spec: &'a RunSpec<'j>,
@@ -42,6 +47,8 @@ pub(super) struct RunLoop<'a, 'j> {
     /// The bytes of the teacher's answers on a disk.
     answers_on_disk: Bytes,
     sampler: MemorySampler,
+    settle: Box<Settle<'a>>,
+    is_settled: bool,
     waited: Duration,
     began: Instant,
     summary: &'a mut Summary,
@@ -77,10 +84,6 @@ pub(super) struct RunLoop<'a, 'j> {
     came: Instant,
 }
 
-/// What a user learns who asks for a test that is not predicted.
-const TEST_WAITS: &str =
-    "The test waits until channels are taken out, because the prediction has no test of the whole model.";
-
 /// A step whose numbers are on their way.
 struct Queued {
     step: u64,
@@ -100,6 +103,8 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             loader,
             answers_on_disk: Bytes::ZERO,
             sampler,
+            settle: Box::new(|_| Ok(())),
+            is_settled: false,
             waited,
             began,
             summary,
@@ -125,6 +130,12 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         }
         run.saver = uncounted(|| Saver::new(spec.keep, experiment, &spec.dataset, run.step));
         run
+    }
+
+    /// Lets this be done after the first step, and after each test.
+    #[cfg(feature = "cuda")]
+    pub(super) fn settling(&mut self, settle: Box<Settle<'a>>) {
+        self.settle = settle;
     }
 
     /// Takes over the progress of an earlier run.
@@ -270,28 +281,13 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         let sampled = if is_sampled { self.show_sample(session, step) } else { Bytes::ZERO };
         let memory = self.sampler.read(sampled);
         self.pending.push_back(Queued { step, learning_rate, pending: pending?, began: start, memory });
+        if !self.is_settled {
+            // Numbers that are there are told, however the run goes on.
+            self.tell(session, 0)?;
+            (self.settle)(session.executor().ledger())?;
+            self.is_settled = true;
+        }
         self.tell(session, AHEAD)
-    }
-
-    /// Whether the model is the one before channels are taken out, and the prediction has no test of it.
-    fn is_larger_than_tested<B: Backend>(&self, session: &Session<B>) -> bool {
-        !session.is_thinned() && !self.spec.plan.resolved.tests_whole_model()
-    }
-
-    /// Takes channels out of the model if that is due. Returns whether it was.
-    fn thin<B: Backend>(&mut self, session: &mut Session<B>) -> Result<bool> {
-        let after = self.spec.plan.resolved.thinned_after();
-        if session.is_thinned() || after.is_none_or(|after| self.step < after) {
-            return Ok(false);
-        }
-        self.tell(session, 0)?;
-        session.take_out_channels()?;
-        self.sampler.read(Bytes::ZERO);
-        self.summary.stripped = session.stripped()?;
-        if let Some(stripped) = self.summary.stripped {
-            self.spec.events.send(Event::Thinned { step: self.step, stripped });
-        }
-        Ok(true)
     }
 
     /// Tests the model. Commands are obeyed between batches: so a long test does not delay the end of the run.
@@ -309,6 +305,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         })?;
         self.test_secs = Some(begun.elapsed().as_secs_f64());
         drop(test);
+        (self.settle)(session.executor().ledger())?;
         (self.summary.stripped, self.summary.factored) = (session.stripped()?, session.factored());
         self.report_skipped();
         self.sampler.read(Bytes::ZERO);
@@ -324,19 +321,6 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         self.summary.best_test_accuracy = Some(self.best_final.unwrap_or(of_all));
         self.spec.events.send(Event::Evaluated { step, at_secs: self.secs(), loss, accuracy, errors });
         if is_best && self.experiment.run.save_best { self.save(session, SaveReason::Best) } else { Ok(()) }
-    }
-
-    /// Whether pruning is over, if there is any. A better test before it is one of another model.
-    fn is_pruned<B: Backend>(&self, session: &Session<B>) -> bool {
-        // Masks follow updates, of which f16 may have skipped some.
-        let updates = self.step - self.summary.skipped_steps.min(self.step);
-        let masked = self.spec.plan.resolved.masked_after();
-        session.is_thinned() || masked.is_none_or(|after| updates >= after) && !self.thins()
-    }
-
-    /// Whether channels are taken out in the course of the run.
-    fn thins(&self) -> bool {
-        self.spec.plan.resolved.thinned_after().is_some()
     }
 
     /// Writes a checkpoint, if the run is kept and has come further than the one before.

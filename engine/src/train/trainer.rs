@@ -5,7 +5,6 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     thread::JoinHandle,
-    time::Duration,
 };
 
 use crossbeam_channel::{Receiver, Sender};
@@ -23,14 +22,15 @@ use crate::{
         ballast, heap,
         host::{FreeMemory, LimitedBy, Line},
     },
-    plan::{self, Advice, Limit, Plan, Resolved},
+    plan::{self, Plan, Resolved},
     sync::Mutex,
     train::{
         checkpoint::{self, Checkpoint},
         command::{Command, Inbox, Start},
-        event::{Event, Latest, Outcome, Refusal, RunId, Summary},
+        event::{Event, Latest, Outcome, RunId, Summary},
         event_sink::EventSink,
         keep::RecordFirst,
+        refused::refused,
         run,
         worker::Worker,
     },
@@ -38,10 +38,6 @@ use crate::{
 
 /// Events that may wait to be read before the trainer waits for the reader.
 const QUEUE: usize = 16_384;
-/// Nearest changes that come with a refusal.
-const ADVICE: usize = 3;
-/// How long they are looked for at most.
-const ADVICE_TIME: Duration = Duration::from_secs(5);
 
 /// The trainer thread's handle. Dropping it stops the run and joins the thread.
 ///
@@ -196,10 +192,7 @@ fn serve(inbox: &Receiver<Command>, events: &EventSink, priority: ThreadPriority
         let outcome = match attempt {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(Error::Stopped)) => Outcome::Stopped,
-            Ok(Err(Error::Budget(error))) => {
-                let advice = run.plan.and_then(|plan| advice(&plan, &error).ok()).unwrap_or_default();
-                Outcome::OverBudget(Box::new(Refusal { error, advice }))
-            }
+            Ok(Err(Error::Budget(error))) => Outcome::OverBudget(Box::new(refused(error, run.plan, worker.machine()))),
             Ok(Err(error)) => Outcome::Failed(error),
             Err(panic) => Outcome::Failed(Error::Panic(panic_text(&*panic).to_owned())),
         };
@@ -359,16 +352,6 @@ fn has_room(plan: &Plan, held: Bytes, anyway: bool) -> Result<()> {
         return Err(BudgetError { limited_by: line.limited_by, ..error }.into());
     }
     Ok(())
-}
-
-/// The nearest changes that fit where a run was refused with `error`.
-fn advice(plan: &Plan, error: &BudgetError) -> Result<Vec<Advice>> {
-    let limit = Limit::for_plan(plan, ADVICE_TIME);
-    if error.limited_by == plan.line().limited_by {
-        return plan::advise(plan, ADVICE, limit);
-    }
-    // The system has come to give less since the plan was made.
-    plan::advise(&plan::predict(&plan.resolved.held_to(error.budget), &plan.machine)?, ADVICE, limit)
 }
 
 /// Refuses a run whose data, `held` bytes of which are in memory already, are past the budget of the host, or past the

@@ -26,7 +26,7 @@ use crate::{
     },
 };
 #[cfg(feature = "cuda")]
-use crate::{device::Target, memory::probe::Measure, tensor::DType, train::gpu::Gpu};
+use crate::{device::Target, hardware::Ran, memory::probe::Measure, tensor::DType, train::gpu::Gpu};
 
 /// Work on a device that is not training.
 pub(super) trait Use {
@@ -172,7 +172,7 @@ impl Worker {
             gpu.check_attention(&mut self.machine);
             // The kernels that the check loaded stay.
             if let Some(held) = gpu.held_idle() {
-                self.machine = self.machine.with_gpu_held(gpu.index(), held, None);
+                self.machine = self.machine.with_gpu_held(gpu.index(), held, Ran::Nothing);
             }
             self.machine.keep_gpu(gpu.index());
         }
@@ -185,7 +185,7 @@ impl Worker {
     fn open(&mut self, index: usize) -> Result<()> {
         if let Some(gpu) = self.gpu.as_ref().filter(|gpu| gpu.index() == index) {
             if let Some(held) = gpu.held_idle() {
-                self.machine = self.machine.with_gpu_held(index, held, None);
+                self.machine = self.machine.with_gpu_held(index, held, Ran::Nothing);
             }
             return Ok(());
         }
@@ -234,7 +234,13 @@ impl Worker {
         let gpu = self.gpu.as_ref().ok_or_else(|| Error::Misused("the GPU was not opened".to_owned()))?;
         let (result, held) = run::on_gpu(spec, gpu, inbox, summary);
         if let Some(held) = held {
-            let ran = result.is_ok().then_some(&*spec.plan.experiment);
+            let experiment = &*spec.plan.experiment;
+            let begun = spec.from.as_ref().map_or(0, |from| from.step);
+            let ran = match &result {
+                Ok(()) => Ran::Whole(experiment),
+                Err(Error::Budget(_)) if summary.steps > begun => Ran::Step(experiment),
+                Err(_) => Ran::Nothing,
+            };
             self.machine = self.machine.with_gpu_held(gpu.index(), held, ran);
         }
         if let Some(captured) = &summary.graphs {

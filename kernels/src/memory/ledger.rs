@@ -51,7 +51,7 @@ struct Account {
     budget: Option<Bytes>,
     limited_by: Cell<LimitedBy>,
     /// The memory of the process in addition to the pool, on a GPU.
-    context: Bytes,
+    context: Cell<Bytes>,
     allocator: RefCell<Allocator>,
     /// On a GPU, what the process would take with the planned places, if the budget has no room for them.
     planned: Cell<Option<Bytes>>,
@@ -117,7 +117,7 @@ impl Ledger {
         Self(Rc::new(Account {
             budget,
             limited_by: Cell::default(),
-            context,
+            context: Cell::new(context),
             allocator: RefCell::new(allocator),
             planned: Cell::default(),
             live: Cell::new(0),
@@ -177,8 +177,13 @@ impl Ledger {
         match allocator {
             // The bookkeeping of a phase that has begun may be past the budget already.
             Allocator::Heap(_) | Allocator::Range(_) => Bytes((self.0.live.get() + bytes).max(self.0.peak.get())),
-            Allocator::Pool(pool) => self.0.context + pool.reserved() + pool.growth(bytes),
+            Allocator::Pool(pool) => self.0.context.get() + pool.reserved() + pool.growth(bytes),
         }
+    }
+
+    /// The process holds this much in addition to the pool from here on: on a GPU that much less of the budget is left.
+    pub fn set_context(&self, context: Bytes) {
+        self.0.context.set(context);
     }
 
     /// A step is over: a pool may give back empty memory.

@@ -11,6 +11,7 @@ mod full;
 mod graphs;
 mod guard;
 mod launches;
+mod loaded;
 mod lost;
 mod ranges;
 mod untold;

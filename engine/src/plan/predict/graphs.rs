@@ -16,6 +16,9 @@ const STEPS: u64 = 2;
 /// Micro-batches of a step that may need graphs of their own: the first, one between and the last.
 const DIFFERENT: usize = 3;
 
+/// Why there are none where the budget is short.
+const NO_ROOM: &str = "the budget leaves no room for graphs, unless kernels take less than is allowed for them";
+
 /// The nodes that a step would be, micro-batch by micro-batch.
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
@@ -76,7 +79,7 @@ impl Plan {
         }
         Some(match (self.graphs, obstacle(&self.resolved)) {
             (Bytes::ZERO, why) => {
-                let why = why.unwrap_or("the budget leaves no room for graphs");
+                let why = why.unwrap_or(NO_ROOM);
                 format!("Steps are launched kernel by kernel: {why}.")
             }
             (allowed, _) => {
@@ -95,13 +98,18 @@ pub(super) fn rates(resolved: &Resolved, rates: Rates) -> Rates {
     if may_be(resolved) { rates.in_graphs() } else { rates }
 }
 
-/// What they are allowed. Where there is room for twice `asked`, each graph may be there twice, for addresses that take turns;
-/// without room for one of each, there is none, and launches are queued one by one.
+/// What they are allowed in any room: each graph may be there twice, for addresses that take turns.
+pub(super) fn most(resolved: &Resolved, asked: Bytes) -> Bytes {
+    if may_be(resolved) { asked + asked } else { Bytes::ZERO }
+}
+
+/// What they are allowed where there is room for them: [`most`], or one of each. Without room for that there is none, and
+/// launches are queued one by one.
 pub(super) fn allowed(resolved: &Resolved, reserved: Bytes, asked: Bytes) -> Bytes {
     let Target::Gpu(profile) = resolved.target() else { return Bytes::ZERO };
     let fits = |graphs: &Bytes| profile.context + reserved + *graphs <= resolved.line();
-    let allowed = [asked + asked, asked].into_iter().find(fits).unwrap_or_default();
-    if may_be(resolved) { allowed } else { Bytes::ZERO }
+    let most = most(resolved, asked);
+    [most, Bytes(most.0 / 2)].into_iter().find(fits).unwrap_or_default()
 }
 
 #[cfg(test)]

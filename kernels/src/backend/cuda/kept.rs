@@ -39,8 +39,8 @@ pub(super) struct Kept {
     graphs: RefCell<Graphs>,
 }
 
-/// The room for graphs, asked once when the first step is over.
-pub(super) type Revised = Box<dyn Fn() -> Bytes>;
+/// The room for graphs, asked for at the beginning of each step.
+pub(super) type Room = Box<dyn Fn() -> Bytes>;
 
 /// The graphs of a run.
 #[derive(Default)]
@@ -48,9 +48,9 @@ struct Graphs {
     made: Vec<Made>,
     /// What was seen once.
     seen: HashSet<u64>,
+    /// The room of the present step.
     room: Bytes,
-    /// The room once the first step has loaded its kernels.
-    revised: Option<Revised>,
+    ask: Option<Room>,
     /// Bytes of a node.
     node: Bytes,
     steps: u64,
@@ -72,17 +72,17 @@ struct Made {
 }
 
 impl Kept {
-    /// Keeps the work of later steps, for graphs that take no more than `room`, which is `revised` after the first step, at `node`
-    /// a node; without room, no work.
-    pub(super) fn start(&self, room: Bytes, revised: Revised, node: Bytes) {
-        *self.graphs.borrow_mut() = Graphs { room, revised: Some(revised), node, ..Graphs::default() };
+    /// Keeps the work of steps after the first, for graphs that take no more than `room`, at `node` a node; without room, no
+    /// work.
+    pub(super) fn start(&self, room: Room, node: Bytes) {
+        *self.graphs.borrow_mut() = Graphs { ask: Some(room), node, ..Graphs::default() };
     }
 
     /// The graphs go, and what they were is told from now on.
     pub(super) fn end(&self) {
         self.is_keeping.set(false);
         let graphs = &mut *self.graphs.borrow_mut();
-        (graphs.room, graphs.revised, graphs.made) = (Bytes::ZERO, None, Vec::new());
+        (graphs.room, graphs.ask, graphs.made) = (Bytes::ZERO, None, Vec::new());
         graphs.seen.clear();
     }
 
@@ -100,10 +100,9 @@ impl Kept {
     pub(super) fn begin_step(&self) {
         let graphs = &mut *self.graphs.borrow_mut();
         graphs.steps += 1;
-        if graphs.steps > 1
-            && let Some(revised) = graphs.revised.take()
-        {
-            graphs.room = graphs.room.min(revised());
+        graphs.room = graphs.ask.as_ref().map_or(Bytes::ZERO, |ask| ask());
+        if graphs.held() > graphs.room {
+            graphs.made.clear();
         }
         self.is_keeping.set(graphs.room > Bytes::ZERO && graphs.steps > 1 && !graphs.has_stopped);
     }
@@ -230,7 +229,7 @@ impl Graphs {
         self.launched(pieces);
         self.why_not = None;
         self.told.graphs += 1;
-        self.told.allowed = self.told.allowed.max(self.made.iter().map(|made| made.bytes).sum());
+        self.told.allowed = self.told.allowed.max(self.held());
         let took = self.made.iter().map(|made| made.took).sum();
         if took >= self.told.took {
             let nodes = self.made.iter().map(|made| made.nodes).sum();
@@ -247,12 +246,16 @@ impl Graphs {
 
     /// Whether there is room for another graph, once those go that neither this step nor the two before used.
     fn has_room(&mut self, bytes: Bytes) -> bool {
-        let held = |made: &[Made]| made.iter().map(|made| made.bytes).sum::<Bytes>();
-        if held(&self.made) + bytes > self.room {
+        if self.held() + bytes > self.room {
             let steps = self.steps;
             self.made.retain(|made| made.used + 2 >= steps);
         }
-        held(&self.made) + bytes <= self.room
+        self.held() + bytes <= self.room
+    }
+
+    /// The bytes of the graphs that there are, as they are counted.
+    fn held(&self) -> Bytes {
+        self.made.iter().map(|made| made.bytes).sum()
     }
 
     /// Tries no graph from now on.

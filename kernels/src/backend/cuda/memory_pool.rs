@@ -9,6 +9,8 @@
 //! that are not segments, are measured as used. Refuses: an allocation past the limit, or one that the card has no room for
 //! because others hold it; the two are told apart.
 
+mod block;
+
 use std::{cell::Cell, rc::Rc};
 
 use cudarc::driver::{
@@ -16,6 +18,8 @@ use cudarc::driver::{
     sys::{CUmemPool_attribute as Attribute, CUresult},
 };
 
+pub(super) use self::block::Block;
+use self::block::Home;
 use super::{
     arena::{Address, Arena, Count, Memory},
     device::Device,
@@ -23,7 +27,6 @@ use super::{
     fault::failed,
     guard::{Extent, Guard},
     space::Space,
-    stream::Event,
     transfer::Staging,
 };
 use crate::{
@@ -49,7 +52,7 @@ pub(super) struct Limit {
 /// A pool of a device's memory.
 pub struct Pool {
     driver: DriverPool,
-    limit: Option<Limit>,
+    limit: Cell<Option<Limit>>,
     arena: Arena,
     /// Where segments are mapped, if they are.
     space: Option<Space>,
@@ -92,7 +95,7 @@ impl Pool {
         };
         let driver =
             DriverPool::new(device, limit.map_or(0, whole)).map_err(|error| failed("making the memory pool", error))?;
-        Ok(Self { driver, limit, arena: Arena::default(), space: None, guard: None })
+        Ok(Self { driver, limit: Cell::new(limit), arena: Arena::default(), space: None, guard: None })
     }
 
     /// Makes it the device's: what a library takes for itself is within the limit as well.
@@ -135,10 +138,20 @@ impl Pool {
     /// # Errors
     /// Fails when the card has no room for it.
     pub fn reserve_all(&self) -> Result<()> {
-        if let Some(limit) = self.limit {
+        if let Some(limit) = self.limit.get() {
             self.arena.spare(self.take_segment(limit.bytes, limit.bytes)?, limit.bytes);
         }
         Ok(())
+    }
+
+    /// Lets the run hold no more than `bytes` from here on, if that is less than before. What it holds already stays.
+    pub fn lower_limit(&self, bytes: Bytes) {
+        let Some(limit) = self.limit.get().filter(|limit| bytes.0 < limit.bytes) else { return };
+        self.limit.set(Some(Limit { bytes: bytes.0, ..limit }));
+        if let Some(space) = &self.space {
+            space.lower_line(bytes.0);
+            self.bound_pool();
+        }
     }
 
     /// Looks at the gaps behind blocks that were freed, where there are gaps.
@@ -170,7 +183,7 @@ impl Pool {
     /// Leaves the pool what is not mapped of the limit. If it held something before, it keeps the limit that it had.
     fn bound_pool(&self) {
         // To the driver, a limit of zero is none.
-        let left = self.limit.map(|limit| limit.bytes.saturating_sub(self.mapped().now).max(1));
+        let left = self.limit.get().map(|limit| limit.bytes.saturating_sub(self.mapped().now).max(1));
         // Without another pool, the one that is there serves, within a limit that is higher.
         let _ = left.map(|left| self.driver.bound(left));
     }
@@ -199,7 +212,7 @@ impl Pool {
         let (used, reserved) = (self.used().unwrap_or_default(), self.reserved().unwrap_or_default());
         // A pool that had room to grow by what was asked was not refused by its limit.
         let is_past = |limit: &Limit| reserved.0.saturating_add(limit.growth.segment_for(bytes)) > limit.bytes;
-        match self.limit.filter(is_past) {
+        match self.limit.get().filter(is_past) {
             Some(limit) => Error::Budget(BudgetError {
                 limited_by: LimitedBy::Budget,
                 layer: String::new(),
@@ -341,57 +354,5 @@ impl Drop for Pool {
         // The blocks have gone: each holds the pool. Their frees are queued, and trimming frees the segments. What the pool
         // holds goes back at once, so that the next measurement does not count it.
         let _ = self.trim();
-    }
-}
-
-/// A piece of device memory. Dropping it frees it once the kernels queued before are done with it.
-pub struct Block {
-    pool: Rc<Pool>,
-    address: Address,
-    home: Home,
-    /// The copy that fills it, as long as the kernels' stream has not been told to wait for it.
-    ready: Cell<Option<Event>>,
-}
-
-/// Whose a block is.
-#[derive(Debug, Clone, Copy)]
-enum Home {
-    /// The arena's, at this place.
-    Place(Place),
-    /// The block comes from the driver.
-    Driver,
-    /// The driver's, with a gap.
-    Guarded(Extent),
-}
-
-impl Block {
-    /// Where the block begins.
-    pub fn address(&self) -> u64 {
-        self.address
-    }
-
-    /// A copy on another stream fills it; `event` marks its end.
-    pub(super) fn fills_until(&self, event: Event) {
-        self.ready.set(Some(event));
-    }
-
-    /// Lets what is queued from now on wait for the copy that fills it.
-    pub(super) fn settle(&self) -> Result<()> {
-        self.ready.take().map_or(Ok(()), |event| event.hold_back(self.pool.device().stream()))
-    }
-}
-
-impl Drop for Block {
-    fn drop(&mut self) {
-        // A stream that cannot wait has failed; the next call reports it.
-        let _ = self.settle();
-        match self.home {
-            Home::Place(place) => self.pool.arena.remove(place),
-            Home::Driver => self.pool.give(self.address),
-            Home::Guarded(extent) => {
-                self.pool.guard.iter().for_each(|guard| guard.end(self.address, extent));
-                self.pool.give(self.address);
-            }
-        }
     }
 }

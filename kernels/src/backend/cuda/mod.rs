@@ -163,12 +163,16 @@ impl Cuda {
         Ok(Self { pool, staging, target, options, workspace: Cell::default(), way: Cell::default() })
     }
 
-    /// Launches what repeats from step to step as graphs, which take no more than `room` of the card. `revised` says once, when
-    /// the first step is over, how much of it is left.
-    pub fn capture(&self, room: Bytes, revised: impl Fn() -> Bytes + 'static) {
+    /// Launches what repeats from step to step as graphs, which take no more of the card than `room` says at the beginning of each
+    /// step.
+    pub fn capture(&self, room: impl Fn() -> Bytes + 'static) {
         let has_places = !self.options.guarded && !self.options.gives_back && cfg!(not(feature = "candle-cuda"));
         let node = self.target.profile().map_or(graphs::NODE, |profile| profile.graph_node());
-        self.device().kept().start(if has_places { room } else { Bytes::ZERO }, Box::new(revised), node);
+        if has_places {
+            self.device().kept().start(Box::new(room), node);
+        } else {
+            self.device().kept().start(Box::new(|| Bytes::ZERO), node);
+        }
     }
 
     /// The pool that all tensors lie in, whose counters are measurements.

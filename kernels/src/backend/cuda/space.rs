@@ -24,7 +24,7 @@ use super::{
 pub(super) struct Space {
     device: Rc<Device>,
     /// The most that the run may hold.
-    line: u64,
+    line: Cell<u64>,
     ranges: RefCell<Ranges>,
     /// What the driver counts as mapped.
     counted: Cell<Count>,
@@ -49,7 +49,12 @@ impl Space {
     /// Addresses for a run that may hold `line` bytes. The driver is asked when the first are needed.
     pub(super) fn new(device: &Rc<Device>, line: u64) -> Self {
         let (device, ranges) = (Rc::clone(device), RefCell::new(Ranges::Unasked));
-        Self { device, line, ranges, counted: Cell::default(), why_not: RefCell::default() }
+        Self { device, line: Cell::new(line), ranges, counted: Cell::default(), why_not: RefCell::default() }
+    }
+
+    /// Lets the run hold no more than `line` bytes from here on. The range stays as long as it is, because addresses take nothing.
+    pub(super) fn lower_line(&self, line: u64) {
+        self.line.set(line);
     }
 
     /// Memory for a segment of `bytes` in a run that holds `elsewhere` bytes in its pool. `None`: the pool is to give it.
@@ -59,7 +64,7 @@ impl Space {
     pub(super) fn take(&self, bytes: u64, elsewhere: u64) -> Result<Option<Address>, DriverError> {
         let (maps, held) = (self.maps(bytes), self.counted.get().now);
         // The pool alone is held to the line by the driver.
-        if (maps || held > 0) && held.saturating_add(elsewhere).saturating_add(bytes) > self.line {
+        if (maps || held > 0) && held.saturating_add(elsewhere).saturating_add(bytes) > self.line.get() {
             return Err(FULL);
         }
         if !maps {
@@ -124,7 +129,7 @@ impl Space {
             return Ok(Ranges::None);
         };
         // Not longer than the line, nor than the card.
-        let most = self.line.min(self.device.total_bytes());
+        let most = self.line.get().min(self.device.total_bytes());
         Ok(match most - most % granularity {
             0 => Ranges::None,
             bytes => {

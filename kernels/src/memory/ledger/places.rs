@@ -17,7 +17,7 @@ impl Ledger {
         let mut allocator = account.allocator.borrow_mut();
         let is_range = matches!(*allocator, Allocator::Range(_));
         let (Some(places), Some(pool)) = (places, allocator.pool_mut()) else { return };
-        let planned = account.context + places.segment();
+        let planned = account.context.get() + places.segment();
         if is_range || account.budget.is_none_or(|budget| planned <= budget) {
             pool.follow(places);
         } else {

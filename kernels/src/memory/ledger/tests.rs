@@ -54,6 +54,20 @@ fn on_a_gpu_the_line_is_the_process_and_a_block_is_whole_granules() {
 }
 
 #[test]
+fn on_a_gpu_a_context_that_turns_out_larger_leaves_less_of_the_line() {
+    let target = card();
+    let context = target.profile().expect("a GPU").context;
+    let ledger = Ledger::for_target(&target, PoolPolicy::Grow, context + Bytes::mib(64), true, false);
+    let first = ledger.take(32 << 20, Category::Activations, "a").expect("half");
+    ledger.set_context(context + Bytes(1));
+    let error = ledger.take(32 << 20, Category::Activations, "b").expect_err("one byte too much");
+    assert_eq!((error.live, error.asked), (context + Bytes::mib(32) + Bytes(1), Bytes::mib(32)));
+    // What is held is there for other blocks.
+    drop(first);
+    ledger.take(32 << 20, Category::Activations, "c").expect("held");
+}
+
+#[test]
 fn a_refusal_on_a_gpu_tells_no_more_than_the_planned_places_take() {
     let Target::Gpu(card) = card() else { unreachable!("a card is a GPU") };
     // As a driver does that grows by 32 MiB at least, and by 2 MiB beyond.
