@@ -30,7 +30,12 @@ void complain(const char *format, ...) {
 }
 
 static unsigned long long calls;
+static std::map<std::string, unsigned long long> &calls_by_name() {
+    static auto *m = new std::map<std::string, unsigned long long>;
+    return *m;
+}
 void count_call(const char *name) {
+    ++calls_by_name()[name];
     static bool told = env("PLIMSOLL_SIM_CALLS", 0) != 0;
     static bool once = told && !atexit([] { complain("%llu calls", calls); });
     (void)once;
@@ -246,6 +251,13 @@ API int cuCtxSetLimit(int, size_t) { SIM_DEVICE(d); return OK; }
 API int cuCtxGetLimit(size_t *value, int) { SIM_DEVICE(d); *value = 1024; return OK; }
 API int cuCtxGetStreamPriorityRange(int *least, int *greatest) { *least = 0; *greatest = -5; return OK; }
 API int cuCtxSynchronize() { SIM_DEVICE(d); SIM_NOT_IN_CAPTURE(d); return finish_all(*d); }
+
+// Not the driver's: how often a function of this name was called in this process.
+API unsigned long long plimsoll_sim_calls(const char *name) {
+    Lock lock;
+    auto it = calls_by_name().find(name);
+    return it == calls_by_name().end() ? 0 : it->second;
+}
 
 API int cuMemGetInfo_v2(size_t *free, size_t *total) {
     SIM_DEVICE(d);

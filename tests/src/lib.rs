@@ -13,4 +13,4 @@ pub use manners::{MANNERS, Manner, with_every_manner};
 #[cfg(target_os = "linux")]
 pub use rates::share_rates;
 #[cfg(target_os = "linux")]
-pub use simulator::{heard_on_simulated_gpu, on_simulated_gpu, simulated_gpu};
+pub use simulator::{calls_of, heard_on_simulated_gpu, on_simulated_gpu, simulated_gpu};

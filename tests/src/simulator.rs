@@ -5,10 +5,11 @@
 
 use std::{
     env,
-    ffi::OsString,
+    ffi::{CString, OsString, c_char, c_int, c_ulonglong, c_void},
     fs,
     hash::{DefaultHasher, Hash, Hasher},
     io,
+    mem::transmute,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
@@ -79,6 +80,32 @@ pub fn heard_on_simulated_gpu(name: &str, settings: &[(&str, &str)], body: impl 
     assert!(said[0].contains("1 passed"), "there is no test {name}:\n{}", said[0]);
     let [_, heard] = said;
     Some(heard)
+}
+
+/// How often this process, which sees the simulated GPU, has called these functions of the driver so far.
+///
+/// # Panics
+/// The process does not see it.
+pub fn calls_of(functions: &[&str]) -> u64 {
+    type Calls = unsafe extern "C" fn(*const c_char) -> c_ulonglong;
+    unsafe extern "C" {
+        fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
+        fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+    }
+    /// Symbols are bound at once.
+    const RTLD_NOW: c_int = 2;
+    // SAFETY: the names are strings of C; the library stays open.
+    let found = unsafe {
+        let library = dlopen(c"libcuda.so.1".as_ptr(), RTLD_NOW);
+        assert!(!library.is_null(), "there is no driver");
+        dlsym(library, c"plimsoll_sim_calls".as_ptr())
+    };
+    assert!(!found.is_null(), "the driver is not the simulated one");
+    // SAFETY: the simulator has this function, of this type.
+    let calls = unsafe { transmute::<*mut c_void, Calls>(found) };
+    let name = |function: &&str| CString::new(*function).expect("no zero in a name");
+    // SAFETY: it reads a string of C and keeps nothing of it.
+    functions.iter().map(|function| unsafe { calls(name(function).as_ptr()) }).sum()
 }
 
 /// The simulated GPU's folder, and behind it the folders that this process was started with.

@@ -8,7 +8,7 @@ use std::{
 
 use plimsoll_engine::{
     Bytes, Error, Experiment,
-    experiment::{CachePlace, Data, DataCache, DataKind, Model, ModelKind, Placement},
+    experiment::{CachePlace, Data, DataCache, DataKind, Model, ModelKind, OptimizerKind, Placement},
     hardware::Machine,
     memory::Category,
     plan::{Plan, Resolved, Verdict},
@@ -212,4 +212,42 @@ fn records_of_cifar_stream_past_memory_as_well() {
     experiment.run.steps = Some(2);
     let (_, summary) = finished(&Trainer::new(|| {}), &experiment);
     assert!(summary.host.predicted < Bytes::mib(2), "{:?}", summary.host);
+}
+
+/// Starts a run, and stops it after this many steps.
+fn stopped(trainer: &Trainer, experiment: &Experiment, after: u64) {
+    trainer.send(Command::Start(Box::new(Start { paused: true, ..Start::new(experiment.clone()) })));
+    (0..after).for_each(|_| trainer.send(Command::Step));
+    loop {
+        match trainer.events().recv_timeout(std::time::Duration::from_secs(300)).expect("the trainer goes on") {
+            Event::Step(step) if step.step == after => trainer.send(Command::Stop),
+            Event::Ended { outcome, summary, .. } => {
+                assert!(matches!(outcome, Outcome::Stopped), "{outcome:?}");
+                assert_eq!(summary.left_over, Bytes::ZERO);
+                return;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The data of a run stay for the next one, so that what a loader kept would be in each later measurement.
+#[test]
+fn a_run_keeps_no_batch_of_its_loader_however_it_ends() {
+    let trainer = Trainer::new(|| {});
+    let mut experiment = shapes();
+    (experiment.data.placement, experiment.data.prefetch, experiment.data.workers) = (Placement::Host, 3, 2);
+    let before = finished(&trainer, &experiment).1.host.measured;
+    let mut diverging = experiment.clone();
+    diverging.optimizer.choose(OptimizerKind::Sgd);
+    (diverging.optimizer.learning_rate, diverging.optimizer.clip_norm) = (1e4, 0.0);
+    for after in 1..=12 {
+        stopped(&trainer, &experiment, after);
+        let (_, outcome, summary) = run(&trainer, &diverging);
+        assert!(matches!(outcome, Outcome::Failed(Error::NotFinite(_))), "{outcome:?}");
+        assert_eq!(summary.left_over, Bytes::ZERO);
+    }
+    let after = finished(&trainer, &experiment).1.host.measured;
+    let batch = (7 * 16 * 16 * 3 * size_of::<f32>()) as u64;
+    assert!(after.0 <= before.0 + batch, "{after} after 24 runs that did not finish, {before} before");
 }

@@ -14,4 +14,5 @@ mod launches;
 mod loaded;
 mod lost;
 mod ranges;
+mod steady;
 mod untold;

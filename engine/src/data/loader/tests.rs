@@ -170,6 +170,28 @@ fn holding_every_batch_is_an_error_and_outliving_the_loader_is_none() {
     assert!(held.iter().all(|batch| batch.len == 64));
 }
 
+/// Batches that are lent go when they are dropped, and all others with the loader.
+#[test]
+fn a_loader_that_is_dropped_at_any_time_gives_its_buffers_back() {
+    let data = Data { kind: DataKind::Shapes, side: 48, samples: 400, ..Data::default() };
+    let set = Arc::new(Dataset::open(&data, &Run::default()).expect("generated"));
+    let meter = set.meter();
+    let before = meter.now().live;
+    for taken in [0, 1, 5, 30] {
+        for feed in [Feed { workers: 1, batches: 1 }, Feed { workers: 3, batches: 4 }] {
+            let loader = Loader::train_from(Position::default(), Arc::clone(&set), 7, [32, 2], feed);
+            let mut loader = loader.expect("fits");
+            (0..taken).for_each(|_| drop(loader.recv().expect("no fault").expect("no end")));
+            let lent = loader.recv().expect("no fault").expect("no end");
+            assert!(meter.now().live > before, "{taken} {feed:?}");
+            drop(loader);
+            drop(lent);
+            let left = meter.now().live.saturating_sub(before);
+            assert!(left < Bytes::kib(16), "{taken} {feed:?}: {left} are left");
+        }
+    }
+}
+
 #[test]
 fn nothing_of_the_loader_is_counted_on_the_consumers_thread() {
     let data = Data { kind: DataKind::Shapes, samples: 200, ..Data::default() };
