@@ -3,13 +3,10 @@
 
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{PoolPolicy, PruneKind, shipped},
+    experiment::{PoolPolicy, shipped},
     hardware::Machine,
     plan::Plan,
-    selftest::{
-        draw::fresh_seed,
-        experiments::{Drawn, Experiments},
-    },
+    selftest::{draw::fresh_seed, experiments::Experiments},
 };
 
 const CARD: &str = "h100-80g";
@@ -32,8 +29,8 @@ fn every_preset_takes_little_more_than_what_is_alive() {
     println!("{:26} {:>10} {:>17} {:>17} {:>9}", "preset", "live", "grow", "planned", "extent");
     for (name, _) in shipped::shipped() {
         let experiment = shipped::find(name).expect("ships").expect("a preset");
-        if experiment.data.kind.is_on_disk() || experiment.prune.kind == PruneKind::Channels {
-            // Its data are a folder of the user's, or its model changes its size and has no places that are planned.
+        if experiment.data.kind.is_on_disk() {
+            // A folder of the user's.
             continue;
         }
         let [grow, planned] = plans(&experiment);
@@ -60,8 +57,7 @@ fn every_preset_takes_little_more_than_what_is_alive() {
 fn no_drawn_experiment_takes_more_than_by_growing() {
     let seed = fresh_seed();
     let (mut above, mut unplanned) = (Vec::new(), 0);
-    let keeps_its_size = |drawn: &Drawn| drawn.experiment.prune.kind != PruneKind::Channels;
-    for drawn in Experiments::new(seed, CARD, None).filter(keeps_its_size).take(300) {
+    for drawn in Experiments::new(seed, CARD, None).take(300) {
         let [grow, planned] = plans(&drawn.experiment);
         assert_eq!(planned.peak.live, grow.peak.live, "{}, seed {seed}", drawn.family);
         let [grown, taken] = [&grow, &planned].map(|plan| plan.peak.reserved);

@@ -30,7 +30,7 @@ pub enum Part {
         /// Whether the optimizer's state is there.
         has_state: bool,
     },
-    /// The taking out of channels, which no places are planned for.
+    /// The taking out of channels. Parts that come after it ask for other blocks than the same ones before it.
     Prune,
     /// A test, up to its first batch.
     Evaluation,

@@ -24,15 +24,15 @@ use crate::{
 /// layers it took 1.4 s.
 const DEEPEST: usize = 1_000;
 
-/// Whether places are found for a model. They would be for one size of a model that loses channels.
+/// Whether places are found for a model.
 fn are_for(experiment: &Experiment) -> bool {
-    experiment.model.depth <= DEEPEST && experiment.prune.kind != PruneKind::Channels
+    experiment.model.depth <= DEEPEST
 }
 
 /// Whether the tensors of a run on the processor lie in a range of addresses, at places that the dry run finds; otherwise they
 /// lie on the heap. The range of a model that loses channels would stay as long as it was before.
 pub(crate) fn are_in_range(experiment: &Experiment) -> bool {
-    are_for(experiment)
+    are_for(experiment) && experiment.prune.kind != PruneKind::Channels
 }
 
 /// Whether the blocks of a run on a GPU have places that are found beforehand.

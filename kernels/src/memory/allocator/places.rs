@@ -3,7 +3,9 @@
 //! A dry run records every allocation and free ([`Requests`]), so the place of each block is chosen with knowledge of the
 //! later ones. Blocks that outlive their pass (weights, the optimizer's state, the micro-batch that waits) lie at the
 //! bottom, in the order of their allocation. Blocks that are allocated and freed in one pass are [packed](packing) above,
-//! each pass for itself. Always holds: places are advice. A [`Guide`] goes through them as the run asks; a pool puts a block
+//! each pass for itself. A model that loses channels is one model and then another: the blocks of the smaller one that outlive
+//! their pass lie at the top, where the larger one's activations were, so that both have room while one is made of the other,
+//! and the passes after that are packed into the room of the larger one. Always holds: places are advice. A [`Guide`] goes through them as the run asks; a pool puts a block
 //! there if that is free, and otherwise where it would without advice. So a run that asks for other blocks than were planned
 //! is never wrong, only larger. Refuses nothing.
 
@@ -15,7 +17,7 @@ use std::{collections::HashMap, sync::Arc};
 pub use self::requests::Requests;
 use self::{
     packing::{EFFORT, Life, Packed, by_rank, most_alive, pack},
-    requests::{Block, End, Pass},
+    requests::{Block, End, Era, Pass},
 };
 use crate::{bytes::Bytes, device::profile::PoolProfile, memory::Part};
 
@@ -28,9 +30,12 @@ pub struct Places {
     before_codes: u64,
     /// The segment that holds them all.
     segment: u64,
-    /// The expected requests and their places, by pass and part.
-    parts: Vec<((Part, Part), Vec<Advised>)>,
+    /// The expected requests and their places, by era, pass and part.
+    parts: Vec<(Key, Vec<Advised>)>,
 }
+
+/// A part of a pass: the model's era, the pass, the part.
+type Key = (Era, Part, Part);
 
 /// A request that is expected, and where its block goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,42 +87,47 @@ impl Search {
 impl Places {
     /// The best places that were found for these requests, in a segment of a pool with this `profile`.
     pub fn of(requests: &Requests, profile: &PoolProfile, search: Search) -> Self {
-        let mut bottom = 0;
-        let turns = taking_turns(requests, &mut bottom);
-        let mut advised: Vec<Vec<Advised>> = Vec::new();
-        let mut others = Vec::new();
-        for pass in requests.passes() {
-            let (of_pass, above) = placed_below(pass, &turns, &mut bottom);
-            advised.push(of_pass);
-            others.push(above);
-        }
+        let mut outliving = Outliving::default();
+        let turns = taking_turns(requests, &mut outliving.always);
+        let mut placed: Vec<Placed> =
+            requests.passes().iter().map(|pass| placed_below(pass, &turns, &mut outliving)).collect();
         // Only the largest pass decides the extent, and a little above it costs little.
-        let most = others.iter().map(|(_, lives)| most_alive(lives)).max().unwrap_or(0);
-        let enough = most + (bottom + most) / search.close();
-        let mut extent = bottom;
+        let above = |pass: &Pass| outliving.below(pass) + outliving.on_top(pass);
+        let most = |(pass, placed): (&Pass, &Placed)| above(pass) + most_alive(&placed.lives);
+        let most = requests.passes().iter().zip(&placed).map(most).max().unwrap_or(0);
+        let mut extent = outliving.most();
         // The first step and the later ones often have the same lives.
         let mut known: Vec<(Vec<Life>, Packed)> = Vec::new();
-        for ((indices, lives), advised) in others.iter().zip(&mut advised) {
-            let lives = by_rank(lives);
+        for (pass, placed) in requests.passes().iter().zip(&mut placed) {
+            let lives = by_rank(&placed.lives);
             let at = known.iter().position(|(others, _)| *others == lives).unwrap_or_else(|| {
+                let enough = (most + most / search.close()).saturating_sub(above(pass));
                 let packed = pack(&lives, enough, search.effort());
                 known.push((lives, packed));
                 known.len() - 1
             });
             let packed = &known[at].1;
-            extent = extent.max(bottom + packed.extent);
-            for (index, start) in indices.iter().zip(&packed.starts) {
-                advised[*index].starts = [bottom + start; 2];
+            extent = extent.max(above(pass) + packed.extent);
+            for (index, start) in placed.indices.iter().zip(&packed.starts) {
+                placed.advised[*index].starts = [outliving.below(pass) + start; 2];
+            }
+        }
+        for placed in &mut placed {
+            for (index, at) in &placed.of_whole {
+                placed.advised[*index].starts = [outliving.always + at; 2];
+            }
+            for (index, at) in &placed.of_thinned {
+                placed.advised[*index].starts = [extent - at; 2];
             }
         }
         let (mut parts, mut before_codes) = (Vec::new(), 0);
-        for (pass, advised) in requests.passes().iter().zip(&advised) {
+        for (pass, placed) in requests.passes().iter().zip(&placed) {
             for (index, stretch) in pass.parts.iter().enumerate() {
-                let advised = &advised[pass.range(index)];
+                let advised = &placed.advised[pass.range(index)];
                 if !stretch.part.has_codes() {
                     before_codes = advised.iter().map(Advised::end).fold(before_codes, u64::max);
                 }
-                parts.push(((pass.part, stretch.part), advised.to_vec()));
+                parts.push(((pass.era, pass.part, stretch.part), advised.to_vec()));
             }
         }
         Self { extent, before_codes, segment: profile.planned_segment_for(extent), parts }
@@ -134,11 +144,51 @@ impl Places {
     }
 
     /// The places of a part; if this pass is not planned, the places of the same part in the last pass that has it.
-    fn find(&self, pass: Part, part: Part) -> Option<usize> {
-        let is_same = |(known, _): &((Part, Part), Vec<Advised>)| *known == (pass, part);
-        let is_alike = |(known, _): &((Part, Part), Vec<Advised>)| known.1 == part;
-        self.parts.iter().position(is_same).or_else(|| self.parts.iter().rposition(is_alike))
+    fn find(&self, key: Key) -> Option<usize> {
+        let is_alike = |(known, _): &(Key, Vec<Advised>)| (known.0, known.2) == (key.0, key.2);
+        self.parts.iter().position(|(known, _)| *known == key).or_else(|| self.parts.iter().rposition(is_alike))
     }
+}
+
+/// The bytes of the blocks that outlive their pass.
+#[derive(Debug, Default)]
+struct Outliving {
+    /// Those for the whole run, and for micro-batches that take turns: at the very bottom.
+    always: u64,
+    /// Those that are gone once channels are taken out, above these.
+    of_whole: u64,
+    /// Those that come from then on: at the top.
+    of_thinned: u64,
+}
+
+impl Outliving {
+    /// What lies below the other blocks of a pass.
+    fn below(&self, pass: &Pass) -> u64 {
+        let is_whole = pass.era == Era::Whole || pass.part == Part::Prune;
+        self.always + if is_whole { self.of_whole } else { 0 }
+    }
+
+    /// What lies above them.
+    fn on_top(&self, pass: &Pass) -> u64 {
+        if pass.era == Era::Thinned { self.of_thinned } else { 0 }
+    }
+
+    /// The most of them at a time.
+    fn most(&self) -> u64 {
+        self.always + self.of_whole.max(self.of_thinned)
+    }
+}
+
+/// The requests of a pass.
+struct Placed {
+    advised: Vec<Advised>,
+    /// The indices of those that are allocated and freed in it, and their lives.
+    indices: Vec<usize>,
+    lives: Vec<Life>,
+    /// Those of the whole model, by where they lie above what is there always.
+    of_whole: Vec<(usize, u64)>,
+    /// Those of the smaller model, by how far below the top they begin.
+    of_thinned: Vec<(usize, u64)>,
 }
 
 /// The blocks of a part of a pass that outlive it, each with its turn.
@@ -159,7 +209,7 @@ fn taking_turns(requests: &Requests, bottom: &mut u64) -> HashMap<Turn, [u64; 2]
     for pass in requests.passes() {
         for index in micro_batches(pass) {
             for (at, turn) in outliving(pass, index) {
-                if pass.blocks[at].end == End::Carried && !turns.contains_key(&turn) {
+                if matches!(pass.blocks[at].end, End::Carried { .. }) && !turns.contains_key(&turn) {
                     turns.insert(turn, [*bottom, *bottom + turn.0]);
                     *bottom += 2 * turn.0;
                 }
@@ -174,12 +224,41 @@ fn micro_batches(pass: &Pass) -> impl Iterator<Item = usize> + '_ {
     (0..pass.parts.len()).filter(|index| matches!(pass.parts[*index].part, Part::MicroBatch { .. }))
 }
 
-/// Places the blocks that outlive a pass below its other blocks: all its requests, and the others' indices and lives.
-fn placed_below(
-    pass: &Pass,
-    turns: &HashMap<Turn, [u64; 2]>,
-    bottom: &mut u64,
-) -> (Vec<Advised>, (Vec<usize>, Vec<Life>)) {
+/// Places the blocks of a pass that outlive it, and tells the others.
+fn placed_below(pass: &Pass, turns: &HashMap<Turn, [u64; 2]>, outliving: &mut Outliving) -> Placed {
+    let starts = turning(pass, turns);
+    let advised = |(block, starts): (&Block, &Option<[u64; 2]>)| Advised {
+        bytes: block.bytes,
+        starts: starts.unwrap_or_default(),
+    };
+    let advised = pass.blocks.iter().zip(&starts).map(advised).collect();
+    let (indices, lives, of_whole, of_thinned) = Default::default();
+    let mut placed = Placed { advised, indices, lives, of_whole, of_thinned };
+    for (at, block) in pass.blocks.iter().enumerate().filter(|(at, _)| starts[*at].is_none()) {
+        match (block.end, pass.era) {
+            (End::Died(died), _) => {
+                placed.indices.push(at);
+                placed.lives.push(Life { bytes: block.bytes, born: block.born, died });
+            }
+            (End::Carried { by_prune: true }, Era::Whole) => {
+                placed.of_whole.push((at, outliving.of_whole));
+                outliving.of_whole += block.bytes;
+            }
+            (_, Era::Whole) => {
+                placed.advised[at].starts = [outliving.always; 2];
+                outliving.always += block.bytes;
+            }
+            (_, Era::Thinned) => {
+                outliving.of_thinned += block.bytes;
+                placed.of_thinned.push((at, outliving.of_thinned));
+            }
+        }
+    }
+    placed
+}
+
+/// The places of the blocks of a pass that take turns.
+fn turning(pass: &Pass, turns: &HashMap<Turn, [u64; 2]>) -> Vec<Option<[u64; 2]>> {
     let mut starts: Vec<Option<[u64; 2]>> = vec![None; pass.blocks.len()];
     for index in micro_batches(pass) {
         for (at, turn) in outliving(pass, index) {
@@ -192,31 +271,14 @@ fn placed_below(
             }
         }
     }
-    let (mut indices, mut lives) = (Vec::new(), Vec::new());
-    for (at, block) in pass.blocks.iter().enumerate() {
-        match block.end {
-            _ if starts[at].is_some() => {}
-            End::Carried | End::Stays => {
-                starts[at] = Some([*bottom; 2]);
-                *bottom += block.bytes;
-            }
-            End::Died(died) => {
-                indices.push(at);
-                lives.push(Life { bytes: block.bytes, born: block.born, died });
-            }
-        }
-    }
-    let advised = |(block, starts): (&Block, Option<[u64; 2]>)| Advised {
-        bytes: block.bytes,
-        starts: starts.unwrap_or_default(),
-    };
-    (pass.blocks.iter().zip(starts).map(advised).collect(), (indices, lives))
+    starts
 }
 
 /// Goes through the places of a run as it asks.
 #[derive(Debug)]
 pub struct Guide {
     places: Arc<Places>,
+    era: Era,
     pass: Part,
     /// The present part, among the parts of the places.
     part: Option<usize>,
@@ -232,7 +294,7 @@ const AHEAD: usize = 16;
 impl Guide {
     /// A guide at the beginning.
     pub fn new(places: Arc<Places>) -> Self {
-        Self { places, pass: Part::Start, part: None, next: 0, has_codes: false }
+        Self { places, era: Era::default(), pass: Part::Start, part: None, next: 0, has_codes: false }
     }
 
     /// The places that it goes through.
@@ -248,9 +310,9 @@ impl Guide {
     /// A part begins.
     pub fn enter(&mut self, part: Part) {
         if part.begins_pass() {
-            self.pass = part;
+            (self.era, self.pass) = (self.era.with(part), part);
         }
-        (self.part, self.next) = (self.places.find(self.pass, part), 0);
+        (self.part, self.next) = (self.places.find((self.era, self.pass, part)), 0);
         self.has_codes = part.has_codes();
     }
 

@@ -14,13 +14,32 @@ pub struct Requests {
     is_open: bool,
     /// Whether the part under way came before others of its pass already.
     is_muted: bool,
+    era: Era,
     /// For each place, by its number, the pass and the index of a block that is kept.
     alive: Vec<Option<(usize, usize)>>,
+}
+
+/// The size of a model: a model that loses channels asks for other blocks from then on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Era {
+    /// The model as it was built.
+    #[default]
+    Whole,
+    /// From the taking out of channels on.
+    Thinned,
+}
+
+impl Era {
+    /// The era once `part` begins.
+    pub(super) fn with(self, part: Part) -> Self {
+        if part == Part::Prune { Self::Thinned } else { self }
+    }
 }
 
 /// The requests of one pass, in order.
 #[derive(Debug, Clone)]
 pub(super) struct Pass {
+    pub(super) era: Era,
     pub(super) part: Part,
     pub(super) parts: Vec<Stretch>,
     pub(super) blocks: Vec<Block>,
@@ -55,7 +74,10 @@ pub(super) enum End {
     /// Freed in its own pass, at that moment.
     Died(u32),
     /// Freed in a later pass.
-    Carried,
+    Carried {
+        /// Whether in the one that takes out channels: what is freed then is the whole model's.
+        by_prune: bool,
+    },
     /// Freed only when the run ends.
     Stays,
 }
@@ -64,10 +86,11 @@ impl Requests {
     /// A part begins.
     pub fn enter(&mut self, part: Part) {
         if part.begins_pass() {
-            self.is_open = self.passes.iter().all(|pass| pass.part != part);
+            self.era = self.era.with(part);
+            self.is_open = self.passes.iter().all(|pass| (pass.era, pass.part) != (self.era, part));
             self.is_muted = false;
             if self.is_open {
-                self.passes.push(Pass { part, parts: Vec::new(), blocks: Vec::new(), clock: 0 });
+                self.passes.push(Pass { era: self.era, part, parts: Vec::new(), blocks: Vec::new(), clock: 0 });
             }
         }
         let Some(pass) = self.passes.last_mut().filter(|_| self.is_open) else { return };
@@ -110,9 +133,10 @@ impl Requests {
     pub fn died(&mut self, number: u32) {
         let Some((index, block)) = self.alive.get_mut(number as usize).and_then(Option::take) else { return };
         let is_own = self.is_open && index + 1 == self.passes.len();
+        let by_prune = self.is_open && self.passes.last().is_some_and(|pass| pass.part == Part::Prune);
         let pass = &mut self.passes[index];
         pass.clock += u32::from(is_own);
-        pass.blocks[block].end = if is_own { End::Died(pass.clock) } else { End::Carried };
+        pass.blocks[block].end = if is_own { End::Died(pass.clock) } else { End::Carried { by_prune } };
     }
 
     /// All passes, in the order of the run.
@@ -136,7 +160,7 @@ impl Pass {
     pub(super) fn outlives(&self, index: usize, block: &Block) -> bool {
         match block.end {
             End::Died(at) => self.parts.get(index + 1).is_some_and(|next| at > next.began),
-            End::Carried | End::Stays => true,
+            End::Carried { .. } | End::Stays => true,
         }
     }
 }

@@ -32,6 +32,8 @@ enum Change {
     Larger,
     /// A test comes after every step, which was not planned.
     Test,
+    /// Weights and activations are halved after the second step. That is planned.
+    Thinned,
 }
 
 /// A pool, and the blocks that lie in it.
@@ -76,25 +78,27 @@ impl Run {
     /// Makes the model and does some steps; the most bytes of blocks.
     fn go(&self, room: &mut Room, steps: usize, change: Change) -> Bytes {
         room.pool.enter(Part::Start);
-        let _weights: Vec<u32> = self.weights.iter().map(|granules| room.take(*granules)).collect();
+        let mut model: Vec<u32> = self.weights.iter().map(|granules| room.take(*granules)).collect();
+        let mut run = self.clone();
         let (mut ahead, mut has_state, mut most) = (None, false, Bytes::ZERO);
-        for _ in 0..steps {
+        for step in 0..steps {
+            if change == Change::Thinned && step == 2 {
+                run = run.thinned(room, &mut model);
+            }
             room.pool.enter(Part::Step { is_fed: ahead.is_some(), has_state });
             let sums = room.take(1);
             let mut gradients = Vec::new();
-            for index in 0..self.micro_batches {
+            for index in 0..run.micro_batches {
                 room.pool.enter(Part::MicroBatch { is_first: index == 0 });
-                let batch = ahead.take().unwrap_or_else(|| room.take(self.batch));
-                ahead = Some(room.take(self.batch));
-                self.pass(room, &mut gradients, change);
+                let batch = ahead.take().unwrap_or_else(|| room.take(run.batch));
+                ahead = Some(room.take(run.batch));
+                run.pass(room, &mut gradients, change);
                 most = most.max(room.pool.used());
                 room.give(batch);
             }
             room.pool.enter(Part::Update { has_state });
             if !has_state {
-                for granules in &self.weights {
-                    room.take(2 * granules);
-                }
+                model.extend(run.weights.iter().map(|granules| room.take(2 * granules)));
             }
             most = most.max(room.pool.used());
             gradients.into_iter().for_each(|gradient| room.give(gradient));
@@ -108,6 +112,20 @@ impl Run {
             room.pool.step_ended();
         }
         most
+    }
+
+    /// Makes the smaller model of half of everything, with its state, and frees the larger one.
+    fn thinned(&self, room: &mut Room, model: &mut Vec<u32>) -> Self {
+        room.pool.enter(Part::Prune);
+        let scores = room.take(7);
+        let half = |all: &[u64]| all.iter().map(|granules| granules.div_ceil(2)).collect::<Vec<u64>>();
+        let run = Self { weights: half(&self.weights), activations: half(&self.activations), ..self.clone() };
+        let new = run.weights.iter().flat_map(|granules| [*granules, 2 * granules]).map(|granules| room.take(granules));
+        let new: Vec<u32> = new.collect();
+        std::mem::replace(model, new).into_iter().for_each(|block| room.give(block));
+        room.give(scores);
+        room.pool.step_ended();
+        run
     }
 
     /// Forward and backward; the first micro-batch makes the gradients.
@@ -132,9 +150,14 @@ impl Run {
 
     /// Its places, as a run of a few steps shows them.
     fn places(&self) -> Arc<Places> {
+        self.places_of(3, Change::Nothing)
+    }
+
+    /// The same of so many steps with this change.
+    fn places_of(&self, steps: usize, change: Change) -> Arc<Places> {
         let mut room = Room::new();
         room.pool.keep_requests();
-        self.go(&mut room, 3, Change::Nothing);
+        self.go(&mut room, steps, change);
         Arc::new(Places::of(&room.pool.take_requests(), &PROFILE, Search::Careful))
     }
 }
@@ -150,7 +173,7 @@ fn runs() -> impl Strategy<Value = Run> {
 }
 
 fn changes() -> impl Strategy<Value = Change> {
-    prop::sample::select(vec![Change::More, Change::Less, Change::Larger, Change::Test])
+    prop::sample::select(vec![Change::More, Change::Less, Change::Larger, Change::Test, Change::Thinned])
 }
 
 proptest! {
@@ -162,6 +185,18 @@ proptest! {
         let most = run.go(&mut room, steps, Change::Nothing);
         prop_assert_eq!(room.pool.reserved(), places.segment());
         prop_assert!(places.extent() >= most || steps < 2);
+        let end = room.alive.iter().map(|(_, place)| place.start + place.bytes).max();
+        prop_assert!(end <= Some(places.extent().0));
+    }
+
+    #[test]
+    fn a_run_that_becomes_smaller_as_it_was_planned_lies_in_its_segment(run in runs(), steps in 3..8usize) {
+        let places = run.places_of(5, Change::Thinned);
+        let mut room = Room::new();
+        room.pool.follow(&places);
+        let most = run.go(&mut room, steps, Change::Thinned);
+        prop_assert_eq!(room.pool.reserved(), places.segment());
+        prop_assert!(places.extent() >= most);
         let end = room.alive.iter().map(|(_, place)| place.start + place.bytes).max();
         prop_assert!(end <= Some(places.extent().0));
     }
@@ -209,9 +244,16 @@ fn what_waits_for_the_next_step_takes_turns() {
 }
 
 #[test]
+fn a_smaller_model_lies_in_the_room_of_the_larger_one() {
+    let run = Run { weights: vec![10, 6], activations: vec![40, 20], batch: 4, micro_batches: 1 };
+    // Next to the larger one with its moments, the smaller one needs 24 granules and the scores, where activations lay.
+    assert_eq!(run.places_of(5, Change::Thinned).extent(), run.places().extent());
+}
+
+#[test]
 fn a_guide_finds_its_way_past_what_is_left_out_and_what_is_added() {
     let expected = [1, 2, 3, 4].map(|granules| Advised { bytes: 512 * granules, starts: [4096 * granules; 2] });
-    let parts = vec![((Part::Start, Part::Start), expected.to_vec())];
+    let parts = vec![((Era::Whole, Part::Start, Part::Start), expected.to_vec())];
     let mut guide = Guide::new(Arc::new(Places { extent: 1 << 20, before_codes: 1 << 20, segment: 1 << 20, parts }));
     assert_eq!(guide.next(512), None, "no part has begun");
     guide.enter(Part::Start);
