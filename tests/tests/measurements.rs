@@ -219,3 +219,14 @@ fn the_page_tells_what_cards_reported() {
     let (told, _) = rest.split_once("\n<!-- end of cards -->").expect("the place ends");
     assert_eq!(told, card_reports::table(&reports), "write what is on the right between the marks");
 }
+
+#[test]
+fn the_readme_tells_what_cards_measured_of_each_prediction() {
+    let rows = README.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
+    let rows: Vec<Vec<&str>> =
+        rows.map(|row| row.split(" | ").collect()).filter(|row: &Vec<&str>| row.len() == 4).collect();
+    for (prediction, cell) in card_reports::measured(&reports()) {
+        let row = rows.iter().find(|row| row[0] == prediction).unwrap_or_else(|| panic!("no row of {prediction}"));
+        assert_eq!(row[3], cell, "write what is on the right into the last column of {prediction}");
+    }
+}

@@ -1,13 +1,11 @@
 //! The results of a report's parts in few figures: the assumptions about a card against the measurements, and whether the
 //! predictions were right.
 
+use plimsoll_engine::{experiment::shipped, hardware::kernels_allowed};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::report::PartReport;
-
-/// The bytes that a plan allows for an unknown kernel.
-const KERNELS_ALLOWED: u64 = 96 << 20;
 
 /// The figures.
 #[derive(Debug, Default, Serialize)]
@@ -119,14 +117,21 @@ fn assumptions(card: &[Value], presets: &[Value]) -> Vec<Assumption> {
     };
     let first = answer("rounding").and_then(|answer| answer["blocks"]["blocks"].get(0));
     bytes("what a byte counts as", size(&assumed["pool"], "granule"), first.and_then(|b| b["used_bytes"].as_f64()));
-    bytes("kernels of a run never seen", Some(KERNELS_ALLOWED as f64), kernels(opened, presets));
+    for (figure, convolves) in [("kernels of a run never seen", false), ("the same with convolutions", true)] {
+        bytes(figure, Some(kernels_allowed(convolves).0 as f64), kernels(opened, presets, convolves));
+    }
     all
 }
 
-/// The most that the kernels of a preset's first run took, in addition to the context that was there before any.
-fn kernels(opened: &Value, presets: &[Value]) -> Option<f64> {
+/// The most that the kernels of presets that convolve, or of those that do not, took in addition to the context that was there
+/// before any. Kernels of the presets before it are still there.
+fn kernels(opened: &Value, presets: &[Value], convolves: bool) -> Option<f64> {
     let context = size(&opened["context"])?;
-    let took = presets.iter().filter_map(|row| {
+    let is_of_kind = |row: &&Value| {
+        let preset = row["name"].as_str().and_then(|name| shipped::open(name).ok());
+        preset.is_some_and(|preset| preset.experiment.model.kind.convolves() == convolves)
+    };
+    let took = presets.iter().filter(is_of_kind).filter_map(|row| {
         let measured = &row["measured"];
         Some(measured["process_bytes"].as_f64()? - measured["reserved_bytes"].as_f64()? - context)
     });
@@ -144,6 +149,26 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn kernels_are_told_apart_by_whether_they_convolve() {
+        let mib = |mib: u64| mib << 20;
+        let row = |name: &str, process: u64| {
+            let measured = json!({"process_bytes": mib(process), "reserved_bytes": mib(32)});
+            json!({"name": name, "measured": measured})
+        };
+        let card = json!({"assumed": {}, "opened": {"context": mib(300)}});
+        let presets = [row("mlp-digits", 372), row("cnn-digits", 452), row("sort-llama", 392), row("other", 9000)];
+        let found = assumptions(&[card], &presets);
+        let of = |figure: &str| {
+            let found = found.iter().find(|found| found.figure == figure).expect("an assumption");
+            (found.assumed, found.measured)
+        };
+        let allowed = |convolves| kernels_allowed(convolves).0 as f64;
+        assert_eq!(of("kernels of a run never seen"), (allowed(false), Some(mib(60) as f64)));
+        assert_eq!(of("the same with convolutions"), (allowed(true), Some(mib(120) as f64)));
+        assert!(allowed(true) > allowed(false));
+    }
 
     #[test]
     fn figures_are_those_of_the_rows() {
