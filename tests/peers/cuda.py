@@ -2,8 +2,9 @@
 """PyTorch's side of `plimsoll bench --device cuda:0` on a card: the same workloads under the same names, a JSON object a line.
 
     plimsoll bench --device cuda:0 gpt2-small resnet50 mobilenetv2 vit-s --json
+    python3 tests/peers/cuda.py --compile           # torch.compile, as our fused execution, which is the default on a GPU
+    plimsoll bench --device cuda:0 gpt2-small resnet50 mobilenetv2 vit-s --execution in-place --json
     python3 tests/peers/cuda.py                     # eager
-    python3 tests/peers/cuda.py --compile           # torch.compile
     python3 tests/peers/cuda.py resnet50-b64-s224 --any-order
 
 Both sides: AdamW (learning rate 0.001, weight decay 0.01, fused here), the batch on the card before the step begins, the

@@ -296,7 +296,7 @@ fn launches_that_are_saved_are_time_that_is_not_predicted() {
     let preset = shipped::find("gpt2-rtx4060-plan").expect("ships").expect("a preset");
     let with = |update| {
         let optimizer = Optimizer { update, clip_norm: 0.0, ..preset.optimizer };
-        plan(&Experiment { optimizer, ..preset.clone() })
+        plan(&Experiment { optimizer, execution: Execution::InPlace, ..preset.clone() })
     };
     let [together, apart] = [UpdateTime::AfterBackward, UpdateTime::InBackward].map(with);
     let saved = (apart.steady.points.len() - together.steady.points.len()) as f64 * card().rates.launch_secs;

@@ -9,7 +9,8 @@ use crate::card::{experiment, heard_on_card, on_card};
 /// GPT-2 with as many blocks and parameters as the published small one, each of them small.
 pub(crate) fn gpt2(changes: &[&str]) -> Experiment {
     let small = ["model.width=16", "model.heads=2", "model.hidden=32", "data.length=8", "data.vocabulary=40"];
-    let small = [&small[..], &["batch.micro=2", "data.samples=40", "run.evaluate_every=1000"], changes].concat();
+    let plain = ["execution=in-place", "batch.micro=2", "data.samples=40", "run.evaluate_every=1000"];
+    let small = [&small[..], &plain, changes].concat();
     experiment("gpt2-rtx4060-plan", &small)
 }
 

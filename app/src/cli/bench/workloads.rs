@@ -6,9 +6,13 @@
 use plimsoll_engine::{
     Bytes, Experiment,
     experiment::{
-        DataKind, Model, ModelKind, Optimizer, Placement, Precision, Recompute, Run, Stem, limits::MAX_BUDGET,
+        DataKind, Execution, Model, ModelKind, Optimizer, Placement, Precision, Recompute, Run, Stem,
+        limits::MAX_BUDGET,
     },
 };
+
+/// The name of the processor.
+pub(in crate::cli) const CPU: &str = "cpu";
 
 /// A workload: its name, and the settings that differ from those of all.
 #[derive(Debug, Clone, Copy)]
@@ -118,13 +122,20 @@ impl Workload {
         exact.map_or_else(|| Self::all().filter(|workload| workload.is_in(name)).collect(), |exact| vec![exact])
     }
 
+    /// Whether it has the size of a card.
+    #[cfg(test)]
+    pub(in crate::cli) fn is_large(&self) -> bool {
+        self.is_large
+    }
+
     /// Whether its name begins with these words.
     fn is_in(&self, group: &str) -> bool {
         self.name.strip_prefix(group).is_some_and(|rest| rest.starts_with('-'))
     }
 
     /// The experiment, of this many steps on `device`. AdamW has a learning rate of 0.001 and a weight decay of 0.01. The data
-    /// of a large one wait on the device, as a batch does that PyTorch is timed with.
+    /// of a large one wait on the device, as a batch does that PyTorch is timed with, and on a card its execution is fused, as that is
+    /// of what `torch.compile` makes.
     pub(in crate::cli) fn experiment(&self, device: &str, steps: u64) -> Experiment {
         let mut experiment = Experiment {
             title: self.name.to_owned(),
@@ -141,6 +152,9 @@ impl Workload {
             // Two batches to learn from, and a small one to be tested with.
             experiment.data.placement = Placement::Device;
             experiment.data.samples = experiment.batch.micro * 5 / 2;
+            if device != CPU {
+                experiment.execution = Execution::Fused;
+            }
         }
         experiment
     }
@@ -173,6 +187,14 @@ mod tests {
             let plan = Plan::of(&experiment, &Machine::nominal()).unwrap_or_else(|e| panic!("{}: {e}", workload.name));
             assert_eq!(plan.parameters, parameters_of_peer(group), "{}", workload.name);
             assert!(plan.peak.process < Bytes::gib(64), "{}: {}", workload.name, plan.peak.process);
+        }
+    }
+
+    #[test]
+    fn large_workloads_are_fused_on_a_card_and_nowhere_else() {
+        for workload in Workload::all() {
+            let fused = |device: &str| workload.experiment(device, 4).execution == Execution::Fused;
+            assert_eq!((fused("cuda:0"), fused("h100-80g"), fused(CPU)), (workload.is_large, workload.is_large, false));
         }
     }
 
