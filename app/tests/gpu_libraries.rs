@@ -7,7 +7,7 @@ use std::{
     process::{Command, Output},
 };
 
-use plimsoll_tests::simulated_gpu;
+use plimsoll_tests::{manner_settings, simulated_gpu};
 use tempfile::TempDir;
 
 /// What the program does where all libraries but `missing` are.
@@ -28,6 +28,7 @@ fn run(arguments: &[&str], missing: &str, settings: &[(&str, &str)]) -> Output {
         .env("LD_LIBRARY_PATH", folder.path())
         .env("XDG_CACHE_HOME", folder.path().join("cache"))
         .env("PLIMSOLL_STORE", folder.path().join("store"))
+        .envs(manner_settings().iter().copied())
         .envs(settings.iter().copied())
         .output()
         .expect("the program starts")

@@ -9,7 +9,7 @@ mod rates;
 mod simulator;
 
 #[cfg(target_os = "linux")]
-pub use manners::{MANNERS, Manner, with_every_manner};
+pub use manners::{MANNER, MANNERS, Manner, is_left_out, manner_settings, with_every_manner};
 #[cfg(target_os = "linux")]
 pub use rates::share_rates;
 #[cfg(target_os = "linux")]

@@ -16,6 +16,8 @@ use std::{
     sync::OnceLock,
 };
 
+use crate::manners::manner_settings;
+
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/simulator");
 const LIBRARY: &str = "libsimulator.so";
 /// What programs open.
@@ -50,7 +52,8 @@ pub fn simulated_gpu() -> PathBuf {
 }
 
 /// Runs `body` in a process that sees the simulated GPU: the test `name` of this binary, started again with `settings` in
-/// its environment. To be called first and alone in a test of that name.
+/// its environment, on top of those of the [manner](crate::MANNER) that is chosen. To be called first and alone in a test of that
+/// name.
 ///
 /// # Panics
 /// The body panics.
@@ -72,6 +75,7 @@ pub fn heard_on_simulated_gpu(name: &str, settings: &[(&str, &str)], body: impl 
         .args([name, "--exact", "--nocapture", "--test-threads=1"])
         .env("LD_LIBRARY_PATH", search_path())
         .env(INSIDE, name)
+        .envs(manner_settings().iter().copied())
         .envs(settings.iter().copied())
         .output()
         .expect("a test can start its program");

@@ -5,7 +5,7 @@ mod reports;
 
 use std::process::{Command, Output};
 
-use plimsoll_tests::{share_rates, simulated_gpu, with_every_manner};
+use plimsoll_tests::{manner_settings, share_rates, simulated_gpu, with_every_manner};
 use tempfile::TempDir;
 
 /// The presets that ship.
@@ -39,6 +39,7 @@ impl Card {
             .env("LD_LIBRARY_PATH", simulated_gpu())
             .env("XDG_CACHE_HOME", self.cache.path())
             .env("PLIMSOLL_STORE", self.cache.path().join("store"))
+            .envs(manner_settings().iter().copied())
             .envs(self.settings.iter().map(|(name, value)| (*name, value)))
             .output()
             .expect("the program starts")
@@ -259,15 +260,6 @@ fn predictions_and_lines_hold_with_every_manner_of_a_driver() {
         "a_line_that_is_kept_to_is_filled_and_never_crossed",
         "a_pool_takes_the_whole_of_a_budget_that_is_no_round_number",
         "a_run_that_its_plan_allowed_is_not_refused_at_a_line_that_it_fills",
-    ]);
-}
-
-#[test]
-#[ignore = "takes half an hour"]
-fn every_preset_and_random_experiments_are_as_predicted_with_every_manner_of_a_driver() {
-    with_every_manner(&[
-        "the_driver_measures_what_was_predicted",
-        "random_experiments_with_every_policy_of_the_pool_are_as_predicted",
     ]);
 }
 

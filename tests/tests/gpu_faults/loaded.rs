@@ -8,6 +8,7 @@ use plimsoll_engine::{
     plan::Plan,
     train::{Command, Event, Outcome, Refusal, Summary},
 };
+use plimsoll_tests::with_every_manner;
 
 use crate::card::{Card, experiment, heard_on_card, on_card};
 
@@ -158,4 +159,13 @@ fn kernels_that_take_less_than_was_allowed_leave_room_for_graphs() {
         assert!(summary.measured.process <= summary.predicted.process, "{summary:?}");
         assert!(summary.measured.process <= tight.budget, "{summary:?}");
     });
+}
+
+#[test]
+fn what_is_loaded_and_given_back_is_alike_with_every_manner_of_a_driver() {
+    with_every_manner(&[
+        "loaded::a_run_whose_kernels_leave_it_room_goes_on_below_a_line_that_is_lower",
+        "loaded::kernels_that_take_less_than_was_allowed_leave_room_for_graphs",
+        "steady::a_run_that_ends_gives_its_page_locked_memory_back_however_it_ends",
+    ]);
 }

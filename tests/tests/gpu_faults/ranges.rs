@@ -14,11 +14,16 @@ use plimsoll_engine::{
     memory::{allocator::Place, probe::Measure},
     train::{Command, Event, Outcome, Summary},
 };
-use plimsoll_tests::on_simulated_gpu;
+use plimsoll_tests::{is_left_out, on_simulated_gpu};
 
 use crate::card::{Card, experiment, on_card};
 
 const MIB: u64 = 1 << 20;
+
+/// Whether the driver has no memory that could be mapped, which a test is about.
+fn is_without_mapped_memory() -> bool {
+    is_left_out(&["PLIMSOLL_SIM_VIRTUAL"], "mapped memory")
+}
 
 /// A run of three steps with a test after the second; its losses, what the card holds for it then, its summary, and its
 /// warnings about mapped memory.
@@ -121,10 +126,13 @@ fn planned_places_take_whole_pages_of_a_pool_without_mapped_memory() {
 // Candle's device has no mapped memory.
 #[cfg(not(feature = "candle-cuda"))]
 mod refusals {
-    use super::{every_policy, on_card};
+    use super::{every_policy, is_without_mapped_memory, on_card};
 
     /// A driver that refuses a call costs a run nothing but a warning, which tells why.
     fn refused(name: &str, call: &str, why: &str) {
+        if is_without_mapped_memory() {
+            return;
+        }
         on_card(name, &[("PLIMSOLL_SIM_VIRTUAL_REFUSES", call)], |card| {
             for warnings in every_policy(card, "mlp-digits") {
                 let [warning] = &warnings[..] else { panic!("{warnings:?}") };
@@ -190,6 +198,9 @@ fn mapping(at: u64) -> Option<u64> {
 #[cfg(not(feature = "candle-cuda"))]
 #[test]
 fn segments_lie_end_to_end_in_one_range_as_long_as_the_line() {
+    if is_without_mapped_memory() {
+        return;
+    }
     on_simulated_gpu("ranges::segments_lie_end_to_end_in_one_range_as_long_as_the_line", &[], || {
         let (backend, device) = backend(100 * MIB, false);
         let before = room();
@@ -215,6 +226,9 @@ fn segments_lie_end_to_end_in_one_range_as_long_as_the_line() {
 #[cfg(not(feature = "candle-cuda"))]
 #[test]
 fn what_is_given_back_is_unmapped_and_its_addresses_serve_again() {
+    if is_without_mapped_memory() {
+        return;
+    }
     on_simulated_gpu("ranges::what_is_given_back_is_unmapped_and_its_addresses_serve_again", &[], || {
         let (backend, device) = backend(160 * MIB, true);
         let before = room();
@@ -248,6 +262,9 @@ fn what_is_given_back_is_unmapped_and_its_addresses_serve_again() {
 #[cfg(not(feature = "candle-cuda"))]
 #[test]
 fn what_a_library_takes_of_the_device_s_pool_is_within_what_is_left_of_the_line() {
+    if is_without_mapped_memory() {
+        return;
+    }
     on_simulated_gpu(
         "ranges::what_a_library_takes_of_the_device_s_pool_is_within_what_is_left_of_the_line",
         &[],
@@ -276,6 +293,9 @@ fn what_a_library_takes_of_the_device_s_pool_is_within_what_is_left_of_the_line(
 
 #[test]
 fn a_segment_that_cannot_be_mapped_is_a_block_of_the_pool_within_the_same_line() {
+    if is_left_out(&["PLIMSOLL_SIM_POOL_STEP_MIB"], "a pool in steps of 2 MiB") {
+        return;
+    }
     on_simulated_gpu(
         "ranges::a_segment_that_cannot_be_mapped_is_a_block_of_the_pool_within_the_same_line",
         &[],
