@@ -178,7 +178,8 @@ fn a_loader_that_is_dropped_at_any_time_gives_its_buffers_back() {
     let meter = set.meter();
     let before = meter.now().live;
     for taken in [0, 1, 5, 30] {
-        for feed in [Feed { workers: 1, batches: 1 }, Feed { workers: 3, batches: 4 }] {
+        for [workers, batches] in [[1, 1], [3, 4]] {
+            let feed = Feed { workers, batches, rounded: None };
             let loader = Loader::train_from(Position::default(), Arc::clone(&set), 7, [32, 2], feed);
             let mut loader = loader.expect("fits");
             (0..taken).for_each(|_| drop(loader.recv().expect("no fault").expect("no end")));
