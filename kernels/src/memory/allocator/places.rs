@@ -3,11 +3,11 @@
 //! A dry run records every allocation and free ([`Requests`]), so the place of each block is chosen with knowledge of the
 //! later ones. Blocks that outlive their pass (weights, the optimizer's state, the micro-batch that waits) lie at the
 //! bottom, in the order of their allocation. Blocks that are allocated and freed in one pass are [packed](packing) above,
-//! each pass for itself. A model that loses channels is one model and then another: the blocks of the smaller one that outlive
-//! their pass lie at the top, where the larger one's activations were, so that both have room while one is made of the other,
-//! and the passes after that are packed into the room of the larger one. Always holds: places are advice. A [`Guide`] goes through them as the run asks; a pool puts a block
-//! there if that is free, and otherwise where it would without advice. So a run that asks for other blocks than were planned
-//! is never wrong, only larger. Refuses nothing.
+//! each pass for itself. A model that loses channels is one model and then another. The blocks of the smaller one that outlive
+//! their pass lie at the top, where the larger one's activations were, so that both have room while one is made of the other.
+//! The passes after that are packed into the room of the larger one. Always holds: places are advice. A [`Guide`] goes through
+//! them as the run asks; a pool puts a block there if that is free, and otherwise where it would without advice. So a run that
+//! asks for other blocks than were planned is never wrong, only larger. Refuses nothing.
 
 pub mod packing;
 mod requests;
