@@ -21,8 +21,8 @@ const PLANNED: u64 = 172;
 /// 5,000 layers, run with and without a store, took 89, 128 and 313 at most.
 const KEPT: [u64; 3] = [96, 128, 320];
 /// Bytes of a kept run, however short, once its store is open: the pages of the recorder's thread, and of the code that writes. Of
-/// 180 experiments it was 0.2 to 0.5 MB.
-const RECORDER: u64 = 456 << 10;
+/// 400 experiments with two builds of the program it was 0.2 to 0.7 MB.
+const RECORDER: u64 = 704 << 10;
 /// Steps that a recorder holds until it begins another block.
 pub(crate) const RECORDED_STEPS: usize = 4096;
 /// Bytes of a kept run for each of them: the step as it came, in lists that grow, and its columns as they are written. Then the
@@ -35,6 +35,7 @@ const FOLLOWED: u64 = 12;
 /// Bytes of each thread's own: its stack, and the pages that its heap has begun; of a thread that has worked before, what a run
 /// adds to them.
 const THREAD: [u64; 2] = [144 << 10, 16 << 10];
+
 /// Bytes of a file of weights that are mapped while it is read: a part of a tensor, the pages next to it, and the code that reads.
 const READ: u64 = 256 << 10;
 
