@@ -150,16 +150,27 @@ impl KnownGpu {
             // Those that the rest of a run loads are few.
             open.loaded.insert(kernels(experiment, Likeness::AtAnySize));
         }
-        if let Ran::Whole(experiment) = ran {
-            open.loaded.insert(kernels(experiment, Likeness::Exact));
+        let learnt = match ran {
+            Ran::Nothing => None,
+            // A bound that was too low for a part of the run: the next one is planned with what the part took, at the least.
+            Ran::Step(experiment) => {
+                let allowed = || kernels_allowed(experiment.model.kind.convolves());
+                let name = kernels(experiment, Likeness::Exact);
+                let known = measured.loaded.get(&name).copied().unwrap_or_else(allowed);
+                Some((name, known.max(more)))
+            }
+            Ran::Whole(experiment) => {
+                let name = kernels(experiment, Likeness::Exact);
+                open.loaded.insert(name.clone());
+                let least = measured.loaded.get(&name).map_or(more, |least| more.min(*least));
+                Some((name, least))
+            }
+        };
+        if let Some((name, bytes)) = learnt {
             if measured.loaded.len() >= KEPT {
                 measured.loaded.clear();
             }
-            measured
-                .loaded
-                .entry(kernels(experiment, Likeness::Exact))
-                .and_modify(|least| *least = more.min(*least))
-                .or_insert(more);
+            measured.loaded.insert(name, bytes);
         }
         self.with(measured, Some(open))
     }

@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use self::shared::Shared;
 use crate::{
     error::Result,
-    store::{Evaluation, EventKind, Origin, RunKey, files, folders, writer::Writer},
+    store::{Evaluation, EventKind, Origin, RunKey, files, folders, series::BLOCK, writer::Writer},
     sync::Mutex,
     train::{Event, Folder, Keep, Latest, RecordFirst},
 };
@@ -189,7 +189,9 @@ impl Recorder {
             Event::Ended { outcome, summary, .. } => shared.end(outcome, summary, self.recording.is_forced),
         }
         let is_news = shared.batch.end.is_some() || shared.batch.has_begun != had_begun || is_saved;
-        if is_news || shared.has_what_is_wanted() {
+        // Otherwise a model of the fastest steps would gather tens of thousands of them between two writes.
+        let is_block = matches!(event, Event::Step(_)) && shared.batch.steps.len().is_multiple_of(BLOCK);
+        if is_news || is_block || shared.has_what_is_wanted() {
             shared.wake();
         }
     }

@@ -232,7 +232,7 @@ impl<B: Backend> Executor<B> {
         // Dropped before the point is closed, so it counts in this op's high-water mark and not in the next one's.
         drop(scratch);
         self.show(&kernel, inputs, outputs)?;
-        self.ran(kernel.name());
+        self.ran_by(kernel.name(), self.backend().way());
         Ok(())
     }
 
@@ -346,12 +346,16 @@ impl<B: Backend> Executor<B> {
         }
     }
 
+    /// An op that launched no kernel ran.
     fn ran(&self, op: &'static str) {
+        self.ran_by(op, "");
+    }
+
+    fn ran_by(&self, op: &'static str, way: &'static str) {
         self.ledger().ran(op);
         if let Some(sampler) = &mut *self.0.sampler.borrow_mut() {
             let high = sampler.meter.peak().live;
             sampler.meter.reset_live_peak();
-            let way = self.backend().way();
             crate::memory::probe::uncounted(|| sampler.samples.push(Sample { high, way }));
         }
     }

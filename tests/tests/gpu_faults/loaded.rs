@@ -5,6 +5,7 @@ use std::env;
 
 use plimsoll_engine::{
     Bytes, Experiment,
+    hardware::Machine,
     plan::Plan,
     train::{Command, Event, Outcome, Refusal, Summary},
 };
@@ -33,6 +34,12 @@ fn within(experiment: &Experiment, budget: Bytes) -> Experiment {
 /// The plan of a run by what is known of the card now.
 fn planned(card: &Card, experiment: &Experiment) -> Plan {
     Plan::of(experiment, &card.trainer.machine()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// What another program that is started now plans for the driver and the kernels of a run.
+fn known_elsewhere(experiment: &Experiment) -> Bytes {
+    let plan = Plan::of(experiment, &Machine::detect()).unwrap_or_else(|error| panic!("{error}"));
+    plan.target.profile().expect("a GPU").context
 }
 
 /// A run to its end: how many steps it took, its warnings about what was allowed, how it ended, and its summary.
@@ -84,8 +91,11 @@ fn tight(card: &Card, policy: &str) -> Experiment {
 /// A run that its kernels leave no room: it ends after its first step, and says why and what would fit.
 fn ends(card: &Card, policy: &str) {
     let tight = tight(card, policy);
+    let before = known_elsewhere(&tight);
     let (steps, told, outcome, _) = run(card, &tight);
     let refusal = refused(outcome);
+    let now = known_elsewhere(&tight);
+    assert!(now >= before + refusal.error.asked, "{policy}: {now}, {before} before");
     let words = refusal.error.to_string();
     assert_eq!((steps, told.len()), (1, 0), "{policy}: {words}");
     for part in ["more for kernels would take", &format!("of a budget of {}", tight.budget), "in use"] {
