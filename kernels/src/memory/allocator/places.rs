@@ -16,7 +16,7 @@ use std::{collections::HashMap, sync::Arc};
 
 pub use self::requests::Requests;
 use self::{
-    packing::{EFFORT, Life, Packed, by_rank, most_alive, pack},
+    packing::{EFFORT, Life, Packed, by_rank, most_alive, pack, pack_passing_above},
     requests::{Block, End, Era, Pass},
 };
 use crate::{bytes::Bytes, device::profile::PoolProfile, memory::Part};
@@ -75,11 +75,12 @@ impl Search {
         }
     }
 
-    /// Spans that attempts may look at.
-    fn effort(self) -> u64 {
+    /// Places for these blocks. An extent of no more than `enough` is looked no further for.
+    fn pack(self, lives: &[Life], enough: u64) -> Packed {
+        const LITTLE: u64 = EFFORT / 20;
         match self {
-            Self::Careful => EFFORT,
-            Self::Quick => EFFORT / 20,
+            Self::Careful => pack(lives, enough, EFFORT),
+            Self::Quick => pack_passing_above(lives, enough, LITTLE).unwrap_or_else(|| pack(lives, enough, LITTLE)),
         }
     }
 }
@@ -102,7 +103,7 @@ impl Places {
             let lives = by_rank(&placed.lives);
             let at = known.iter().position(|(others, _)| *others == lives).unwrap_or_else(|| {
                 let enough = (most + most / search.close()).saturating_sub(above(pass));
-                let packed = pack(&lives, enough, search.effort());
+                let packed = search.pack(&lives, enough);
                 known.push((lives, packed));
                 known.len() - 1
             });
