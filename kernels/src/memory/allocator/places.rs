@@ -16,7 +16,7 @@ use std::{collections::HashMap, sync::Arc};
 
 pub use self::requests::Requests;
 use self::{
-    packing::{EFFORT, Life, Packed, by_rank, most_alive, pack, pack_passing_above},
+    packing::{EFFORT, Life, Packed, by_rank, most_alive, pack, pack_in_order},
     requests::{Block, End, Era, Pass},
 };
 use crate::{bytes::Bytes, device::profile::PoolProfile, memory::Part};
@@ -78,9 +78,14 @@ impl Search {
     /// Places for these blocks. An extent of no more than `enough` is looked no further for.
     fn pack(self, lives: &[Life], enough: u64) -> Packed {
         const LITTLE: u64 = EFFORT / 20;
+        /// Blocks of a deep model, for which a better order takes tens of milliseconds.
+        const MANY: usize = 1_000;
         match self {
             Self::Careful => pack(lives, enough, EFFORT),
-            Self::Quick => pack_passing_above(lives, enough, LITTLE).unwrap_or_else(|| pack(lives, enough, LITTLE)),
+            Self::Quick => {
+                let in_order = (lives.len() > MANY).then(|| pack_in_order(lives, enough)).flatten();
+                in_order.unwrap_or_else(|| pack(lives, enough, LITTLE))
+            }
         }
     }
 }
