@@ -1,7 +1,7 @@
-//! The rates of this processor, as programs before this one measured them.
+//! Measurements of this program on this processor, kept for the programs after it.
 //!
-//! Owns the file that they are kept in. Always holds: they belong to this processor with this number of threads and to this
-//! program file, and are not older than [`LASTS`], because kernels and machines change. Refuses nothing: without a file, or
+//! Owns the files that they are kept in. Always holds: they belong to this processor with this number of threads and to this
+//! program file, and are not older than [`LASTS`], because programs and machines change. Refuses nothing: without a file, or
 //! with one that cannot be read, a program measures for itself.
 
 use std::{
@@ -9,22 +9,21 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::cpu;
-use crate::{backend::Rates, cache, device::cpu_threads};
+use crate::{cache, device::cpu_threads};
 
-/// How long kept rates count.
+/// How long kept measurements count.
 const LASTS: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Rates, and their subject.
+/// Measurements, and their subject.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct KeptRates {
+pub(crate) struct Kept<T> {
     of: Subject,
-    /// Seconds since 1970.
+    /// When the first of them was made, in seconds since 1970.
     since: u64,
-    /// The fastest of every start since.
-    pub(crate) rates: Rates,
+    pub(crate) measured: T,
 }
 
 /// The subject of a measurement.
@@ -44,20 +43,20 @@ impl Subject {
     }
 }
 
-impl KeptRates {
-    /// The kept rates of this program on this machine.
-    pub(crate) fn read() -> Option<Self> {
-        let kept: Self = serde_json::from_slice(&cache::read(&place()?)?).ok()?;
-        let is_sane = kept.rates.is_sane() && kept.is_of(&Subject::here()?, secs(SystemTime::now()));
-        is_sane.then_some(kept)
+impl<T: Serialize + DeserializeOwned> Kept<T> {
+    /// What is kept under `name` of this program on this machine.
+    pub(crate) fn read(name: &str) -> Option<Self> {
+        let kept: Self = serde_json::from_slice(&cache::read(&place(name)?)?).ok()?;
+        kept.is_of(&Subject::here()?, secs(SystemTime::now())).then_some(kept)
     }
 
-    /// Writes `rates` for the next program, in place of the kept ones, and for no longer than those would have been kept.
-    pub(crate) fn write(rates: Rates, kept: Option<Self>) {
+    /// Writes `measured` under `name` for the next program, in place of the kept one, and for no longer than that would have
+    /// been kept.
+    pub(crate) fn write(name: &str, measured: T, kept: Option<Self>) {
         let now = secs(SystemTime::now());
         let Some(of) = Subject::here() else { return };
         let since = kept.map_or(now, |kept| kept.since);
-        if let (Some(place), Ok(text)) = (place(), serde_json::to_vec_pretty(&Self { of, since, rates })) {
+        if let (Some(place), Ok(text)) = (place(name), serde_json::to_vec_pretty(&Self { of, since, measured })) {
             cache::write(&place, &text);
         }
     }
@@ -71,8 +70,8 @@ fn secs(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-fn place() -> Option<PathBuf> {
-    cache::folder("processor").map(|folder| folder.join("rates.json"))
+fn place(name: &str) -> Option<PathBuf> {
+    cache::folder("processor").map(|folder| folder.join(name))
 }
 
 #[cfg(test)]
@@ -80,9 +79,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_count_for_the_program_and_the_processor_that_they_were_measured_with() {
+    fn what_is_kept_counts_for_the_program_and_the_processor_that_it_was_measured_with() {
         let of = Subject { processor: "one".to_owned(), threads: 2, program: 7 };
-        let kept = KeptRates { of: of.clone(), since: 1000, rates: Rates::NOMINAL };
+        let kept = Kept { of: of.clone(), since: 1000, measured: 0.5 };
         assert!(kept.is_of(&of, 1000) && kept.is_of(&of, 1000 + LASTS.as_secs()));
         assert!(!kept.is_of(&of, 1001 + LASTS.as_secs()), "too old");
         assert!(!kept.is_of(&of, 999), "of the future");

@@ -21,7 +21,7 @@ use crate::{
     },
     error::{Problem, Result},
     experiment::Experiment,
-    hardware::{Figure, Ran, known_gpu::KnownGpu},
+    hardware::{Begun, Figure, Ran, RunKind, Touched, known_gpu::KnownGpu, seen_runs::SeenRuns},
     memory::host::FreeMemory,
 };
 #[cfg(feature = "cuda")]
@@ -52,8 +52,12 @@ struct Known {
     processor: Processor,
     rates: Rates,
     process_base: Bytes,
+    /// How the process has begun.
+    begun: Begun,
     /// Bytes of the program's file that a run touches and this process has not.
     untouched: Bytes,
+    /// The growth by runs that were made before.
+    seen: Arc<SeenRuns>,
     /// The free memory; `None` if the system does not report it, and for a nominal machine.
     free_memory: Option<FreeMemory>,
     /// `None` before they were looked for.
@@ -73,7 +77,9 @@ impl Machine {
             processor,
             rates,
             process_base: Bytes::ZERO,
+            begun: Begun { touched: Touched::Little, has_window: false },
             untouched: Bytes::ZERO,
+            seen: Arc::default(),
             free_memory: None,
             gpus: None,
             #[cfg(feature = "cuda")]
@@ -89,7 +95,7 @@ impl Machine {
         let found = super::describe()
             .map(|found| (0..).zip(found).map(|(index, gpu)| KnownGpu::remembered(index, gpu)).collect());
         Self::nominal()
-            .changed(|known| known.gpus = Some(found))
+            .changed(|known| (known.gpus, known.seen) = (Some(found), Arc::new(SeenRuns::kept())))
             .with_process_measured()
             .with_free_memory(FreeMemory::now())
     }
@@ -112,10 +118,10 @@ impl Machine {
         self.0.process_base
     }
 
-    /// The bytes that a process which takes this machine's runs has without their memory and their data: its size before a run,
-    /// and the pages of the program that the run is the first to touch.
-    pub(crate) fn process_in_a_run(&self) -> Bytes {
-        self.0.process_base + self.0.untouched
+    /// The most bytes that a process comes to in a run of this kind, which takes `bytes` beside the pages of the program that it
+    /// is the first to touch.
+    pub(crate) fn process_in_a_run(&self, run: RunKind<'_>, bytes: Bytes) -> Bytes {
+        self.0.process_base + self.0.seen.growth(run, self.0.begun, self.0.untouched + bytes)
     }
 
     /// The memory that the system can give this process before a run and its data; `None` if it does not report it.

@@ -7,10 +7,11 @@
 mod cpu;
 pub(crate) mod gpu;
 mod host_pid;
-pub(crate) mod kept_rates;
+pub(crate) mod kept;
 mod kernel_set;
 mod known_gpu;
 mod machine;
+mod seen_runs;
 mod touched;
 #[cfg(feature = "cuda")]
 pub(crate) mod usage;
@@ -20,7 +21,8 @@ use serde::Serialize;
 
 pub use known_gpu::{Ran, kernels_allowed};
 pub use machine::Machine;
-pub(crate) use touched::Touched;
+pub(crate) use seen_runs::RunKind;
+pub(crate) use touched::{Begun, Touched};
 pub use watcher::Watcher;
 
 use crate::{bytes::Bytes, device::Description};

@@ -15,13 +15,16 @@ use crate::{
     device::cpu_threads,
     error::Result,
     experiment::{self, OptimizerKind},
-    hardware::kept_rates::KeptRates,
+    hardware::kept::Kept,
     memory::{
         Category, Ledger,
         host::{LimitedBy, Line},
     },
     optim,
 };
+
+/// The file that they are kept in.
+const FILE: &str = "rates.json";
 
 /// The rates of the processor: the fastest that was measured, by this program or by one before it. Other work on the machine
 /// only makes a kernel slower. So rates that are kept stay, unless products or additions are clearly faster now: then all are
@@ -30,17 +33,17 @@ pub(super) fn rates() -> Result<Rates> {
     // In a range of addresses, as in a run: what the heap of a thread once held stays with the process.
     let line = Line { bytes: Bytes(u64::MAX), limited_by: LimitedBy::Budget };
     let executor = Executor::new(Cpu::in_arena(cpu_threads(), Bytes::ZERO), Ledger::within(line, true));
-    let kept = KeptRates::read();
-    let Some(known) = kept.as_ref().map(|kept| kept.rates) else {
+    let kept = Kept::<Rates>::read(FILE).filter(|kept| kept.measured.is_sane());
+    let Some(known) = kept.as_ref().map(|kept| kept.measured) else {
         let rates = measure(&executor)?;
-        KeptRates::write(rates, None);
+        Kept::write(FILE, rates, None);
         return Ok(rates);
     };
     if !is_faster(products_and_additions(&executor)?, &known) {
         return Ok(known);
     }
     let rates = fastest_of(known, measure(&executor)?);
-    KeptRates::write(rates, kept);
+    Kept::write(FILE, rates, kept);
     Ok(rates)
 }
 

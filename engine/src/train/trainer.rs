@@ -268,8 +268,7 @@ impl Attempt {
         worker.give_back();
         worker.measure_process(dataset.host_bytes().min(plan::predict::process::host(&plan.resolved)));
         events.set_machine(worker.machine());
-        let is_kept = self.start.keep.record.is_some();
-        self.summary.predicted.process = plan::predict::process::running(&plan, worker.machine(), is_kept);
+        self.summary.predicted.process = plan::predict::process::running(&plan, worker.machine(), self.is_kept());
         let spec = run::RunSpec {
             id: self.id,
             plan: &plan,
@@ -284,7 +283,13 @@ impl Attempt {
             teacher_checksum,
         };
         worker.train(&spec, inbox, &mut self.summary)?;
+        worker.saw(&plan, self.is_kept(), &self.summary);
         Ok(Outcome::Finished)
+    }
+
+    /// Whether the run is kept in a store.
+    fn is_kept(&self) -> bool {
+        self.start.keep.record.is_some()
     }
 
     /// The plan of the run. The findings of the beginning stay as they are in a run that goes on.
@@ -303,7 +308,9 @@ impl Attempt {
             checkpoint.has_work_left(resolved.steps().1, *lacks_end)?;
         }
         let resolved = resolved.resuming(checkpoint.map(|checkpoint| checkpoint.resumed(*is_same_run)));
-        let plan = Arc::new(plan::predict(&resolved, machine)?);
+        let mut plan = plan::predict(&resolved, machine)?;
+        plan.peak.process = plan::predict::process::beginning(&plan, self.is_kept());
+        let plan = Arc::new(plan);
         self.plan = Some(Arc::clone(&plan));
         self.summary.predicted = plan.peak;
         (self.summary.host.predicted, self.summary.host.predicted_disk) = (plan.host.total(), plan.host.disk);

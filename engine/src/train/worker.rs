@@ -17,7 +17,11 @@ use crate::{
     experiment::Experiment,
     hardware::{Machine, Touched},
     memory::{Ledger, heap, host::Line, probe::uncounted},
-    plan::{Forward, Resolved, predict::places::are_in_range, time},
+    plan::{
+        Forward, Plan, Resolved,
+        predict::{places::are_in_range, process},
+        time,
+    },
     train::{
         command::Inbox,
         event::Summary,
@@ -65,9 +69,10 @@ impl Worker {
     /// The processor, its threads ready and its rates measured.
     pub(super) fn new(priority: ThreadPriority) -> Self {
         let threads = ThreadPool::new(priority);
+        let machine = threads.as_ref().map_or_else(|_| Machine::detect(), time::measured_machine);
         Self {
             priority,
-            machine: threads.as_ref().map_or_else(|_| Machine::detect(), time::measured_machine),
+            machine: if priority == ThreadPriority::Background { machine.with_window() } else { machine },
             threads,
             has_trained: false,
             #[cfg(feature = "cuda")]
@@ -110,6 +115,15 @@ impl Worker {
             (false, false) => Touched::Unmapped,
         };
         self.machine = self.machine.with_process_beside(held, touched);
+    }
+
+    /// Keeps how the process has grown by a run of `plan` on the processor, for later ones. A process whose size is only read
+    /// now and then may have been larger in between.
+    pub(super) fn saw(&mut self, plan: &Plan, is_kept: bool, summary: &Summary) {
+        if plan.target.is_gpu() || summary.is_process_sampled {
+            return;
+        }
+        self.machine = process::seen(plan, &self.machine, is_kept, summary.measured.process);
     }
 
     /// Hands free memory back to the system, that of the processor's threads included.

@@ -1,10 +1,12 @@
 //! A machine whose processor, process or free memory was measured.
 
+use std::sync::Arc;
+
 use super::Machine;
 use crate::{
     backend::Rates,
     bytes::Bytes,
-    hardware::Touched,
+    hardware::{RunKind, Touched, seen_runs::SeenRuns},
     memory::{host::FreeMemory, probe},
 };
 
@@ -35,7 +37,24 @@ impl Machine {
 
     fn with_process(&self, base: Bytes, touched: Touched) -> Self {
         let untouched = touched.to_come(probe::code());
-        self.changed(|known| (known.process_base, known.untouched) = (base, untouched))
+        self.changed(|known| {
+            (known.process_base, known.begun.touched, known.untouched) = (base, touched, untouched);
+        })
+    }
+
+    /// The same machine for a process that shows a window.
+    #[must_use]
+    pub(crate) fn with_window(&self) -> Self {
+        self.changed(|known| known.begun.has_window = true)
+    }
+
+    /// The same machine after a run of this kind, for which [`process_in_a_run`](Self::process_in_a_run) of the machine `before`
+    /// counted on `bytes`, and with which the process came to `process`.
+    #[must_use]
+    pub(crate) fn with_run_seen(&self, before: &Self, run: RunKind<'_>, bytes: Bytes, process: Bytes) -> Self {
+        let (allowed, grown) = (before.0.untouched + bytes, process.saturating_sub(before.0.process_base));
+        let seen = Arc::new(SeenRuns::after(run, before.0.begun, allowed, grown));
+        self.changed(|known| known.seen = seen)
     }
 
     /// The same machine with another amount of memory that the system can give; a change of a few percent does not count.

@@ -7,62 +7,85 @@ use crate::{
     data,
     device::Target,
     experiment::PruneKind,
-    hardware::Machine,
+    hardware::{Machine, RunKind},
     interop,
     memory::{Phase, Timeline, allocator::process_grows},
     plan::{Pass, Plan, Resolved, predict::places::are_in_range},
 };
 
-/// Bytes of a plan for each point of its timelines: the point, the log that it was replayed from, and the room between.
-/// Measured on models of 200 to 1,600 layers and blocks, it was 83 to 175 bytes.
-const PLANNED: u64 = 172;
-/// Bytes of a kept run for each point of the timelines that are kept with it, for each block that is alive at the peak, and for
-/// each layer: the prediction as it is written, and the store's copy of it. Decoders of 400 and 1,000 blocks and MLPs of 600 to
-/// 5,000 layers, run with and without a store, took 89, 128 and 313 at most.
-const KEPT: [u64; 3] = [96, 128, 320];
+/// Bytes of a plan for each point of its timelines, for each point of the longest step, from which they were replayed, and for
+/// each block that is alive at the peak. Fitted to 520 runs of two builds of the program.
+const PLANNED: [u64; 3] = [88, 44, 512];
+/// Bytes of a kept run for each point of the timelines that are kept with it, for each point of the longest step, and for each
+/// layer: the prediction as it is written, and the store's copy of it. Fitted to the same runs.
+const KEPT: [u64; 3] = [76, 40, 320];
 /// Bytes of a kept run, however short, once its store is open: the pages of the recorder's thread, and of the code that writes. Of
 /// 400 experiments with two builds of the program it was 0.2 to 0.7 MB.
-const RECORDER: u64 = 704 << 10;
+const RECORDER: u64 = 560 << 10;
 /// Steps that a recorder holds until it begins another block.
 pub(crate) const RECORDED_STEPS: usize = 4096;
 /// Bytes of a kept run for each of them: the step as it came, in lists that grow, and its columns as they are written. Then the
 /// bytes of each step of the second block. Where 300 to 20,000 steps of a small model were kept, they were 330 and 150.
 const RECORDED: [u64; 2] = [352, 192];
-/// Bytes of any run for each point: the highest bytes of a recent step, as they are read and in two copies, 40 bytes for each
-/// point of a step's own timeline.
-const FOLLOWED: u64 = 12;
+/// Bytes of any run for each point of its longest step that is read op by op: 24 as it is read, and 8 of its highest bytes, in
+/// this step and in the one that was read before.
+const FOLLOWED: u64 = 32;
 
 /// Bytes of each thread's own: its stack, and the pages that its heap has begun; of a thread that has worked before, what a run
 /// adds to them.
 const THREAD: [u64; 2] = [144 << 10, 16 << 10];
 
 /// Bytes of a file of weights that are mapped while it is read: a part of a tensor, the pages next to it, and the code that reads.
-const READ: u64 = 256 << 10;
+const READ: u64 = 64 << 10;
 
 /// Bytes of the code that reads such a file, and factors layers of it, in a process that has not done so yet. Of 60 runs it was 1.6
 /// to 2.9 MB.
-const READER: u64 = 21 << 17;
+const READER: u64 = 9 << 18;
 
 /// The extent of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Extent {
     /// The points of all timelines.
     points: u64,
-    /// What a kept run keeps: points, blocks at the peak, layers.
-    kept: [u64; 3],
+    /// The points of the longest step.
+    step: u64,
+    /// The points that are kept with a run.
+    kept: u64,
+    /// The blocks that are alive at the peak.
+    blocks: u64,
+    layers: u64,
 }
 
 impl Extent {
     /// That of a plan which peaks in `peak` with so many blocks alive, by how many points each pass has.
     pub(super) fn of(peak: Pass, length: impl Fn(Pass) -> usize, blocks: usize, layers: usize) -> Self {
         let sum = |passes: &mut dyn Iterator<Item = Pass>| passes.map(|pass| length(pass) as u64).sum();
-        let kept = [sum(&mut Pass::kept(peak)), blocks as u64, layers as u64];
-        Self { points: sum(&mut Pass::ALL.into_iter()), kept }
+        let step = [Pass::First, Pass::Steady, Pass::Pruned].map(|pass| length(pass) as u64).into_iter().max();
+        Self {
+            points: sum(&mut Pass::ALL.into_iter()),
+            step: step.unwrap_or_default(),
+            kept: sum(&mut Pass::kept(peak)),
+            blocks: blocks as u64,
+            layers: layers as u64,
+        }
+    }
+
+    fn of_plan(plan: &Plan) -> Self {
+        let length = |pass| plan.timeline(pass).points.len();
+        Self::of(plan.peak_pass, length, plan.alive_at_peak.len(), plan.layers.len())
+    }
+
+    fn planned_bytes(&self) -> u64 {
+        sum_of([self.points, self.step, self.blocks], PLANNED)
     }
 
     fn kept_bytes(&self) -> u64 {
-        self.kept.iter().zip(KEPT).map(|(count, each)| count * each).sum()
+        sum_of([self.kept, self.step, self.layers], KEPT)
     }
+}
+
+fn sum_of(counts: [u64; 3], each: [u64; 3]) -> u64 {
+    counts.iter().zip(each).map(|(count, each)| count * each).sum()
 }
 
 /// The bytes that a process grows by for what its run asks of the allocator.
@@ -91,17 +114,55 @@ impl Grown {
 /// The bytes that the operating system, or the driver of a GPU, will see of a process that has not planned yet and keeps the
 /// run, when it grows so, and the plan has this extent.
 pub(super) fn planned(resolved: &Resolved, machine: &Machine, grown: Grown, plan: Extent) -> Bytes {
-    let reader = if reads_weights(resolved) { READER } else { 0 };
-    let of_plan = plan.points * (PLANNED + FOLLOWED) + plan.kept_bytes() + recorded(resolved);
-    of_run(resolved, machine, grown, of_plan + reader, THREAD[0])
+    of_beginning(resolved, machine, grown, plan, true)
+}
+
+/// The same of a plan that is made, of a run that may not be kept.
+pub(crate) fn beginning(plan: &Plan, is_kept: bool) -> Bytes {
+    of_beginning(&plan.resolved, &plan.machine, plan.grown, Extent::of_plan(plan), is_kept)
 }
 
 /// The same of a process that has the plan: its base was measured with it.
 pub(crate) fn running(plan: &Plan, machine: &Machine, is_kept: bool) -> Bytes {
-    let length = |pass| plan.timeline(pass).points.len();
-    let extent = Extent::of(plan.peak_pass, length, plan.alive_at_peak.len(), plan.layers.len());
-    let kept = if is_kept { extent.kept_bytes() + recorded(&plan.resolved) } else { 0 };
-    of_run(&plan.resolved, machine, plan.grown, extent.points * FOLLOWED + kept, THREAD[1])
+    of_run(&plan.resolved, machine, plan.grown, while_running(plan, is_kept), is_kept)
+}
+
+/// The same machine after a run of `plan` on the processor, whose process came to these bytes: both predictions are better the
+/// next time.
+pub(crate) fn seen(plan: &Plan, machine: &Machine, is_kept: bool, process: Bytes) -> Machine {
+    let kind = kind(&plan.resolved, is_kept);
+    let [begun, ran] =
+        [from_the_beginning(&plan.resolved, Extent::of_plan(plan), is_kept), while_running(plan, is_kept)]
+            .map(|own| taken(&plan.resolved, plan.grown, own));
+    machine.with_run_seen(&plan.machine, kind, begun, process).with_run_seen(machine, kind, ran, process)
+}
+
+fn of_beginning(resolved: &Resolved, machine: &Machine, grown: Grown, plan: Extent, is_kept: bool) -> Bytes {
+    of_run(resolved, machine, grown, from_the_beginning(resolved, plan, is_kept), is_kept)
+}
+
+/// What plan, record and threads take of their own in a process that has not planned yet.
+fn from_the_beginning(resolved: &Resolved, plan: Extent, is_kept: bool) -> Own {
+    let reader = if reads_weights(resolved) { READER } else { 0 };
+    let of_plan = plan.planned_bytes() + plan.step * FOLLOWED + record(resolved, plan, is_kept);
+    Own { all: of_plan + reader, of_thread: THREAD[0] }
+}
+
+/// The same of a process that has planned.
+fn while_running(plan: &Plan, is_kept: bool) -> Own {
+    let extent = Extent::of_plan(plan);
+    Own { all: extent.step * FOLLOWED + record(&plan.resolved, extent, is_kept), of_thread: THREAD[1] }
+}
+
+/// What decides how a process grows by a run of this plan.
+fn kind(resolved: &Resolved, is_kept: bool) -> RunKind<'_> {
+    let (steps, goes_on) = (resolved.steps_left(), resolved.resumed().is_some());
+    RunKind { experiment: resolved.experiment(), steps, goes_on, is_kept }
+}
+
+/// The bytes of the record of a run, if it is kept.
+fn record(resolved: &Resolved, plan: Extent, is_kept: bool) -> u64 {
+    if is_kept { plan.kept_bytes() + recorded(resolved) } else { 0 }
 }
 
 /// The bytes of a recorder, on the way to its first full block, and to its second.
@@ -127,22 +188,33 @@ fn reads_weights(resolved: &Resolved) -> bool {
     experiment.weights.path.is_some() || experiment.distil.chosen().is_some()
 }
 
-fn of_run(resolved: &Resolved, machine: &Machine, grown: Grown, of_plan: u64, of_thread: u64) -> Bytes {
+/// What a process takes of its own for a run, and for each of its threads.
+#[derive(Debug, Clone, Copy)]
+struct Own {
+    all: u64,
+    of_thread: u64,
+}
+
+fn of_run(resolved: &Resolved, machine: &Machine, grown: Grown, own: Own, is_kept: bool) -> Bytes {
     match resolved.target() {
-        Target::Cpu(processor) => {
-            let experiment = resolved.experiment();
-            let grows = process_grows(grown.all, are_in_range(experiment));
-            let (uploading, chunk) = data::uploading(&experiment.data, resolved.data());
-            let threads = processor.threads + uploading;
-            let decoded = data::kept_by_decoders(&experiment.data, resolved.data());
-            let heaps = threads as u64 * of_thread + chunk.0 + decoded.0;
-            let read = if reads_weights(resolved) { READ } else { 0 };
-            let own = Bytes(of_plan + heaps + read + holes(experiment.prune.kind, grown.all.0));
-            let factors = interop::factoring_touched(resolved.factored_in_loading());
-            machine.process_in_a_run() + host(resolved) + grows.max(grown.loading + factors) + own
-        }
+        Target::Cpu(_) => machine.process_in_a_run(kind(resolved, is_kept), taken(resolved, grown, own)),
         Target::Gpu(profile) => profile.context + grown.all,
     }
+}
+
+/// The bytes that a process takes for a run on the processor, beside the pages of the program.
+fn taken(resolved: &Resolved, grown: Grown, own: Own) -> Bytes {
+    let experiment = resolved.experiment();
+    let grows = process_grows(grown.all, are_in_range(experiment));
+    let (uploading, chunk) = data::uploading(&experiment.data, resolved.data());
+    let computing = if let Target::Cpu(processor) = resolved.target() { processor.threads } else { 0 };
+    let threads = computing + uploading;
+    let decoded = data::kept_by_decoders(&experiment.data, resolved.data());
+    let heaps = threads as u64 * own.of_thread + chunk.0 + decoded.0;
+    let read = if reads_weights(resolved) { READ } else { 0 };
+    let factors = interop::factoring_touched(resolved.factored_in_loading());
+    let holes = holes(experiment.prune.kind, grown.all.0);
+    host(resolved) + grows.max(grown.loading + factors) + Bytes(own.all + heaps + read + holes)
 }
 
 /// Bytes of the heap's holes where blocks change their sizes: a model that loses channels asks for other blocks than those
