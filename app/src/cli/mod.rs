@@ -56,7 +56,7 @@ use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
 use plimsoll_engine::{
     device::cpu_threads,
     experiment::shipped,
-    memory::{heap, host::FreeMemory},
+    memory::{heap, host::FreeMemory, program},
 };
 
 use self::in_store::InStore;
@@ -130,6 +130,7 @@ impl std::error::Error for Misuse {}
 
 /// Runs the program.
 pub(crate) fn main() -> ExitCode {
+    program::in_small_pages();
     complete::answer(Cli::command);
     heap::share_where_limited();
     // Without it a write that is too large ends the program, as it does other programs.

@@ -17,6 +17,7 @@ pub mod lent;
 mod part;
 mod phase;
 pub mod probe;
+pub mod program;
 pub mod tally;
 pub mod timeline;
 

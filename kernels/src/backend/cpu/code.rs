@@ -74,23 +74,18 @@ fn kernels() -> Option<(usize, usize)> {
 /// its bytes.
 #[cfg(target_os = "linux")]
 fn libraries() -> Vec<(usize, usize)> {
+    use crate::memory::program::{Mapping, mappings};
+
     let is_of = |path: &str, names: [&str; 2]| {
         let name = path.rsplit('/').next().unwrap_or_default();
         names.iter().any(|start| name.starts_with(start))
     };
-    let is_wanted = |path: &str, access: &str| match access {
+    let is_wanted = |Mapping { access, path, .. }: &Mapping| match access.as_str() {
         "r-xp" => is_of(path, ["libc.", "libc-"]) || is_of(path, ["libm.", "libm-"]),
         "r--p" => is_of(path, ["libm.", "libm-"]),
         _ => false,
     };
-    let code = |line: &str| {
-        let mut fields = line.split_whitespace();
-        let (extent, access, path) = (fields.next()?, fields.next()?, fields.nth(3)?);
-        let (start, end) = extent.split_once('-')?;
-        let [start, end] = [start, end].map(|at| usize::from_str_radix(at, 16).ok());
-        is_wanted(path, access).then_some((start?, end?.checked_sub(start?)?))
-    };
-    std::fs::read_to_string("/proc/self/maps").unwrap_or_default().lines().filter_map(code).collect()
+    mappings().into_iter().filter(is_wanted).map(|mapping| (mapping.start, mapping.bytes)).collect()
 }
 
 #[cfg(all(test, target_os = "linux", not(miri)))]
