@@ -6,6 +6,7 @@
 //! and the status says that it ended early.
 
 mod age;
+mod anew;
 mod ask;
 mod bench;
 #[cfg(feature = "cuda")]
@@ -130,7 +131,8 @@ impl std::error::Error for Misuse {}
 
 /// Runs the program.
 pub(crate) fn main() -> ExitCode {
-    program::in_small_pages();
+    anew::start_where_small();
+    program::forget_loading();
     complete::answer(Cli::command);
     heap::share_where_limited();
     // Without it a write that is too large ends the program, as it does other programs.

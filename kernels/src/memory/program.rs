@@ -1,34 +1,45 @@
 //! The mappings of the program's own file and of its libraries.
 //!
-//! Owns their list, and the size of the pages that the program's code lies in. Always holds: what is asked of the system changes no
+//! Owns their list, and what is made of it at the beginning of the program. Always holds: what is asked of the system changes no
 //! byte. Only Linux lists them.
 
-/// Lets the code and the constants of the program lie in small pages from here on, and takes back what was mapped of them.
+/// Bytes of a large page, as blocks of files are in the system's cache.
+#[cfg(target_os = "linux")]
+const LARGE: usize = 2 << 20;
+
+/// Whether the addresses of the program's code or constants fit the large pages of its file.
 ///
-/// Where the file lies in the system's cache in blocks of 2 MiB, and the addresses of a process happen to fit them, Linux maps 2 MiB
-/// where a page is touched. One process of sixteen was so 5 to 18 MB larger than the others, by nothing but chance. It is for
-/// the beginning of a program, when it has touched little.
-#[cfg(all(target_os = "linux", not(miri)))]
-pub fn in_small_pages() {
-    let Ok(program) = std::env::current_exe() else { return };
-    for mapping in mappings().into_iter().filter(|mapping| std::path::Path::new(&mapping.path) == program) {
-        // Constants behind the code were written to when the program was loaded.
-        if mapping.access == "r-xp" || (mapping.access == "r--p" && mapping.offset == 0) {
-            let start = std::ptr::without_provenance_mut(mapping.start);
-            // SAFETY: these pages are as they are in the file, for nothing can write to them, and are read from it again when
-            // they are touched next.
-            unsafe {
-                if libc::madvise(start, mapping.bytes, libc::MADV_NOHUGEPAGE) == 0 {
-                    libc::madvise(start, mapping.bytes, libc::MADV_DONTNEED);
-                }
-            }
-        }
+/// Where the file lies in the system's cache in blocks of 2 MiB, Linux maps all of a block where one of its pages is touched, but only
+/// if the addresses fit, which they do by chance in one process of sixteen. Such a process is 5 to 18 MB larger than the others
+/// (kernel 6.18, ext4).
+pub fn fits_large_pages() -> bool {
+    #[cfg(target_os = "linux")]
+    return own().iter().any(|mapping| mapping.start.wrapping_sub(mapping.offset).is_multiple_of(LARGE));
+    #[cfg(not(target_os = "linux"))]
+    false
+}
+
+/// Takes back the pages of code and constants that only the loader has read, 4 to 5 MB. It is for the beginning of a program, when
+/// it has touched little.
+pub fn forget_loading() {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    for mapping in own() {
+        let start = std::ptr::without_provenance_mut(mapping.start);
+        // SAFETY: these pages are as they are in the file, for nothing can write to them, and are read from it again when they
+        // are touched next.
+        unsafe { libc::madvise(start, mapping.bytes, libc::MADV_DONTNEED) };
     }
 }
 
-/// Does nothing where the system lists no mappings.
-#[cfg(not(all(target_os = "linux", not(miri))))]
-pub fn in_small_pages() {}
+/// The mappings of the program's code, and of its constants but those behind the code, which the loader has written to.
+#[cfg(target_os = "linux")]
+fn own() -> Vec<Mapping> {
+    let program = std::env::current_exe().unwrap_or_default();
+    let is_as_in_file =
+        |mapping: &Mapping| mapping.access == "r-xp" || (mapping.access == "r--p" && mapping.offset == 0);
+    let is_own = |mapping: &Mapping| std::path::Path::new(&mapping.path) == program && is_as_in_file(mapping);
+    mappings().into_iter().filter(is_own).collect()
+}
 
 /// A mapping of a file.
 #[cfg(target_os = "linux")]
@@ -62,18 +73,34 @@ pub(crate) fn mappings() -> Vec<Mapping> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_program_runs_on_in_small_pages() {
-        in_small_pages();
-        let program = std::env::current_exe().expect("a path");
-        let code = mappings().into_iter().find(|m| m.access == "r-xp" && std::path::Path::new(&m.path) == program);
-        let code = code.expect("its code is listed");
-        assert!((code.start..code.start + code.bytes).contains(&(in_small_pages as *const () as usize)));
-        // proc_pid_smaps(5): the flag "nh" is that of mappings without huge pages.
+    /// Resident bytes of the program's code and constants, in KiB.
+    fn resident() -> u64 {
         let smaps = std::fs::read_to_string("/proc/self/smaps").expect("readable");
-        let about = smaps.lines().skip_while(|line| !line.starts_with(&format!("{:x}-", code.start)));
-        let flags = about.skip(1).find_map(|line| line.strip_prefix("VmFlags:")).expect("flags");
-        let has_huge_pages = std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists();
-        assert_eq!(flags.split_whitespace().any(|flag| flag == "nh"), has_huge_pages, "{flags}");
+        let of = |mapping: Mapping| {
+            let about = smaps.lines().skip_while(move |line| !line.starts_with(&format!("{:x}-", mapping.start)));
+            let rss = about.into_iter().find_map(|line| line.strip_prefix("Rss:")).expect("a size");
+            rss.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")
+        };
+        own().into_iter().map(of).sum()
+    }
+
+    #[test]
+    fn the_program_runs_on_without_what_the_loader_has_read() {
+        let here = forget_loading as *const () as usize;
+        assert!(
+            own().iter().any(|m| m.access == "r-xp" && (m.start..m.start + m.bytes).contains(&here)),
+            "{:?}",
+            own()
+        );
+        // Other tests touch more meanwhile, but not all of it.
+        let all: usize = own().iter().map(|mapping| mapping.bytes).sum();
+        for mapping in own() {
+            let start = std::ptr::without_provenance_mut(mapping.start);
+            // SAFETY: the call only reads pages of the program.
+            assert_eq!(unsafe { libc::madvise(start, mapping.bytes, libc::MADV_POPULATE_READ) }, 0);
+        }
+        let before = resident();
+        forget_loading();
+        assert!(before >= all as u64 / 1024 && resident() < before, "{before} KiB of {all} bytes, then {}", resident());
     }
 }
