@@ -10,7 +10,7 @@ use crate::{
     bytes::Bytes,
     error::{Error, Result},
     experiment::Prune,
-    memory::{Category, Part, Phase},
+    memory::{Part, Phase},
     models::Model,
     nn::{ChannelGroup, ChannelMap, Layer, Param, TensorChannels},
     optim::Stripped,
@@ -178,8 +178,30 @@ fn number(dtype: DType, bytes: &[u8]) -> f64 {
     }
 }
 
-/// Moves the kept part of a tensor into the smaller one, through memory of the host. On the processor that counts as
-/// scratch.
+/// The elements of a tensor that stay.
+struct Kept<'a> {
+    rows: &'a [bool],
+    columns: &'a [bool],
+    /// Elements of a row.
+    width: usize,
+    /// Bytes of an element.
+    size: usize,
+}
+
+impl Kept<'_> {
+    /// Those of a part of the tensor which begins at this element.
+    fn of<'b>(&'b self, bytes: &'b [u8], first: usize) -> impl Iterator<Item = &'b [u8]> {
+        let stays = |all: &[bool], at: usize| all.get(at).is_none_or(|stays| *stays);
+        let is_kept = move |(at, _): &(usize, &[u8])| {
+            let (row, column) = (at / self.width, at % self.width);
+            stays(self.rows, row) && stays(self.columns, column % self.columns.len().max(1))
+        };
+        (first..).zip(bytes.chunks_exact(self.size)).filter(is_kept).map(|(_, element)| element)
+    }
+}
+
+/// Moves the kept part of a tensor into the smaller one: on a GPU through memory of the host, and on the processor from where
+/// the one lies to where the other does.
 fn moved<B: Backend>(
     executor: &Executor<B>,
     [from, to]: [&Tensor<B>; 2],
@@ -187,31 +209,26 @@ fn moved<B: Backend>(
     channels: [Option<ChannelGroup>; 2],
 ) -> Result<()> {
     let [rows, columns] = channels.map(|group| stay.of(group));
-    let (size, width) = (from.dtype().size(), from.elements() / rows.len().max(1));
-    let is_gpu = executor.backend().target().is_gpu();
-    let ledger = executor.ledger();
-    let booked = (!is_gpu).then(|| ledger.take(to.bytes(), Category::Scratch, "what stays")).transpose()?;
-    let (mut kept, mut at) = (Vec::new(), 0);
+    let kept = Kept { rows, columns, width: from.elements() / rows.len().max(1), size: from.dtype().size() };
+    if !executor.backend().target().is_gpu() {
+        return executor.save(from, &mut |bytes| {
+            executor.backend().write_bytes(to, &mut |part| {
+                part.chunks_exact_mut(kept.size).zip(kept.of(bytes, 0)).for_each(|(to, from)| to.copy_from_slice(from));
+                Ok(())
+            })
+        });
+    }
+    let (mut elements, mut at, mut written) = (Vec::new(), 0, 0);
     executor.save(from, &mut |bytes| {
         // A dry run has no elements to move.
-        kept.reserve_exact(to.bytes() as usize - kept.len());
-        for element in bytes.chunks_exact(size) {
-            let (row, column) = (at / width, at % width);
-            if rows.get(row).is_none_or(|stays| *stays)
-                && columns.get(column % columns.len().max(1)).is_none_or(|stays| *stays)
-            {
-                kept.extend_from_slice(element);
-            }
-            at += 1;
-        }
+        elements.reserve_exact(to.bytes() as usize - elements.len());
+        kept.of(bytes, at).for_each(|element| elements.extend_from_slice(element));
+        at += bytes.len() / kept.size;
         Ok(())
     })?;
-    let mut written = 0;
     executor.load(to, &mut |part| {
-        part.copy_from_slice(&kept[written..written + part.len()]);
+        part.copy_from_slice(&elements[written..written + part.len()]);
         written += part.len();
         Ok(())
-    })?;
-    drop((kept, booked));
-    Ok(())
+    })
 }

@@ -22,20 +22,25 @@ use plimsoll_engine::{
 struct Seen {
     losses: Vec<f64>,
     thinned_at: Option<u64>,
+    /// The most bytes that were reserved in each step.
+    reserved: Vec<Bytes>,
     summary: Summary,
 }
 
 fn run(experiment: &Experiment, keep: Keep) -> Seen {
     let trainer = Trainer::new(|| {});
     trainer.send(Command::Start(Box::new(Start { keep, ..Start::new(experiment.clone()) })));
-    let (mut losses, mut thinned_at) = (Vec::new(), None);
+    let (mut losses, mut reserved, mut thinned_at) = (Vec::new(), Vec::new(), None);
     loop {
         match trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on") {
-            Event::Step(step) => losses.push(step.loss),
+            Event::Step(step) => {
+                losses.push(step.loss);
+                reserved.push(step.reserved);
+            }
             Event::Thinned { step, .. } => thinned_at = Some(step),
             Event::Ended { outcome, summary, .. } => {
                 assert!(matches!(outcome, Outcome::Finished), "{outcome:?}");
-                return Seen { losses, thinned_at, summary: *summary };
+                return Seen { losses, thinned_at, reserved, summary: *summary };
             }
             _ => {}
         }
@@ -84,6 +89,17 @@ fn every_family_goes_on_smaller_as_was_predicted() {
         let (predicted, measured) = (seen.summary.predicted.live, seen.summary.measured.live);
         assert!(measured <= predicted, "{kind:?}: {measured} measured, {predicted} predicted");
         assert!(predicted.0 - measured.0 <= measured.0 / 100 + (192 << 10), "{kind:?}: {measured} of {predicted}");
+        // Where the tensors lie in a range, it is as long as the plan says, and shorter once the smaller model lies there.
+        if cfg!(target_os = "linux") {
+            let (held, planned) = (seen.summary.measured.reserved, seen.summary.predicted.reserved);
+            assert!(
+                held <= planned && planned.0 - held.0 <= held.0 / 100 + (192 << 10),
+                "{kind:?}: {held} of {planned}"
+            );
+            let (before, after) = (seen.reserved[1], seen.reserved[5]);
+            assert!(after.0 * 10 <= before.0 * 9, "{kind:?}: {after} reserved, {before} before");
+            assert!(after.0 <= pruned.0 + pruned.0 / 50 + (64 << 10), "{kind:?}: {after} reserved for {pruned}");
+        }
         let stripped = seen.summary.stripped.expect("channels were taken out");
         assert!(!stripped.are_zeros && stripped.sparsity() > 0.3, "{kind:?}: {stripped}");
         assert!(stripped.bytes < stripped.dense_bytes && seen.losses.iter().all(|loss| loss.is_finite()), "{kind:?}");

@@ -294,12 +294,13 @@ impl<B: Backend> Executor<B> {
         self.backend().step_begins();
     }
 
-    /// A step or an evaluation is over: the pool may give back empty memory.
+    /// A step or an evaluation is over, or the taking out of channels: the allocator may give back empty memory.
     ///
     /// # Errors
-    /// [`Error::Device`] or [`Error::DeviceLost`] when the driver fails to give memory back. The CPU has no errors here.
+    /// [`Error::Device`] or [`Error::DeviceLost`] when the driver fails to give memory back, [`Error::Misused`] when the CPU
+    /// finds a block in it.
     pub fn step_ended(&self) -> Result<()> {
-        self.ledger().step_ended();
+        self.ledger().step_ended().try_for_each(|pages| self.backend().give_back(pages))?;
         self.backend().step_ended()
     }
 

@@ -39,6 +39,8 @@ pub use roofline::{Rates, Streams};
 pub use tensor::Tensor;
 
 pub use crate::tensor::{DType, HostSlice, Shape};
+use std::ops::Range;
+
 use crate::{
     device::Target,
     error::Result,
@@ -130,6 +132,14 @@ pub trait Backend: Sized + 'static {
     /// # Errors
     /// The driver fails to give memory back.
     fn step_ended(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// The model of a range of addresses has given back these, whole pages: their memory goes back to the system.
+    ///
+    /// # Errors
+    /// [`Error::Misused`](crate::error::Error::Misused) if a block lies there.
+    fn give_back(&self, _pages: Range<u64>) -> Result<()> {
         Ok(())
     }
 

@@ -2,14 +2,15 @@
 //! as the ledger's model has placed them.
 //!
 //! Owns one range of addresses, reserved once for the program and divided into parts, one for each run under way. Addresses
-//! get memory as the model's range grows, keep it while the run lasts, and give it back when it ends. So the memory of blocks
+//! get memory as the model's range grows, keep it until the model gives it back, and give it back when the run ends. So the memory of blocks
 //! in the process is that of the model, and a step whose range is long enough calls no allocator for them and touches no new
 //! page. Always holds: no two living blocks overlap, for each granule has a bit that says whether a block lies there; a
 //! block that any thread drops is given back by its address ([`probe`]), and a part with living blocks is never given to
 //! another run. If there is no range (a system other than Linux and Windows, a limit of the address space), no free part, or
-//! no room in it, the heap gives the block. Refuses a place that another block has, which is a bug.
+//! no room in it, the heap gives the block. Refuses a place that another block has, and to give back memory where one lies,
+//! which are bugs.
 
-use std::ptr::NonNull;
+use std::{ops::Range, ptr::NonNull};
 
 use crate::{
     bytes::Bytes,
@@ -80,11 +81,25 @@ impl Arena {
         probe::count_placed(bytes as i64, longer as i64);
         Ok(Some(pointer))
     }
+
+    /// Gives the memory of these pages back to the system. Between others no block lies there from then on, and at the end only
+    /// once they get memory again.
+    ///
+    /// # Errors
+    /// [`Error::Misused`] where a block lies.
+    pub(crate) fn give_back(&self, pages: Range<u64>) -> Result<()> {
+        let misused = || Error::Misused(format!("a block lies in the pages {pages:?}, which were to be given back"));
+        // A part has no more addresses than there are numbers.
+        let [start, end] = [pages.start, pages.end].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
+        let less = self.part.give_back(start, end).ok_or_else(misused)?;
+        probe::count_placed(0, -(less as i64));
+        Ok(())
+    }
 }
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        probe::count_placed(0, -(self.part.length() as i64));
+        probe::count_placed(0, -(self.part.used() as i64));
         self.part.let_go();
     }
 }

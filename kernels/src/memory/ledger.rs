@@ -16,6 +16,8 @@ mod repetition;
 
 use std::{
     cell::{Cell, RefCell},
+    iter,
+    ops::Range,
     rc::Rc,
     sync::Arc,
 };
@@ -186,9 +188,14 @@ impl Ledger {
         self.0.context.set(context);
     }
 
-    /// A step is over: a pool may give back empty memory.
-    pub fn step_ended(&self) {
+    /// A step is over, or the taking out of channels: a pool may give back empty memory. Returns the pages of a range that it
+    /// gives back, as long as it is asked for them.
+    pub fn step_ended(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.0.allocator.borrow_mut().step_ended();
+        if let Record::Log(log) = &mut *self.0.record.borrow_mut() {
+            log.step_ended();
+        }
+        iter::from_fn(|| self.0.allocator.borrow_mut().give_back())
     }
 
     /// The bytes that the allocator holds now, by its model.

@@ -74,10 +74,15 @@ impl Done<'_> {
         &self.dry.recordings[..=self.passes.compress]
     }
 
-    /// The most of the range or the pool, and of the heap, in any pass of the run.
-    pub(super) fn apart(&self) -> [Bytes; 2] {
-        let most = |part: usize| self.recordings().iter().map(|recording| recording.apart_peak[part]).max();
-        [0, 1].map(|part| most(part).unwrap_or_default())
+    /// The most of the range or the pool, and of the heap, in any pass of the run; and the most of the first once channels were
+    /// taken out, if they are.
+    pub(super) fn apart(&self) -> ([Bytes; 2], Option<Bytes>) {
+        let most = |part: usize, first: usize| {
+            let peaks = self.recordings()[first..].iter().map(|recording| recording.apart_peak[part]);
+            peaks.max().unwrap_or_default()
+        };
+        let thinned = self.passes.thinned.as_ref().map(|(prune, _)| most(0, prune + 1));
+        ([0, 1].map(|part| most(part, 0)), thinned)
     }
 
     /// The most that the allocator held in any pass of the run.

@@ -14,7 +14,7 @@ use crate::{
     bytes::Bytes,
     device::{PoolPolicy, Target},
     error::Result,
-    experiment::{Experiment, PruneKind},
+    experiment::Experiment,
     hardware::Machine,
     memory::allocator::{Allocator, Places, Requests, Search},
     plan::Resolved,
@@ -30,9 +30,9 @@ fn are_for(experiment: &Experiment) -> bool {
 }
 
 /// Whether the tensors of a run on the processor lie in a range of addresses, at places that the dry run finds; otherwise they
-/// lie on the heap. The range of a model that loses channels would stay as long as it was before.
+/// lie on the heap.
 pub(crate) fn are_in_range(experiment: &Experiment) -> bool {
-    are_for(experiment) && experiment.prune.kind != PruneKind::Channels
+    are_for(experiment)
 }
 
 /// Whether the blocks of a run on a GPU have places that are found beforehand.

@@ -6,7 +6,6 @@ use crate::{
     bytes::Bytes,
     data,
     device::Target,
-    experiment::PruneKind,
     hardware::{Machine, RunKind},
     interop,
     memory::{Phase, Timeline, allocator::process_grows},
@@ -94,19 +93,28 @@ pub struct Grown {
     /// All of them: on a GPU what the pool holds, with the graphs; on the processor the pages that the range and the heap came to
     /// have, each at its own moment.
     all: Bytes,
+    /// On the processor, those once the model lost its channels and the range became shorter; `None` if that does not happen.
+    thinned: Option<Bytes>,
     /// The most bytes that are alive while weights are read.
     loading: Bytes,
 }
 
 impl Grown {
-    /// The growth for a run whose allocator held `reserved` at most, and so much in the range and in the heap. `first` is the
-    /// timeline of its first step.
-    pub(super) fn of(resolved: &Resolved, reserved: Bytes, [range, heap]: [Bytes; 2], first: &Timeline) -> Self {
+    /// The growth for a run whose allocator held `reserved` at most, so much in the range and in the heap, and so much in the
+    /// range after channels were taken out. `first` is the timeline of its first step.
+    pub(super) fn of(
+        resolved: &Resolved,
+        reserved: Bytes,
+        ([range, heap], thinned): ([Bytes; 2], Option<Bytes>),
+        first: &Timeline,
+    ) -> Self {
         let loading = first.points.iter().filter(|point| point.phase == Phase::Loading).map(|point| point.live);
         let loading = loading.max().unwrap_or_default();
         match resolved.target() {
-            Target::Cpu(_) if are_in_range(resolved.experiment()) => Self { all: range + heap, loading },
-            Target::Cpu(_) | Target::Gpu(_) => Self { all: reserved, loading },
+            Target::Cpu(_) if are_in_range(resolved.experiment()) => {
+                Self { all: range + heap, thinned: thinned.map(|range| range + heap), loading }
+            }
+            Target::Cpu(_) | Target::Gpu(_) => Self { all: reserved, thinned: None, loading },
         }
     }
 }
@@ -174,12 +182,35 @@ fn recorded(resolved: &Resolved) -> u64 {
 
 /// The host memory that this run of `resolved` writes to while it trains: samples are kept as the run takes them.
 pub(crate) fn host(resolved: &Resolved) -> Bytes {
+    let takes_all = !resolved.experiment().quantise.kind.is_none();
+    written(resolved, if takes_all { u64::MAX } else { resolved.steps_left() }, true)
+}
+
+/// The host memory that it writes to in so many steps.
+fn written(resolved: &Resolved, steps: u64, is_tested: bool) -> Bytes {
     let experiment = resolved.experiment();
-    let takes_all = resolved.answers().is_some() || !experiment.quantise.kind.is_none();
-    let taken =
-        if takes_all { u64::MAX } else { resolved.steps_left().saturating_mul(experiment.batch.effective() as u64) };
+    let steps = if resolved.answers().is_some() { u64::MAX } else { steps };
+    let taken = steps.saturating_mul(experiment.batch.effective() as u64);
     let batches = [experiment.batch.micro, resolved.evaluation_batch()];
-    resolved.host().without_factors().saturating_sub(data::untouched(&experiment.data, resolved.data(), taken, batches))
+    let untouched = data::untouched(&experiment.data, resolved.data(), taken, batches, is_tested);
+    resolved.host().without_factors().saturating_sub(untouched)
+}
+
+/// The bytes that a process grows by for the blocks of a run on the processor, and for its data. A model that loses channels takes
+/// the most for its blocks before, and the most for its data at the end.
+fn grown_with_data(resolved: &Resolved, grown: Grown) -> Bytes {
+    let is_in_range = are_in_range(resolved.experiment());
+    let factors = interop::factoring_touched(resolved.factored_in_loading());
+    let with = |host: Bytes, all: Bytes| host + process_grows(all, is_in_range).max(grown.loading + factors);
+    match (grown.thinned, resolved.thinned_after()) {
+        (Some(thinned), Some(after)) => {
+            // A run that should have taken them out before does so after its next step.
+            let before = after.saturating_sub(resolved.steps_done()).max(1);
+            let before = written(resolved, before, resolved.tests_whole_model());
+            with(before, grown.all).max(with(host(resolved), thinned))
+        }
+        _ => with(host(resolved), grown.all),
+    }
 }
 
 /// Whether a file of weights is read.
@@ -205,22 +236,13 @@ fn of_run(resolved: &Resolved, machine: &Machine, grown: Grown, own: Own, is_kep
 /// The bytes that a process takes for a run on the processor, beside the pages of the program.
 fn taken(resolved: &Resolved, grown: Grown, own: Own) -> Bytes {
     let experiment = resolved.experiment();
-    let grows = process_grows(grown.all, are_in_range(experiment));
     let (uploading, chunk) = data::uploading(&experiment.data, resolved.data());
     let computing = if let Target::Cpu(processor) = resolved.target() { processor.threads } else { 0 };
     let threads = computing + uploading;
     let decoded = data::kept_by_decoders(&experiment.data, resolved.data());
     let heaps = threads as u64 * own.of_thread + chunk.0 + decoded.0;
     let read = if reads_weights(resolved) { READ } else { 0 };
-    let factors = interop::factoring_touched(resolved.factored_in_loading());
-    let holes = holes(experiment.prune.kind, grown.all.0);
-    host(resolved) + grows.max(grown.loading + factors) + Bytes(own.all + heaps + read + holes)
-}
-
-/// Bytes of the heap's holes where blocks change their sizes: a model that loses channels asks for other blocks than those
-/// that it has given back. With 90 MB it was 41 MB.
-fn holes(prune: PruneKind, reserved: u64) -> u64 {
-    if prune == PruneKind::Channels { reserved * 3 / 8 } else { 0 }
+    grown_with_data(resolved, grown) + Bytes(own.all + heaps + read)
 }
 
 #[cfg(test)]

@@ -43,6 +43,7 @@ mod simd;
 mod sixteen;
 
 use std::{
+    ops::Range,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::Arc,
 };
@@ -188,6 +189,10 @@ impl Backend for Cpu {
 
     fn target(&self) -> &Target {
         &self.target
+    }
+
+    fn give_back(&self, pages: Range<u64>) -> Result<()> {
+        self.arena.as_ref().map_or(Ok(()), |arena| arena.give_back(pages))
     }
 }
 

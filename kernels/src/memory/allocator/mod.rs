@@ -10,6 +10,8 @@ pub mod places;
 pub mod pool;
 pub(in crate::memory) mod range;
 
+use std::ops;
+
 use crate::{
     bytes::Bytes,
     device::{PoolPolicy, Profile, Target},
@@ -148,6 +150,14 @@ impl Allocator {
             Self::Heap(_) => None,
             Self::Range(range) => Some(range.pool_mut()),
             Self::Pool(pool) => Some(pool),
+        }
+    }
+
+    /// Gives back pages of a range that a smaller model does not need, hole by hole; `None` once that is done.
+    pub(super) fn give_back(&mut self) -> Option<ops::Range<u64>> {
+        match self {
+            Self::Heap(_) | Self::Pool(_) => None,
+            Self::Range(range) => range.give_back(),
         }
     }
 

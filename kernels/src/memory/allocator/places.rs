@@ -4,15 +4,16 @@
 //! later ones. Blocks that outlive their pass (weights, the optimizer's state, the micro-batch that waits) lie at the
 //! bottom, in the order of their allocation. Blocks that are allocated and freed in one pass are [packed](packing) above,
 //! each pass for itself. A model that loses channels is one model and then another. The blocks of the smaller one that outlive
-//! their pass lie at the top, where the larger one's activations were, so that both have room while one is made of the other.
-//! The passes after that are packed into the room of the larger one. Always holds: places are advice. A [`Guide`] goes through
+//! their pass lie above, where the larger one's activations were, so that both have room while one is made of the other.
+//! The passes after that are packed below them, into the room of the larger one, and what is left of that is [unneeded](Unneeded).
+//! Always holds: places are advice. A [`Guide`] goes through
 //! them as the run asks; a pool puts a block there if that is free, and otherwise where it would without advice. So a run that
 //! asks for other blocks than were planned is never wrong, only larger. Refuses nothing.
 
 pub mod packing;
 mod requests;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, ops::Range, sync::Arc};
 
 pub use self::requests::Requests;
 use self::{
@@ -26,13 +27,27 @@ use crate::{bytes::Bytes, device::profile::PoolProfile, memory::Part};
 pub struct Places {
     /// Where the last block ends.
     extent: u64,
-    /// Where the last block ends that comes before codes are made.
-    before_codes: u64,
+    /// Where the last block ends, by era.
+    reaches: [Reach; 2],
+    /// What the smaller model leaves unneeded, where channels are taken out.
+    unneeded: Option<Unneeded>,
     /// The segment that holds them all.
     segment: u64,
     /// The expected requests and their places, by era, pass and part.
     parts: Vec<(Key, Vec<Advised>)>,
 }
+
+/// Where the last block of an era ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Reach {
+    before_codes: u64,
+    with_codes: u64,
+}
+
+/// Where no block lies once channels were taken out: between the places of blocks that come and go and those of the smaller
+/// model, and above these.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unneeded(pub [Range<u64>; 2]);
 
 /// A part of a pass: the model's era, the pass, the part.
 type Key = (Era, Part, Part);
@@ -101,7 +116,7 @@ impl Places {
         let above = |pass: &Pass| outliving.below(pass) + outliving.on_top(pass);
         let most = |(pass, placed): (&Pass, &Placed)| above(pass) + most_alive(&placed.lives);
         let most = requests.passes().iter().zip(&placed).map(most).max().unwrap_or(0);
-        let mut extent = outliving.most();
+        let (mut extent, mut top) = (outliving.most(), 0);
         // The first step and the later ones often have the same lives.
         let mut known: Vec<(Vec<Life>, Packed)> = Vec::new();
         for (pass, placed) in requests.passes().iter().zip(&mut placed) {
@@ -114,6 +129,9 @@ impl Places {
             });
             let packed = &known[at].1;
             extent = extent.max(above(pass) + packed.extent);
+            if pass.era == Era::Thinned {
+                top = top.max(outliving.below(pass) + packed.extent);
+            }
             for (index, start) in placed.indices.iter().zip(&packed.starts) {
                 placed.advised[*index].starts = [outliving.below(pass) + start; 2];
             }
@@ -123,20 +141,24 @@ impl Places {
                 placed.advised[*index].starts = [outliving.always + at; 2];
             }
             for (index, at) in &placed.of_thinned {
-                placed.advised[*index].starts = [extent - at; 2];
+                placed.advised[*index].starts = [top + at; 2];
             }
         }
-        let (mut parts, mut before_codes) = (Vec::new(), 0);
+        let (mut parts, mut reaches) = (Vec::new(), [Reach::default(); 2]);
         for (pass, placed) in requests.passes().iter().zip(&placed) {
             for (index, stretch) in pass.parts.iter().enumerate() {
                 let advised = &placed.advised[pass.range(index)];
+                let reach = &mut reaches[pass.era as usize];
+                let end = advised.iter().map(Advised::end).max().unwrap_or(0);
+                reach.with_codes = reach.with_codes.max(end);
                 if !stretch.part.has_codes() {
-                    before_codes = advised.iter().map(Advised::end).fold(before_codes, u64::max);
+                    reach.before_codes = reach.before_codes.max(end);
                 }
                 parts.push(((pass.era, pass.part, stretch.part), advised.to_vec()));
             }
         }
-        Self { extent, before_codes, segment: profile.planned_segment_for(extent), parts }
+        let unneeded = unneeded(requests, &placed, outliving.always, top);
+        Self { extent, reaches, unneeded, segment: profile.planned_segment_for(extent), parts }
     }
 
     /// Where the last block ends.
@@ -163,7 +185,7 @@ struct Outliving {
     always: u64,
     /// Those that are gone once channels are taken out, above these.
     of_whole: u64,
-    /// Those that come from then on: at the top.
+    /// Those that come from then on: above all others of their era.
     of_thinned: u64,
 }
 
@@ -193,8 +215,19 @@ struct Placed {
     lives: Vec<Life>,
     /// Those of the whole model, by where they lie above what is there always.
     of_whole: Vec<(usize, u64)>,
-    /// Those of the smaller model, by how far below the top they begin.
+    /// Those of the smaller model, by where they lie above all others.
     of_thinned: Vec<(usize, u64)>,
+}
+
+/// What is unneeded once channels were taken out, if they are: the places of the smaller model begin at `top`.
+fn unneeded(requests: &Requests, placed: &[Placed], always: u64, top: u64) -> Option<Unneeded> {
+    let (mut below, mut end) = (always, None);
+    for (pass, placed) in requests.passes().iter().zip(placed).filter(|(pass, _)| pass.era == Era::Thinned) {
+        let passing = placed.indices.iter().filter(|_| pass.part != Part::Prune);
+        below = passing.map(|index| placed.advised[*index].end()).fold(below, u64::max);
+        end = end.max(placed.of_thinned.iter().map(|(index, _)| placed.advised[*index].end()).max());
+    }
+    end.map(|end| Unneeded([below..top, end..u64::MAX]))
 }
 
 /// The blocks of a part of a pass that outlive it, each with its turn.
@@ -255,8 +288,8 @@ fn placed_below(pass: &Pass, turns: &HashMap<Turn, [u64; 2]>, outliving: &mut Ou
                 outliving.always += block.bytes;
             }
             (_, Era::Thinned) => {
-                outliving.of_thinned += block.bytes;
                 placed.of_thinned.push((at, outliving.of_thinned));
+                outliving.of_thinned += block.bytes;
             }
         }
     }
@@ -308,9 +341,16 @@ impl Guide {
         &self.places
     }
 
-    /// Where the last block may end by now. Codes are made when everything else is over; all other parts come again and again.
+    /// Where the last block may end by now. Codes are made when everything else is over; all other parts of an era come again
+    /// and again.
     pub fn reach(&self) -> Bytes {
-        Bytes(if self.has_codes { self.places.extent } else { self.places.before_codes })
+        let reach = self.places.reaches[self.era as usize];
+        Bytes(if self.has_codes { reach.with_codes } else { reach.before_codes })
+    }
+
+    /// Where no block lies from now on, if channels are being taken out.
+    pub fn unneeded(&self) -> Option<&Unneeded> {
+        self.places.unneeded.as_ref().filter(|_| self.pass == Part::Prune)
     }
 
     /// A part begins.

@@ -5,7 +5,7 @@
 //! rounded up to the granule and put into the smallest hole that holds it (of holes as large, the one at the lowest place);
 //! if there is none, the pool grows by a segment for it: the profile's least one, or the block rounded up to whole pages
 //! if that is more. Adjacent holes become one; segments never do. A pool that is a [range](Pool::range) has one segment,
-//! which grows at its end by whole pages. A pool whose places were found beforehand takes one segment for all of them; if it
+//! which grows at its end by whole pages, and gives pages back that a smaller model does not need. A pool whose places were found beforehand takes one segment for all of them; if it
 //! is a range, it grows to where they end by now ([`Guide::reach`]). It puts a block where its [`Guide`] says while that is a
 //! hole. Always holds: blocks do not
 //! overlap, `used` is the sum of the rounded blocks, `reserved` is the sum of the segments and at least `used`, and the same
@@ -21,6 +21,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     hash::{DefaultHasher, Hash, Hasher},
+    ops::Range,
     sync::Arc,
 };
 
@@ -29,7 +30,7 @@ use crate::{
     device::{PoolPolicy, profile::PoolProfile},
     memory::{
         Part,
-        allocator::places::{Guide, Places, Requests},
+        allocator::places::{Guide, Places, Requests, Unneeded},
     },
 };
 
@@ -153,7 +154,7 @@ impl Pool {
         let is_held = bytes <= planned || self.holes.range((bytes, 0, 0)..).next().is_some();
         let more = match is_held {
             true => 0,
-            false if self.is_range => return Bytes(self.longer(bytes).max(self.reserved + planned) - self.reserved),
+            false if self.is_range => return Bytes(self.longer(bytes).max(self.length() + planned) - self.length()),
             false => self.profile.segment_for(bytes),
         };
         Bytes(planned + more)
@@ -162,7 +163,7 @@ impl Pool {
     /// The segment of planned places, until it is there; of a range, what it is too short by for the present part.
     fn not_yet_taken(&self) -> u64 {
         match &self.guide {
-            Some(guide) if self.is_range => self.profile.pages(guide.reach().0).saturating_sub(self.reserved),
+            Some(guide) if self.is_range => self.profile.pages(guide.reach().0).saturating_sub(self.length()),
             Some(guide) if self.next == 0 => guide.places().segment().0,
             Some(_) | None => 0,
         }
@@ -194,7 +195,7 @@ impl Pool {
         let planned = self.not_yet_taken();
         match planned {
             0 => {}
-            more if self.is_range => _ = self.lengthen_to(self.reserved + more),
+            more if self.is_range => _ = self.lengthen_to(self.length() + more),
             all => _ = self.grow(all),
         }
         let ((room, segment, hole), start) = self.advised(bytes).unwrap_or_else(|| {
@@ -282,6 +283,36 @@ impl Pool {
         }
     }
 
+    /// Gives back whole pages of a range under a hole that the smaller model leaves unneeded: where they begin and end. No block
+    /// lies there from then on, unless the range grows to there again. `None` once there are no more, and at any other time than
+    /// in the taking out of channels.
+    pub fn give_back(&mut self) -> Option<Range<u64>> {
+        let Unneeded(unneeded) = self.guide.as_ref().filter(|_| self.is_range)?.unneeded()?;
+        let pages = |at: u64, room: u64, of: &Range<u64>| {
+            let (start, end) = (self.profile.pages(at.max(of.start)), (at + room).min(of.end));
+            let end = end - end % self.profile.page.0;
+            (start < end).then_some((at, room, start..end))
+        };
+        let holes = self.segments.get(&0)?.holes.iter();
+        let (at, room, pages) =
+            holes.flat_map(|(at, room)| unneeded.iter().map(move |of| pages(*at, *room, of))).flatten().next()?;
+        let length = self.length();
+        self.close(0, at, room);
+        if at < pages.start {
+            self.open(0, at, pages.start - at);
+        }
+        if pages.end < at + room {
+            self.open(0, pages.end, at + room - pages.end);
+        }
+        if pages.end == length
+            && let Some(segment) = self.segments.get_mut(&0)
+        {
+            segment.bytes = pages.start;
+        }
+        self.reserved -= pages.end - pages.start;
+        Some(pages)
+    }
+
     /// A new segment, which is one hole: its bytes, its number, its start.
     fn grow(&mut self, bytes: u64) -> (u64, u32, u64) {
         let number = self.next;
@@ -292,28 +323,34 @@ impl Pool {
         (bytes, number, 0)
     }
 
+    /// Where the range ends.
+    fn length(&self) -> u64 {
+        self.segments.get(&0).map_or(0, |segment| segment.bytes)
+    }
+
     /// The hole at the end of the range, with its bytes.
     fn last_hole(&self) -> Option<(u64, u64)> {
         let (at, bytes) = self.segments.get(&0)?.holes.last_key_value()?;
-        (at + bytes == self.reserved).then_some((*at, *bytes))
+        (at + bytes == self.length()).then_some((*at, *bytes))
     }
 
     /// The length of the range once it has a hole of `bytes` at its end.
     fn longer(&self, bytes: u64) -> u64 {
-        let start = self.last_hole().map_or(self.reserved, |(at, _)| at);
+        let start = self.last_hole().map_or(self.length(), |(at, _)| at);
         self.profile.pages(start + bytes)
     }
 
     /// Lengthens the range to this: the bytes of the hole at its end, the range's number, the hole's start.
     fn lengthen_to(&mut self, length: u64) -> (u64, u32, u64) {
         let last = self.last_hole();
-        let start = last.map_or(self.reserved, |(at, _)| at);
+        let before = self.length();
+        let start = last.map_or(before, |(at, _)| at);
         if let Some((at, room)) = last {
             self.close(0, at, room);
         }
         self.next = 1;
         self.segments.entry(0).or_insert_with(|| Segment { bytes: 0, holes: BTreeMap::new() }).bytes = length;
-        self.reserved = length;
+        self.reserved += length - before;
         self.open(0, start, length - start);
         (length - start, 0, start)
     }

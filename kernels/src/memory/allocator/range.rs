@@ -5,6 +5,8 @@
 //! as in the dry run before it. The model's own lists are part of the allocator, as the heap's are of the C library: they
 //! are not counted as bookkeeping.
 
+use std::ops;
+
 use crate::{
     bytes::Bytes,
     device::profile::PoolProfile,
@@ -83,6 +85,11 @@ impl Range {
     /// Gives back a block.
     pub(super) fn give(&mut self, place: u32) {
         apart(|| self.parts_mut().pool.give(place));
+    }
+
+    /// Gives back pages under the next hole that is unneeded from now on; where they begin and end.
+    pub(super) fn give_back(&mut self) -> Option<ops::Range<u64>> {
+        apart(|| self.parts_mut().pool.give_back())
     }
 
     /// Replaces `before` bytes of the heap with `now` bytes.

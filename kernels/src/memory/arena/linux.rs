@@ -26,7 +26,7 @@ pub(super) fn give(start: NonNull<u8>, bytes: usize) -> bool {
     ask(Ask::Allow, start.as_ptr(), bytes).is_some()
 }
 
-/// Takes the memory of addresses back: whole pages of a part without an owner and without blocks. False if the system refuses.
+/// Takes the memory of addresses back: whole pages without blocks. False if the system refuses.
 pub(super) fn take_back(start: NonNull<u8>, bytes: usize) -> bool {
     ask(Ask::Map(libc::MAP_FIXED), start.as_ptr(), bytes).is_some()
 }

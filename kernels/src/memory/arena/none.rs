@@ -27,7 +27,11 @@ impl Part {
         match *self {}
     }
 
-    pub(super) fn length(&self) -> usize {
+    pub(super) fn give_back(&self, _: usize, _: usize) -> Option<usize> {
+        match *self {}
+    }
+
+    pub(super) fn used(&self) -> usize {
         match *self {}
     }
 

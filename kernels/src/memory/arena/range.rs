@@ -1,4 +1,4 @@
-//! The range: addresses without memory, which get it as a run needs it and lose it when the run is over.
+//! The range: addresses without memory, which get it as a run needs it, and lose it when it needs less or is over.
 //!
 //! Always holds: addresses without memory cannot be touched; those with memory count as the process's. A part is as long as
 //! the machine's memory. The bits of granules lie behind all parts. The system is asked in a file of its own.
@@ -40,10 +40,14 @@ struct State {
     is_taken: AtomicBool,
     /// The living blocks, and 1 more while the run has it.
     users: AtomicUsize,
-    /// How much of it has memory.
+    /// How much of it has memory, as far as none was given back.
     memory: AtomicUsize,
+    /// How much of its bits has memory.
+    bits: AtomicUsize,
     /// How much of it was used, in whole pages.
     length: AtomicUsize,
+    /// How much of that was given back.
+    given_back: AtomicUsize,
 }
 
 impl State {
@@ -52,7 +56,9 @@ impl State {
             is_taken: AtomicBool::new(false),
             users: AtomicUsize::new(0),
             memory: AtomicUsize::new(0),
+            bits: AtomicUsize::new(0),
             length: AtomicUsize::new(0),
+            given_back: AtomicUsize::new(0),
         }
     }
 }
@@ -78,9 +84,9 @@ impl Part {
         &STATES[self.0]
     }
 
-    /// How much of it was used.
-    pub(super) fn length(&self) -> usize {
-        self.state().length.load(Relaxed)
+    /// How much of it was used, without what was given back.
+    pub(super) fn used(&self) -> usize {
+        self.state().length.load(Relaxed) - self.state().given_back.load(Relaxed)
     }
 
     /// Whether it has memory up to there.
@@ -90,23 +96,54 @@ impl Part {
 
     /// Gives it memory up to `end`; false if it is shorter or if the system refuses.
     pub(super) fn lengthen(&self, end: usize) -> bool {
-        let (before, end) = (self.state().memory.load(Relaxed), whole_pages(end));
+        let (state, end) = (self.state(), whole_pages(end));
         if end > part_bytes() {
             return false;
         }
-        let bits = |end: usize| whole_pages(end / OF_BITS + 1).min(part_bytes() / OF_BITS);
-        let is_given =
-            given(self.bits_at(), bits(before) * usize::from(before > 0)..bits(end)) && given(self.at(0), before..end);
+        let (before, bits_before) = (state.memory.load(Relaxed), state.bits.load(Relaxed));
+        let bits = whole_pages(end / OF_BITS + 1).min(part_bytes() / OF_BITS).max(bits_before);
+        let is_given = given(self.bits_at(), bits_before..bits) && given(self.at(0), before..end);
         if is_given {
-            self.state().memory.store(end, Relaxed);
+            state.bits.store(bits, Relaxed);
+            state.memory.store(end, Relaxed);
         }
         is_given
     }
 
+    /// Gives the memory of whole pages back: those between others are marked, because they get none again. By how much the part
+    /// has less of what was used: nothing if the system refuses. `None` if a block lies there.
+    pub(super) fn give_back(&self, start: usize, end: usize) -> Option<usize> {
+        let state = self.state();
+        let (length, memory) = (state.length.load(Relaxed), state.memory.load(Relaxed));
+        if start >= end.min(length) {
+            return Some(0);
+        }
+        let is_last = end >= length;
+        let is_free = if is_last { words(start, length).all(|of| self.is_free(of)) } else { self.mark(start, end) };
+        if !is_free {
+            return None;
+        }
+        if !addresses::take_back(self.at(start), if is_last { memory } else { end } - start) {
+            return Some(0);
+        }
+        let less = end.min(length) - start;
+        if is_last {
+            state.memory.store(start, Relaxed);
+            state.length.store(start, Relaxed);
+        } else {
+            state.given_back.fetch_add(less, Relaxed);
+        }
+        Some(less)
+    }
+
+    /// Whether the bits of a word are those of no block.
+    fn is_free(&self, (word, mask): (usize, u64)) -> bool {
+        self.word(word).load(Acquire) & mask == 0
+    }
+
     /// Marks the granules from `start` to `end`, which have memory; false, and nothing is marked, if one of them is.
     pub(super) fn mark(&self, start: usize, end: usize) -> bool {
-        let is_free = || words(start, end).all(|(word, mask)| self.word(word).load(Acquire) & mask == 0);
-        if !start.is_multiple_of(GRAIN) || !is_free() {
+        if !start.is_multiple_of(GRAIN) || !words(start, end).all(|of| self.is_free(of)) {
             return false;
         }
         for (word, mask) in words(start, end) {
@@ -138,12 +175,13 @@ impl Part {
         if state.users.fetch_sub(1, AcqRel) != 1 {
             return;
         }
-        let memory = state.memory.load(Relaxed);
-        let bits = whole_pages(memory / OF_BITS + 1).min(part_bytes() / OF_BITS);
+        let (memory, bits) = (state.memory.load(Relaxed), state.bits.load(Relaxed));
+        let is_back = |start, bytes| bytes == 0 || addresses::take_back(start, bytes);
         // The part is free again once the system has taken its memory back; if that fails, it is never used again.
-        if memory == 0 || (addresses::take_back(self.at(0), memory) && addresses::take_back(self.bits_at(), bits)) {
-            state.memory.store(0, Relaxed);
-            state.length.store(0, Relaxed);
+        if is_back(self.at(0), memory) && is_back(self.bits_at(), bits) {
+            for part in [&state.memory, &state.bits, &state.length, &state.given_back] {
+                part.store(0, Relaxed);
+            }
             state.is_taken.store(false, Release);
         }
     }

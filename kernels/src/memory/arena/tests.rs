@@ -86,3 +86,43 @@ fn the_meter_counts_blocks_and_how_long_the_part_became() {
     );
     assert_eq!((after.live, after.reserved), (Bytes::ZERO, Bytes::ZERO));
 }
+
+#[test]
+fn pages_that_are_given_back_have_no_memory_and_no_block() {
+    let (arena, meter) = (part(Bytes::mib(1)), Meter::new());
+    meter_this_thread(Some(meter));
+    let [below, passing, above] = [(0, 64), (8192, 12288), (32768, 4096)].map(|(at, n)| vector(&arena, place(at, n)));
+    let mut highest = vector(&arena, place(40960, 8192));
+    highest.fill(7);
+    let before = meter.now().reserved.0;
+    assert!(arena.give_back(4096..36864).is_err(), "blocks lie there");
+    assert!(arena.give_back(36864..65536).is_err(), "one lies at the end");
+    drop((passing, highest));
+    assert!(arena.give_back(8192..32768).is_ok() && arena.give_back(36864..65536).is_ok());
+    let after = meter.now().reserved.0;
+    assert_eq!([before, after], [49152, 49152 - 24576 - 12288]);
+    // Between others it is gone for good, and at the end it comes again, as the system's own.
+    assert!(arena.put(place(8192, 64), 64).is_err());
+    let again = arena.vector::<u8>(place(40960, 8192), 8192).expect("free").expect("memory");
+    // SAFETY: the block has memory, which the system has filled.
+    assert_eq!(unsafe { again.as_ptr().add(100).read_volatile() }, 0);
+    assert_eq!(meter.now().reserved.0, 49152 - 24576);
+    drop((below, above, again, arena));
+    let end = meter.now().reserved;
+    meter_this_thread(None);
+    assert_eq!(end, Bytes::ZERO);
+}
+
+#[test]
+fn a_part_that_gave_memory_back_is_whole_for_the_next_run() {
+    for _ in 0..16 {
+        let arena = part(Bytes::ZERO);
+        let [first, last] = [place(0, 4096), place(1 << 20, 4096)].map(|place| vector(&arena, place));
+        arena.give_back(8192..1 << 20).expect("no block");
+        drop(last);
+        arena.give_back(1 << 20..2 << 20).expect("no block");
+        drop((first, arena));
+        // All of these addresses can be written to.
+        vector(&part(Bytes::ZERO), place(0, 3 << 20)).fill(1);
+    }
+}

@@ -28,7 +28,7 @@ pub(super) fn give(start: NonNull<u8>, bytes: usize) -> bool {
     !unsafe { VirtualAlloc(start.as_ptr().cast(), bytes, MEM_COMMIT, PAGE_READWRITE) }.is_null()
 }
 
-/// Takes the memory of addresses back: whole pages of a part without an owner and without blocks. False if the system refuses.
+/// Takes the memory of addresses back: whole pages without blocks. False if the system refuses.
 pub(super) fn take_back(start: NonNull<u8>, bytes: usize) -> bool {
     // SAFETY: the pages are the range's own, and nothing in them is alive.
     unsafe { VirtualFree(start.as_ptr().cast(), bytes, MEM_DECOMMIT) != 0 }

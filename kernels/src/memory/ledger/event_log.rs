@@ -37,6 +37,8 @@ enum Entry {
     MicroBatch(Repeated),
     /// A part of the run begins, by its index among those that were entered.
     Part(u32),
+    /// A step ends, or the taking out of channels.
+    StepEnded,
     /// A recording ends, and the next one begins.
     Taken,
 }
@@ -155,6 +157,11 @@ impl EventLog {
         self.add(Entry::Part(index));
     }
 
+    /// A step ends.
+    pub(super) fn step_ended(&mut self) {
+        self.add(Entry::StepEnded);
+    }
+
     /// A recording is taken.
     pub(super) fn taken(&mut self) {
         self.add(Entry::Taken);
@@ -178,7 +185,7 @@ impl EventLog {
                     requests.died(number);
                     numbers.give(number);
                 }
-                Entry::Phase(_) | Entry::Renamed(..) | Entry::Ran(..) | Entry::MicroBatch(_) => {}
+                Entry::Phase(_) | Entry::Renamed(..) | Entry::Ran(..) | Entry::MicroBatch(_) | Entry::StepEnded => {}
             }
         }
         Places::of(&requests, profile, search)
@@ -227,6 +234,7 @@ impl EventLog {
                     ledger.ran(name(op));
                 }
                 Entry::Part(index) => ledger.enter(self.parts[index as usize]),
+                Entry::StepEnded => ledger.step_ended().for_each(drop),
                 Entry::MicroBatch(left_out) => ledger.0.record.borrow_mut().begin_micro_batch(left_out),
                 Entry::Taken => {
                     recordings.push(ledger.recorded(|| Arc::clone(layers)));

@@ -102,7 +102,7 @@ fn a_pool_that_gives_back_does_so_after_the_step() {
     let ledger = Ledger::for_target(&card(), PoolPolicy::Release, Bytes::gib(1), false, true);
     drop(ledger.take(40 << 20, Category::Activations, "output"));
     assert_eq!(ledger.reserved(), Bytes::mib(64));
-    ledger.step_ended();
+    assert_eq!(ledger.step_ended().next(), None, "a pool is trimmed by its device");
     assert_eq!(ledger.reserved(), Bytes(0));
     let recording = ledger.take_recording();
     assert_eq!((recording.live_peak, recording.reserved_peak), (Bytes::mib(40), Bytes::mib(64)));

@@ -40,16 +40,18 @@ enum Change {
 struct Room {
     pool: Pool,
     alive: Vec<(u32, Place)>,
+    /// Pages between others that it gave back.
+    given_back: Vec<Range<u64>>,
 }
 
 impl Room {
     fn new() -> Self {
-        Self { pool: Pool::new(PROFILE, PoolPolicy::Planned, Bytes::gib(1)), alive: Vec::new() }
+        Self { pool: Pool::new(PROFILE, PoolPolicy::Planned, Bytes::gib(1)), alive: Vec::new(), given_back: Vec::new() }
     }
 
     /// One on the processor.
     fn range() -> Self {
-        Self { pool: Pool::range(PROFILE), alive: Vec::new() }
+        Self { pool: Pool::range(PROFILE), ..Self::new() }
     }
 
     /// Takes a block, which must lie apart from all others and inside its segment.
@@ -62,8 +64,25 @@ impl Room {
         for (_, other) in self.alive.iter().filter(|(_, other)| other.segment == place.segment) {
             assert!(place.start + place.bytes <= other.start || other.start + other.bytes <= place.start);
         }
+        let lies_in = |pages: &Range<u64>| place.start < pages.end && pages.start < place.start + place.bytes;
+        assert!(!self.given_back.iter().any(lies_in), "{place:?} has no memory");
         self.alive.push((number, place));
         number
+    }
+
+    /// Channels were taken out: memory without blocks may go.
+    fn step_ended(&mut self) {
+        self.pool.step_ended();
+        while let Some(pages) = self.pool.give_back() {
+            assert!([pages.start, pages.end].iter().all(|at| at % PROFILE.page.0 == 0) && pages.start < pages.end);
+            for (_, place) in &self.alive {
+                assert!(place.start + place.bytes <= pages.start || pages.end <= place.start, "{place:?} in {pages:?}");
+            }
+            self.given_back.push(pages);
+        }
+        // What lay at the end comes back if the range grows.
+        let end = self.alive.iter().map(|(_, place)| place.start + place.bytes).max().unwrap_or(0);
+        self.given_back.retain(|pages| pages.end < end);
     }
 
     fn give(&mut self, number: u32) {
@@ -124,7 +143,7 @@ impl Run {
         let new: Vec<u32> = new.collect();
         std::mem::replace(model, new).into_iter().for_each(|block| room.give(block));
         room.give(scores);
-        room.pool.step_ended();
+        room.step_ended();
         run
     }
 
@@ -222,6 +241,21 @@ proptest! {
     }
 
     #[test]
+    fn a_range_keeps_what_the_smaller_model_needs_and_no_more(run in runs(), steps in 3..8usize) {
+        let (mut room, places) = (Room::range(), run.places_of(5, Change::Thinned));
+        room.pool.follow(&places);
+        run.go(&mut room, 2, Change::Nothing);
+        let whole = room.pool.reserved();
+        prop_assert!(whole.0 <= places.extent.next_multiple_of(PROFILE.page.0));
+        let mut room = Room::range();
+        room.pool.follow(&places);
+        run.go(&mut room, steps, Change::Thinned);
+        let Some(Unneeded([between, above])) = &places.unneeded else { panic!("a smaller model leaves some") };
+        let kept = between.start.next_multiple_of(PROFILE.page.0).min(between.end) + above.start - between.end;
+        prop_assert!(room.pool.reserved().0 <= kept + 2 * PROFILE.page.0, "{:?} of {kept}", room.pool.reserved());
+    }
+
+    #[test]
     fn a_range_takes_other_blocks_than_were_planned(run in runs(), steps in 1..5usize, change in changes()) {
         let mut room = Room::range();
         room.pool.follow(&run.places());
@@ -254,7 +288,9 @@ fn a_smaller_model_lies_in_the_room_of_the_larger_one() {
 fn a_guide_finds_its_way_past_what_is_left_out_and_what_is_added() {
     let expected = [1, 2, 3, 4].map(|granules| Advised { bytes: 512 * granules, starts: [4096 * granules; 2] });
     let parts = vec![((Era::Whole, Part::Start, Part::Start), expected.to_vec())];
-    let mut guide = Guide::new(Arc::new(Places { extent: 1 << 20, before_codes: 1 << 20, segment: 1 << 20, parts }));
+    let reaches = [Reach { before_codes: 1 << 20, with_codes: 1 << 20 }; 2];
+    let places = Places { extent: 1 << 20, reaches, unneeded: None, segment: 1 << 20, parts };
+    let mut guide = Guide::new(Arc::new(places));
     assert_eq!(guide.next(512), None, "no part has begun");
     guide.enter(Part::Start);
     let found = [1, 9, 3, 2, 4].map(|granules| guide.next(512 * granules).map(|starts| starts[0] / 4096));
