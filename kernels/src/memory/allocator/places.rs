@@ -242,13 +242,14 @@ fn outliving(pass: &Pass, index: usize) -> impl Iterator<Item = (usize, Turn)> +
     })
 }
 
-/// The two places of each block of a micro-batch that is gone only in a later pass: there, its like comes while it is alive.
+/// The two places of each block of a micro-batch that is gone only in a later pass: there, its like comes while it is alive. What
+/// goes with the larger model is the optimizer's, and has no like.
 fn taking_turns(requests: &Requests, bottom: &mut u64) -> HashMap<Turn, [u64; 2]> {
     let mut turns = HashMap::new();
     for pass in requests.passes() {
         for index in micro_batches(pass) {
             for (at, turn) in outliving(pass, index) {
-                if matches!(pass.blocks[at].end, End::Carried { .. }) && !turns.contains_key(&turn) {
+                if pass.blocks[at].end == (End::Carried { by_prune: false }) && !turns.contains_key(&turn) {
                     turns.insert(turn, [*bottom, *bottom + turn.0]);
                     *bottom += 2 * turn.0;
                 }

@@ -285,6 +285,25 @@ fn a_smaller_model_lies_in_the_room_of_the_larger_one() {
 }
 
 #[test]
+fn state_that_a_micro_batch_makes_has_one_place_though_it_goes_with_the_larger_model() {
+    let mut room = Room::range();
+    room.pool.keep_requests();
+    room.pool.enter(Part::Start);
+    let weight = room.take(100);
+    room.pool.enter(Part::Step { is_fed: false, has_state: false });
+    room.pool.enter(Part::MicroBatch { is_first: true });
+    // An update in the backward pass.
+    let state = room.take(200);
+    room.pool.enter(Part::Step { is_fed: false, has_state: true });
+    room.pool.enter(Part::Prune);
+    let smaller = [50, 100].map(|granules| room.take(granules));
+    [weight, state].into_iter().for_each(|block| room.give(block));
+    room.pool.enter(Part::Step { is_fed: false, has_state: true });
+    let places = Places::of(&room.pool.take_requests(), &PROFILE, Search::Careful);
+    assert_eq!(places.extent(), Bytes(512 * (300 + 150)), "{smaller:?}");
+}
+
+#[test]
 fn a_guide_finds_its_way_past_what_is_left_out_and_what_is_added() {
     let expected = [1, 2, 3, 4].map(|granules| Advised { bytes: 512 * granules, starts: [4096 * granules; 2] });
     let parts = vec![((Era::Whole, Part::Start, Part::Start), expected.to_vec())];
