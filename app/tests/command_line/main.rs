@@ -2,6 +2,8 @@
 
 mod compressed;
 mod export;
+#[cfg(target_os = "linux")]
+mod guarded;
 mod kept;
 #[cfg(target_os = "linux")]
 mod limits;

@@ -56,7 +56,11 @@ impl Bench<Cpu> {
     /// The CPU, as the threads see it that `meter` counts.
     pub fn cpu(meter: &'static Meter) -> Self {
         Self {
-            open: Box::new(|ledger| Ok(Executor::new(Cpu::new(cpu_threads()), ledger))),
+            open: Box::new(|ledger| {
+                // If no line is to be kept, every write behind a block is to be seen.
+                let guarded = if ledger.budget().is_none() { Cpu::guarded(cpu_threads()) } else { None };
+                Ok(Executor::new(guarded.unwrap_or_else(|| Cpu::new(cpu_threads())), ledger))
+            }),
             target: cpu(),
             measured: Rc::new(|| meter.now().live),
             beside: Bytes::kib(1),

@@ -10,14 +10,14 @@ use std::{
 use crate::{
     backend::{
         Cuda,
-        cuda::{Device, Options, Pool, attention, is_guarded},
+        cuda::{Device, Options, Pool, attention},
     },
     bytes::Bytes,
     device::{Profile, Target},
     error::{DeviceFull, Error, Problem, Result},
     experiment::{self, PoolPolicy, limits::MAX_BUDGET},
     hardware::{self, Machine, gpu},
-    memory::{Ledger, probe::Measure},
+    memory::{Ledger, guard::is_guarded, probe::Measure},
     plan::Plan,
     train::{attention_check, loaded::Loaded, process::Process},
 };

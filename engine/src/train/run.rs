@@ -80,8 +80,8 @@ pub(super) fn on_cpu(
         let ledger = Ledger::within(spec.line, are_in_range(&spec.plan.experiment));
         ledger.keep_books(spec.plan.bookkeeping);
         ledger.follow(spec.plan.places.as_ref());
-        let executor = Executor::new(Cpu::in_arena(pool.count(), spec.plan.peak.reserved), ledger);
-        let result = run.run(executor, inbox);
+        let backend = Cpu::of_run(pool.count(), spec.plan.peak.reserved);
+        let result = backend.and_then(|backend| run.run(Executor::new(backend, ledger), inbox));
         let sampler = run.into_sampler();
         uncounted(|| drop(sampler));
         // The error leaves this thread as a copy that its meter does not count.

@@ -305,7 +305,7 @@ impl Worker {
             ledger.keep_books(forward.bookkeeping);
             ledger.follow(forward.places.as_ref());
             // The error leaves this thread as a copy that its meter does not count.
-            let executor = Executor::new(Cpu::in_arena(pool.count(), forward.reserved), ledger);
+            let executor = Executor::new(Cpu::of_run(pool.count(), forward.reserved)?, ledger);
             work.run(executor).map_err(|error| uncounted(|| error.clone()))
         });
         let live = meter.peak().live.saturating_sub(idle.live);

@@ -152,6 +152,7 @@ impl<B: Backend> Executor<B> {
         let ticket = self.ledger().take((elements * dtype.size()) as u64, category, label)?;
         let allocated = self.backend().allocate(elements, dtype, ticket.place());
         let storage = allocated.map_err(|error| self.placed(error, label))?;
+        self.backend().name(&|| format!("the {label} of {}", self.ledger().layer_path()));
         Ok(Tensor::new(shape, dtype, storage, ticket))
     }
 
@@ -298,7 +299,7 @@ impl<B: Backend> Executor<B> {
     ///
     /// # Errors
     /// [`Error::Device`] or [`Error::DeviceLost`] when the driver fails to give memory back, [`Error::Misused`] when the CPU
-    /// finds a block in it.
+    /// finds a block in it, and either in a guarded run when a block was written past.
     pub fn step_ended(&self) -> Result<()> {
         self.ledger().step_ended().try_for_each(|pages| self.backend().give_back(pages))?;
         self.backend().step_ended()

@@ -59,6 +59,9 @@ pub trait Backend: Sized + 'static {
     /// The system or the card gives no memory, or the driver fails. The executor adds the layer, the op and the purpose.
     fn allocate(&self, elements: usize, dtype: DType, place: Option<Place>) -> Result<Self::Storage>;
 
+    /// Names the elements that were made room for last, where the backend tells of blocks that were written past.
+    fn name(&self, _name: &dyn Fn() -> String) {}
+
     /// Runs a kernel, with as many bytes of `scratch` as the ledger has agreed to; they have a place as a tensor has.
     ///
     /// # Errors

@@ -8,7 +8,7 @@
 //! block that any thread drops is given back by its address ([`probe`]), and a part with living blocks is never given to
 //! another run. If there is no range (a system other than Linux and Windows, a limit of the address space), no free part, or
 //! no room in it, the heap gives the block. Refuses a place that another block has, and to give back memory where one lies,
-//! which are bugs.
+//! which are bugs. In a [guarded](guard) run the blocks have other places, with gaps between them.
 
 use std::{ops::Range, ptr::NonNull};
 
@@ -34,6 +34,9 @@ mod range;
 #[path = "arena/none.rs"]
 mod range;
 
+mod guard;
+
+use guard::Guard;
 use range::Part;
 
 /// A run's part of the range.
@@ -42,20 +45,27 @@ pub struct Arena {
     part: Part,
     /// Bytes of it that the run is expected to use.
     expected: usize,
+    /// What looks at the gaps behind blocks, if they have some.
+    guard: Option<Guard>,
 }
 
 impl Arena {
     /// A part for a run that is expected to use so much of it; `None` if there is none.
     pub fn new(expected: Bytes) -> Option<Self> {
-        Some(Self { part: Part::take()?, expected: usize::try_from(expected.0).ok()? })
+        Some(Self { part: Part::take()?, expected: usize::try_from(expected.0).ok()?, guard: None })
     }
 
-    /// A vector without elements that has room for so many at `place`, counted as the thread's; `None` if there is no memory
-    /// for it.
+    /// A part for a guarded run; `None` if there is none.
+    pub fn guarded() -> Option<Self> {
+        Some(Self { part: Part::take()?, expected: 0, guard: Some(Guard::new()) })
+    }
+
+    /// A vector without elements that has room for so many at `place`, or where a guarded run has room, counted as the thread's;
+    /// `None` if there is no memory for it.
     ///
     /// # Errors
-    /// [`Error::Misused`] where another block lies.
-    pub(crate) fn vector<T>(&self, place: Place, elements: usize) -> Result<Option<Vec<T>>> {
+    /// [`Error::Misused`] where another block lies; in a guarded run [`Error::MemoryRefused`] if there is no memory.
+    pub(crate) fn vector<T>(&self, place: Option<Place>, elements: usize) -> Result<Option<Vec<T>>> {
         let Some(block) = self.put(place, elements * size_of::<T>())? else { return Ok(None) };
         assert!(
             block.addr().get().is_multiple_of(align_of::<T>()),
@@ -67,15 +77,18 @@ impl Arena {
     }
 
     /// The address of a block of `bytes` at `place`, counted as the thread's; `None` if there is no memory for it.
-    fn put(&self, place: Place, bytes: usize) -> Result<Option<NonNull<u8>>> {
-        let Some((start, end)) = ends(place) else { return Ok(None) };
+    fn put(&self, place: Option<Place>, bytes: usize) -> Result<Option<NonNull<u8>>> {
+        if let Some(guard) = &self.guard {
+            return guard.put(&self.part, bytes).map(Some);
+        }
+        let Some((start, end)) = place.and_then(ends) else { return Ok(None) };
         let is_there =
             self.part.has_memory(end) || self.part.lengthen(end.max(self.expected)) || self.part.lengthen(end);
         if !is_there {
             return Ok(None);
         }
         if bytes == 0 || rounded(bytes) != end - start || !self.part.mark(start, end) {
-            return Err(Error::Misused(format!("{place:?} is another block's, or not of {bytes} bytes")));
+            return Err(Error::Misused(format!("{:?} is another block's, or not of {bytes} bytes", start..end)));
         }
         let (pointer, longer) = self.part.begin(start, end);
         probe::count_placed(bytes as i64, longer as i64);
@@ -88,6 +101,10 @@ impl Arena {
     /// # Errors
     /// [`Error::Misused`] where a block lies.
     pub(crate) fn give_back(&self, pages: Range<u64>) -> Result<()> {
+        if self.guard.is_some() {
+            // Blocks have other places than the model's.
+            return Ok(());
+        }
         let misused = || Error::Misused(format!("a block lies in the pages {pages:?}, which were to be given back"));
         // A part has no more addresses than there are numbers.
         let [start, end] = [pages.start, pages.end].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
@@ -95,11 +112,22 @@ impl Arena {
         probe::count_placed(0, -(less as i64));
         Ok(())
     }
+
+    /// Names the block that came last, in a guarded run.
+    pub(crate) fn name(&self, name: &dyn Fn() -> String) {
+        self.guard.iter().for_each(|guard| guard.name(name));
+    }
+
+    /// Looks at the gaps of a guarded run: what was done to a block that was written past, with its name.
+    pub(crate) fn look(&self) -> Option<String> {
+        self.guard.as_ref().and_then(|guard| guard.look(&self.part))
+    }
 }
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        probe::count_placed(0, -(self.part.used() as i64));
+        let held = self.guard.as_ref().map_or_else(|| self.part.used(), Guard::held);
+        probe::count_placed(0, -(held as i64));
         self.part.let_go();
     }
 }

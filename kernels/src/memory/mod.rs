@@ -10,6 +10,7 @@ pub mod ballast;
 pub mod bookkeeping;
 pub mod category;
 pub mod disk;
+pub mod guard;
 pub mod heap;
 pub mod host;
 pub mod ledger;

@@ -60,8 +60,8 @@ use crate::{
     backend::{Backend, DType, HostSlice, Kernel, Tensor},
     bytes::Bytes,
     device::{Processor, Target},
-    error::{Error, MemoryRefused, Result},
-    memory::{Ticket, allocator::Place, arena::Arena},
+    error::{Error, MemoryRefused, Problem, Result},
+    memory::{Ticket, allocator::Place, arena::Arena, guard},
 };
 
 /// Kernels on the CPU, parallel over the rayon pool they are called in.
@@ -85,9 +85,36 @@ impl Cpu {
         Self { arena: Arena::new(expected), ..Self::new(threads) }
     }
 
+    /// The same backend with a gap behind each block, which nothing may write to: `None` if the system has no range of addresses
+    /// for it.
+    pub fn guarded(threads: usize) -> Option<Self> {
+        Some(Self { arena: Some(Arena::guarded()?), ..Self::new(threads) })
+    }
+
+    /// The backend of a run: [guarded](Cpu::guarded) if the environment asks for it, and otherwise [in an arena](Cpu::in_arena).
+    ///
+    /// # Errors
+    /// [`Error::Experiment`] if it asks where the system has no range of addresses.
+    pub fn of_run(threads: usize, expected: Bytes) -> Result<Self> {
+        if !guard::is_guarded() {
+            return Ok(Self::in_arena(threads, expected));
+        }
+        let refused = || {
+            let message =
+                "a gap behind each block needs a range of addresses, and the system sets none aside for this process";
+            Problem::new(guard::VARIABLE, message, "unset it, or lift the limit of the address space").into()
+        };
+        Self::guarded(threads).ok_or_else(refused)
+    }
+
+    /// What was done to a block that was written past, if blocks are guarded.
+    fn look(&self) -> Option<String> {
+        self.arena.as_ref().and_then(Arena::look)
+    }
+
     /// A vector of `elements` with arbitrary values, at `place` if there is an arena.
     fn placed<T: Plain>(&self, elements: usize, place: Option<Place>) -> Result<Vec<T>> {
-        let (Some(arena), Some(place), 1..) = (&self.arena, place, elements) else { return unwritten(elements) };
+        let (Some(arena), 1..) = (&self.arena, elements) else { return unwritten(elements) };
         arena.vector(place, elements)?.map_or_else(|| unwritten(elements), |vector| Ok(whole(vector, elements)))
     }
 
@@ -95,10 +122,7 @@ impl Cpu {
     fn scratch(&self, booked: Option<&Ticket>) -> Result<Option<Block>> {
         let Some(booked) = booked else { return Ok(None) };
         let bytes = booked.bytes() as usize;
-        let placed = match (&self.arena, booked.place()) {
-            (Some(arena), Some(place)) => arena.vector(place, bytes)?,
-            _ => None,
-        };
+        let placed = self.arena.as_ref().map_or(Ok(None), |arena| arena.vector(booked.place(), bytes))?;
         Ok(Some(placed.map_or_else(|| Block::new(bytes), |vector| Block::placed(whole(vector, bytes)))))
     }
 }
@@ -144,7 +168,13 @@ impl Backend for Cpu {
                 let o = Operands::new(kernel, inputs, outputs)?;
                 dispatch(kernel, &o)
             })
-        })
+        })?;
+        let overrun = |message| Err(Error::Kernel { op: kernel.name(), layer: String::new(), message });
+        self.look().map_or(Ok(()), overrun)
+    }
+
+    fn name(&self, name: &dyn Fn() -> String) {
+        self.arena.iter().for_each(|arena| arena.name(name));
     }
 
     fn write(&self, tensor: &Tensor<Self>, source: HostSlice<'_>) -> Result<()> {
@@ -189,6 +219,10 @@ impl Backend for Cpu {
 
     fn target(&self) -> &Target {
         &self.target
+    }
+
+    fn step_ended(&self) -> Result<()> {
+        self.look().map_or(Ok(()), |overrun| Err(Error::Misused(format!("what is no kernel {overrun}"))))
     }
 
     fn give_back(&self, pages: Range<u64>) -> Result<()> {
@@ -291,3 +325,6 @@ fn unwritable(tensor: &Tensor<Cpu>, source: HostSlice<'_>) -> Error {
     };
     Error::Kernel { op: "upload", layer: String::new(), message: format!("{count} numbers of {kind} to {tensor:?}") }
 }
+
+#[cfg(all(test, target_os = "linux", not(miri)))]
+mod tests;

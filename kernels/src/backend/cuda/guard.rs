@@ -1,7 +1,6 @@
-//! The guarded mode: behind each block a gap that nothing may write to, looked at when the block is freed.
+//! The guarded mode: behind each block a [gap](crate::memory::guard) that nothing may write to, looked at when the block is freed.
 //!
-//! Always holds: a block and its gap are filled before anything uses them, the block with bytes that are NaN in every
-//! floating-point type; a gap is copied to the host behind the kernels that were queued before the block was freed, and looked
+//! Always holds: a gap is copied to the host behind the kernels that were queued before the block was freed, and looked
 //! at when the copy is there, so that no stream has to wait. Refuses to go on once a gap was written to.
 
 use std::{
@@ -16,42 +15,13 @@ use super::{
     launch::Pointer,
     transfer::{Parcel, Staging},
 };
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    memory::guard::{Extent, MARK, UNWRITTEN, is_overrun, said},
+};
 
-/// Set to 1, every run on a GPU is guarded.
-const VARIABLE: &str = "PLIMSOLL_GUARD";
-
-/// The least number of bytes behind a block: as far as an index reaches that is off by a vector or by a row of few elements.
-const GAP: u64 = 512;
-/// What stands in them.
-const MARK: u8 = 0xA5;
-/// The byte in a block that was never written.
-const UNWRITTEN: u8 = 0xFF;
 /// Gaps on their way to the host.
 const PENDING: usize = 64;
-
-/// Whether the environment asks for guarded runs.
-pub fn is_guarded() -> bool {
-    std::env::var_os(VARIABLE).is_some_and(|value| value == "1")
-}
-
-/// A block's bytes, and what they are rounded up to where they count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Extent {
-    pub(super) bytes: u64,
-    pub(super) rounded: u64,
-}
-
-impl Extent {
-    /// The block's bytes with its gap.
-    pub(super) fn whole(self) -> u64 {
-        self.rounded + GAP
-    }
-
-    fn gap(self) -> usize {
-        (self.whole() - self.bytes) as usize
-    }
-}
 
 /// The gaps of a run.
 pub(super) struct Guard {
@@ -99,7 +69,7 @@ impl Guard {
         let mut pending = self.pending.borrow_mut();
         while pending.len() > most || pending.front().is_some_and(|(gap, _)| gap.is_ready()) {
             let Some((gap, bytes)) = pending.pop_front() else { break };
-            if gap.open(|gap| gap.iter().any(|byte| *byte != MARK)).unwrap_or(false) {
+            if gap.open(is_overrun).unwrap_or(false) {
                 self.overrun.set(Some(bytes));
             }
         }
@@ -113,7 +83,7 @@ impl Guard {
         self.open(PENDING);
         match self.overrun.get() {
             None => Ok(()),
-            Some(bytes) => Err(Error::Device(format!("a kernel wrote behind the end of a block of {bytes} bytes"))),
+            Some(bytes) => Err(Error::Device(format!("a kernel {}", said(bytes)))),
         }
     }
 

@@ -25,7 +25,7 @@ use super::{
     device::Device,
     driver_pool::DriverPool,
     fault::failed,
-    guard::{Extent, Guard},
+    guard::Guard,
     space::Space,
     transfer::Staging,
 };
@@ -35,6 +35,7 @@ use crate::{
     error::{BudgetError, DeviceFull, During, Error, Result},
     memory::{
         allocator::Place,
+        guard::Extent,
         host::LimitedBy,
         probe::{Measure, Reading},
     },

@@ -62,7 +62,6 @@ use half::{bf16, f16};
 
 pub use self::{
     device::{Device, describe},
-    guard::is_guarded,
     memory_pool::Pool,
 };
 use self::{

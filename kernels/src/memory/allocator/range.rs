@@ -39,7 +39,7 @@ struct Parts {
 }
 
 /// Runs `f`, whose memory is the allocator's own.
-fn apart<T>(f: impl FnOnce() -> T) -> T {
+pub(in crate::memory) fn apart<T>(f: impl FnOnce() -> T) -> T {
     uncounted(|| tally::suspended(f))
 }
 

@@ -23,6 +23,10 @@ impl Part {
         match *self {}
     }
 
+    pub(super) fn is_empty_at(&self, _: usize) -> bool {
+        match *self {}
+    }
+
     pub(super) fn begin(&self, _: usize, _: usize) -> (NonNull<u8>, usize) {
         match *self {}
     }

@@ -136,6 +136,11 @@ impl Part {
         Some(less)
     }
 
+    /// Whether no block lies at a place that has memory.
+    pub(super) fn is_empty_at(&self, at: usize) -> bool {
+        words(at, at + GRAIN).all(|of| self.is_free(of))
+    }
+
     /// Whether the bits of a word are those of no block.
     fn is_free(&self, (word, mask): (usize, u64)) -> bool {
         self.word(word).load(Acquire) & mask == 0

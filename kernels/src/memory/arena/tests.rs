@@ -20,7 +20,7 @@ fn place(start: u64, bytes: u64) -> Place {
 /// A vector of zeros at a place.
 fn vector(arena: &Arena, place: Place) -> Vec<u8> {
     let bytes = place.bytes as usize;
-    let mut vector = arena.vector(place, bytes).expect("free").expect("memory");
+    let mut vector = arena.vector(Some(place), bytes).expect("free").expect("memory");
     vector.resize(bytes, 0);
     vector
 }
@@ -39,7 +39,7 @@ fn blocks_lie_at_their_places_and_come_back_to_them() {
     // One that grows moves to the heap.
     again.push(8);
     assert!(!has(again.as_mut_ptr()) && again[..64] == [7; 64] && again[64] == 8);
-    assert!(arena.put(place(4096, 64), 64).is_ok(), "its place is free");
+    assert!(arena.put(Some(place(4096, 64)), 64).is_ok(), "its place is free");
 }
 
 #[test]
@@ -47,9 +47,9 @@ fn a_place_that_another_block_has_is_refused() {
     let arena = part(Bytes::ZERO);
     let _block = vector(&arena, place(64, 8192));
     for wrong in [place(0, 128), place(128, 64), place(8192, 128), place(0, 16384), place(96, 64)] {
-        assert!(arena.put(wrong, wrong.bytes as usize).is_err(), "{wrong:?}");
+        assert!(arena.put(Some(wrong), wrong.bytes as usize).is_err(), "{wrong:?}");
     }
-    assert!(arena.put(place(16384, 64), 65).is_err(), "a block of another size");
+    assert!(arena.put(Some(place(16384, 64)), 65).is_err(), "a block of another size");
     let _beside = [vector(&arena, place(0, 64)), vector(&arena, place(8256, 64))];
 }
 
@@ -102,8 +102,8 @@ fn pages_that_are_given_back_have_no_memory_and_no_block() {
     let after = meter.now().reserved.0;
     assert_eq!([before, after], [49152, 49152 - 24576 - 12288]);
     // Between others it is gone for good, and at the end it comes again, as the system's own.
-    assert!(arena.put(place(8192, 64), 64).is_err());
-    let again = arena.vector::<u8>(place(40960, 8192), 8192).expect("free").expect("memory");
+    assert!(arena.put(Some(place(8192, 64)), 64).is_err());
+    let again = arena.vector::<u8>(Some(place(40960, 8192)), 8192).expect("free").expect("memory");
     // SAFETY: the block has memory, which the system has filled.
     assert_eq!(unsafe { again.as_ptr().add(100).read_volatile() }, 0);
     assert_eq!(meter.now().reserved.0, 49152 - 24576);

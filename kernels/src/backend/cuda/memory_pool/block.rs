@@ -5,10 +5,13 @@
 use std::{cell::Cell, rc::Rc};
 
 use super::{
-    super::{arena::Address, guard::Extent, stream::Event},
+    super::{arena::Address, stream::Event},
     Pool,
 };
-use crate::{error::Result, memory::allocator::Place};
+use crate::{
+    error::Result,
+    memory::{allocator::Place, guard::Extent},
+};
 
 /// A piece of device memory. Dropping it frees it once the kernels queued before are done with it.
 pub struct Block {
