@@ -57,7 +57,7 @@ use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
 use plimsoll_engine::{
     device::cpu_threads,
     experiment::shipped,
-    memory::{heap, host::FreeMemory, program},
+    memory::{heap, host::FreeMemory},
 };
 
 use self::in_store::InStore;
@@ -132,7 +132,6 @@ impl std::error::Error for Misuse {}
 /// Runs the program.
 pub(crate) fn main() -> ExitCode {
     anew::start_where_small();
-    program::forget_loading();
     complete::answer(Cli::command);
     heap::share_where_limited();
     // Without it a write that is too large ends the program, as it does other programs.

@@ -1,7 +1,6 @@
 //! The mappings of the program's own file and of its libraries.
 //!
-//! Owns their list, and what is made of it at the beginning of the program. Always holds: what is asked of the system changes no
-//! byte. Only Linux lists them.
+//! Owns their list, and what follows from it for the size of the process. Refuses nothing: only Linux lists them.
 
 /// Bytes of a large page, as blocks of files are in the system's cache.
 #[cfg(target_os = "linux")]
@@ -17,18 +16,6 @@ pub fn fits_large_pages() -> bool {
     return own().iter().any(|mapping| mapping.start.wrapping_sub(mapping.offset).is_multiple_of(LARGE));
     #[cfg(not(target_os = "linux"))]
     false
-}
-
-/// Takes back the pages of code and constants that only the loader has read, 4 to 5 MB. It is for the beginning of a program, when
-/// it has touched little.
-pub fn forget_loading() {
-    #[cfg(all(target_os = "linux", not(miri)))]
-    for mapping in own() {
-        let start = std::ptr::without_provenance_mut(mapping.start);
-        // SAFETY: these pages are as they are in the file, for nothing can write to them, and are read from it again when they
-        // are touched next.
-        unsafe { libc::madvise(start, mapping.bytes, libc::MADV_DONTNEED) };
-    }
 }
 
 /// The mappings of the program's code, and of its constants but those behind the code, which the loader has written to.
@@ -73,34 +60,12 @@ pub(crate) fn mappings() -> Vec<Mapping> {
 mod tests {
     use super::*;
 
-    /// Resident bytes of the program's code and constants, in KiB.
-    fn resident() -> u64 {
-        let smaps = std::fs::read_to_string("/proc/self/smaps").expect("readable");
-        let of = |mapping: Mapping| {
-            let about = smaps.lines().skip_while(move |line| !line.starts_with(&format!("{:x}-", mapping.start)));
-            let rss = about.into_iter().find_map(|line| line.strip_prefix("Rss:")).expect("a size");
-            rss.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")
-        };
-        own().into_iter().map(of).sum()
-    }
-
     #[test]
-    fn the_program_runs_on_without_what_the_loader_has_read() {
-        let here = forget_loading as *const () as usize;
-        assert!(
-            own().iter().any(|m| m.access == "r-xp" && (m.start..m.start + m.bytes).contains(&here)),
-            "{:?}",
-            own()
-        );
-        // Other tests touch more meanwhile, but not all of it.
-        let all: usize = own().iter().map(|mapping| mapping.bytes).sum();
-        for mapping in own() {
-            let start = std::ptr::without_provenance_mut(mapping.start);
-            // SAFETY: the call only reads pages of the program.
-            assert_eq!(unsafe { libc::madvise(start, mapping.bytes, libc::MADV_POPULATE_READ) }, 0);
-        }
-        let before = resident();
-        forget_loading();
-        assert!(before >= all as u64 / 1024 && resident() < before, "{before} KiB of {all} bytes, then {}", resident());
+    fn the_code_of_the_program_is_listed_with_its_addresses() {
+        let here = fits_large_pages as *const () as usize;
+        let own = own();
+        assert!(own.iter().any(|m| m.access == "r-xp" && (m.start..m.start + m.bytes).contains(&here)), "{own:?}");
+        let fits = own.iter().any(|mapping| (mapping.start - mapping.offset) % LARGE == 0);
+        assert_eq!(fits_large_pages(), fits);
     }
 }
