@@ -4,11 +4,7 @@
 //! refuses, the program goes on where it is.
 
 #[cfg(target_os = "linux")]
-use std::{
-    env,
-    os::unix::process::CommandExt,
-    process::{self, Command},
-};
+use std::{env, process};
 
 #[cfg(target_os = "linux")]
 use plimsoll_engine::memory::program;
@@ -34,11 +30,7 @@ pub(super) fn start_where_small() {
     if starts >= MOST || !program::fits_large_pages() {
         return;
     }
-    let mut arguments = env::args_os();
-    let (name, Ok(program)) = (arguments.next().unwrap_or_default(), env::current_exe()) else { return };
-    let mut again = Command::new(program);
-    // It returns only where it fails.
-    let _ = again.arg0(name).args(arguments).env(VARIABLE, format!("{own} {}", starts + 1)).exec();
+    program::start_again(VARIABLE, &format!("{own} {}", starts + 1));
 }
 
 /// Other systems do not tell addresses.

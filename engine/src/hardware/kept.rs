@@ -5,6 +5,7 @@
 //! with one that cannot be read, a program measures for itself.
 
 use std::{
+    fs,
     path::PathBuf,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -13,6 +14,9 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::cpu;
 use crate::{cache, device::cpu_threads};
+
+/// A file that is larger is none of ours.
+const MOST_BYTES: u64 = 1 << 20;
 
 /// How long kept measurements count.
 const LASTS: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -46,7 +50,9 @@ impl Subject {
 impl<T: Serialize + DeserializeOwned> Kept<T> {
     /// What is kept under `name` of this program on this machine.
     pub(crate) fn read(name: &str) -> Option<Self> {
-        let kept: Self = serde_json::from_slice(&cache::read(&place(name)?)?).ok()?;
+        let place = place(name)?;
+        fs::metadata(&place).ok().filter(|about| about.len() <= MOST_BYTES)?;
+        let kept: Self = serde_json::from_slice(&cache::read(&place)?).ok()?;
         kept.is_of(&Subject::here()?, secs(SystemTime::now())).then_some(kept)
     }
 

@@ -54,8 +54,8 @@ struct Known {
     process_base: Bytes,
     /// How the process has begun.
     begun: Begun,
-    /// Bytes of the program's file that a run touches and this process has not.
-    untouched: Bytes,
+    /// Bytes of the program's code.
+    code: Bytes,
     /// The growth by runs that were made before.
     seen: Arc<SeenRuns>,
     /// The free memory; `None` if the system does not report it, and for a nominal machine.
@@ -78,7 +78,7 @@ impl Machine {
             rates,
             process_base: Bytes::ZERO,
             begun: Begun { touched: Touched::Little, has_window: false },
-            untouched: Bytes::ZERO,
+            code: Bytes::ZERO,
             seen: Arc::default(),
             free_memory: None,
             gpus: None,
@@ -121,7 +121,12 @@ impl Machine {
     /// The most bytes that a process comes to in a run of this kind, which takes `bytes` beside the pages of the program that it
     /// is the first to touch.
     pub(crate) fn process_in_a_run(&self, run: RunKind<'_>, bytes: Bytes) -> Bytes {
-        self.0.process_base + self.0.seen.growth(run, self.0.begun, self.0.untouched + bytes)
+        self.0.process_base + self.0.seen.growth(run, self.0.begun, self.allowed(run, bytes))
+    }
+
+    /// What such a run is allowed for that was never seen.
+    fn allowed(&self, run: RunKind<'_>, bytes: Bytes) -> Bytes {
+        self.0.begun.touched.to_come(self.0.code, run.goes_on) + bytes
     }
 
     /// The memory that the system can give this process before a run and its data; `None` if it does not report it.

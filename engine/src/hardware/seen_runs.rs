@@ -28,7 +28,8 @@ const MORE: Bytes = Bytes::kib(256);
 const ENOUGH: u64 = 8;
 /// What stays allowed for in addition to what the largest of them took.
 const SPARE: i64 = 128 << 10;
-/// The most that is allowed for in addition because a run took more: a run that is far from its prediction tells nothing of others.
+/// The most that is allowed for in addition because a run took more, or less because none did: a run that is far from its prediction
+/// tells nothing of others.
 const MOST: i64 = 512 << 10;
 
 /// What decides how a process grows by a run, besides the program.
@@ -71,8 +72,10 @@ impl SeenRuns {
     pub(super) fn growth(&self, run: RunKind<'_>, begun: Begun, allowed: Bytes) -> Bytes {
         // A name takes longer than a look at no names.
         let seen = (!self.growths.is_empty()).then(|| self.growths.get(&name(run, begun))).flatten();
-        if let Some((seen, most)) = seen.and_then(|seen| Some((seen, *seen.iter().max()?))) {
-            return most + Bytes(MORE.0 / seen.len() as u64);
+        let most = seen.and_then(|seen| Some((*seen.iter().max()?, seen.len() as u64)));
+        // Something else grew, or shrank, with a run that is far from what was allowed for, or the file tells nonsense.
+        if let Some((most, count)) = most.filter(|(most, _)| (allowed.0 / 2..=2 * allowed.0).contains(&most.0)) {
+            return most + Bytes(MORE.0 / count);
         }
         let more = self.left.get(&state(run, begun)).map_or(0, Left::more);
         Bytes(allowed.0.saturating_add_signed(more))
@@ -92,8 +95,8 @@ impl SeenRuns {
         let name = name(run, begun);
         let is_new = !self.growths.contains_key(&name);
         let left = self.left.entry(state(run, begun)).or_insert(Left { least: i64::MAX, kinds: 0 });
-        left.least = left.least.min(allowed.0 as i64 - bytes.0 as i64);
-        left.kinds += u64::from(is_new);
+        left.least = left.least.min((allowed.0 as i64).saturating_sub_unsigned(bytes.0));
+        left.kinds = left.kinds.saturating_add(u64::from(is_new));
         if is_new && self.growths.len() >= KINDS {
             self.growths.clear();
         }
@@ -107,8 +110,8 @@ impl Left {
     /// What to allow for in addition, or less.
     fn more(&self) -> i64 {
         match self.least {
-            ..0 => (-self.least).min(MOST),
-            least if self.kinds >= ENOUGH => -(least - SPARE).max(0),
+            ..0 => self.least.saturating_neg().min(MOST),
+            least if self.kinds >= ENOUGH => -(least - SPARE).clamp(0, MOST),
             _ => 0,
         }
     }
@@ -117,9 +120,9 @@ impl Left {
 /// A name for the state of processes that take runs of a kind.
 fn state(run: RunKind<'_>, begun: Begun) -> String {
     let Begun { touched, has_window } = begun;
-    let [window, kept] =
-        [(has_window, " in a window"), (run.is_kept, ", kept")].map(|(is, word)| if is { word } else { "" });
-    format!("{touched:?}{window}{kept}")
+    let words = [(has_window, " in a window"), (run.is_kept, ", kept"), (run.goes_on, ", goes on")];
+    let [window, kept, goes_on] = words.map(|(is, word)| if is { word } else { "" });
+    format!("{touched:?}{window}{kept}{goes_on}")
 }
 
 /// A name for runs of one kind in such a process.
@@ -163,7 +166,7 @@ mod tests {
     #[test]
     fn the_most_of_the_last_growths_counts_and_more_of_them_say_more() {
         let experiment = Experiment::default();
-        let (run, allowed) = (kind(&experiment), Bytes::mib(20));
+        let (run, allowed) = (kind(&experiment), Bytes::mib(12));
         let mut seen = SeenRuns::default();
         assert_eq!(seen.growth(run, LITTLE, allowed), allowed);
         for (mib, expected) in [(9, Bytes::mib(9) + MORE), (5, Bytes::mib(9) + Bytes(MORE.0 / 2))] {
@@ -174,6 +177,8 @@ mod tests {
             seen.add(run, LITTLE, allowed, Bytes::mib(6));
         }
         assert_eq!(seen.growth(run, LITTLE, allowed), Bytes::mib(6) + Bytes(MORE.0 / RECENT as u64));
+        let far = Bytes::mib(60);
+        assert_eq!(seen.growth(run, LITTLE, far), far, "what is far off was something else");
         let other = Begun { touched: Touched::Trained, ..LITTLE };
         assert_eq!(seen.growth(run, other, allowed), allowed, "another beginning");
     }
@@ -205,7 +210,10 @@ mod tests {
         assert_eq!(expected(&left_by(enough, 500)), Bytes::mib(20) - Bytes::kib(500 - 128));
         assert_eq!(expected(&left_by(enough, 100)), Bytes::mib(20), "a little stays");
         assert_eq!(expected(&left_by(1, -70)), Bytes::mib(20) + Bytes::kib(70), "one that took more tells it at once");
-        assert_eq!(expected(&left_by(1, -9000)), Bytes::mib(20) + Bytes::kib(512));
+        for (widths, kib, more) in [(1, -9000, 512), (enough, 9000, -512)] {
+            let bytes = Bytes::mib(20).0.saturating_add_signed(more << 10);
+            assert_eq!(expected(&left_by(widths, kib)), Bytes(bytes), "one that is far off tells nothing");
+        }
     }
 
     #[test]

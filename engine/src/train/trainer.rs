@@ -19,7 +19,7 @@ use crate::{
     hardware::Machine,
     interop::{self, Fitted},
     memory::{
-        ballast, heap,
+        ballast, guard, heap,
         host::{FreeMemory, LimitedBy, Line},
     },
     plan::{self, Plan, Resolved},
@@ -245,6 +245,9 @@ impl Attempt {
         events.send(Event::Started { run: self.id, plan: Arc::clone(&plan) });
         if self.start.paused {
             events.send(Event::Paused(true));
+        }
+        if guard::is_guarded() {
+            events.send(Event::Warning(guard::note()));
         }
         has_room(&plan, datasets.held(&self.start.experiment), self.start.anyway)?;
         let weights = match &checkpoint {

@@ -16,7 +16,7 @@ use crate::{
     error::{Error, Result},
     experiment::Experiment,
     hardware::{Machine, Touched},
-    memory::{Ledger, heap, host::Line, probe::uncounted},
+    memory::{Ledger, guard::is_guarded, heap, host::Line, probe::uncounted},
     plan::{
         Forward, Plan, Resolved,
         predict::{places::are_in_range, process},
@@ -118,9 +118,9 @@ impl Worker {
     }
 
     /// Keeps how the process has grown by a run of `plan` on the processor, for later ones. A process whose size is only read
-    /// now and then may have been larger in between.
+    /// now and then may have been larger in between, and that of a guarded run has gaps.
     pub(super) fn saw(&mut self, plan: &Plan, is_kept: bool, summary: &Summary) {
-        if plan.target.is_gpu() || summary.is_process_sampled {
+        if plan.target.is_gpu() || summary.is_process_sampled || is_guarded() {
             return;
         }
         self.machine = process::seen(plan, &self.machine, is_kept, summary.measured.process);

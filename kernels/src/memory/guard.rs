@@ -19,6 +19,14 @@ pub fn is_guarded() -> bool {
     super::probe::uncounted(|| std::env::var_os(VARIABLE).is_some_and(|value| value == "1"))
 }
 
+/// What a user should know of a guarded run.
+pub fn note() -> String {
+    format!(
+        "{VARIABLE} is set: each block has a gap behind it, so reserved bytes and the process are larger than predicted, and \
+         steps take longer"
+    )
+}
+
 /// A block's bytes, and what they are rounded up to where they count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {

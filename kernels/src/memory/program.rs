@@ -18,6 +18,24 @@ pub fn fits_large_pages() -> bool {
     false
 }
 
+/// Starts the program again, in this process and with the same arguments, with `value` in the environment under `name`. Returns only
+/// where the system refuses; then nothing has changed but the environment. No other thread may have begun.
+#[cfg(all(target_os = "linux", not(miri)))]
+pub fn start_again(name: &str, value: &str) {
+    use std::{ffi::CString, os::unix::ffi::OsStringExt};
+
+    let c_string = |text: std::ffi::OsString| CString::new(text.into_vec()).ok();
+    let Some(program) = std::env::current_exe().ok().and_then(|path| c_string(path.into_os_string())) else { return };
+    let Some(arguments) = std::env::args_os().map(c_string).collect::<Option<Vec<_>>>() else { return };
+    let pointers: Vec<_> = arguments.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect();
+    // SAFETY: no other thread reads the environment. The program and the list with its end are strings that live through the call,
+    // which changes nothing of this process where it fails: the standard library's way would set signals back.
+    unsafe {
+        std::env::set_var(name, value);
+        libc::execv(program.as_ptr(), pointers.as_ptr());
+    }
+}
+
 /// The mappings of the program's code, and of its constants but those behind the code, which the loader has written to.
 #[cfg(target_os = "linux")]
 fn own() -> Vec<Mapping> {

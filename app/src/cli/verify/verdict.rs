@@ -3,7 +3,7 @@
 use plimsoll_engine::{
     Bytes,
     experiment::PoolPolicy,
-    memory::Category,
+    memory::{Category, guard::is_guarded},
     plan::{Peak, Plan},
 };
 
@@ -54,9 +54,13 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// The bounds for a plan. On the processor the bytes alive and the range are judged. A GPU's figures are the driver's, and all are; but a
-    /// pool that is given back after each step is empty whenever the driver can be asked about the process.
+    /// The bounds for a plan. On the processor the bytes alive and the range are judged. A GPU's figures are the driver's, and all
+    /// are; but a pool that is given back after each step is empty whenever the driver can be asked about the process. Of a
+    /// guarded run only the bytes alive are, because nothing predicts its gaps.
     pub(super) fn of(plan: &Plan) -> Self {
+        if is_guarded() {
+            return Self { live: Bound::LIVE, reserved: None, process: None, line: None };
+        }
         if !plan.target.is_gpu() {
             return Self { live: Bound::LIVE, reserved: Some(Bound::range(plan)), process: None, line: None };
         }

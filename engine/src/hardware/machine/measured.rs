@@ -36,10 +36,8 @@ impl Machine {
     }
 
     fn with_process(&self, base: Bytes, touched: Touched) -> Self {
-        let untouched = touched.to_come(probe::code());
-        self.changed(|known| {
-            (known.process_base, known.begun.touched, known.untouched) = (base, touched, untouched);
-        })
+        let code = probe::code();
+        self.changed(|known| (known.process_base, known.begun.touched, known.code) = (base, touched, code))
     }
 
     /// The same machine for a process that shows a window.
@@ -52,7 +50,7 @@ impl Machine {
     /// counted on `bytes`, and with which the process came to `process`.
     #[must_use]
     pub(crate) fn with_run_seen(&self, before: &Self, run: RunKind<'_>, bytes: Bytes, process: Bytes) -> Self {
-        let (allowed, grown) = (before.0.untouched + bytes, process.saturating_sub(before.0.process_base));
+        let (allowed, grown) = (before.allowed(run, bytes), process.saturating_sub(before.0.process_base));
         let seen = Arc::new(SeenRuns::after(run, before.0.begun, allowed, grown));
         self.changed(|known| known.seen = seen)
     }

@@ -5,10 +5,10 @@
 //! bottom, in the order of their allocation. Blocks that are allocated and freed in one pass are [packed](packing) above,
 //! each pass for itself. A model that loses channels is one model and then another. The blocks of the smaller one that outlive
 //! their pass lie above, where the larger one's activations were, so that both have room while one is made of the other.
-//! The passes after that are packed below them, into the room of the larger one, and what is left of that is [unneeded](Unneeded).
-//! Always holds: places are advice. A [`Guide`] goes through
-//! them as the run asks; a pool puts a block there if that is free, and otherwise where it would without advice. So a run that
-//! asks for other blocks than were planned is never wrong, only larger. Refuses nothing.
+//! The passes after that are packed below them, into the room of the larger one, and what is left of that is
+//! [unneeded](Unneeded). Always holds: places are advice. A [`Guide`] goes through them as the run asks; a pool puts a block
+//! there if that is free, and otherwise where it would without advice. So a run that asks for other blocks than were planned is
+//! never wrong, only larger. Refuses nothing.
 
 pub mod packing;
 mod requests;
@@ -98,7 +98,8 @@ impl Search {
         match self {
             Self::Careful => pack(lives, enough, EFFORT),
             Self::Quick => {
-                let in_order = (lives.len() > MANY).then(|| pack_in_order(lives, enough)).flatten();
+                let near = enough - enough / 100;
+                let in_order = (lives.len() > MANY).then(|| pack_in_order(lives, near)).flatten();
                 in_order.unwrap_or_else(|| pack(lives, enough, LITTLE))
             }
         }

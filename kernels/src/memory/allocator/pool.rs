@@ -1,14 +1,12 @@
 //! The memory pool of a run on a GPU: segments that the device gives, and blocks in them.
 //!
 //! Owns the places of blocks, which the run on the GPU puts there: a segment is one piece of mapped memory, or one block in the
-//! driver's pool. A block is
-//! rounded up to the granule and put into the smallest hole that holds it (of holes as large, the one at the lowest place);
-//! if there is none, the pool grows by a segment for it: the profile's least one, or the block rounded up to whole pages
-//! if that is more. Adjacent holes become one; segments never do. A pool that is a [range](Pool::range) has one segment,
-//! which grows at its end by whole pages, and gives pages back that a smaller model does not need. A pool whose places were found beforehand takes one segment for all of them; if it
-//! is a range, it grows to where they end by now ([`Guide::reach`]). It puts a block where its [`Guide`] says while that is a
-//! hole. Always holds: blocks do not
-//! overlap, `used` is the sum of the rounded blocks, `reserved` is the sum of the segments and at least `used`, and the same
+//! driver's pool. A block is rounded up to the granule and put into the smallest hole that holds it (of holes as large, the one
+//! at the lowest place); if there is none, the pool grows by a segment for it: the profile's least one, or the block rounded up
+//! to whole pages if that is more. Adjacent holes become one; segments never do. A pool that is a [range](Pool::range) has one
+//! segment, which grows at its end by whole pages, and gives pages back that a smaller model does not need. A pool whose places
+//! were found beforehand takes one segment for all of them; if it is a range, it grows to where they end by now
+//! ([`Guide::reach`]). It puts a block where its [`Guide`] says while that is a hole. Always holds: blocks do not overlap, `used` is the sum of the rounded blocks, `reserved` is the sum of the segments and at least `used`, and the same
 //! requests are put at the same places. Refuses nothing: [`Pool::growth`] says beforehand what a block would cost.
 //!
 //! NVIDIA documents that a pool's allocations from the system "may happen at different granularity from the user
