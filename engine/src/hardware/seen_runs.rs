@@ -28,8 +28,8 @@ const MORE: Bytes = Bytes::kib(256);
 const ENOUGH: u64 = 8;
 /// What stays allowed for in addition to what the largest of them took.
 const SPARE: i64 = 128 << 10;
-/// The most that is allowed for in addition because a run took more, or less because none did: a run that is far from its prediction
-/// tells nothing of others.
+/// The most that is allowed for in addition because a run took more, or less because none did: a run that is far from its
+/// prediction tells nothing of others.
 const MOST: i64 = 512 << 10;
 
 /// What decides how a process grows by a run, besides the program.

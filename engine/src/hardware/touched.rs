@@ -30,8 +30,8 @@ pub(crate) enum Touched {
 }
 
 impl Touched {
-    /// Bytes of the program that a run is still to touch, where its code has `code` bytes. A process that goes on with a run has read
-    /// a checkpoint and mostly a store before it plans: what it added was 5 to 6 MB less.
+    /// Bytes of the program that a run is still to touch, where its code has `code` bytes. A process that goes on with a run
+    /// has read a checkpoint and mostly a store before it plans: what it added was 5 to 6 MB less.
     pub(super) fn to_come(self, code: Bytes, goes_on: bool) -> Bytes {
         let thousandths = match self {
             Self::Little if goes_on => 60,

@@ -1,14 +1,14 @@
 //! The memory of a run on the processor, for its tensors and the scratch of its kernels: addresses of its own, where they lie
 //! as the ledger's model has placed them.
 //!
-//! Owns one range of addresses, reserved once for the program and divided into parts, one for each run under way. Addresses
-//! get memory as the model's range grows, keep it until the model gives it back, and give it back when the run ends. So the memory of blocks
-//! in the process is that of the model, and a step whose range is long enough calls no allocator for them and touches no new
-//! page. Always holds: no two living blocks overlap, for each granule has a bit that says whether a block lies there; a
+//! Owns one range of addresses, reserved once for the program and divided into parts, one for each run under way. Addresses get
+//! memory as the model's range grows, keep it until the model gives it back, and give it back when the run ends. So the memory
+//! of blocks in the process is that of the model, and a step whose range is long enough calls no allocator for them and touches
+//! no new page. Always holds: no two living blocks overlap, for each granule has a bit that says whether a block lies there; a
 //! block that any thread drops is given back by its address ([`probe`]), and a part with living blocks is never given to
-//! another run. If there is no range (a system other than Linux and Windows, a limit of the address space), no free part, or
-//! no room in it, the heap gives the block. Refuses a place that another block has, and to give back memory where one lies,
-//! which are bugs. In a [guarded](guard) run the blocks have other places, with gaps between them.
+//! another run. If there is no range (a system other than Linux and Windows, a limit of the address space), no free part, or no
+//! room in it, the heap gives the block. Refuses a place that another block has, and to give back memory where one lies, which
+//! are bugs. In a [guarded](guard) run the blocks have other places, with gaps between them.
 
 use std::{ops::Range, ptr::NonNull};
 

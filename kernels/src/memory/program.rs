@@ -8,9 +8,9 @@ const LARGE: usize = 2 << 20;
 
 /// Whether the addresses of the program's code or constants fit the large pages of its file.
 ///
-/// Where the file lies in the system's cache in blocks of 2 MiB, Linux maps all of a block where one of its pages is touched, but only
-/// if the addresses fit, which they do by chance in one process of sixteen. Such a process is 5 to 18 MB larger than the others
-/// (kernel 6.18, ext4).
+/// Where the file lies in the system's cache in blocks of 2 MiB, Linux maps all of a block where one of its pages is touched,
+/// but only if the addresses fit, which they do by chance in one process of sixteen. Such a process is 5 to 18 MB larger than
+/// the others (kernel 6.18, ext4).
 pub fn fits_large_pages() -> bool {
     #[cfg(target_os = "linux")]
     return own().iter().any(|mapping| mapping.start.wrapping_sub(mapping.offset).is_multiple_of(LARGE));
@@ -18,8 +18,8 @@ pub fn fits_large_pages() -> bool {
     false
 }
 
-/// Starts the program again, in this process and with the same arguments, with `value` in the environment under `name`. Returns only
-/// where the system refuses; then nothing has changed but the environment. No other thread may have begun.
+/// Starts the program again, in this process and with the same arguments, with `value` in the environment under `name`. Returns
+/// only where the system refuses; then nothing has changed but the environment. No other thread may have begun.
 #[cfg(all(target_os = "linux", not(miri)))]
 pub fn start_again(name: &str, value: &str) {
     use std::{ffi::CString, os::unix::ffi::OsStringExt};
@@ -28,8 +28,8 @@ pub fn start_again(name: &str, value: &str) {
     let Some(program) = std::env::current_exe().ok().and_then(|path| c_string(path.into_os_string())) else { return };
     let Some(arguments) = std::env::args_os().map(c_string).collect::<Option<Vec<_>>>() else { return };
     let pointers: Vec<_> = arguments.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect();
-    // SAFETY: no other thread reads the environment. The program and the list with its end are strings that live through the call,
-    // which changes nothing of this process where it fails: the standard library's way would set signals back.
+    // SAFETY: no other thread reads the environment. The program and the list with its end are strings that live through the
+    // call, which changes nothing of this process where it fails: the standard library's way would set signals back.
     unsafe {
         std::env::set_var(name, value);
         libc::execv(program.as_ptr(), pointers.as_ptr());

@@ -37,8 +37,8 @@ const THREAD: [u64; 2] = [144 << 10, 16 << 10];
 /// Bytes of a file of weights that are mapped while it is read: a part of a tensor, the pages next to it, and the code that reads.
 const READ: u64 = 64 << 10;
 
-/// Bytes of the code that reads such a file, and factors layers of it, in a process that has not done so yet. Of 60 runs it was 1.6
-/// to 2.9 MB.
+/// Bytes of the code that reads such a file, and factors layers of it, in a process that has not done so yet. Of 60 runs it was
+/// 1.6 to 2.9 MB.
 const READER: u64 = 9 << 18;
 
 /// The extent of a plan.

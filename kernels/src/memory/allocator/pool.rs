@@ -6,8 +6,9 @@
 //! to whole pages if that is more. Adjacent holes become one; segments never do. A pool that is a [range](Pool::range) has one
 //! segment, which grows at its end by whole pages, and gives pages back that a smaller model does not need. A pool whose places
 //! were found beforehand takes one segment for all of them; if it is a range, it grows to where they end by now
-//! ([`Guide::reach`]). It puts a block where its [`Guide`] says while that is a hole. Always holds: blocks do not overlap, `used` is the sum of the rounded blocks, `reserved` is the sum of the segments and at least `used`, and the same
-//! requests are put at the same places. Refuses nothing: [`Pool::growth`] says beforehand what a block would cost.
+//! ([`Guide::reach`]). It puts a block where its [`Guide`] says while that is a hole. Always holds: blocks do not overlap,
+//! `used` is the sum of the rounded blocks, `reserved` is the sum of the segments and at least `used`, and the same requests
+//! are put at the same places. Refuses nothing: [`Pool::growth`] says beforehand what a block would cost.
 //!
 //! NVIDIA documents that a pool's allocations from the system "may happen at different granularity from the user
 //! allocations" (CUDA Driver API, `cuMemPoolTrimTo`), that a pool keeps what it has up to its release threshold, and that

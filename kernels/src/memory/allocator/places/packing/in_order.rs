@@ -1,7 +1,7 @@
 //! Places by one sweep over time, for passes of so many blocks that a search takes too long.
 //!
-//! Always holds: blocks that are alive at a time do not overlap, and the extent is no more than was said to be enough. Refuses lives
-//! that take more.
+//! Always holds: blocks that are alive at a time do not overlap, and the extent is no more than was said to be enough. Refuses
+//! lives that take more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
