@@ -1,7 +1,6 @@
 //! The measured memory of a run: in addition to the bytes that were alive before it, in stretches and as a whole.
 
 use std::{
-    hash::{DefaultHasher, Hash, Hasher},
     rc::Rc,
     time::{Duration, Instant},
 };
@@ -26,8 +25,6 @@ pub(super) struct MemorySampler {
     process_read: Option<Instant>,
     process: Bytes,
     sampled: Option<Instant>,
-    /// A hash of the ways in which the ops of the last such step ran.
-    ways: Option<u64>,
 }
 
 impl MemorySampler {
@@ -41,7 +38,6 @@ impl MemorySampler {
             process_read: None,
             process: Bytes::ZERO,
             sampled: None,
-            ways: None,
         }
     }
 
@@ -52,14 +48,6 @@ impl MemorySampler {
             self.sampled = Some(Instant::now());
         }
         due
-    }
-
-    /// Whether the ops of a step ran in other ways than those of the last one that was asked about.
-    pub(super) fn are_new(&mut self, ways: &[&'static str]) -> bool {
-        let mut hasher = DefaultHasher::new();
-        ways.hash(&mut hasher);
-        let hash = Some(hasher.finish());
-        std::mem::replace(&mut self.ways, hash) != hash
     }
 
     /// The highest memory since the last call, `earlier` high-water marks of the same stretch included.

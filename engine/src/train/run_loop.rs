@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::thin::TEST_WAITS;
+use self::{reports::ToldWays, thin::TEST_WAITS};
 use crate::{
     backend::{Backend, Executor},
     bytes::Bytes,
@@ -47,6 +47,7 @@ pub(super) struct RunLoop<'a, 'j> {
     /// The bytes of the teacher's answers on a disk.
     answers_on_disk: Bytes,
     sampler: MemorySampler,
+    told_ways: ToldWays,
     settle: Box<Settle<'a>>,
     is_settled: bool,
     waited: Duration,
@@ -103,6 +104,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             loader,
             answers_on_disk: Bytes::ZERO,
             sampler,
+            told_ways: ToldWays::default(),
             settle: Box::new(|_| Ok(())),
             is_settled: false,
             waited,

@@ -1,6 +1,10 @@
 //! Reports of a run's steps: their numbers, their measured memory, how they were fed and which were skipped.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+    time::Instant,
+};
 
 use super::{Queued, RunLoop};
 use crate::{
@@ -15,6 +19,20 @@ use crate::{
         fed::{Fed, next},
     },
 };
+
+/// The ways of a step that were told last, by their hash.
+#[derive(Debug, Default)]
+pub(super) struct ToldWays(Option<u64>);
+
+impl ToldWays {
+    /// Whether these are others, which are the last ones from now on.
+    fn are_news(&mut self, ways: &[&'static str]) -> bool {
+        let mut hasher = DefaultHasher::new();
+        ways.hash(&mut hasher);
+        let hash = Some(hasher.finish());
+        std::mem::replace(&mut self.0, hash) != hash
+    }
+}
 
 impl RunLoop<'_, '_> {
     /// Sums up how the model was fed so far.
@@ -97,7 +115,7 @@ impl RunLoop<'_, '_> {
             let has_ways = samples.iter().any(|sample| !sample.way.is_empty());
             let ways: Arc<[&str]> =
                 if has_ways { samples.iter().map(|sample| sample.way).collect() } else { Arc::default() };
-            if has_ways && self.sampler.are_new(&ways) {
+            if has_ways && self.told_ways.are_news(&ways) {
                 self.spec.events.send(Event::Ways { step, ways: ran_by(timeline, &ways) });
             }
             drop(samples);
@@ -151,6 +169,13 @@ fn past_host_budget(line: Option<Bytes>, held: Bytes, predicted: Bytes) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ways_are_news_until_they_repeat() {
+        let mut told = ToldWays::default();
+        let steps = [["", "cuDNN"], ["", "cuDNN"], ["cuDNN", ""], ["", "cuDNN"]];
+        assert_eq!(steps.map(|ways| told.are_news(&ways)), [true, false, true, true]);
+    }
 
     #[test]
     fn data_past_their_budget_are_a_problem_with_both_figures() {
