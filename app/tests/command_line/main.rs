@@ -282,6 +282,14 @@ fn bench_times_the_named_workloads() {
 }
 
 #[test]
+fn bench_times_a_workload_once_however_often_it_is_named() {
+    let names = ["vit-s-b128-s224-tf32", "vit-s", "mlp", "mlp-digits-b64", "vit-s-b128-s224-tf32", "mlp"];
+    let rows = lines(&stdout(&[&["bench", "--expected", "--json"], &names[..]].concat()));
+    let told: Vec<&str> = rows.iter().filter_map(|row| row["name"].as_str()).collect();
+    assert_eq!(told, ["vit-s-b128-s224-tf32", "vit-s-b128-s224-f32", "vit-s-b128-s224-bf16", "mlp-digits-b64"]);
+}
+
+#[test]
 #[cfg(feature = "cuda")]
 fn a_report_of_a_card_that_is_not_here_is_refused_in_words() {
     let folder = tempfile::tempdir().expect("a folder");

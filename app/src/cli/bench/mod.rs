@@ -24,7 +24,8 @@ resnet18-cifar-b32, on 32 x 32 x 3 images in batches of 64 and 32; gpt-d256-l6-t
 blocks and eight heads, untied), on 16 sequences of 128 out of 256 tokens. The last two recompute cheap activations.
 Large ones, which only run where they are named: gpt2-small-b8-t1024 (GPT-2 small, 50257 tokens, clipped at norm 1),
 resnet50-b64-s224, mobilenetv2-b128-s224 and vit-s-b128-s224 (patches of 16), on images of 224 x 224 x 3 in ten classes;
-each followed by -f32, -tf32 or -bf16 (bf16-mixed). The beginning of a name stands for all names that begin with it.
+each followed by -f32, -tf32 or -bf16 (bf16-mixed). The beginning of a name stands for all names that begin with it;
+a workload that several names mean is timed once.
 All with AdamW. A step is forward, backward, update and loss. On a GPU the large ones are fused, and their steps are launched
 as graphs. tests/peers/cuda.py times PyTorch on the same.
 
@@ -129,11 +130,12 @@ impl Bench {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// The workloads that are named, each once, in the order of their first names.
     fn chosen(&self) -> anyhow::Result<Vec<Workload>> {
         if self.names.is_empty() {
             return Ok(Workload::usual());
         }
-        let mut chosen = Vec::new();
+        let mut chosen: Vec<Workload> = Vec::new();
         for name in &self.names {
             let found = Workload::named(name);
             if found.is_empty() {
@@ -141,7 +143,11 @@ impl Bench {
                 let message = format!("there is no workload `{name}`; the workloads are {}", known.join(", "));
                 return Err(Misuse(message).into());
             }
-            chosen.extend(found);
+            for workload in found {
+                if chosen.iter().all(|known| known.name != workload.name) {
+                    chosen.push(workload);
+                }
+            }
         }
         Ok(chosen)
     }
