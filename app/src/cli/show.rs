@@ -6,7 +6,7 @@ use clap::Args;
 use plimsoll_engine::{
     Bytes,
     plan::Peak,
-    store::{Became, EventKind, KeptEvent, Prediction, Series, SmallerModel, StoredDetails, StoredRun},
+    store::{Became, EventKind, KeptEvent, MeasuredStep, Prediction, Series, SmallerModel, StoredDetails, StoredRun},
 };
 use serde::Serialize;
 
@@ -97,7 +97,7 @@ impl Show {
 }
 
 fn as_json<'a>(run: &'a StoredRun, details: &'a StoredDetails, series: &'a Series) -> Json<'a> {
-    let (step, measured) = &details.measured_step;
+    let MeasuredStep { step, bytes: measured, .. } = &details.measured_step;
     Json {
         row: Row::of(run),
         preset: &details.preset,

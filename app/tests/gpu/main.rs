@@ -2,6 +2,7 @@
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 
 mod reports;
+mod traces;
 
 use std::process::{Command, Output};
 
@@ -33,16 +34,20 @@ impl Card {
         file.to_str().expect("text").to_owned()
     }
 
-    fn run(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        command
             .args(arguments)
             .env("LD_LIBRARY_PATH", simulated_gpu())
             .env("XDG_CACHE_HOME", self.cache.path())
             .env("PLIMSOLL_STORE", self.cache.path().join("store"))
             .envs(manner_settings().iter().copied())
-            .envs(self.settings.iter().map(|(name, value)| (*name, value)))
-            .output()
-            .expect("the program starts")
+            .envs(self.settings.iter().map(|(name, value)| (*name, value)));
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("the program starts")
     }
 }
 

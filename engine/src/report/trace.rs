@@ -2,7 +2,8 @@
 //!
 //! Owns the JSON of the trace-event format (<https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>).
 //! Always holds: the passes follow each other on one axis of predicted time; slices of one track nest or lie apart; at every
-//! op the counters of the categories add up to what is alive then. Times are estimates, bytes are not.
+//! op the counters of the categories add up to what is alive then. Times are estimates, bytes are not. An op of a kept run has the
+//! way in which it ran, where that was measured.
 
 use std::collections::BTreeMap;
 
@@ -40,11 +41,13 @@ struct Event<'a> {
     args: Value,
 }
 
-/// The trace of some passes as JSON, each with the predicted seconds of its ops, one for each point of its timeline.
-pub fn json(plan: &Plan, passes: &[(Pass, Vec<f64>)]) -> String {
+/// The trace of some passes as JSON, each with the predicted seconds of its ops, one for each point of its timeline. `ways` are
+/// those of the ops of one of them in a run, empty for an op that has only one.
+pub fn json(plan: &Plan, passes: &[(Pass, Vec<f64>)], ways: Option<(Pass, &[String])>) -> String {
     let mut writer = Writer::new(plan);
     for (pass, secs) in passes {
-        writer.pass(*pass, secs);
+        let ways = ways.filter(|(of, _)| of == pass).map_or(&[][..], |(_, ways)| ways);
+        writer.pass(*pass, secs, ways);
     }
     writer.finish()
 }
@@ -110,7 +113,7 @@ impl<'a> Writer<'a> {
         self.events.push(Event { name, ph: "C", pid: PROCESS, tid: 0, ts: self.now, dur: None, cat: "", args });
     }
 
-    fn pass(&mut self, pass: Pass, secs: &[f64]) {
+    fn pass(&mut self, pass: Pass, secs: &[f64], ways: &[String]) {
         let (timeline, start) = (self.plan.timeline(pass), self.now);
         self.counter("budget in bytes", json!({ "budget": self.plan.budget.0 }));
         // Where each op begins, and the end.
@@ -127,7 +130,7 @@ impl<'a> Writer<'a> {
             self.slice(pass.name(), PHASES, "pass", (start, self.now), peak);
         }
         self.phases(timeline, &edges);
-        self.layers(timeline, &edges);
+        self.layers(timeline, &edges, ways);
     }
 
     /// Adds a slice for each row of ops of one phase, inside the slice of the pass.
@@ -139,7 +142,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Adds a slice for each row of ops of one layer, on the track of its block, and in it the slices of the ops.
-    fn layers(&mut self, timeline: &'a Timeline, edges: &[f64]) {
+    fn layers(&mut self, timeline: &'a Timeline, edges: &[f64], ways: &[String]) {
         let same = |a: &Point, b: &Point| (a.layer, a.phase) == (b.layer, b.phase);
         for (from, to) in runs(&timeline.points, same) {
             let layer = timeline.layer(timeline.points[from].layer);
@@ -148,7 +151,10 @@ impl<'a> Writer<'a> {
             self.slice(name, track, "layer", (edges[from], edges[to]), json!({ "ops": to - from }));
             for (i, point) in timeline.points[from..to].iter().enumerate() {
                 let at = from + i;
-                let args = json!({ "layer": layer, "op": at + 1, "live_bytes": point.live.0 });
+                let mut args = json!({ "layer": layer, "op": at + 1, "live_bytes": point.live.0 });
+                if let Some(way) = ways.get(at).filter(|way| !way.is_empty()) {
+                    args["way"] = way.as_str().into();
+                }
                 self.slice(point.op, track, point.phase.name(), (edges[at], edges[at + 1]), args);
             }
         }
@@ -194,10 +200,13 @@ mod tests {
         for (pass, secs) in &passes {
             assert_eq!(secs.len(), plan.timeline(*pass).points.len(), "{pass:?}");
         }
-        let text = json(&plan, &passes);
-        let whole: Value = serde_json::from_str(&text).expect("JSON");
-        let events = whole["traceEvents"].as_array().expect("a list").clone();
+        let events = events(&json(&plan, &passes, None));
         (plan, events)
+    }
+
+    fn events(text: &str) -> Vec<Value> {
+        let whole: Value = serde_json::from_str(text).expect("JSON");
+        whole["traceEvents"].as_array().expect("a list").clone()
     }
 
     fn number(event: &Value, key: &str) -> f64 {
@@ -247,6 +256,26 @@ mod tests {
                 nest(slices);
             }
         }
+    }
+
+    #[test]
+    fn an_op_has_the_way_that_it_ran_in_that_pass() {
+        let plan = Plan::of(&Experiment::default(), &Machine::nominal()).expect("a plan");
+        let passes: Vec<_> = plan.passes().map(|pass| (pass, Vec::new())).collect();
+        let points = plan.steady.points.len();
+        let mut ways = vec![String::new(); points];
+        "cuDNN".clone_into(&mut ways[2]);
+        "a kernel without workspace".clone_into(&mut ways[points - 1]);
+        let told: Vec<_> = events(&json(&plan, &passes, Some((Pass::Steady, &ways))))
+            .iter()
+            .filter(|event| event["args"]["way"].is_string())
+            .map(|event| {
+                is_event(event);
+                (event["name"].clone(), event["args"]["op"].clone(), event["args"]["way"].clone())
+            })
+            .collect();
+        let of = |at: usize| (json!(plan.steady.points[at].op), json!(at + 1), json!(ways[at]));
+        assert_eq!(told, [of(2), of(points - 1)]);
     }
 
     #[test]

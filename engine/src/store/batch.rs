@@ -7,9 +7,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::{
-    bytes::Bytes,
     plan::Plan,
-    store::{Evaluation, KeptEvent, RunState},
+    store::{Evaluation, KeptEvent, RunState, measured::Measured},
     train::{StepRecord, Summary},
 };
 
@@ -26,8 +25,8 @@ pub(super) struct Batch {
     pub(super) steps: Vec<StepRecord>,
     pub(super) evaluations: Vec<Evaluation>,
     pub(super) events: Vec<KeptEvent>,
-    /// Measured op by op: the step, and the highest bytes.
-    pub(super) measured: Option<(u64, Arc<[Bytes]>)>,
+    /// The newest step that was measured op by op.
+    pub(super) measured: Option<Measured>,
     pub(super) end: Option<End>,
     /// Steps that had no room.
     pub(super) lost: u64,

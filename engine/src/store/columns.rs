@@ -3,6 +3,8 @@
 //! Always holds: numbers read back as they were written, to the last bit, NaN included. Each column takes the shortest of a
 //! few forms. Refuses bytes that were cut or changed: a checksum goes before them, and no length is taken from them.
 
+mod words;
+
 use std::{collections::HashMap, time::Duration};
 
 /// The most numbers in a column. A larger column was not written by this program.

@@ -18,6 +18,7 @@ mod find;
 mod folders;
 mod key;
 mod listing;
+mod measured;
 mod owner;
 mod prediction;
 mod prune;
@@ -47,6 +48,7 @@ pub use self::{
     folders::{Stray, is_of_run, would_take},
     key::RunKey,
     listing::Listed,
+    measured::MeasuredStep,
     prediction::{Block, PassPeak, Prediction, StoredTimeline},
     prune::Prune,
     recorder::{Recorder, Recording},
@@ -102,8 +104,8 @@ pub struct StoredDetails {
     pub is_process_sampled: Option<bool>,
     /// Measured bytes still alive after the run; `None` for a run that has not ended.
     pub left_over: Option<Bytes>,
-    /// Measured, op by op: the highest bytes alive in a step, and which step; empty if no step was measured so.
-    pub measured_step: (u64, Vec<Bytes>),
+    /// The newest step that was measured op by op; empty if none was.
+    pub measured_step: MeasuredStep,
 }
 
 impl StoredDetails {
@@ -211,8 +213,9 @@ impl Store {
             let sql = "SELECT preset, prediction, process_is_sampled, left_over, measured_in_step, measured_step \
                        FROM details WHERE run = ?1";
             db.query_row(sql, [number], |row| {
+                let step = row.get::<_, Option<i64>>(4)?.unwrap_or_default() as u64;
                 let measured: Option<Vec<u8>> = row.get(5)?;
-                let measured = measured.as_deref().and_then(writer::read_measured).unwrap_or_default();
+                let measured = measured.and_then(|bytes| MeasuredStep::from_bytes(step, &bytes));
                 let details = StoredDetails {
                     preset: row.get(0)?,
                     prediction: Prediction::default(),
@@ -220,7 +223,7 @@ impl Store {
                     events: events::read(db, number)?,
                     is_process_sampled: row.get(2)?,
                     left_over: row.get::<_, Option<i64>>(3)?.map(|bytes| Bytes(bytes as u64)),
-                    measured_step: (row.get::<_, Option<i64>>(4)?.unwrap_or_default() as u64, measured),
+                    measured_step: measured.unwrap_or_default(),
                 };
                 Ok((details, Prediction::from_bytes(row.get_ref(1)?.as_blob()?)))
             })

@@ -103,7 +103,11 @@ fn timeline(kept: &StoredTimeline, names: &Names) -> Option<Timeline> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{experiment::Experiment, hardware::Machine, store::KeptEvent};
+    use crate::{
+        experiment::Experiment,
+        hardware::Machine,
+        store::{KeptEvent, MeasuredStep},
+    };
 
     fn plan() -> Plan {
         Plan::of(&Experiment::default(), &Machine::nominal()).expect("a plan")
@@ -157,7 +161,7 @@ mod tests {
             events,
             is_process_sampled: None,
             left_over: None,
-            measured_step: (0, Vec::new()),
+            measured_step: MeasuredStep::default(),
         };
         assert_eq!(of_events(Vec::new()).recalled(plan()).planned_anew, [Pass::First]);
         let event =

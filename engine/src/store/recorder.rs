@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use self::shared::Shared;
 use crate::{
     error::Result,
-    store::{Evaluation, EventKind, Origin, RunKey, files, folders, series::BLOCK, writer::Writer},
+    store::{Evaluation, EventKind, Origin, RunKey, files, folders, measured::Measured, series::BLOCK, writer::Writer},
     sync::Mutex,
     train::{Event, Folder, Keep, Latest, RecordFirst},
 };
@@ -198,8 +198,8 @@ impl Recorder {
 
     /// Takes the newest measurement of a step, op by op. It comes before the event of the end: that one closes the record.
     pub fn take_latest(&self, latest: &Latest) {
-        if !latest.measured_step.is_empty() {
-            self.shared.lock().batch.measured = Some((latest.measured_in_step, Arc::clone(&latest.measured_step)));
+        if let Some(measured) = Measured::of(latest) {
+            self.shared.lock().batch.measured = Some(measured);
         }
     }
 

@@ -9,13 +9,12 @@ use jiff::Timestamp;
 use rusqlite::params;
 
 use crate::{
-    bytes::{Bytes, counted},
+    bytes::counted,
     error::Error,
     plan::Plan,
     store::{
         EventKind, KeptEvent, Prediction, RunKey, RunState,
         batch::{Batch, End},
-        columns,
         database::Database,
         events,
         fault::Fault,
@@ -298,11 +297,11 @@ impl Writer {
             run.steps.append(db, run.number, &backlog.steps)?;
             run.evaluations.append(db, run.number, &backlog.evaluations)?;
             events::write(db, run.number, run.events, &backlog.events)?;
-            if let Some((step, measured)) = &backlog.measured
-                && let Some(bytes) = measured_bytes(measured)
+            if let Some(measured) = &backlog.measured
+                && let Some(bytes) = measured.to_bytes()
             {
                 let sql = "UPDATE details SET measured_in_step = ?2, measured_step = ?3 WHERE run = ?1";
-                db.execute(sql, params![run.number, *step as i64, bytes])?;
+                db.execute(sql, params![run.number, measured.step as i64, bytes])?;
             }
             run.update(db, &reached, backlog.end.as_ref(), is_continued)?;
             Ok(standing.owner)
@@ -347,21 +346,4 @@ fn begins_anew(step: u64) -> KeptEvent {
          run starts at step {step}"
     );
     KeptEvent { at: Timestamp::now(), step: step - 1, kind: EventKind::Warning, text }
-}
-
-/// The memory measured op by op, as bytes; `None` if that is more than is kept.
-fn measured_bytes(measured: &[Bytes]) -> Option<Vec<u8>> {
-    let mut bytes =
-        u32::try_from(measured.len()).ok().filter(|count| *count as usize <= columns::MOST)?.to_le_bytes().to_vec();
-    let mut column = columns::Columns::new();
-    column.ints(measured.iter().map(|bytes| bytes.0));
-    bytes.extend(column.finish());
-    Some(bytes)
-}
-
-/// Reads [`measured_bytes`]; `None` for other bytes.
-pub(super) fn read_measured(bytes: &[u8]) -> Option<Vec<Bytes>> {
-    let (count, column) = bytes.split_first_chunk()?;
-    let values = columns::Reader::new(column, u32::from_le_bytes(*count) as usize)?.ints()?;
-    Some(values.into_iter().map(Bytes).collect())
 }

@@ -12,7 +12,7 @@ use plimsoll_engine::{
         tables::{self, Table},
         tensorboard, trace,
     },
-    store::StoredRun,
+    store::{MeasuredStep, StoredRun},
 };
 
 use super::{Format, Phase, What};
@@ -68,7 +68,9 @@ impl Contents {
             Format::Perfetto => {
                 let plan = planned(subject)?;
                 let passes = plan.passes().map(|pass| Ok((pass, secs(plan, pass)?)));
-                trace::json(plan, &passes.collect::<anyhow::Result<Vec<_>>>()?).into_bytes()
+                let passes: Vec<_> = passes.collect::<anyhow::Result<_>>()?;
+                let ways = kept.as_ref().and_then(|kept| ways(kept, plan));
+                trace::json(plan, &passes, ways).into_bytes()
             }
             Format::Svg => self.figure(subject, kept.as_ref())?.svg().into_bytes(),
             Format::Png => Picture::of(&self.figure(subject, kept.as_ref())?)?.png()?,
@@ -175,9 +177,16 @@ fn planned(subject: &Subject) -> anyhow::Result<&Plan> {
 
 /// The measurement during each op of a step, if it is the planned step.
 fn measured(kept: &Kept, plan: &Plan) -> Option<(Pass, Vec<Bytes>)> {
-    let (step, bytes) = &kept.details.measured_step;
+    let MeasuredStep { step, bytes, .. } = &kept.details.measured_step;
     let pass = plan.pass_of(*step);
     (bytes.len() == plan.timeline(pass).points.len()).then(|| (pass, bytes.clone()))
+}
+
+/// The pass of the measured step, and the way in which each of its ops ran, if it is the planned step.
+fn ways<'a>(kept: &'a Kept, plan: &Plan) -> Option<(Pass, &'a [String])> {
+    let MeasuredStep { step, ways, .. } = &kept.details.measured_step;
+    let pass = plan.pass_of(*step);
+    (ways.len() == plan.timeline(pass).points.len()).then_some((pass, ways))
 }
 
 /// A run as its charts are drawn: smoothed as the window does it by default.

@@ -35,8 +35,9 @@ Examples:
 
 A RUN is its key, the beginning of it, its name or title if no other run has it, or `last`, as `plimsoll runs` lists them;
 a PRESET is exported as it is planned.
-A trace opens in ui.perfetto.dev and in chrome://tracing: its bytes are predicted, its times are estimates. A page holds its
-figures, and a page of several compares them. TensorBoard reads a folder: one for each run. An existing file is not overwritten without --force.")]
+A trace opens in ui.perfetto.dev and in chrome://tracing: its bytes are predicted, its times are estimates, and
+it has the way in which each convolution of a run on a GPU ran. A page holds its figures, and a page of several compares
+them. TensorBoard reads a folder: one for each run. An existing file is not overwritten without --force.")]
 pub(super) struct Export {
     /// A kept run, a preset file, or the name of a shipped preset; with html up to six
     #[arg(required = true, value_name = "RUN|PRESET", add = complete::subjects())]
