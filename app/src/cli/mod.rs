@@ -133,6 +133,8 @@ impl std::error::Error for Misuse {}
 pub(crate) fn main() -> ExitCode {
     anew::start_where_small();
     complete::answer(Cli::command);
+    #[cfg(feature = "cuda")]
+    card_report::end_with_report();
     heap::share_where_limited();
     // Without it a write that is too large ends the program, as it does other programs.
     let _ = interrupt::outlive_large_files();

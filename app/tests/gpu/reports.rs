@@ -1,5 +1,13 @@
 //! What a card reports of itself, whole and where parts of the report fail.
 
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::Duration,
+};
+
 use super::{Card, text};
 
 #[test]
@@ -68,4 +76,64 @@ fn a_report_survives_a_card_that_fails_in_each_of_its_parts() {
     assert!(ended.iter().filter(|ended| **ended == "with status 1").count() >= 4, "{ended:?}");
     let page = std::fs::read_to_string(file.with_extension("md")).expect("a page");
     assert!(page.contains("an illegal memory access was encountered"), "{page}");
+}
+
+/// Starts a program that is not listened to.
+fn silent(command: &mut Command) -> Child {
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts")
+}
+
+/// The processes that this one started, which are still there.
+fn started_by(parent: u32) -> Vec<PathBuf> {
+    let processes = fs::read_dir("/proc").expect("Linux").filter_map(|entry| Some(entry.ok()?.path()));
+    let is_child = |process: &PathBuf| {
+        let status = fs::read_to_string(process.join("status")).unwrap_or_default();
+        let is_alive = !status.lines().any(|line| line.starts_with("State:\tZ"));
+        is_alive && status.lines().any(|line| line == format!("PPid:\t{parent}"))
+    };
+    processes.filter(is_child).collect()
+}
+
+/// Whether a process has ended; one that nobody has asked about stays as a zombie.
+fn has_ended(process: &Path) -> bool {
+    let status = fs::read_to_string(process.join("status")).unwrap_or_default();
+    status.lines().find(|line| line.starts_with("State:")).is_none_or(|line| line.starts_with("State:\tZ"))
+}
+
+#[test]
+fn the_part_of_a_report_that_is_killed_ends_with_it() {
+    let card = Card::new(&[]);
+    let file = card.cache.path().join("card.json");
+    // A part that is not told of the end goes on until it writes its next row.
+    let mut report = silent(&mut card.command(&["card-report", "-o", file.to_str().expect("text")]));
+    let part = loop {
+        assert!(report.try_wait().expect("a child").is_none(), "the report ended before a part was seen");
+        let watched = |part: &PathBuf| {
+            let variables = fs::read(part.join("environ")).unwrap_or_default();
+            let input = fs::read_link(part.join("fd/0")).unwrap_or_default();
+            let is_told = variables.split(|byte| *byte == 0).any(|line| line.starts_with(b"PLIMSOLL_PART_OF_REPORT="));
+            is_told && input.to_string_lossy().starts_with("pipe:")
+        };
+        if let Some(part) = started_by(report.id()).into_iter().find(watched) {
+            break part;
+        }
+        thread::sleep(Duration::from_millis(5));
+    };
+    report.kill().expect("killed");
+    report.wait().expect("it has ended");
+    while !has_ended(&part) {
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_part_goes_on_as_long_as_its_report_lives_and_no_longer() {
+    // Hours of steps.
+    let bench = ["bench", "gpt-d256-l6-t128-b16", "--steps", "1000000"];
+    let card = Card::new(&[]);
+    let mut part = silent(card.command(&bench).env("PLIMSOLL_PART_OF_REPORT", "1").stdin(Stdio::piped()));
+    thread::sleep(Duration::from_secs(1));
+    assert!(part.try_wait().expect("a child").is_none(), "its report lives");
+    drop(part.stdin.take());
+    assert_eq!(part.wait().expect("it ends").code(), Some(1));
 }

@@ -1,7 +1,8 @@
 //! A part's process: this program again, whose rows are read as they come.
 //!
-//! Always holds: a process that is dropped has ended. Rows are objects, one a line; anything else that it writes to its
-//! standard output is passed over.
+//! Always holds: a process that is dropped has ended, and so has one whose report was killed: the system then closes its
+//! standard input, which it watches. Rows are objects, one a line; anything else that it writes to its standard output is
+//! passed over.
 
 use std::{
     env,
@@ -13,13 +14,31 @@ use std::{
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use serde_json::Value;
+use signal_hook::low_level;
 
 use super::report::Ended;
 
+/// Set for the process of a part.
+const PART: &str = "PLIMSOLL_PART_OF_REPORT";
+/// The status of one that ended with its report.
+const ENDED: i32 = 1;
 /// How long nothing is waited for at a time.
 const GLANCE: Duration = Duration::from_millis(200);
 /// The characters that are kept of its complaints: their end.
 const SAID: usize = 4000;
+
+/// Ends this process with its report, if it is a part of one. The report writes nothing to its standard input and keeps it open
+/// as long as it lives.
+pub(in crate::cli) fn end_with_report() {
+    if env::var_os(PART).is_some() {
+        thread::spawn(|| {
+            // However the reading ends, there is no report any more.
+            let _ = io::copy(&mut io::stdin(), &mut io::sink());
+            // At once: a driver that hangs must not be asked to close.
+            low_level::exit(ENDED)
+        });
+    }
+}
 
 /// A process.
 pub(super) struct Child {
@@ -43,7 +62,8 @@ impl Child {
     pub(super) fn start(arguments: &[String]) -> io::Result<Self> {
         let mut process = Command::new(env::current_exe()?)
             .args(arguments)
-            .stdin(Stdio::null())
+            .env(PART, "1")
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;

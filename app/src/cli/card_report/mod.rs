@@ -26,6 +26,7 @@ use crate::{
     cli::{Misuse, interrupt::Interrupt, out, provenance::Provenance},
     files,
 };
+pub(super) use child::end_with_report;
 use child::{Child, Next};
 use part::{Part, Task};
 use report::{Ended, PartReport, Report};
