@@ -71,6 +71,8 @@ pub enum Ran<'a> {
     Nothing,
     /// A step of this experiment, and not the whole run.
     Step(&'a Experiment),
+    /// A part of the run of this experiment, which left the card no room for the next of its kernels.
+    Short(&'a Experiment),
     /// The run of this experiment to its end, all of whose kernels are therefore loaded.
     Whole(&'a Experiment),
 }
@@ -150,14 +152,23 @@ impl KnownGpu {
             // Those that the rest of a run loads are few.
             open.loaded.insert(kernels(experiment, Likeness::AtAnySize));
         }
+        let known = |experiment: &Experiment| {
+            let name = kernels(experiment, Likeness::Exact);
+            let allowed = || kernels_allowed(experiment.model.kind.convolves());
+            let known = measured.loaded.get(&name).copied().unwrap_or_else(allowed);
+            (name, known)
+        };
         let learnt = match ran {
             Ran::Nothing => None,
             // A bound that was too low for a part of the run: the next one is planned with what the part took, at the least.
             Ran::Step(experiment) => {
-                let allowed = || kernels_allowed(experiment.model.kind.convolves());
-                let name = kernels(experiment, Likeness::Exact);
-                let known = measured.loaded.get(&name).copied().unwrap_or_else(allowed);
+                let (name, known) = known(experiment);
                 Some((name, known.max(more)))
+            }
+            // How much was missing is not known: the next one is allowed as much again.
+            Ran::Short(experiment) => {
+                let (name, known) = known(experiment);
+                Some((name, known + known))
             }
             Ran::Whole(experiment) => {
                 let name = kernels(experiment, Likeness::Exact);

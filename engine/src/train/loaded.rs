@@ -14,7 +14,8 @@ use std::{
 use crate::{
     backend::cuda::{Device, Pool},
     bytes::Bytes,
-    error::{BudgetError, During, Result},
+    error::{BudgetError, DeviceFull, During, Result},
+    hardware::kernels_allowed,
     memory::{Ledger, host::LimitedBy, probe::Measure},
     plan::Plan,
     train::process::Process,
@@ -65,6 +66,20 @@ impl Loaded {
         Ok(())
     }
 }
+
+/// Whether a run of `plan` itself left a card too `full` for its kernels, when driver and kernels had come to hold `held`. If others
+/// held what the plan counted on, beyond the allowance for kernels that are not known, they left it too full.
+pub(super) fn is_short_by_itself(full: &DeviceFull, plan: &Plan, held: Bytes) -> bool {
+    // A block asks for a number of bytes, and a kernel for what only the driver knows.
+    let is_for_kernel = full.asked == Bytes::ZERO;
+    let others = full.total.saturating_sub(full.free + full.reserved + held);
+    let allowance = kernels_allowed(plan.experiment.model.kind.convolves());
+    is_for_kernel && plan.budget + others < full.total + allowance
+}
+
+/// What is said of that.
+pub(super) const SHORT: &str =
+    "kernels take more of the card than this run left them: started again, it leaves them as much again";
 
 /// The room for graphs where this much is left of what the process was planned to take: what was allowed or more, up to two of
 /// each; nothing where that is not enough for one of each.

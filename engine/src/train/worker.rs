@@ -30,7 +30,17 @@ use crate::{
     },
 };
 #[cfg(feature = "cuda")]
-use crate::{device::Target, hardware::Ran, memory::probe::Measure, tensor::DType, train::gpu::Gpu};
+use crate::{
+    device::Target,
+    hardware::Ran,
+    memory::probe::Measure,
+    tensor::DType,
+    train::{
+        event::Event,
+        gpu::Gpu,
+        loaded::{SHORT, is_short_by_itself},
+    },
+};
 
 /// Work on a device that is not training.
 pub(super) trait Use {
@@ -253,6 +263,10 @@ impl Worker {
             let ran = match &result {
                 Ok(()) => Ran::Whole(experiment),
                 Err(Error::Budget(_)) if summary.steps > begun => Ran::Step(experiment),
+                Err(Error::DeviceFull(full)) if is_short_by_itself(full, spec.plan, held) => {
+                    spec.events.send(Event::Warning(SHORT.to_owned()));
+                    Ran::Short(experiment)
+                }
                 Err(_) => Ran::Nothing,
             };
             self.machine = self.machine.with_gpu_held(gpu.index(), held, ran);

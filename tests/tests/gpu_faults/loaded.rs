@@ -4,7 +4,7 @@
 use std::env;
 
 use plimsoll_engine::{
-    Bytes, Experiment,
+    Bytes, Error, Experiment,
     hardware::Machine,
     plan::Plan,
     train::{Command, Event, Outcome, Refusal, Summary},
@@ -17,6 +17,8 @@ use crate::card::{Card, experiment, heard_on_card, on_card};
 const LAZY: &str = "PLIMSOLL_SIM_LAZY_KIB";
 /// So many kernels of cnn-digits take more than is allowed for convolutions.
 const LARGE: (&str, &str) = (LAZY, "12000");
+/// These take more also than what a pool leaves that goes in steps of 32 MiB.
+const HUGE: (&str, &str) = (LAZY, "20000");
 
 /// Set for a process, to the policy of its pool.
 const POLICY: &str = "PLIMSOLL_TEST_POLICY";
@@ -130,6 +132,44 @@ fn a_run_whose_kernels_leave_it_no_room_ends_after_its_first_step_and_says_what_
             return;
         }
     }
+}
+
+#[test]
+fn a_run_that_reserves_a_whole_card_leaves_kernels_more_room_each_time_that_it_was_too_little() {
+    let name = "loaded::a_run_that_reserves_a_whole_card_leaves_kernels_more_room_each_time_that_it_was_too_little";
+    on_card(name, &[HUGE, ("PLIMSOLL_SIM_TOTAL_MIB", "2048")], |card| {
+        let whole = within(&convolving(&["gpu.pool=reserve"]), Bytes::gib(2));
+        open(card);
+        // Others that hold a part of the budget are no reason to leave more.
+        card.others_hold(300);
+        let mut left = known_elsewhere(&whole);
+        assert!(matches!(run(card, &whole).2, Outcome::Failed(Error::DeviceFull(_))));
+        assert_eq!(known_elsewhere(&whole), left);
+        card.others_hold(0);
+        let mut ended = 0;
+        let summary = loop {
+            let planned = planned(card, &whole);
+            assert!(planned.fits(), "{ended}");
+            let (_, _, outcome, summary) = run(card, &whole);
+            match outcome {
+                Outcome::Finished => break summary,
+                Outcome::Failed(Error::DeviceFull(_)) => {}
+                outcome => panic!("{outcome:?}"),
+            }
+            let now = known_elsewhere(&whole);
+            assert!(now > left, "{now}, {left} before");
+            (left, ended) = (now, ended + 1);
+        };
+        assert!((1..=3).contains(&ended), "{ended}");
+        // As it was planned, and all that is left of the card.
+        assert_eq!(summary.measured.reserved, summary.predicted.reserved);
+        assert!(summary.measured.process <= summary.predicted.process, "{summary:?}");
+        // Whatever it left too much is reserved from now on.
+        let (_, _, outcome, again) = run(card, &whole);
+        assert!(matches!(outcome, Outcome::Finished), "{outcome:?}");
+        assert_eq!(again.measured.reserved, again.predicted.reserved);
+        assert!(again.measured.reserved >= summary.measured.reserved, "{again:?}");
+    });
 }
 
 #[test]
