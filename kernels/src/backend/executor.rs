@@ -356,7 +356,7 @@ impl<B: Backend> Executor<B> {
     fn ran_by(&self, op: &'static str, way: &'static str) {
         self.ledger().ran(op);
         if let Some(sampler) = &mut *self.0.sampler.borrow_mut() {
-            let high = sampler.meter.peak().live;
+            let high = sampler.meter.live_peak();
             sampler.meter.reset_live_peak();
             crate::memory::probe::uncounted(|| sampler.samples.push(Sample { high, way }));
         }

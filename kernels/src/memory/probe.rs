@@ -45,6 +45,12 @@ pub trait Measure {
     /// The most that was alive since the last [`Measure::reset_peak`].
     fn peak(&self) -> Reading;
 
+    /// The most that was alive since the last [`Measure::reset_live_peak`]. What did not come from the run's own blocks may be left
+    /// for the next [`Measure::peak`].
+    fn live_peak(&self) -> Bytes {
+        self.peak().live
+    }
+
     /// Starts the high-water marks again from what is alive now.
     fn reset_peak(&self);
 

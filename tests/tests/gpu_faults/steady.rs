@@ -1,5 +1,5 @@
-//! What a run calls of the driver's allocators: a steady step nothing, and a run that is over has given back what it took, however
-//! it ended.
+//! What a run calls of the driver's allocators: a steady step nothing but one counter, and a run that is over has given back what it
+//! took, however it ended.
 
 use plimsoll_engine::{
     Experiment,
@@ -33,6 +33,12 @@ const ALLOCATORS: [&str; 13] = [
 /// Pieces of page-locked memory that a run comes to have for what is on its way to the card: how many it needs at once depends
 /// on how far the host is ahead.
 const PIECES: u64 = 4;
+
+/// Steps of which the calls are counted.
+const COUNTED: [u64; 2] = [10, 30];
+
+/// Readings of counters that may come to those of the counted steps: a run is ahead of its events.
+const AHEAD: u64 = 10;
 
 /// The calls between two steps of a run: of allocators of the card, of those of page-locked memory, and of a pool's counters.
 fn between(card: &Card, experiment: &Experiment, [from, to]: [u64; 2]) -> [u64; 3] {
@@ -70,10 +76,13 @@ fn a_steady_step_calls_no_allocator() {
             for choice in ["execution=in-place", "execution=fused", "gpu.pool=grow", "gpu.pool=reserve"] {
                 let mut experiment = plain.clone();
                 preset::set(&mut experiment, choice).expect("a setting");
-                let [of_card, of_host, counters] = between(card, &experiment, [10, 30]);
+                let [of_card, of_host, counters] = between(card, &experiment, COUNTED);
                 assert_eq!(of_card, 0, "{choice}: {experiment:?}");
                 assert!(of_host <= PIECES, "{choice}: {of_host}, {experiment:?}");
-                println!("{choice}: in 20 steps, a pool's counters are read or set {counters} times");
+                let steps = COUNTED[1] - COUNTED[0];
+                println!("{choice}: in {steps} steps, a pool's counters are read or set {counters} times");
+                // The driver is asked in each step, and once.
+                assert!((steps - AHEAD..=steps + AHEAD).contains(&counters), "{choice}: {counters}, {experiment:?}");
             }
         }
     });

@@ -2,8 +2,8 @@
 //!
 //! Owns the pool, and makes every call about it. Always holds: what is free stays in the pool until it is asked back; a pool
 //! that the driver does not take back is kept for when the device is closed. The driver has no call that changes the most that
-//! a pool may hold, so another pool takes its place for that, as long as it never held anything. Refuses what the driver
-//! refuses.
+//! a pool may hold, so another pool takes its place for that, as long as it never held anything. Marks are read by one call as long
+//! as nothing but this program's own blocks was in the pool since they were set back. Refuses what the driver refuses.
 
 use std::{cell::Cell, ptr, rc::Rc};
 
@@ -19,6 +19,26 @@ use super::{arena::Address, device::Device, virtual_memory::size};
 pub(super) struct DriverPool {
     device: Rc<Device>,
     handle: Cell<sys::CUmemoryPool>,
+    marks: Cell<Marks>,
+}
+
+/// What is known of the marks of used and reserved bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Marks {
+    /// Nothing: what is there may have become less since they were set back.
+    Unknown,
+    /// They were set back to what is there, and no call was made since that changes it.
+    SetBack,
+    /// The same, and that was the bytes of this program's blocks in so many reserved bytes. Whatever a library takes raises the
+    /// mark of used bytes above the bytes of these blocks, so without that both marks are still what is there.
+    Steady(u64),
+}
+
+/// The most bytes since the marks were set back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Highest {
+    pub(super) used: u64,
+    pub(super) reserved: u64,
 }
 
 impl DriverPool {
@@ -41,7 +61,7 @@ impl DriverPool {
         };
         // SAFETY: the structure is alive and complete.
         let handle = unsafe { mem_pool::create(&properties) }?;
-        let pool = Self { device: Rc::clone(device), handle: Cell::new(handle) };
+        let pool = Self { device: Rc::clone(device), handle: Cell::new(handle), marks: Cell::new(Marks::Unknown) };
         pool.set(Attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, u64::MAX)?;
         Ok(pool)
     }
@@ -71,6 +91,7 @@ impl DriverPool {
         other.is_device_s()?;
         // The one that was here goes.
         self.handle.swap(&other.handle);
+        self.marks.set(Marks::Unknown);
         Ok(())
     }
 
@@ -79,6 +100,7 @@ impl DriverPool {
     /// # Errors
     /// The pool's limit, or a card without room.
     pub(super) fn take(&self, bytes: u64) -> Result<Address, DriverError> {
+        self.marks.set(Marks::Unknown);
         // SAFETY: pool and stream are alive.
         unsafe { mem_pool::alloc_async(self.handle.get(), size(bytes), self.device.stream().raw()) }
     }
@@ -88,6 +110,7 @@ impl DriverPool {
     /// # Errors
     /// Fails when the driver does.
     pub(super) fn give(&self, block: Address) -> Result<(), DriverError> {
+        self.marks.set(Marks::Unknown);
         // SAFETY: the address came from this pool, and nothing uses it after what is queued.
         unsafe { result::free_async(block, self.device.stream().raw()) }
     }
@@ -105,6 +128,7 @@ impl DriverPool {
     /// # Errors
     /// Fails when the driver does.
     pub(super) fn trim(&self) -> Result<(), DriverError> {
+        self.marks.set(Marks::Unknown);
         self.ask(Ask::Trim)
     }
 
@@ -118,11 +142,55 @@ impl DriverPool {
         Ok(value)
     }
 
+    /// The marks of a pool in which this program's blocks have `own` bytes.
+    ///
+    /// # Errors
+    /// Fails when the driver does.
+    pub(super) fn highest(&self, own: u64) -> Result<Highest, DriverError> {
+        let used = self.get(Attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH)?;
+        if let Marks::Steady(reserved) = self.marks.get()
+            && used == own
+        {
+            return Ok(Highest { used, reserved });
+        }
+        let reserved = self.get(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)?;
+        let is_steady = self.marks.get() == Marks::SetBack && used == own;
+        self.marks.set(if is_steady { Marks::Steady(reserved) } else { Marks::Unknown });
+        Ok(Highest { used, reserved })
+    }
+
+    /// Whether the marks are what is there, as far as [`DriverPool::highest`] has seen.
+    pub(super) fn is_steady(&self) -> bool {
+        matches!(self.marks.get(), Marks::Steady(_))
+    }
+
+    /// Sets both marks back to what is there. Those that are steady are there already.
+    ///
+    /// # Errors
+    /// Fails when the driver does.
+    pub(super) fn set_back(&self) -> Result<(), DriverError> {
+        if self.is_steady() {
+            return Ok(());
+        }
+        self.set_used_back()?;
+        self.set(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, 0)?;
+        self.marks.set(Marks::SetBack);
+        Ok(())
+    }
+
+    /// Sets the mark of used bytes back to what is there, unless it is steady.
+    ///
+    /// # Errors
+    /// Fails when the driver does.
+    pub(super) fn set_used_back(&self) -> Result<(), DriverError> {
+        if self.is_steady() { Ok(()) } else { self.set(Attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH, 0) }
+    }
+
     /// Sets a mark or a threshold.
     ///
     /// # Errors
     /// Fails when the driver does.
-    pub(super) fn set(&self, attribute: Attribute, value: u64) -> Result<(), DriverError> {
+    fn set(&self, attribute: Attribute, value: u64) -> Result<(), DriverError> {
         self.ask(Ask::Set(attribute, value))
     }
 

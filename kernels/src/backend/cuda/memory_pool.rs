@@ -23,7 +23,7 @@ use self::block::Home;
 use super::{
     arena::{Address, Arena, Count, Memory},
     device::Device,
-    driver_pool::DriverPool,
+    driver_pool::{DriverPool, Highest},
     fault::failed,
     guard::Guard,
     space::Space,
@@ -58,6 +58,8 @@ pub struct Pool {
     /// Where segments are mapped, if they are.
     space: Option<Space>,
     guard: Option<Guard>,
+    /// The most that the arena's blocks used since the driver's mark was set back, until our own was.
+    most_used: Cell<u64>,
 }
 
 /// What a block is rounded up to where the model does not say.
@@ -96,7 +98,14 @@ impl Pool {
         };
         let driver =
             DriverPool::new(device, limit.map_or(0, whole)).map_err(|error| failed("making the memory pool", error))?;
-        Ok(Self { driver, limit: Cell::new(limit), arena: Arena::default(), space: None, guard: None })
+        Ok(Self {
+            driver,
+            limit: Cell::new(limit),
+            arena: Arena::default(),
+            space: None,
+            guard: None,
+            most_used: Cell::default(),
+        })
     }
 
     /// Makes it the device's: what a library takes for itself is within the limit as well.
@@ -252,23 +261,25 @@ impl Pool {
         Ok(driver.saturating_sub(Bytes(self.arena.held().now)) + Bytes(self.arena.used().now))
     }
 
-    /// The most since the mark was last set back.
-    pub(super) fn used_high(&self) -> Result<Bytes> {
-        if let Some(guard) = &self.guard {
-            return Ok(Bytes(guard.used().high));
-        }
-        let driver = self.get(Attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH)?;
-        Ok(driver.saturating_sub(Bytes(self.arena.held().high)) + Bytes(self.arena.used().high))
-    }
-
     /// Bytes that the driver counts in the pool and as mapped.
     pub(super) fn reserved(&self) -> Result<Bytes> {
         Ok(self.get(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)? + Bytes(self.mapped().now))
     }
 
-    /// The most since the mark was last set back.
-    pub(super) fn reserved_high(&self) -> Result<Bytes> {
-        Ok(self.get(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)? + Bytes(self.mapped().high))
+    /// The most used and reserved since the marks were last set back.
+    fn highest(&self) -> Result<Reading> {
+        let held = self.arena.held().high;
+        let highest = self.driver.highest(held);
+        let Highest { used, reserved } =
+            highest.map_err(|error| failed("reading the memory pool's counters", error))?;
+        let (of_arena, outside) = (self.arena.used().high, used.saturating_sub(held));
+        let live = match &self.guard {
+            Some(guard) => guard.used().high,
+            None if outside == 0 => of_arena,
+            // When it was there is not known.
+            None => outside + of_arena.max(self.most_used.get()),
+        };
+        Ok(Reading { live: Bytes(live), reserved: Bytes(reserved + self.mapped().high) })
     }
 
     /// Bytes that the driver counts as mapped.
@@ -276,17 +287,10 @@ impl Pool {
         self.space.as_ref().map(Space::counted).unwrap_or_default()
     }
 
-    /// Sets the mark of used bytes back to what is used now.
-    pub(super) fn reset_used_high(&self) -> Result<()> {
+    /// Sets the marks of our own counts of used bytes back to what is used now.
+    fn set_own_back(&self) {
         self.arena.reset_high();
         self.guard.iter().for_each(Guard::reset_high);
-        self.set(Attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH, 0)
-    }
-
-    /// Sets the mark of reserved bytes back to what is reserved now.
-    pub(super) fn reset_reserved_high(&self) -> Result<()> {
-        self.space.iter().for_each(Space::reset_high);
-        self.set(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, 0)
     }
 
     /// Gives the device back what no block uses.
@@ -324,10 +328,6 @@ impl Pool {
         let value = self.driver.get(attribute);
         value.map(Bytes).map_err(|error| failed("reading the memory pool's counters", error))
     }
-
-    fn set(&self, attribute: Attribute, value: u64) -> Result<()> {
-        self.driver.set(attribute, value).map_err(|error| failed("setting the memory pool up", error))
-    }
 }
 
 impl Measure for Pool {
@@ -336,17 +336,27 @@ impl Measure for Pool {
     }
 
     fn peak(&self) -> Reading {
-        Reading { live: self.used_high().unwrap_or_default(), reserved: self.reserved_high().unwrap_or_default() }
+        self.highest().unwrap_or_default()
+    }
+
+    fn live_peak(&self) -> Bytes {
+        // What others take of a steady pool meanwhile is in the next `peak`.
+        if self.driver.is_steady() { Bytes(self.arena.used().high) } else { self.peak().live }
     }
 
     fn reset_peak(&self) {
-        self.reset_live_peak();
+        self.most_used.set(0);
+        self.set_own_back();
+        self.space.iter().for_each(Space::reset_high);
         // A device that does not answer says so at the next launch.
-        let _ = self.reset_reserved_high();
+        let _ = self.driver.set_back();
     }
 
     fn reset_live_peak(&self) {
-        let _ = self.reset_used_high();
+        let most = if self.driver.is_steady() { self.most_used.get().max(self.arena.used().high) } else { 0 };
+        self.most_used.set(most);
+        self.set_own_back();
+        let _ = self.driver.set_used_back();
     }
 }
 
