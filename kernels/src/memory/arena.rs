@@ -8,7 +8,7 @@
 //! block that any thread drops is given back by its address ([`probe`]), and a part with living blocks is never given to
 //! another run. If there is no range (a system other than Linux and Windows, a limit of the address space), no free part, or no
 //! room in it, the heap gives the block. Refuses a place that another block has, and to give back memory where one lies, which
-//! are bugs. In a [guarded](guard) run the blocks have other places, with gaps between them.
+//! are bugs. In a guarded run the blocks have other places, with gaps between them.
 
 use std::{ops::Range, ptr::NonNull};
 
