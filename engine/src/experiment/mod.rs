@@ -158,14 +158,6 @@ impl Experiment {
         if self.optimizer.kind.corrects_weights() { self.precision.compute() } else { self.precision.master() }
     }
 
-    /// The settings that its kinds use, as text, but for its words, its line and its seed: runs of the same text take the same
-    /// course through the program.
-    pub(crate) fn as_run(&self) -> String {
-        let is_apart = |key| matches!(key, "title" | "description" | "budget" | "run.seed");
-        let lines = settings::all().filter(|setting| !is_apart(setting.key));
-        lines.filter_map(|setting| Some(format!("{} = {}\n", setting.key, setting.line(self)?))).collect()
-    }
-
     /// Whether its steps are the steps of `other`: the same kernels on the same device, on tensors of the same sizes.
     pub fn takes_the_steps_of(&self, other: &Self) -> bool {
         self.device == other.device && step(self, Likeness::Exact) == step(other, Likeness::Exact)

@@ -78,6 +78,25 @@ pub(crate) fn mappings() -> Vec<Mapping> {
 mod tests {
     use super::*;
 
+    /// Set for the child of a test, to how often it has started.
+    const STARTS: &str = "PLIMSOLL_TEST_STARTS";
+
+    #[test]
+    fn a_program_starts_again_with_its_arguments() {
+        match std::env::var(STARTS).as_deref() {
+            // In the child: the test's harness reads no environment while its only test runs.
+            Ok("1") => start_again(STARTS, "2"),
+            Ok(starts) => println!("start {starts} of {:?}", std::env::args().nth(1)),
+            Err(_) => {
+                let this = "memory::program::tests::a_program_starts_again_with_its_arguments";
+                let mut child = std::process::Command::new(std::env::current_exe().expect("a path"));
+                let output = child.args([this, "--exact", "--nocapture"]).env(STARTS, "1").output().expect("it starts");
+                let said = String::from_utf8_lossy(&output.stdout).into_owned();
+                assert!(output.status.success() && said.contains(&format!("start 2 of Some({this:?})")), "{said}");
+            }
+        }
+    }
+
     #[test]
     fn the_code_of_the_program_is_listed_with_its_addresses() {
         let here = fits_large_pages as *const () as usize;
