@@ -71,8 +71,7 @@ impl SeenRuns {
 
     /// The growth to expect of a process that has begun so and takes a run of this kind, for which `allowed` is allowed.
     pub(super) fn growth(&self, run: RunKind<'_>, begun: Begun, allowed: Bytes) -> Bytes {
-        // A name takes longer than a look at no names.
-        let seen = (!self.growths.is_empty()).then(|| self.growths.get(&name(run, begun))).flatten();
+        let seen = self.of(run, begun);
         let most = seen.and_then(|seen| Some((*seen.iter().max()?, seen.len() as u64)));
         // Something else grew, or shrank, with a run that is far from what was allowed for, or the file tells nonsense.
         if let Some((most, count)) =
@@ -82,6 +81,14 @@ impl SeenRuns {
         }
         let more = self.left.get(&state(run, begun)).map_or(0, Left::more);
         Bytes(allowed.0.saturating_add_signed(more))
+    }
+
+    /// The growths by runs of this kind.
+    fn of(&self, run: RunKind<'_>, begun: Begun) -> Option<&Vec<Bytes>> {
+        // A search makes many plans, and to make a whole name takes a tenth as long as the plan of a small model.
+        let beginning = beginning(run, begun);
+        let (like, _) = self.growths.range(beginning.clone()..).next()?;
+        if like.starts_with(&beginning) { self.growths.get(&name(run, begun)) } else { None }
     }
 
     /// What is kept after such a process has grown by `bytes`, where `allowed` was allowed for; it is kept in its turn.
@@ -130,16 +137,21 @@ fn state(run: RunKind<'_>, begun: Begun) -> String {
 
 /// A name for runs of one kind in such a process. Words, line and seed of an experiment change no growth.
 fn name(run: RunKind<'_>, begun: Begun) -> String {
-    let RunKind { experiment, steps, goes_on, is_kept } = run;
-    let mut plain =
-        Experiment { title: String::new(), description: String::new(), budget: Bytes::ZERO, ..experiment.clone() };
+    let (title, description, budget) = (String::new(), String::new(), Bytes::ZERO);
+    let mut plain = Experiment { title, description, budget, ..run.experiment.clone() };
     plain.run.seed = 0;
     let mut hashed = Hashed::default();
-    // Texts that are written one by one are hashed faster than settings that are first made into one.
-    if write!(hashed, "{plain:?}").is_ok() {
-        (steps, goes_on, is_kept, begun).hash(&mut hashed.0);
-    }
-    format!("{:016x}", hashed.0.finish())
+    let written = write!(hashed, "{plain:?}");
+    debug_assert!(written.is_ok(), "a hash takes any text");
+    format!("{}{:016x}", beginning(run, begun), hashed.0.finish())
+}
+
+/// The beginning of a name: of all runs that are alike in a few of their settings.
+fn beginning(run: RunKind<'_>, begun: Begun) -> String {
+    let RunKind { experiment: Experiment { model, batch, .. }, steps, goes_on, is_kept } = run;
+    let mut hasher = DefaultHasher::new();
+    (steps, goes_on, is_kept, begun, model.width, model.depth, batch.micro).hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
 }
 
 /// The hash of what is written.
