@@ -282,18 +282,35 @@ fn read_series<R: Record>(
     damaged: &mut Vec<String>,
 ) -> rusqlite::Result<R::Series> {
     let mut series = R::Series::default();
-    let mut statement =
-        db.prepare("SELECT first, count, data FROM blocks WHERE run = ?1 AND series = ?2 ORDER BY first")?;
-    let mut rows = statement.query(params![run, R::NUMBER])?;
-    while let Some(row) = rows.next()? {
-        let (first, count): (i64, i64) = (row.get(0)?, row.get(1)?);
-        let bytes = row.get_ref(2)?.as_blob()?;
+    each_block::<R>(db, run, |first, count, bytes| {
         let read = usize::try_from(count).ok().and_then(|count| series::add_block::<R>(bytes, count, &mut series));
         if read.is_none() {
             damaged.push(format!("{name} {} to {}", first.saturating_add(1), first.saturating_add(count)));
         }
-    }
+    })?;
     Ok(series)
+}
+
+/// Takes each record of a series that can be read, with one block of them in memory at a time.
+fn each_record<R: Record>(db: &Connection, run: i64, mut take: impl FnMut(&R)) -> rusqlite::Result<()> {
+    each_block::<R>(db, run, |_, count, bytes| {
+        let mut series = R::Series::default();
+        let read = usize::try_from(count).ok().and_then(|count| series::add_block::<R>(bytes, count, &mut series));
+        if read.is_some() {
+            R::all(&series).iter().for_each(&mut take);
+        }
+    })
+}
+
+/// Takes each block of a series in order: the place of its first record, how many it has, and its bytes.
+fn each_block<R: Record>(db: &Connection, run: i64, mut take: impl FnMut(i64, i64, &[u8])) -> rusqlite::Result<()> {
+    let mut statement =
+        db.prepare("SELECT first, count, data FROM blocks WHERE run = ?1 AND series = ?2 ORDER BY first")?;
+    let mut rows = statement.query(params![run, R::NUMBER])?;
+    while let Some(row) = rows.next()? {
+        take(row.get(0)?, row.get(1)?, row.get_ref(2)?.as_blob()?);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

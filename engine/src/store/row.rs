@@ -9,10 +9,10 @@ use crate::{
     hardware,
     plan::{Peak, Plan, Resumed, SoFar},
     store::{
-        Evaluation, Evaluations, Prediction, RunKey, RunState, SmallerModel, Steps,
+        Evaluation, Prediction, RunKey, RunState, SmallerModel,
         batch::End,
+        each_record,
         owner::Owner,
-        read_series,
         recorder::Recording,
         run::{time, word},
         tail::Tail,
@@ -188,11 +188,8 @@ impl Run {
             Ok(Peak { live: bytes(0)?, reserved: bytes(1)?, process: bytes(2)? })
         })?;
         let mut reached = Reached { so_far: SoFar { measured, ..SoFar::default() }, ..Reached::default() };
-        let mut damaged = Vec::new();
-        let steps: Steps = read_series::<StepRecord>(db, self.number, "steps", &mut damaged)?;
-        let evaluations: Evaluations = read_series::<Evaluation>(db, self.number, "evaluations", &mut damaged)?;
-        steps.records().for_each(|record| reached.step(&record));
-        evaluations.records().for_each(|evaluation| reached.evaluated(&evaluation));
+        each_record::<StepRecord>(db, self.number, |record| reached.step(record))?;
+        each_record::<Evaluation>(db, self.number, |evaluation| reached.evaluated(evaluation))?;
         Ok(reached)
     }
 

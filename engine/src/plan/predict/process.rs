@@ -168,16 +168,21 @@ fn kind(resolved: &Resolved, is_kept: bool) -> RunKind<'_> {
     RunKind { experiment: resolved.experiment(), steps, goes_on, is_kept }
 }
 
-/// The bytes of the record of a run, if it is kept.
+/// The bytes of the record of a run, if it is kept. A run that goes on reads what is kept of it: the prediction, and its steps a
+/// block at a time.
 fn record(resolved: &Resolved, plan: Extent, is_kept: bool) -> u64 {
-    if is_kept { plan.kept_bytes() + recorded(resolved) } else { 0 }
+    if !is_kept {
+        return 0;
+    }
+    let earlier = resolved.resumed().map_or(0, |resumed| plan.kept_bytes() + of_steps(resumed.step));
+    RECORDER + plan.kept_bytes() + earlier.max(of_steps(resolved.steps_left()))
 }
 
-/// The bytes of a recorder, on the way to its first full block, and to its second.
-fn recorded(resolved: &Resolved) -> u64 {
-    let (steps, block) = (resolved.steps_left(), RECORDED_STEPS as u64);
+/// The bytes of so many steps in a recorder, on the way to its first full block, and to its second.
+fn of_steps(steps: u64) -> u64 {
+    let block = RECORDED_STEPS as u64;
     let blocks = [steps.min(block), steps.saturating_sub(block).min(block)];
-    RECORDER + blocks.into_iter().zip(RECORDED).map(|(steps, each)| steps * each).sum::<u64>()
+    blocks.into_iter().zip(RECORDED).map(|(steps, each)| steps * each).sum()
 }
 
 /// The host memory that this run of `resolved` writes to while it trains: samples are kept as the run takes them.
