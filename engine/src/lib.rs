@@ -51,6 +51,7 @@
 // Hidden from the documentation only: the lints that ask for documentation and for `# Errors` still read these modules.
 #[cfg_attr(doc, doc(hidden))]
 pub mod autograd;
+mod code;
 pub mod data;
 pub mod experiment;
 pub mod hardware;

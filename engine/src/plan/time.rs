@@ -7,9 +7,10 @@
 use crate::{
     backend::thread_pool::{ThreadPool, ThreadPriority},
     bytes::Bytes,
+    code,
     device::Target,
     error::Result,
-    hardware::Machine,
+    hardware::{Machine, Touched},
     memory::host::FreeMemory,
     plan::{Plan, Resolved, predict, rates},
 };
@@ -23,7 +24,8 @@ pub fn measured_machine(pool: &ThreadPool) -> Machine {
     let machine = pool.run(rates::rates).map(|rates| machine.with_rates(rates)).unwrap_or(machine);
     // The heap that the kernels leave is no part of what a run comes on top of, as the run uses it again.
     pool.give_back();
-    machine.with_process_measured()
+    let is_mapped = pool.has_mapped_code() && code::map();
+    machine.with_process_beside(Bytes::ZERO, if is_mapped { Touched::Mapped } else { Touched::Little })
 }
 
 /// Bytes of a process that trains in addition to one that plans: the trainer's and the loader's threads, the queue of

@@ -90,7 +90,9 @@ pub(super) fn on_cpu(
     summary.left_over = meter.now().live.saturating_sub(idle.live);
     summary.is_process_sampled = !is_reset;
     if is_reset && let Some(process) = probe::process() {
-        summary.measured.process = process.peak_resident;
+        // The system keeps its mark from counters that each of its processors has a share of, so the mark may be a few hundred
+        // KiB below a size that was read.
+        summary.measured.process = summary.measured.process.max(process.peak_resident);
     }
     result
 }

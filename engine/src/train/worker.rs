@@ -12,6 +12,7 @@ use crate::{
         thread_pool::{ThreadPool, ThreadPriority},
     },
     bytes::Bytes,
+    code,
     device::target,
     error::{Error, Result},
     experiment::Experiment,
@@ -118,7 +119,7 @@ impl Worker {
 
     /// Measures the size of the process before a run, when only its data are loaded, of `held` bytes.
     pub(super) fn measure_process(&mut self, held: Bytes) {
-        let has_mapped_code = self.threads.as_ref().is_ok_and(ThreadPool::has_mapped_code);
+        let has_mapped_code = self.threads.as_ref().is_ok_and(ThreadPool::has_mapped_code) && code::map();
         let touched = match (self.has_trained, has_mapped_code) {
             (true, _) => Touched::Trained,
             (false, true) => Touched::Prepared,

@@ -1,6 +1,7 @@
 //! The mappings of the program's own file and of its libraries.
 //!
-//! Owns their list, and what follows from it for the size of the process. Refuses nothing: only Linux lists them.
+//! Owns their list, what follows from it for the size of the process, and the call that maps code before it runs. Refuses
+//! nothing: only Linux lists mappings, and other systems map code as it is called.
 
 /// Bytes of a large page, as blocks of files are in the system's cache.
 #[cfg(target_os = "linux")]
@@ -36,6 +37,43 @@ pub fn start_again(name: &str, value: &str) {
     }
 }
 
+/// Maps the code of a package before it is called, by some of its functions, and by the bytes that may lie before the first and
+/// behind the last of them: the compiler lays a package's code in one place. False if it did not, or if the system refuses; it
+/// then maps the code when it is called.
+pub fn map_around(functions: &[*const ()], beside: usize) -> bool {
+    #[cfg(target_os = "linux")]
+    return around(functions, beside).is_some_and(|(start, bytes)| map(start, bytes));
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (functions, beside);
+        false
+    }
+}
+
+/// Maps pages of a file before they are read; false if the system refuses.
+#[cfg(target_os = "linux")]
+pub(crate) fn map(start: usize, bytes: usize) -> bool {
+    let start = std::ptr::without_provenance_mut(start);
+    // SAFETY: the call only reads pages of program and libraries, and fails where there are none.
+    unsafe { libc::madvise(start, bytes, libc::MADV_POPULATE_READ) == 0 }
+}
+
+/// The whole pages from the first of these functions to the last one, with what lies beside them: where they begin, and their
+/// bytes. `None` if the functions are too far apart to belong to one package.
+#[cfg(target_os = "linux")]
+pub(crate) fn around(functions: &[*const ()], beside: usize) -> Option<(usize, usize)> {
+    use super::host::page_size;
+
+    /// More than the code of any package.
+    const MOST: usize = 16 << 20;
+    let addresses = || functions.iter().map(|function| function.addr());
+    let (first, last) = (addresses().min()?, addresses().max()?);
+    let mapping = mappings().into_iter().find(|mapping| (mapping.start..mapping.end()).contains(&first))?;
+    let start = first.saturating_sub(beside).max(mapping.start) / page_size() * page_size();
+    let end = (last + beside).min(mapping.end());
+    (last - first <= MOST).then_some((start, end.saturating_sub(start)))
+}
+
 /// The mappings of the program's code, and of its constants but those behind the code, which the loader has written to.
 #[cfg(target_os = "linux")]
 fn own() -> Vec<Mapping> {
@@ -57,6 +95,13 @@ pub(crate) struct Mapping {
     /// Where in the file it begins.
     pub(crate) offset: usize,
     pub(crate) path: String,
+}
+
+#[cfg(target_os = "linux")]
+impl Mapping {
+    fn end(&self) -> usize {
+        self.start + self.bytes
+    }
 }
 
 /// The mappings of files, as the system lists them.
