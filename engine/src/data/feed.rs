@@ -8,8 +8,14 @@ use std::sync::atomic::AtomicBool;
 use crate::{
     bytes::Bytes,
     data::{
-        AnswerSizes, DeviceDatasetLayout, Input, Split, batch::BatchLayout, image_set::Waiting, images,
-        inspection::Inspection, kept::KeptSizes, loader::IN_QUEUES, order::Order,
+        AnswerSizes, DeviceDatasetLayout, Input, Split,
+        batch::BatchLayout,
+        image_set::Waiting,
+        images,
+        inspection::Inspection,
+        kept::KeptSizes,
+        loader::{IN_QUEUES, SEARCHED_FOR},
+        order::Order,
     },
     device::Target,
     experiment::{Data, Experiment, Placement},
@@ -187,6 +193,15 @@ pub(crate) fn untouched(
     let written = if is_tested { info.test } else { 0 };
     let rest = (tested * test).saturating_sub(written) * BatchLayout::new(data, info, Split::Test).sample_bytes();
     kept + Bytes(rest as u64)
+}
+
+/// Bytes of the one batch of a test, which go back to the system before the model answers. Zero if a test has more batches, and
+/// if so few bytes may stay in a heap.
+pub(crate) fn given_back(data: &Data, found: &Inspection, test: usize) -> Bytes {
+    let info = found.info();
+    let bytes = test * BatchLayout::new(data, info, Split::Test).sample_bytes();
+    // Labels take no more than inputs do.
+    Bytes(if test < info.test || bytes < 2 * SEARCHED_FOR { 0 } else { bytes as u64 })
 }
 
 /// What makes a training set that lies on the device, before the first step: threads, and the bytes of a chunk that may be in

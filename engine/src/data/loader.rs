@@ -16,7 +16,7 @@ use std::{
     thread::JoinHandle,
 };
 
-use crossbeam_channel::{Receiver, Sender, bounded, select_biased};
+use crossbeam_channel::{Receiver, SendError, Sender, bounded, select_biased};
 
 use crate::{
     bytes::Bytes,
@@ -32,8 +32,8 @@ use crate::{
     },
 };
 
-/// Bytes of batches that all heaps are searched for when a loader ends.
-const SEARCHED_FOR: usize = 256 << 10;
+/// Bytes of batches that all heaps are searched for when a loader ends, and of its last batch.
+pub(super) const SEARCHED_FOR: usize = 256 << 10;
 
 /// Where training stands in its data: between two steps, or two micro-batches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub(super) const IN_QUEUES: usize = size_of::<Result<HostBatch>>() + size_of::<H
 #[derive(Debug)]
 pub struct Batch {
     batch: HostBatch,
-    /// `None` only while it is dropped. Its owners are the loader and the batches that are lent.
+    /// Its owners are the loader and the batches that are lent. `None` for the last batch, and while it is dropped.
     home: Option<Arc<Sender<HostBatch>>>,
     meter: &'static Meter,
 }
@@ -76,11 +76,16 @@ impl Drop for Batch {
     fn drop(&mut self) {
         let batch = std::mem::take(&mut self.batch);
         counted_on(Some(self.meter), || {
-            if let Some(home) = self.home.take() {
-                // When the thread has ended, nothing takes the buffers: they go back to the system here, or with the channel.
-                if let Err(lost) = home.send(batch) {
-                    heap::giving_back(|| drop(lost));
-                }
+            // When the thread has ended, nothing takes the buffers.
+            let lost = match self.home.take() {
+                Some(home) => home.send(batch).err().map(SendError::into_inner),
+                None => Some(batch),
+            };
+            let bytes = lost.as_ref().map_or(0, |lost| lost.inputs.slice().len() * size_of::<f32>());
+            heap::giving_back(|| drop(lost));
+            // The model answers to the last batch of a test without its buffers.
+            if bytes >= SEARCHED_FOR {
+                heap::give_back();
             }
         });
     }
@@ -97,6 +102,8 @@ pub struct Loader {
 #[derive(Debug)]
 struct Queue {
     batches: usize,
+    /// Batches that were not received yet; `None` if there is no end of them.
+    left: Option<usize>,
     /// Bytes of files that had been read when it began.
     read_before: Bytes,
     meter: &'static Meter,
@@ -158,7 +165,7 @@ impl Loader {
         counted_on(Some(meter), || {
             let mut order = Order::new(if is_stream { 0 } else { samples });
             let per_epoch = samples / effective * effective;
-            Self::start(feed.batches, meter, move |batch, over| {
+            Self::start(feed.batches, None, meter, move |batch, over| {
                 let filling = feed.filling(over);
                 if place + effective > samples && place.is_multiple_of(effective) {
                     (epoch, place) = (epoch + 1, 0);
@@ -198,7 +205,7 @@ impl Loader {
         let mut number = 0;
         let (layout, meter) = (dataset.batch_layout(Split::Train), dataset.meter());
         counted_on(Some(meter), || {
-            Self::start(feed.batches, meter, move |batch, over| {
+            Self::start(feed.batches, Some(samples.div_ceil(micro.max(1))), meter, move |batch, over| {
                 let Some(place) = Self::lesson_from(number, micro, samples) else { return Ok(false) };
                 number += 1;
                 reserve(batch, micro, &layout)?;
@@ -237,7 +244,7 @@ impl Loader {
         let mut place = 0;
         let (layout, meter) = (dataset.batch_layout(Split::Test), dataset.meter());
         counted_on(Some(meter), || {
-            Self::start(feed.batches, meter, move |batch, over| {
+            Self::start(feed.batches, Some(samples.div_ceil(micro.max(1))), meter, move |batch, over| {
                 if place == samples {
                     return Ok(false);
                 }
@@ -267,7 +274,9 @@ impl Loader {
         match uncounted(|| queue.ready.recv()) {
             Ok(Ok(batch)) => {
                 queue.largest = queue.largest.max(batch.inputs.slice().len());
-                Ok(Some(Batch { batch, home: Some(Arc::clone(&queue.spare)), meter }))
+                queue.left = queue.left.map(|left| left.saturating_sub(1));
+                let is_last = queue.left == Some(0);
+                Ok(Some(Batch { batch, home: (!is_last).then(|| Arc::clone(&queue.spare)), meter }))
             }
             Ok(Err(error)) => {
                 self.failed = Some(error.clone());
@@ -307,10 +316,11 @@ impl Loader {
         });
     }
 
-    /// Starts the thread, with this many batches and the meter that counts them. `fill` fills a batch, or says `false` after
-    /// the last; it gives up when the flag is set.
+    /// Starts the thread, with this many batches at a time and `all` of them together, and the meter that counts them. `fill` fills
+    /// a batch, or says `false` after the last; it gives up when the flag is set.
     fn start(
         batches: usize,
+        all: Option<usize>,
         meter: &'static Meter,
         fill: impl FnMut(&mut HostBatch, &AtomicBool) -> Result<bool> + Send + 'static,
     ) -> Result<Self> {
@@ -335,6 +345,7 @@ impl Loader {
         Ok(Self {
             queue: Some(Queue {
                 batches,
+                left: all,
                 read_before,
                 meter,
                 stop: Some(stop),

@@ -48,7 +48,7 @@ pub use corpus::TextFacts;
 pub use dataset::{Dataset, Split};
 pub use device_layout::{Chunk, DeviceDatasetLayout, Integers};
 pub use feed::{Feed, HostMemory};
-pub(crate) use feed::{kept_by_decoders, untouched, uploading};
+pub(crate) use feed::{given_back, kept_by_decoders, untouched, uploading};
 pub use images::Skipped;
 pub use inspection::Inspection;
 pub(crate) use kept::folder_problem;

@@ -103,7 +103,7 @@ fn a_step_larger_than_the_data_is_an_error() {
 fn the_thread_runs_no_further_ahead_than_its_buffers() {
     let filled = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&filled);
-    let mut loader = Loader::start(BUFFERS, Meter::new(), move |_, _| {
+    let mut loader = Loader::start(BUFFERS, None, Meter::new(), move |_, _| {
         count.fetch_add(1, SeqCst);
         Ok(true)
     })
@@ -127,6 +127,20 @@ fn buffers_go_round_instead_of_being_made_again() {
 }
 
 #[test]
+fn the_buffers_of_the_last_batch_go_back_while_the_loader_is_there() {
+    let set = digits();
+    let count = set.count(Split::Test);
+    let bytes = BatchLayout::new(&Data::default(), set.facts(), Split::Test).sample_bytes() * count;
+    let meter = set.meter();
+    let mut loader = Loader::test(Arc::clone(&set), usize::MAX).expect("fits");
+    let batch = loader.recv().expect("no fault").expect("one batch");
+    let alive = meter.now().live.0;
+    drop(batch);
+    assert!(meter.now().live.0 + bytes as u64 <= alive, "{alive} {} {bytes}", meter.now().live);
+    assert!(loader.recv().expect("no fault").is_none());
+}
+
+#[test]
 fn dropping_a_loader_ends_its_thread_at_every_moment() {
     let set = digits();
     for taken in 0..5 {
@@ -142,7 +156,7 @@ fn dropping_a_loader_ends_its_thread_at_every_moment() {
 #[test]
 fn a_fault_in_the_thread_reaches_the_consumer_after_what_was_ready() {
     let mut made = 0;
-    let mut loader = Loader::start(BUFFERS, Meter::new(), move |batch, _| {
+    let mut loader = Loader::start(BUFFERS, None, Meter::new(), move |batch, _| {
         assert!(made < 2, "out of samples");
         made += 1;
         batch.len = made;
@@ -155,7 +169,8 @@ fn a_fault_in_the_thread_reaches_the_consumer_after_what_was_ready() {
         assert!(matches!(&error, Error::Panic(text) if text.starts_with("the loader thread")), "{error}");
     }
 
-    let mut loader = Loader::start(1, Meter::new(), |_, _| Err(Error::file("gone", "vanished"))).expect("a thread");
+    let mut loader =
+        Loader::start(1, None, Meter::new(), |_, _| Err(Error::file("gone", "vanished"))).expect("a thread");
     assert_eq!(loader.recv().expect_err("an error"), Error::file("gone", "vanished"));
 }
 

@@ -68,21 +68,36 @@ pub(super) struct Done<'a> {
     pub(super) places: Option<Arc<Places>>,
 }
 
+/// The parts of a process's memory that an allocator holds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Apart {
+    /// The most of the range or the pool, and the most of the heap, in any pass.
+    pub(super) all: [Bytes; 2],
+    /// The pages of the range on which blocks lay before the first evaluation, if there is one, and the most of the heap by then.
+    pub(super) untested: Option<Bytes>,
+    /// The most of the range once channels were taken out, if they are.
+    pub(super) thinned: Option<Bytes>,
+}
+
 impl Done<'_> {
     /// The recordings of the run's passes.
     pub(super) fn recordings(&self) -> &[Recording] {
         &self.dry.recordings[..=self.passes.compress]
     }
 
-    /// The most of the range or the pool, and of the heap, in any pass of the run; and the most of the first once channels were
-    /// taken out, if they are.
-    pub(super) fn apart(&self) -> ([Bytes; 2], Option<Bytes>) {
-        let most = |part: usize, first: usize| {
-            let peaks = self.recordings()[first..].iter().map(|recording| recording.apart_peak[part]);
+    /// The most of the range or the pool, and of the heap, in passes of the run.
+    pub(super) fn apart(&self) -> Apart {
+        let most = |part: usize, passes: &[Recording]| {
+            let peaks = passes.iter().map(|recording| recording.apart_peak[part]);
             peaks.max().unwrap_or_default()
         };
-        let thinned = self.passes.thinned.as_ref().map(|(prune, _)| most(0, prune + 1));
-        ([0, 1].map(|part| most(part, 0)), thinned)
+        let (recordings, Passes { whole, thinned, .. }) = (self.recordings(), &self.passes);
+        let before = whole.first_evaluate.map(|evaluate| &recordings[..evaluate]);
+        Apart {
+            all: [0, 1].map(|part| most(part, recordings)),
+            untested: before.and_then(|passes| Some(passes.last()?.touched + most(1, passes))),
+            thinned: thinned.as_ref().map(|(prune, _)| most(0, &recordings[prune + 1..])),
+        }
     }
 
     /// The most that the allocator held in any pass of the run.

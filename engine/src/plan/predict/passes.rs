@@ -22,6 +22,8 @@ pub(super) struct Passes {
 pub(super) struct OfModel {
     /// The last step; `None` if there is none.
     pub(super) steady: Option<usize>,
+    /// The first evaluation; `None` if none is due.
+    pub(super) first_evaluate: Option<usize>,
     /// The last evaluation; `None` if none is due.
     pub(super) evaluate: Option<usize>,
     /// The writing of a checkpoint.
@@ -96,7 +98,7 @@ impl Dry<'_> {
         let (mut after_steps, mut after_evaluations) = (Layouts::default(), Layouts::default());
         after_steps.insert(self.layout());
         let mut left = left.min(PASSES);
-        let (mut steady, mut step_secs, mut test_secs) = (None, 0.0, 0.0);
+        let (mut steady, mut step_secs, mut test_secs, mut first_evaluate) = (None, 0.0, 0.0, None);
         loop {
             while left > 0 {
                 left -= 1;
@@ -110,12 +112,13 @@ impl Dry<'_> {
             if is_tested {
                 test_secs = self.evaluate()?;
                 evaluate = Some(self.take_recording());
+                first_evaluate = first_evaluate.or(evaluate);
             }
             let layout = self.layout();
             if left == 0 || !is_tested || after_steps.contains(layout) || !after_evaluations.insert(layout) {
                 self.save()?;
                 let save = self.take_recording();
-                return Ok(OfModel { steady, evaluate, save, step_secs, test_secs });
+                return Ok(OfModel { steady, first_evaluate, evaluate, save, step_secs, test_secs });
             }
         }
     }

@@ -9,7 +9,10 @@ use crate::{
     hardware::{Machine, RunKind},
     interop,
     memory::{Phase, Timeline, allocator::process_grows},
-    plan::{Pass, Plan, Resolved, predict::places::are_in_range},
+    plan::{
+        Pass, Plan, Resolved,
+        predict::{dry::Apart, places::are_in_range},
+    },
 };
 
 /// Bytes of a plan for each point of its timelines, for each point of the longest step, from which they were replayed, and for
@@ -93,6 +96,8 @@ pub struct Grown {
     /// All of them: on a GPU what the pool holds, with the graphs; on the processor the pages that the range and the heap came to
     /// have, each at its own moment.
     all: Bytes,
+    /// On the processor, those before the first test; `None` if there is none.
+    untested: Option<Bytes>,
     /// On the processor, those once the model lost its channels and the range became shorter; `None` if that does not happen.
     thinned: Option<Bytes>,
     /// The most bytes that are alive while weights are read.
@@ -100,21 +105,18 @@ pub struct Grown {
 }
 
 impl Grown {
-    /// The growth for a run whose allocator held `reserved` at most, so much in the range and in the heap, and so much in the
-    /// range after channels were taken out. `first` is the timeline of its first step.
-    pub(super) fn of(
-        resolved: &Resolved,
-        reserved: Bytes,
-        ([range, heap], thinned): ([Bytes; 2], Option<Bytes>),
-        first: &Timeline,
-    ) -> Self {
+    /// The growth for a run whose allocator held `reserved` at most, and range and heap `apart`. `first` is the timeline of its
+    /// first step.
+    pub(super) fn of(resolved: &Resolved, reserved: Bytes, apart: Apart, first: &Timeline) -> Self {
         let loading = first.points.iter().filter(|point| point.phase == Phase::Loading).map(|point| point.live);
         let loading = loading.max().unwrap_or_default();
         match resolved.target() {
             Target::Cpu(_) if are_in_range(resolved.experiment()) => {
-                Self { all: range + heap, thinned: thinned.map(|range| range + heap), loading }
+                let [range, heap] = apart.all;
+                let (untested, thinned) = (apart.untested, apart.thinned.map(|range| range + heap));
+                Self { all: range + heap, untested, thinned, loading }
             }
-            Target::Cpu(_) | Target::Gpu(_) => Self { all: reserved, thinned: None, loading },
+            Target::Cpu(_) | Target::Gpu(_) => Self { all: reserved, untested: None, thinned: None, loading },
         }
     }
 }
@@ -187,15 +189,14 @@ fn of_steps(steps: u64) -> u64 {
 
 /// The host memory that this run of `resolved` writes to while it trains: samples are kept as the run takes them.
 pub(crate) fn host(resolved: &Resolved) -> Bytes {
-    let takes_all = !resolved.experiment().quantise.kind.is_none();
-    written(resolved, if takes_all { u64::MAX } else { resolved.steps_left() }, true)
+    written(resolved, resolved.batches_left(), true)
 }
 
-/// The host memory that it writes to in so many steps.
-fn written(resolved: &Resolved, steps: u64, is_tested: bool) -> Bytes {
+/// The host memory that it writes to with so many micro-batches.
+fn written(resolved: &Resolved, batches: u64, is_tested: bool) -> Bytes {
     let experiment = resolved.experiment();
-    let steps = if resolved.answers().is_some() { u64::MAX } else { steps };
-    let taken = steps.saturating_mul(experiment.batch.effective() as u64);
+    let taken = batches.saturating_mul(experiment.batch.micro as u64);
+    let taken = if resolved.answers().is_some() { u64::MAX } else { taken };
     let batches = [experiment.batch.micro, resolved.evaluation_batch()];
     let untouched = data::untouched(&experiment.data, resolved.data(), taken, batches, is_tested);
     resolved.host().without_factors().saturating_sub(untouched)
@@ -211,11 +212,32 @@ fn grown_with_data(resolved: &Resolved, grown: Grown) -> Bytes {
         (Some(thinned), Some(after)) => {
             // A run that should have taken them out before does so after its next step.
             let before = after.saturating_sub(resolved.steps_done()).max(1);
+            let before = before.saturating_mul(resolved.experiment().batch.accumulation as u64);
             let before = written(resolved, before, resolved.tests_whole_model());
             with(before, grown.all).max(with(host(resolved), thinned))
         }
-        _ => with(host(resolved), grown.all),
+        _ => {
+            let (host, given_back) = (host(resolved), given_back(resolved));
+            let uploaded = grown.untested.map_or(grown.all, |untested| untested + on_device(resolved, given_back));
+            with(host, uploaded.min(grown.all)).max(with(host.saturating_sub(given_back), grown.all))
+        }
     }
+}
+
+/// Bytes of a batch for a test that are no longer there when the range is at its longest. A second test finds the range as long as
+/// the first one left it.
+fn given_back(resolved: &Resolved) -> Bytes {
+    let (experiment, (_, steps)) = (resolved.experiment(), resolved.steps());
+    if steps > resolved.tested_every() || !experiment.quantise.kind.is_none() {
+        return Bytes::ZERO;
+    }
+    data::given_back(&experiment.data, resolved.data(), resolved.evaluation_batch())
+}
+
+/// What a batch of so many bytes takes on the device at most.
+fn on_device(resolved: &Resolved, batch: Bytes) -> Bytes {
+    let widest = resolved.experiment().precision.compute().size().max(size_of::<f32>());
+    Bytes(batch.0 / size_of::<f32>() as u64 * widest as u64)
 }
 
 /// Whether a file of weights is read.
@@ -286,5 +308,29 @@ mod tests {
             running < before && running.0 > process_grows(plan.peak.reserved, are_in_range(&plan.experiment)).0,
             "{running} {before}"
         );
+    }
+
+    #[test]
+    fn the_one_batch_of_a_test_is_gone_when_the_model_answers() {
+        let of = |steps: u64| {
+            let mut experiment = Experiment { budget: Bytes::gib(2), ..Experiment::default() };
+            experiment.data.choose(DataKind::Shapes);
+            (experiment.model.kind, experiment.model.width) = (ModelKind::Cnn, 2);
+            (experiment.data.side, experiment.data.samples, experiment.batch.micro) = (64, 700, 2);
+            (experiment.run.steps, experiment.run.evaluate_every) = (Some(steps), 1);
+            experiment.batch.evaluation = crate::experiment::EvaluationBatch::Whole;
+            Plan::of(&experiment, &Machine::nominal()).expect("a plan")
+        };
+        let (once, twice) = (of(1), of(2));
+        let batch = data::given_back(&once.experiment.data, once.resolved.data(), once.resolved.evaluation_batch());
+        assert!(batch > Bytes::mib(1), "{batch}");
+        let grows = |all: Bytes| process_grows(all, are_in_range(&once.experiment));
+        // The second test finds all of the range touched while its batch waits.
+        assert_eq!(grown_with_data(&twice.resolved, twice.grown), host(&twice.resolved) + grows(twice.grown.all));
+        let (host, untested) = (host(&once.resolved), once.grown.untested.expect("a test"));
+        let (uploaded, answered) = (host + grows(untested + batch), host.saturating_sub(batch) + grows(once.grown.all));
+        assert_eq!(grown_with_data(&once.resolved, once.grown), uploaded.max(answered));
+        let before = host + grows(once.grown.all);
+        assert!(uploaded.max(answered) + Bytes::mib(1) < before, "{uploaded} {answered} {before}");
     }
 }

@@ -27,10 +27,14 @@ impl Resolved {
 
     /// How batches for training are made: no more of them ahead than the run takes.
     pub(crate) fn feed(&self) -> Feed {
+        Feed::on(&self.target, &self.experiment).at_most(self.batches_left())
+    }
+
+    /// Micro-batches of training samples that the run is still to take, those of a calibration included.
+    pub(crate) fn batches_left(&self) -> u64 {
         let Experiment { batch, quantise, .. } = &*self.experiment;
         let calibration = if quantise.kind == QuantiseKind::After { quantise.calibration as u64 } else { 0 };
-        let steps = self.steps_left().saturating_mul(batch.accumulation as u64);
-        Feed::on(&self.target, &self.experiment).at_most(steps.saturating_add(calibration))
+        self.steps_left().saturating_mul(batch.accumulation as u64).saturating_add(calibration)
     }
 
     /// How batches for a test are made.

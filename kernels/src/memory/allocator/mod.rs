@@ -9,6 +9,7 @@ pub mod heap;
 pub mod places;
 pub mod pool;
 pub(in crate::memory) mod range;
+mod spans;
 
 use std::ops;
 
@@ -93,6 +94,14 @@ impl Allocator {
             Self::Heap(reserved) => [Bytes::ZERO, Bytes(*reserved)],
             Self::Range(range) => [range.pool().reserved(), range.heap()],
             Self::Pool(pool) => [pool.reserved(), Bytes::ZERO],
+        }
+    }
+
+    /// The bytes of the pages of the range that blocks have lain on so far, whether they are alive or not.
+    pub(super) fn touched(&self) -> Bytes {
+        match self {
+            Self::Heap(_) | Self::Pool(_) => Bytes::ZERO,
+            Self::Range(range) => range.touched(),
         }
     }
 

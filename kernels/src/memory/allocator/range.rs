@@ -10,13 +10,22 @@ use std::ops;
 use crate::{
     bytes::Bytes,
     device::profile::PoolProfile,
-    memory::{allocator::pool::Pool, probe::uncounted, tally},
+    memory::{
+        allocator::{
+            pool::Pool,
+            spans::{Span, join},
+        },
+        probe::uncounted,
+        tally,
+    },
 };
 
 /// Blocks begin at multiples of this, as vector loads and lines of the cache like it.
 pub(in crate::memory) const GRANULE: Bytes = Bytes(64);
 /// The range grows by multiples of this.
 pub(in crate::memory) const PAGE: Bytes = Bytes(4096);
+/// More bits than places in a segment have.
+const SEGMENT_AT: u32 = 44;
 /// How the range hands out memory.
 pub(in crate::memory) const PROFILE: PoolProfile =
     PoolProfile { granule: GRANULE, segment: PAGE, page: PAGE, mapped: None };
@@ -36,6 +45,8 @@ struct Parts {
     pool: Pool,
     /// Bytes that the heap holds.
     heap: u64,
+    /// The pages that blocks have lain on, behind the number of their segment.
+    touched: Vec<Span>,
 }
 
 /// Runs `f`, whose memory is the allocator's own.
@@ -46,7 +57,7 @@ pub(in crate::memory) fn apart<T>(f: impl FnOnce() -> T) -> T {
 impl Range {
     /// An empty one.
     pub(super) fn new() -> Self {
-        Self(Some(apart(|| Box::new(Parts { pool: Pool::range(PROFILE), heap: 0 }))))
+        Self(Some(apart(|| Box::new(Parts { pool: Pool::range(PROFILE), heap: 0, touched: Vec::new() }))))
     }
 
     fn parts(&self) -> &Parts {
@@ -79,7 +90,21 @@ impl Range {
 
     /// Takes a block of the range; the number of its place.
     pub(super) fn take(&mut self, bytes: u64) -> u32 {
-        apart(|| self.parts_mut().pool.take(bytes))
+        apart(|| {
+            let Parts { pool, touched, .. } = self.parts_mut();
+            let number = pool.take(bytes);
+            if let Some(place) = pool.place(number) {
+                let segment = u64::from(place.segment) << SEGMENT_AT;
+                let end = (place.start + place.bytes).next_multiple_of(PAGE.0);
+                join(touched, (segment | place.start / PAGE.0 * PAGE.0, segment | end));
+            }
+            number
+        })
+    }
+
+    /// The bytes of the pages that blocks have lain on so far.
+    pub(super) fn touched(&self) -> Bytes {
+        Bytes(self.parts().touched.iter().map(|(start, end)| end - start).sum())
     }
 
     /// Gives back a block.
@@ -102,5 +127,26 @@ impl Range {
 impl Drop for Range {
     fn drop(&mut self) {
         apart(|| drop(self.0.take()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_stay_touched_when_their_blocks_are_gone() {
+        let mut range = Range::new();
+        assert_eq!(range.touched(), Bytes::ZERO);
+        let one = range.take(3 * PAGE.0);
+        let two = range.take(64);
+        assert_eq!(range.touched(), Bytes(4 * PAGE.0));
+        range.give(one);
+        range.give(two);
+        let other = range.take(PAGE.0);
+        assert_eq!(range.touched(), Bytes(4 * PAGE.0), "on pages that were touched before");
+        range.take(9 * PAGE.0);
+        assert!(range.touched() >= Bytes(10 * PAGE.0) && range.touched() <= range.reserved(), "{range:?}");
+        range.give(other);
     }
 }

@@ -78,6 +78,8 @@ pub struct Recording {
     pub reserved_peak: Bytes,
     /// The most bytes of the range or the pool, and of the heap, each at its own moment. A process keeps the pages of both.
     pub apart_peak: [Bytes; 2],
+    /// The bytes of the pages of a range on which blocks have lain until its end, from the beginning of the run.
+    pub touched: Bytes,
     /// Each layer's use, by [`LayerId`]; empty unless it is of a step.
     pub layers: Vec<LayerUse>,
 }
@@ -214,6 +216,7 @@ impl Recorder {
             live_peak: Bytes(self.peak_total),
             reserved_peak: self.peak_reserved,
             apart_peak: self.peak_apart,
+            touched: allocator.touched(),
             layers: if std::mem::take(&mut self.is_step) { self.layers.clone() } else { Vec::new() },
         };
         // The next recording's peak starts from the bytes alive now; blocks keep their indices.

@@ -10,6 +10,7 @@
 mod in_order;
 
 pub use self::in_order::pack_in_order;
+use crate::memory::allocator::spans::{Span, join};
 
 /// A block and its life, from the moment it is allocated to the moment before it is freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,9 +138,6 @@ struct Hall<'a> {
     looked_at: u64,
 }
 
-/// A part of the room: where it begins, and where it ends.
-type Span = (u64, u64);
-
 /// A stretch of time.
 #[derive(Default)]
 struct Stretch {
@@ -260,20 +258,6 @@ impl<'a> Hall<'a> {
             top = top.max(*end);
         }
         found.map_or(top, |(_, start)| start)
-    }
-}
-
-/// Adds a span to others that are apart and in order, and joins it with those that it meets.
-fn join(spans: &mut Vec<Span>, (start, end): Span) {
-    let first = spans.partition_point(|span| span.1 < start);
-    let last = first + spans[first..].partition_point(|span| span.0 <= end);
-    match spans[first..last] {
-        [] => spans.insert(first, (start, end)),
-        [one] => spans[first] = (one.0.min(start), one.1.max(end)),
-        [low, .., high] => {
-            spans[first] = (low.0.min(start), high.1.max(end));
-            spans.drain(first + 1..last);
-        }
     }
 }
 
