@@ -3,6 +3,9 @@
 /// The most names that are listed if several are near.
 const SEVERAL: usize = 3;
 
+/// The most letters of a name that is compared with others. The work grows with the product of the two lengths.
+const LONGEST: usize = 256;
+
 /// Formats of numbers as other programs call them, each with its name here. By its letters alone `fp16` is nearest to `bf16`,
 /// another format.
 const FORMATS: [(&str, &[&str]); 4] = [
@@ -35,15 +38,24 @@ pub fn some_near<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> O
 
 /// The names that are like `typed`, the nearest first.
 fn near<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    if is_too_long(typed) {
+        return Vec::new();
+    }
     let typed = typed.to_lowercase();
     let likeness = |name: &str| match has_initials(name, &typed) {
         true => 1.0,
         false => strsim::normalized_damerau_levenshtein(&typed, name),
     };
-    let mut near: Vec<(f64, &str)> = known.into_iter().map(|name| (likeness(name), name)).collect();
+    let compared = known.into_iter().filter(|name| !is_too_long(name));
+    let mut near: Vec<(f64, &str)> = compared.map(|name| (likeness(name), name)).collect();
     near.retain(|(likeness, _)| *likeness >= 0.5);
     near.sort_by(|a, b| b.0.total_cmp(&a.0));
     near.into_iter().map(|(_, name)| name).collect()
+}
+
+/// Whether a name has too many letters to be compared.
+fn is_too_long(name: &str) -> bool {
+    name.chars().nth(LONGEST).is_some()
 }
 
 /// Whether `typed` is the initials of a name of several words: `lr` of `learning_rate`.
@@ -86,5 +98,12 @@ mod tests {
         assert_eq!(some_near("abcd", ["abce", "abcd", "xyz", "abxy", "abcf"]).as_deref(), Some("abcd, abce or abcf"));
         assert_eq!(some_near("abcd", ["abce"]).as_deref(), Some("abce"));
         assert_eq!(some_near("abcd", ["xyz"]), None);
+    }
+
+    #[test]
+    fn names_past_a_length_are_near_to_none() {
+        let [longest, longer] = [LONGEST, LONGEST + 1].map(|letters| "é".repeat(letters));
+        assert_eq!(nearest(&longest, [longer.as_str(), &longest]), Some(longest.as_str()));
+        assert_eq!(nearest(&longer, [longer.as_str(), &longest]), None);
     }
 }
