@@ -18,6 +18,7 @@ mod signals;
 #[cfg(unix)]
 mod store;
 mod tried;
+mod verify;
 
 use std::{
     fs,
@@ -228,44 +229,6 @@ fn the_presets_are_listed_for_scripts() {
     }
     let row = rows.iter().find(|row| row["name"] == "llama-7b-lora-plan").expect("ships");
     assert_eq!(row["model"], "llama");
-}
-
-#[test]
-fn verify_compares_predicted_with_measured() {
-    let rows = lines(&stdout(&["verify", "mlp-digits", "cnn-digits", "--steps", "3", "--json"]));
-    assert_eq!(
-        rows.iter().map(|row| row["name"].as_str()).collect::<Vec<_>>(),
-        [Some("mlp-digits"), Some("cnn-digits")]
-    );
-    for row in &rows {
-        has_keys(&row["predicted"], &PEAK);
-        has_keys(&row["measured"], &PEAK);
-        assert_eq!(row["ok"], true, "{row}");
-        assert!(row["difference_bytes"].as_i64().expect("bytes") >= 0, "{row}");
-    }
-    assert!(stdout(&["verify", "mlp-digits", "--steps", "2"]).contains("right"));
-    let skipped = stdout(&["verify", "gpt2-xl-plan"]);
-    assert!(skipped.contains("skipped") && skipped.contains("is planned and not measured"), "{skipped}");
-}
-
-#[test]
-fn verify_draws_the_same_experiments_by_the_same_seed_and_another_line_is_filled() {
-    let drawn = |seed: &str| lines(&stdout(&["verify", "--drawn", "4", "--seed", seed, "--json"]));
-    let predicted = |rows: &[Value]| rows.iter().map(|row| row["predicted"]["live_bytes"].clone()).collect::<Vec<_>>();
-    let rows = drawn("5");
-    assert_eq!(rows.len(), 4);
-    for row in &rows {
-        assert_eq!((row["ok"].as_bool(), row["seed"].as_u64()), (Some(true), Some(5)), "{row}");
-        has_keys(row, &["device", "date", "threads"]);
-    }
-    assert_eq!(predicted(&drawn("5")), predicted(&rows));
-    assert_ne!(predicted(&drawn("6")), predicted(&rows));
-
-    let row = json(&["verify", "cnn-digits", "--budget", "3MiB", "--steps", "4", "--json"]);
-    let (line, live) = (row["budget_bytes"].as_u64(), row["measured"]["live_bytes"].as_u64());
-    assert!(row["ok"] == true && live <= line && live > line.map(|line| line / 10 * 9), "{row}");
-    assert!(fails(1, &["verify", "cnn-digits", "--budget", "100KiB"]).contains("not even one sample"));
-    fails(2, &["verify", "cnn-digits", "--drawn", "3"]);
 }
 
 #[test]

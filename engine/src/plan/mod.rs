@@ -201,6 +201,14 @@ impl Plan {
         self.thinned_after.is_some() && self.peak_pass == Pass::Save
     }
 
+    /// The most by which the bookkeeping varies in the phase that has the peak: the figure is the most of it, and memory may peak
+    /// at a moment that has less.
+    pub fn bookkeeping_varies(&self) -> Bytes {
+        let timeline = self.timeline(self.peak_pass);
+        let peak = timeline.peak_index().map(|index| timeline.points[index].phase);
+        peak.map_or(Bytes::ZERO, |phase| self.bookkeeping.varies(phase))
+    }
+
     /// The peak as long as f16 overflows and every update is skipped: the first update that is made allocates the
     /// optimizer's state. `None` for a precision without a loss scale, which skips no update.
     pub fn peak_without_updates(&self) -> Option<Bytes> {

@@ -6,7 +6,10 @@
 
 use crate::{
     bytes::Bytes,
-    memory::{Phase, tally::Held},
+    memory::{
+        Phase,
+        tally::{Extent, Held},
+    },
 };
 
 /// A constant for memory that a dry run does not show: queues of the thread pool, the loader's handles, queued events.
@@ -18,6 +21,8 @@ pub struct Bookkeeping {
     live: [u64; Phase::ALL.len()],
     /// Bytes that the heap holds beyond that: a small share of it, so that it needs no wider number.
     beyond: [u32; Phase::ALL.len()],
+    /// Bytes by which a moment may hold less.
+    varies: [u32; Phase::ALL.len()],
 }
 
 impl Bookkeeping {
@@ -32,8 +37,16 @@ impl Bookkeeping {
         Phase::ALL.into_iter().map(|phase| Bytes(self.of(phase).live)).max().unwrap_or_default()
     }
 
-    /// Raises the figure of `phase` to the bytes that were held in it.
-    pub(super) fn raise(&mut self, phase: Phase, held: Held) {
+    /// The most by which the bytes held varied in the course of one `phase`. A tape is whole as a backward pass begins and
+    /// gone at its end, so this grows with the depth of a model, and memory that peaks late may be as much below its figure.
+    pub fn varies(&self, phase: Phase) -> Bytes {
+        Bytes(self.varies[phase as usize].into())
+    }
+
+    /// Raises the figures of `phase` to what was held in the course of one.
+    pub(super) fn raise(&mut self, phase: Phase, Extent { peak: held, least }: Extent) {
+        let varies = &mut self.varies[phase as usize];
+        *varies = u32::try_from(held.live - least).unwrap_or(u32::MAX).max(*varies);
         let (live, beyond) = (&mut self.live[phase as usize], &mut self.beyond[phase as usize]);
         let reserved = held.reserved.max(*live + u64::from(*beyond));
         *live = held.live.max(*live);

@@ -235,7 +235,7 @@ impl Ledger {
         match self.0.books.get() {
             Books::None => {}
             Books::Gathering(mut books) => {
-                books.raise(before, tally::take_peak());
+                books.raise(before, tally::take_extent());
                 self.0.books.set(Books::Gathering(books));
             }
             Books::Counted(books) => self.count_books(books.of(before), books.of(phase)),

@@ -22,6 +22,16 @@ struct Tally {
     live: i64,
     reserved: i64,
     peak: Held,
+    least: u64,
+}
+
+/// The most and the least that a thread held since a moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Extent {
+    /// The most.
+    pub(super) peak: Held,
+    /// The fewest bytes asked for.
+    pub(super) least: u64,
 }
 
 thread_local! {
@@ -38,6 +48,7 @@ impl Tally {
         self.reserved += sign * heap::reserved(size as u64) as i64;
         let now = self.now();
         self.peak = Held { live: self.peak.live.max(now.live), reserved: self.peak.reserved.max(now.reserved) };
+        self.least = self.least.min(now.live);
     }
 }
 
@@ -57,7 +68,7 @@ pub fn counted<T>(f: impl FnOnce() -> T) -> T {
 pub fn peak_of(f: impl FnOnce()) -> Held {
     counted(|| {
         f();
-        take_peak()
+        take_extent().peak
     })
 }
 
@@ -69,14 +80,14 @@ pub fn suspended<T>(f: impl FnOnce() -> T) -> T {
     done
 }
 
-/// The most this thread held since the last call inside [`counted`]; the next peak starts from the bytes that it holds now.
-/// Zero outside of it.
-pub(super) fn take_peak() -> Held {
-    let Some(mut tally) = TALLY.get() else { return Held::default() };
-    let (peak, now) = (tally.peak, tally.now());
-    tally.peak = now;
+/// The most and the least that this thread held since the last call inside [`counted`]; the next start from the bytes that it
+/// holds now. Zero outside of it.
+pub(super) fn take_extent() -> Extent {
+    let Some(mut tally) = TALLY.get() else { return Extent::default() };
+    let (extent, now) = (Extent { peak: tally.peak, least: tally.least }, tally.now());
+    (tally.peak, tally.least) = (now, now.live);
     TALLY.set(Some(tally));
-    peak
+    extent
 }
 
 /// Notes that a block of `size` bytes was allocated (`sign` 1) or freed (-1) by this thread.
@@ -97,19 +108,23 @@ mod tests {
     #[test]
     fn counts_bytes_and_their_peak_to_the_byte() {
         counted(|| {
-            assert_eq!(take_peak(), Held::default());
+            assert_eq!(take_extent(), Extent::default());
             let kept = vec![0u8; 1000];
             drop(vec![0u8; 500]);
             let own = |size: u64| heap::reserved(size);
-            assert_eq!(take_peak(), Held { live: 1500, reserved: own(1000) + own(500) });
-            assert_eq!(take_peak(), Held { live: 1000, reserved: own(1000) });
+            let peak = Held { live: 1500, reserved: own(1000) + own(500) };
+            assert_eq!(take_extent(), Extent { peak, least: 0 });
+            let peak = Held { live: 1000, reserved: own(1000) };
+            assert_eq!(take_extent(), Extent { peak, least: 1000 });
             std::thread::scope(|scope| scope.spawn(|| drop(vec![0u8; 1 << 20])).join().expect("it allocates"));
-            assert!(take_peak().live < 10_000);
+            assert!(take_extent().peak.live < 10_000);
             suspended(|| drop(vec![0u8; 1 << 20]));
-            assert!(take_peak().live < 10_000, "what is suspended is not counted");
+            assert!(take_extent().peak.live < 10_000, "what is suspended is not counted");
             drop(kept);
+            drop(vec![0u8; 10]);
+            assert!(take_extent().least < 1000, "what was held at the start is freed");
         });
         drop(vec![0u8; 100]);
-        assert_eq!(take_peak(), Held::default());
+        assert_eq!(take_extent(), Extent::default());
     }
 }

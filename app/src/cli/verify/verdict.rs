@@ -23,6 +23,12 @@ impl Bound {
     const HELD: Self = Self { share: 0.03, extra: Bytes::ZERO };
     const ANYTHING: Self = Self { share: f64::INFINITY, extra: Bytes::ZERO };
 
+    /// The allowance for the bytes alive of a preset: 1%, room for work inside one op, and what the bookkeeping of a deep model
+    /// varies by in the phase that has the peak.
+    fn live(plan: &Plan) -> Self {
+        Self { extra: Self::LIVE.extra + plan.bookkeeping_varies(), ..Self::LIVE }
+    }
+
     /// The allowance for the bytes alive of an experiment of any size: 1%, what is stated for the engine's bookkeeping,
     /// and a little that a short run may not come to.
     fn of_any_size(plan: &Plan) -> Self {
@@ -59,10 +65,10 @@ impl Rule {
     /// guarded run only the bytes alive are, because nothing predicts its gaps.
     pub(super) fn of(plan: &Plan) -> Self {
         if is_guarded() {
-            return Self { live: Bound::LIVE, reserved: None, process: None, line: None };
+            return Self { live: Bound::live(plan), reserved: None, process: None, line: None };
         }
         if !plan.target.is_gpu() {
-            return Self { live: Bound::LIVE, reserved: Some(Bound::range(plan)), process: None, line: None };
+            return Self { live: Bound::live(plan), reserved: Some(Bound::range(plan)), process: None, line: None };
         }
         let is_given_back = plan.experiment.gpu.pool == PoolPolicy::Release;
         // What graphs of launches take is the driver's, and they are made where launches repeat: they may be fewer than planned.
@@ -139,6 +145,21 @@ mod tests {
         let (live, reserved) = (context + Bytes::mib(1), context + Bytes::mib(2));
         assert!(at(live, reserved) && at(live + Bytes::kib(64), reserved + Bytes::kib(64)));
         assert!(!at(live + Bytes::kib(65), reserved) && !at(live, reserved + Bytes::kib(65)));
+    }
+
+    #[test]
+    fn a_deep_model_is_allowed_what_its_bookkeeping_varies_by_and_no_more() {
+        let plan = |depth| {
+            let mut experiment = Experiment::default();
+            (experiment.model.depth, experiment.model.width, experiment.batch.micro) = (depth, 16, 8);
+            Plan::of(&experiment, &Machine::nominal()).expect("a plan")
+        };
+        let [shallow, deep] = [1, 401].map(|depth| plan(depth).bookkeeping_varies().0);
+        assert!((200..800).contains(&((deep - shallow) / 400)), "{shallow} {deep}: bytes of a layer");
+        let (rule, measured) = (Rule { reserved: None, ..Rule::of(&plan(401)) }, peak(100, 100, 100));
+        let allowed = Bytes(measured.live.0 / 100 + (128 << 10) + deep);
+        let is_right = |above: Bytes| rule.is_met(Peak { live: measured.live + above, ..measured }, measured);
+        assert!(is_right(allowed) && !is_right(allowed + Bytes(1)));
     }
 
     #[test]
