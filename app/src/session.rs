@@ -15,7 +15,9 @@ use plimsoll_engine::{
     train::{Event, Latest},
 };
 
-pub(crate) use self::record::{HELD_BACK, RunRecord, Status, USUAL_OF, is_one_task, numbered, tested_on};
+pub(crate) use self::record::{
+    HELD_BACK, MeasuredStep, RunRecord, Status, USUAL_OF, Ways, is_one_task, numbered, tested_on,
+};
 use crate::{
     librarian::Points,
     naming::{Differing, Names},
@@ -203,8 +205,8 @@ impl Session {
     /// Takes in the memory measured op by op in a step of a run.
     pub(crate) fn has_measured(&mut self, latest: &Latest) {
         let run = self.runs.iter_mut().rev().find(|run| run.key == latest.run);
-        if let Some(run) = run.filter(|_| !latest.measured_step.is_empty()) {
-            run.measured_step = Some((latest.measured_in_step, Arc::clone(&latest.measured_step)));
+        if let Some((run, measured)) = run.zip(MeasuredStep::told(latest)) {
+            run.measured_step = Some(measured);
             run.fed = Some((latest.waiting, latest.feeding));
         }
     }

@@ -352,7 +352,7 @@ impl Dispatcher<'_> {
     /// Opens a run as it was: its settings, its curves in Live, and its step with the measured memory over the predicted.
     fn show(&mut self, key: &RunKey, record: RunRecord) {
         self.open_kept(record.experiment().clone());
-        let measured_in_step = record.measured_step.as_ref().map(|(step, _)| *step);
+        let measured_in_step = record.measured_step.as_ref().map(|measured| measured.step);
         let own = self.state.session.own(key).map(|run| run.key);
         let shown = own.or_else(|| self.look(vec![record]));
         self.state.runs.pick(vec![key.clone()]);

@@ -28,7 +28,7 @@ use super::{
 use crate::{
     naming::{self, Names},
     runs,
-    session::RunRecord,
+    session::{MeasuredStep, RunRecord},
     state::Wanted,
     widgets::series::Series,
 };
@@ -264,8 +264,7 @@ fn planned(experiment: &Experiment, machine: &Machine) -> Result<Plan, String> {
 fn whole(store: &Store, run: &StoredRun, smoothing: f32) -> plimsoll_engine::Result<RunRecord> {
     let details = store.details(&run.key)?;
     let mut record = RunRecord::kept(run, details.experiment(&run.key)?);
-    let measured = details.measured_step;
-    record.measured_step = (!measured.bytes.is_empty()).then(|| (measured.step, measured.bytes.into()));
+    record.measured_step = MeasuredStep::kept(details.measured_step);
     record.replay(&store.series(&run.key)?, smoothing);
     // Of a pruned run, those tests count whose model was pruned.
     record.best_accuracy = run.best_test_accuracy.or(record.best_accuracy);

@@ -9,8 +9,6 @@ pub(crate) mod scale;
 pub(crate) mod shape;
 mod signs;
 
-use std::sync::Arc;
-
 use eframe::egui::{
     self, Align, Button, ComboBox, Layout, RichText, Role, ScrollArea, TextStyle, Ui, UiBuilder, WidgetInfo, vec2,
 };
@@ -29,7 +27,7 @@ use super::{PanelContext, without_plan};
 use crate::{
     format,
     limit::Limit,
-    session::RunRecord,
+    session::{RunRecord, Ways},
     state::State,
     theme::{self, Palette},
     view::View,
@@ -77,7 +75,7 @@ struct Picture<'a> {
     /// MiB that were measured during each op; none where none were.
     measured: &'a [f64],
     /// How each op of the measured step ran, where there are several ways.
-    ways: &'a [&'static str],
+    ways: &'a Ways,
 }
 
 /// What the pane shows.
@@ -91,7 +89,7 @@ pub(crate) struct Shown<'a> {
     /// MiB that were measured during each op; none where none were.
     pub(crate) measured: Vec<f64>,
     /// How each op of the measured step ran, where that is known.
-    ways: Arc<[&'static str]>,
+    ways: Ways,
 }
 
 impl<'a> Shown<'a> {
@@ -196,13 +194,12 @@ fn anew(state: &State, plan: &Plan) -> Option<String> {
 
 /// What was measured during each op of a step of the run that is shown, or of the one that trained last, if that step is the
 /// one that is drawn; and how each op of it ran, where that is known.
-fn measured(state: &State, plan: &Plan, pass: Pass) -> (Vec<f64>, Arc<[&'static str]>) {
+fn measured(state: &State, plan: &Plan, pass: Pass) -> (Vec<f64>, Ways) {
     let mut runs = state.shown_run().into_iter().chain(state.session.get(state.latest.run));
-    let Some((run, bytes)) = runs.find_map(|run| Some((run, run.measured_step_of(plan, pass)?))) else {
-        return (Vec::new(), Arc::default());
+    let Some(measured) = runs.find_map(|run| run.measured_step_of(plan, pass)) else {
+        return (Vec::new(), Ways::default());
     };
-    let ways = if run.key == state.latest.run { Arc::clone(&state.latest.ways) } else { Arc::default() };
-    (bytes.iter().map(|bytes| bytes.as_mib()).collect(), ways)
+    (measured.bytes.iter().map(|bytes| bytes.as_mib()).collect(), measured.ways.clone())
 }
 
 fn draw(ui: &mut Ui, picture: Picture<'_>, signs: Option<Signs>) {

@@ -6,6 +6,7 @@
 mod alike;
 mod curves;
 mod going_on;
+mod measured;
 mod status;
 
 use std::{collections::VecDeque, sync::Arc};
@@ -13,7 +14,7 @@ use std::{collections::VecDeque, sync::Arc};
 use plimsoll_engine::{
     Bytes, Experiment,
     experiment::Data,
-    plan::{Pass, Plan},
+    plan::Plan,
     store::{self, RunKey as Kept, SmallerModel, StoredRun},
     train::{Feeding, Outcome, StepRecord, Summary},
 };
@@ -21,6 +22,7 @@ use plimsoll_engine::{
 use self::alike::kin;
 pub(crate) use self::{
     alike::{is_one_task, tested_on},
+    measured::{MeasuredStep, Ways},
     status::Status,
 };
 use super::RunKey;
@@ -122,8 +124,8 @@ pub(crate) struct RunRecord {
     pub(crate) trail: Vec<[f64; 2]>,
     /// Whether it goes on from a checkpoint and its first step has not come yet: some of its curves may lie after that.
     is_behind: bool,
-    /// Measured op by op in one of its steps: which step, and the highest bytes.
-    pub(crate) measured_step: Option<(u64, Arc<[Bytes]>)>,
+    /// The step of it that was measured op by op.
+    pub(crate) measured_step: Option<MeasuredStep>,
     /// The last step.
     pub(crate) last: Option<StepRecord>,
     /// Seconds of all its steps, without tests.
@@ -285,15 +287,6 @@ impl RunRecord {
             self.best_accuracy.map(|best| format!(": best {} {}", format::measure(data), format::score(data, best)));
         let peak = (self.peak_load > Bytes::ZERO).then(|| format!(", peak {} measured", self.peak_load));
         [best, peak].into_iter().flatten().collect()
-    }
-
-    /// The memory measured op by op in a step of it, if that is the step of a plan's pass.
-    pub(crate) fn measured_step_of(&self, plan: &Plan, pass: Pass) -> Option<&[Bytes]> {
-        let (step, bytes) = self.measured_step.as_ref()?;
-        let is_same = pass == plan.pass_of(*step) && bytes.len() == plan.timeline(pass).points.len();
-        // To compare the steps takes a while, in every frame; mostly, the experiments are one.
-        let takes_them = || self.experiment == plan.experiment || self.experiment.takes_the_steps_of(&plan.experiment);
-        (is_same && takes_them()).then_some(bytes)
     }
 
     /// Sets how strongly its curves are smoothed.

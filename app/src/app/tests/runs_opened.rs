@@ -1,7 +1,16 @@
 //! Kept runs that are opened: the document that they become, and the one that they take the place of.
 
+use std::sync::Arc;
+
+use plimsoll_engine::{
+    hardware::Machine,
+    plan::{Pass, Plan},
+    store::{Origin, Recorder, Recording},
+    train::{Event, Latest, Outcome, Summary},
+};
+
 use super::{
-    runs::{ask, keys, on_state, two_runs},
+    runs::{ask, folder, keys, on, on_state, two_runs},
     *,
 };
 use crate::command::RunsAction;
@@ -56,4 +65,45 @@ fn a_run_that_is_opened_takes_no_place_of_a_files_changes_without_a_question() {
         let document = &app(&window).state.document;
         assert!(document.experiment == edited && document.path.is_some());
     }
+}
+
+/// A run of a GPU keeps which way each convolution ran.
+#[test]
+fn an_opened_run_tells_how_its_ops_ran() {
+    let (store, plan) = (folder(), Plan::of(&digits(), &Machine::nominal()).expect("a plan"));
+    let points = &plan.timeline(Pass::Steady).points;
+    let peak = plan.timeline(Pass::Steady).peak_index().expect("a step has ops");
+    let mut ways = vec![""; points.len()];
+    ways[peak] = "cuDNN";
+    let latest = Latest {
+        run: 1,
+        measured_step: points.iter().map(|point| point.live).collect(),
+        ways: ways.into(),
+        measured_in_step: 2,
+        ..Latest::default()
+    };
+    let recording =
+        Recording { folder: store.path().to_owned(), origin: Origin::Window, is_forced: false, continued: None };
+    let recorder = Recorder::new(recording);
+    recorder.take(&Event::Started { run: 1, plan: Arc::new(plan) });
+    recorder.take(&Event::Evaluating { step: 0 });
+    recorder.take_latest(&latest);
+    recorder.take(&Event::Ended { run: 1, outcome: Outcome::Stopped, summary: Box::<Summary>::default() });
+    let key = recorder.key().clone();
+    assert_eq!(recorder.finish(), None);
+
+    let mut window = on(&store, Experiment::default());
+    ask(&mut window, RunsAction::Open(key));
+    until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.experiment.title == "Tiny"));
+    until(&mut window, |app| app.state.shown_run().is_some() && app.state.wanted.is_none());
+    window.run_steps(3);
+    let tells = |window: &mut Window| {
+        window.run_steps(3);
+        window.query_by_label("ran by cuDNN").is_some()
+    };
+    // The keys lead to the peak first.
+    window.get_by_label_contains("Predicted memory of one step").focus();
+    assert!(tells(&mut window));
+    window.key_press(Key::ArrowRight);
+    assert!(!tells(&mut window), "another op ran in the one way that it has");
 }

@@ -47,7 +47,7 @@ fn words(ui: &mut Ui, picture: Picture<'_>, index: usize) {
     if let Some(measured) = measured.get(index) {
         ui.label(format!("measured {}", Bytes::from_mib(*measured)));
     }
-    if let Some(way) = ways.get(index).filter(|way| !way.is_empty()) {
+    if let Some(way) = ways.of(index) {
         ui.label(format!("ran by {way}"));
     }
     category_lines(ui, &point.categories);
