@@ -1,5 +1,7 @@
 //! `plimsoll verify`: what it judges, draws and says.
 
+use serde_json::json;
+
 use super::*;
 
 #[test]
@@ -38,6 +40,15 @@ fn verify_draws_the_same_experiments_by_the_same_seed_and_another_line_is_filled
     assert!(row["ok"] == true && live <= line && live > line.map(|line| line / 10 * 9), "{row}");
     assert!(fails(1, &["verify", "cnn-digits", "--budget", "100KiB"]).contains("not even one sample"));
     fails(2, &["verify", "cnn-digits", "--drawn", "3"]);
+}
+
+#[test]
+fn verify_takes_channels_out_within_its_few_steps_and_says_when() {
+    let row = json(&["verify", "cnn-digits-channels", "--json"]);
+    assert_eq!([&row["channels_out_after"], &row["steps"], &row["ok"]], [&json!(3), &json!(6), &json!(true)]);
+    let [text, whole] = [&["verify", "cnn-digits-channels"], &["verify", "cnn-digits"]].map(|line| stdout(line));
+    assert!(text.ends_with("cnn-digits-channels lost channels after step 3 of 6\n"), "{text}");
+    assert!(!whole.contains("channels"), "{whole}");
 }
 
 /// The tape of a deep model of small layers is gone when the gradients of all layers are there, which is the peak: the

@@ -52,8 +52,9 @@ On a GPU, live is what the memory pool has handed out. What the pool holds from 
 reports it, may be at most 3% above the measured figure, and never below. Each experiment runs twice there: the prediction
 of the first run allows for the kernels it loads; the second run is judged.
 The budget is lifted for the measurement, so that presets that do not fit are measured as well. With --budget, each runs at
-the largest micro-batch that fits it, and may never cross it. What this machine has no memory for, or would take minutes
-for, is planned and skipped, with the reason; so is a shipped preset whose data are a folder that is not here.
+the largest micro-batch that fits it, and may never cross it. Weights are pruned and channels are taken out within the few
+steps, although the preset may name a later one. What this machine has no memory for, or would take minutes for, is planned
+and skipped, with the reason; so is a shipped preset whose data are a folder that is not here.
 
 Examples:
   plimsoll verify
@@ -136,12 +137,12 @@ impl Verify {
         }
         let mut table =
             Table::new(["run", "predicted", "measured", "above by", "percent", "reserved", "process", "verdict"]);
-        let (mut wrong, mut skipped, mut stopped) = (Vec::new(), lacking, None);
+        let (mut wrong, mut notes, mut stopped) = (Vec::new(), lacking, None);
         for (i, case) in cases.iter().enumerate() {
             let name = case.name.as_str();
             let plan = self.plan(case, &trainer.machine())?;
             if let Some(reason) = self.too_large(&plan, &free) {
-                skipped.extend(self.skip(&mut table, name, &plan, &reason)?);
+                notes.extend(self.skip(&mut table, name, &plan, &reason)?);
                 continue;
             }
             progress(&format!("{} of {}: {name}", i + 1, cases.len()));
@@ -156,7 +157,7 @@ impl Verify {
                 }
                 Err(error) if case.seed.is_some() && has_diverged(&error) => {
                     let reason = format!("a learning rate was drawn that is too high: {}", error.root_cause());
-                    skipped.extend(self.skip(&mut table, name, &plan, &reason)?);
+                    notes.extend(self.skip(&mut table, name, &plan, &reason)?);
                     continue;
                 }
                 Err(error) => return Err(error),
@@ -168,10 +169,11 @@ impl Verify {
                 out::json(&row)?;
             } else {
                 table.row(cells(&row));
+                notes.extend(row.note());
             }
         }
         if !self.json {
-            out::text(&format!("{table}{}", skipped.concat()))?;
+            out::text(&format!("{table}{}", notes.concat()))?;
         }
         if let Some(stopped) = stopped {
             // When stderr is closed, the exit status still says it.
@@ -302,6 +304,7 @@ impl Verify {
             budget_bytes: self.budget.map(|budget| budget.0),
             micro: plan.experiment.batch.micro,
             steps: record.summary.steps,
+            channels_out_after: record.plan.thinned_after.filter(|after| *after <= record.summary.steps),
             first,
             pair,
             provenance,

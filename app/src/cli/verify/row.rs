@@ -37,12 +37,22 @@ pub(super) struct Row<'a> {
     pub(super) budget_bytes: Option<u64>,
     pub(super) micro: usize,
     pub(super) steps: u64,
+    /// The step after which channels were taken out, if they were.
+    pub(super) channels_out_after: Option<u64>,
     /// On a GPU, the run that loaded the kernels.
     pub(super) first: Option<Pair>,
     #[serde(flatten)]
     pub(super) provenance: &'a Provenance,
     /// The seed that it was drawn by.
     pub(super) seed: Option<u64>,
+}
+
+impl Row<'_> {
+    /// A line below the table, about a preset whose run lost channels: its own step for that comes later.
+    pub(super) fn note(&self) -> Option<String> {
+        let after = self.channels_out_after.filter(|_| self.seed.is_none())?;
+        Some(format!("{} lost channels after step {after} of {}\n", self.name, self.steps))
+    }
 }
 
 /// The cells of a run that is planned only.
