@@ -22,7 +22,7 @@ pub(crate) enum Touched {
     Little,
     /// The same with the code of kernels and engine mapped. They added 1.6 to 1.9 MB.
     Mapped,
-    /// All is ready for its first run, and that code and libraries are mapped. It added 0.0 to 0.3 MB.
+    /// All is ready for its first run, and that code and libraries are mapped. It added 0.0 to 0.2 MB.
     Prepared,
     /// The same where the system mapped no code ahead. A run added 0.6 to 2.4 MB.
     Unmapped,
@@ -39,7 +39,7 @@ impl Touched {
             Self::Little => 140,
             Self::Mapped if goes_on => 8,
             Self::Mapped => 33,
-            Self::Prepared => 3,
+            Self::Prepared => 2,
             Self::Unmapped => 45,
             Self::Trained => 4,
         };
