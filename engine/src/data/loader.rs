@@ -176,7 +176,7 @@ impl Loader {
                     let first = epoch as usize * per_epoch + place;
                     dataset.fill(Split::Train, epoch, first..first + micro, batch, filling)?;
                     place += micro;
-                    return Ok(true);
+                    return Ok(());
                 }
                 order.begin(seed, epoch);
                 let indices = (place..place + micro).map(|place| order.at(place));
@@ -186,7 +186,7 @@ impl Loader {
                 }
                 dataset.fill(Split::Train, epoch, indices, batch, filling)?;
                 place += micro;
-                Ok(true)
+                Ok(())
             })
         })
     }
@@ -206,11 +206,11 @@ impl Loader {
         let (layout, meter) = (dataset.batch_layout(Split::Train), dataset.meter());
         counted_on(Some(meter), || {
             Self::start(feed.batches, Some(samples.div_ceil(micro.max(1))), meter, move |batch, over| {
-                let Some(place) = Self::lesson_from(number, micro, samples) else { return Ok(false) };
+                let place = Self::lesson_from(number, micro, samples)
+                    .ok_or_else(|| Error::Misused("no training sample is left to ask about".to_owned()))?;
                 number += 1;
                 reserve(batch, micro, &layout)?;
-                dataset.fill(Split::Train, 0, place..place + micro, batch, feed.filling(over))?;
-                Ok(true)
+                dataset.fill(Split::Train, 0, place..place + micro, batch, feed.filling(over))
             })
         })
     }
@@ -245,14 +245,11 @@ impl Loader {
         let (layout, meter) = (dataset.batch_layout(Split::Test), dataset.meter());
         counted_on(Some(meter), || {
             Self::start(feed.batches, Some(samples.div_ceil(micro.max(1))), meter, move |batch, over| {
-                if place == samples {
-                    return Ok(false);
-                }
                 let end = (place + micro).min(samples);
                 reserve(batch, micro, &layout)?;
                 dataset.fill(Split::Test, 0, place..end, batch, feed.filling(over))?;
                 place = end;
-                Ok(true)
+                Ok(())
             })
         })
     }
@@ -317,12 +314,12 @@ impl Loader {
     }
 
     /// Starts the thread, with this many batches at a time and `all` of them together, and the meter that counts them. `fill` fills
-    /// a batch, or says `false` after the last; it gives up when the flag is set.
+    /// a batch, and gives up when the flag is set.
     fn start(
         batches: usize,
         all: Option<usize>,
         meter: &'static Meter,
-        fill: impl FnMut(&mut HostBatch, &AtomicBool) -> Result<bool> + Send + 'static,
+        fill: impl FnMut(&mut HostBatch, &AtomicBool) -> Result<()> + Send + 'static,
     ) -> Result<Self> {
         let read_before = meter.bytes_read();
         let over = Arc::new(AtomicBool::new(false));
@@ -338,7 +335,7 @@ impl Loader {
             .name("loader".to_owned())
             .spawn(move || {
                 meter_this_thread(Some(meter));
-                work(fill, &is_over, &stopped, &spares, &fills);
+                work(fill, all.unwrap_or(usize::MAX), &is_over, &stopped, &spares, &fills);
                 heap::give_back_own();
             })
             .map_err(|error| Error::NoThread { purpose: "loading data", reason: error.to_string() })?;
@@ -383,15 +380,17 @@ fn reserve_answers(batch: &mut HostBatch, bytes: usize) -> Result<()> {
         .map_err(|_| MemoryRefused { label: "the teacher's answers", ..MemoryRefused::of(Bytes(bytes as u64)) }.into())
 }
 
-/// The thread: takes a spare batch, fills it, queues it; until stopped, finished or failed.
+/// The thread: takes a spare batch, fills it, queues it; until stopped or failed, or until `all` are queued. It does not wait for
+/// another spare after the last one, whose buffers do not come back.
 fn work(
-    mut fill: impl FnMut(&mut HostBatch, &AtomicBool) -> Result<bool>,
+    mut fill: impl FnMut(&mut HostBatch, &AtomicBool) -> Result<()>,
+    all: usize,
     over: &AtomicBool,
     stopped: &Receiver<Infallible>,
     spares: &Receiver<HostBatch>,
     fills: &Sender<Result<HostBatch>>,
 ) {
-    loop {
+    for _ in 0..all {
         let spare = select_biased! {
             recv(stopped) -> _ => return,
             recv(spares) -> spare => spare,
@@ -399,12 +398,8 @@ fn work(
         let Ok(mut batch) = spare else { return };
         let filled = catch_unwind(AssertUnwindSafe(|| fill(&mut batch, over)))
             .unwrap_or_else(|panic| Err(Error::Panic(format!("the loader thread: {}", panic_text(&*panic)))));
-        let (item, is_last) = match filled {
-            Ok(true) => (Ok(batch), false),
-            Ok(false) => return,
-            Err(error) => (Err(error), true),
-        };
-        if fills.send(item).is_err() || is_last {
+        let has_failed = filled.is_err();
+        if fills.send(filled.map(|()| batch)).is_err() || has_failed {
             return;
         }
     }

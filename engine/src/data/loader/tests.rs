@@ -105,7 +105,7 @@ fn the_thread_runs_no_further_ahead_than_its_buffers() {
     let count = Arc::clone(&filled);
     let mut loader = Loader::start(BUFFERS, None, Meter::new(), move |_, _| {
         count.fetch_add(1, SeqCst);
-        Ok(true)
+        Ok(())
     })
     .expect("a thread");
     for taken in 1..20 {
@@ -141,6 +141,24 @@ fn the_buffers_of_the_last_batch_go_back_while_the_loader_is_there() {
 }
 
 #[test]
+fn a_loader_of_one_batch_at_a_time_comes_to_its_end() {
+    let set = digits();
+    let alone = Feed { workers: 1, batches: 1, rounded: None };
+    for micro in [1000, 64, usize::MAX] {
+        let lessons = Loader::lessons(Arc::clone(&set), micro.min(1000), alone).expect("fits");
+        let test = Loader::test_fed(Arc::clone(&set), micro, alone).expect("fits");
+        for (mut loader, split) in [(lessons, Split::Train), (test, Split::Test)] {
+            let mut samples = 0;
+            while let Some(batch) = loader.recv().expect("no fault") {
+                samples += batch.len;
+            }
+            assert!(samples >= set.count(split), "{micro}: {samples}");
+            assert!(loader.recv().expect("no fault").is_none());
+        }
+    }
+}
+
+#[test]
 fn dropping_a_loader_ends_its_thread_at_every_moment() {
     let set = digits();
     for taken in 0..5 {
@@ -160,7 +178,7 @@ fn a_fault_in_the_thread_reaches_the_consumer_after_what_was_ready() {
         assert!(made < 2, "out of samples");
         made += 1;
         batch.len = made;
-        Ok(true)
+        Ok(())
     })
     .expect("a thread");
     assert_eq!(take(&mut loader, 2).iter().map(|b| b.len).collect::<Vec<_>>(), [1, 2]);
