@@ -5,9 +5,10 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     thread::JoinHandle,
+    time::Duration,
 };
 
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 
 use crate::{
     backend::thread_pool::ThreadPriority,
@@ -38,6 +39,9 @@ use crate::{
 
 /// Events that may wait to be read before the trainer waits for the reader.
 const QUEUE: usize = 16_384;
+
+/// The time between two looks at the size of a window's idle process.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 
 /// The trainer thread's handle. Dropping it stops the run and joins the thread.
 ///
@@ -136,6 +140,8 @@ impl Drop for Trainer {
 #[derive(Default)]
 struct DatasetCache {
     dataset: Option<Arc<Dataset>>,
+    /// The bytes of it that the last run wrote.
+    written: Bytes,
     /// The experiment of the last run: files that were listed for it need not be listed again.
     resolved: Option<Resolved>,
 }
@@ -144,6 +150,11 @@ impl DatasetCache {
     /// The host memory of the last run's data.
     fn bytes(&self) -> Bytes {
         self.dataset.as_ref().map_or(Bytes::ZERO, |dataset| dataset.host_bytes())
+    }
+
+    /// The part of it that is written.
+    fn written(&self) -> Bytes {
+        self.dataset.as_ref().map_or(Bytes::ZERO, |_| self.written)
     }
 
     /// The bytes of the data of `experiment` that are here already.
@@ -160,7 +171,7 @@ impl DatasetCache {
         // The old data are freed before the new ones are read.
         self.dataset = None;
         let dataset = Arc::new(Dataset::open_inspected(data, run, plan.resolved.data())?);
-        self.dataset = Some(Arc::clone(&dataset));
+        (self.dataset, self.written) = (Some(Arc::clone(&dataset)), dataset.host_bytes());
         Ok(dataset)
     }
 }
@@ -176,7 +187,7 @@ fn serve(inbox: &Receiver<Command>, events: &EventSink, priority: ThreadPriority
     for id in 1.. {
         let start = match next.take() {
             Some(start) => start,
-            None => match wait_for_start(inbox) {
+            None => match wait_for_start(inbox, &mut worker, datasets.written(), events) {
                 Some(start) => start,
                 None => return,
             },
@@ -203,13 +214,19 @@ fn serve(inbox: &Receiver<Command>, events: &EventSink, priority: ThreadPriority
     }
 }
 
-fn wait_for_start(inbox: &Receiver<Command>) -> Option<Start> {
+/// The next run to start; `None` if none will come. The process has `held` bytes of data in place meanwhile.
+fn wait_for_start(inbox: &Receiver<Command>, worker: &mut Worker, held: Bytes, events: &EventSink) -> Option<Start> {
+    let wait = if worker.has_window() { BETWEEN_LOOKS } else { Duration::MAX };
     loop {
-        match inbox.recv() {
+        match inbox.recv_timeout(wait) {
             Ok(Command::Start(start)) => return Some(*start),
             // Nothing runs, so there is nothing to pause, step, evaluate or stop.
             Ok(_) => {}
-            Err(_) => return None,
+            Err(RecvTimeoutError::Timeout) => {
+                worker.look_at_idle_process(held);
+                events.set_machine(worker.machine());
+            }
+            Err(RecvTimeoutError::Disconnected) => return None,
         }
     }
 }
@@ -269,7 +286,8 @@ impl Attempt {
         // With the data in place, and without the plan's heap, the size of the process is known better.
         self.start.keep.record.iter().for_each(RecordFirst::wait_until_open);
         worker.give_back();
-        worker.measure_process(dataset.host_bytes().min(plan::predict::process::host(&plan.resolved)));
+        datasets.written = dataset.host_bytes().min(plan::predict::process::host(&plan.resolved));
+        worker.measure_process(datasets.written);
         events.set_machine(worker.machine());
         self.summary.predicted.process = plan::predict::process::running(&plan, worker.machine(), self.is_kept());
         let spec = run::RunSpec {

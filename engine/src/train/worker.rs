@@ -128,6 +128,17 @@ impl Worker {
         self.machine = self.machine.with_process_beside(held, touched);
     }
 
+    /// Looks again at the size of an idle process, which has `held` bytes of data of the last run in place: a window grows as it
+    /// is drawn.
+    pub(super) fn look_at_idle_process(&mut self, held: Bytes) {
+        self.machine = self.machine.with_process_between_runs(held);
+    }
+
+    /// Whether the process shows a window.
+    pub(super) fn has_window(&self) -> bool {
+        self.priority == ThreadPriority::Background
+    }
+
     /// Keeps how the process has grown by a run of `plan` on the processor, for later ones. A process whose size is only read
     /// now and then may have been larger in between, and that of a guarded run has gaps.
     pub(super) fn saw(&mut self, plan: &Plan, is_kept: bool, summary: &Summary) {

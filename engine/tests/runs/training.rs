@@ -60,6 +60,19 @@ fn steps(events: &[Event]) -> Vec<StepRecord> {
 }
 
 #[test]
+fn a_window_that_grows_before_its_first_run_is_planned_for_as_large_as_it_is() {
+    const GROWN: Bytes = Bytes::mib(256);
+    let trainer = Trainer::in_background(|| {});
+    let before = trainer.machine().process_base();
+    let drawn = vec![1_u8; usize::try_from(GROWN.0).expect("fits")];
+    let looks = std::iter::from_fn(|| trainer.events().recv_timeout(Duration::from_secs(60)).ok());
+    // Other tests of this process have memory as well, which comes and goes.
+    let larger = before + Bytes(GROWN.0 / 4 * 3);
+    let is_larger = |event| matches!(event, Event::Machine(machine) if machine.process_base() >= larger);
+    assert!(looks.map(is_larger).any(|is_larger| is_larger), "{before}, and {} more", drawn.len());
+}
+
+#[test]
 fn every_optimizer_learns_the_digits() {
     let trainer = Trainer::new(|| {});
     for kind in OptimizerKind::ALL {

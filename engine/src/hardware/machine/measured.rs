@@ -35,6 +35,15 @@ impl Machine {
         self.with_process(resident().saturating_sub(held), touched)
     }
 
+    /// The same machine with the size that this process has now between two runs, `held` bytes of data of the last one included.
+    /// A change of a percent or two, or of less than a MiB, does not count.
+    #[must_use]
+    pub(crate) fn with_process_between_runs(&self, held: Bytes) -> Self {
+        let (known, now) = (self.0.process_base, resident().saturating_sub(held));
+        let changed = now.saturating_sub(known).max(known.saturating_sub(now));
+        if changed < Bytes::mib(1).max(Bytes(known.0 / 64)) { self.clone() } else { self.with_process_base(now) }
+    }
+
     fn with_process(&self, base: Bytes, touched: Touched) -> Self {
         let code = probe::code();
         self.changed(|known| (known.process_base, known.begun.touched, known.code) = (base, touched, code))
