@@ -55,6 +55,7 @@ fn tucker(whole: WholeLayer, ranks: Ranks, weight: &[f64]) -> Option<Vec<Vec<f64
         for _ in 0..ROUNDS {
             let narrow = inputs.as_deref().map(|basis| times(weight, by_inputs, basis, ranks.inner))?;
             let basis = of_outputs(&narrow, taps * ranks.inner)?;
+            drop(narrow);
             inputs = Some(of_inputs(&turned_times(&basis, ranks.out, weight, by_outputs), ranks.out * taps)?);
             outputs = Some(basis);
         }
@@ -71,18 +72,28 @@ fn tucker(whole: WholeLayer, ranks: Ranks, weight: &[f64]) -> Option<Vec<Vec<f64
 
 /// The most host memory that [`decomposed`] takes in addition to the weight in f64, its result included.
 pub(super) fn decomposed_bytes(whole: WholeLayer, ranks: Ranks) -> usize {
-    let factors = whole.factored_weights(ranks) * size_of::<f64>();
+    let bytes = |numbers: usize| numbers * size_of::<f64>();
+    let factors = bytes(whole.factored_weights(ranks));
     if whole.is_matrix() {
-        return factors + svd_bytes([whole.out, whole.inner], Vectors::Both);
+        // The vectors are shortened and turned once the decomposition is over.
+        let vectors = bytes((whole.out + whole.inner) * whole.out.min(whole.inner));
+        return svd_bytes([whole.out, whole.inner], Vectors::Both).max(vectors + factors);
     }
     let taps = whole.size * whole.size;
     let [by_outputs, by_inputs] = unfolded(whole);
-    let narrow = whole.out * taps * ranks.inner;
-    let wide = ranks.out * taps * whole.inner;
-    let (narrows, widens) = (ranks.inner < whole.inner, ranks.out < whole.out);
-    let of_inputs = if narrows { svd_bytes(by_inputs, Vectors::Right) } else { 0 };
-    let of_outputs = if widens { svd_bytes([whole.out, by_outputs[1]], Vectors::Left) } else { 0 };
-    factors + (narrow + wide) * size_of::<f64>() + of_inputs.max(of_outputs)
+    let [narrow, wide] = [whole.out * taps * ranks.inner, ranks.out * taps * whole.inner].map(bytes);
+    let of_inputs = |rows| svd_bytes([rows, whole.inner], Vectors::Right);
+    let of_outputs = |columns| svd_bytes([whole.out, columns], Vectors::Left);
+    let most = match (ranks.inner < whole.inner, ranks.out < whole.out) {
+        (true, true) => {
+            let round = (narrow + of_outputs(taps * ranks.inner)).max(wide + of_inputs(ranks.out * taps));
+            round.max(of_inputs(by_inputs[0]))
+        }
+        (true, false) => of_inputs(by_inputs[0]).max(narrow),
+        (false, true) => of_outputs(by_outputs[1]),
+        (false, false) => 0,
+    };
+    factors + most
 }
 
 /// The weight `[out, size, size, in]` that `factors` make, which stand from the inputs to the outputs.
@@ -174,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_decomposition_takes_is_not_more_than_was_said() {
+    fn what_a_decomposition_takes_is_what_was_said() {
         let layer = |inner, out, size| WholeLayer { inner, out, size };
         for (whole, ranks) in [
             (layer(200, 100, 1), Ranks::both(20)),
@@ -182,13 +193,15 @@ mod tests {
             (layer(24, 48, 3), Ranks { inner: 8, out: 12 }),
             (layer(3, 64, 5), Ranks { inner: 3, out: 8 }),
             (layer(64, 16, 3), Ranks { inner: 8, out: 16 }),
+            (layer(276, 90, 1), Ranks::both(60)),
+            (layer(16, 64, 7), Ranks { inner: 15, out: 40 }),
         ] {
             let weight = drawn(whole);
             let held = tally::peak_of(|| drop(decomposed(whole, ranks, &weight)));
             let said = decomposed_bytes(whole, ranks) as u64;
             let most = said + PACKED_BYTES as u64;
             assert!(held.live <= most, "{whole:?} at {ranks}: {} held, {most} said", held.live);
-            assert!(held.live * 3 >= said, "{whole:?} at {ranks}: {} held, {said} said", held.live);
+            assert!(held.live * 5 >= said * 4, "{whole:?} at {ranks}: {} held, {said} said", held.live);
         }
     }
 }

@@ -36,9 +36,9 @@ pub fn factoring_bytes(layers: &[Factorable]) -> Bytes {
     factoring(layers, |_| svd::PACKED_BYTES)
 }
 
-/// Those of the bytes that are written to: products pack parts of their factors, at most as large as a processor's caches.
+/// Those of the bytes that are written to: products pack parts of their factors.
 pub(crate) fn factoring_touched(layers: &[Factorable]) -> Bytes {
-    factoring(layers, |weight| svd::PACKED_BYTES.min(2 * weight))
+    factoring(layers, |weight| svd::PACKED_WRITTEN.min(2 * weight))
 }
 
 /// The most bytes for one of the layers, where products of a weight of so many bytes pack `packed` bytes.
