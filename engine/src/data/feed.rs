@@ -195,13 +195,14 @@ pub(crate) fn untouched(
     kept + Bytes(rest as u64)
 }
 
-/// Bytes of the one batch of a test, which go back to the system before the model answers. Zero if a test has more batches, and
-/// if so few bytes may stay in a heap.
+/// Bytes of the first batch of a test, which go back to the system before the model answers to it. Zero if the loader fills
+/// its buffers again, and if so few bytes may stay in a heap.
 pub(crate) fn given_back(data: &Data, found: &Inspection, test: usize) -> Bytes {
     let info = found.info();
     let bytes = test * BatchLayout::new(data, info, Split::Test).sample_bytes();
+    let is_refilled = info.test.div_ceil(test.max(1)) > Feed::of(data).batches;
     // Labels take no more than inputs do.
-    Bytes(if test < info.test || bytes < 2 * SEARCHED_FOR { 0 } else { bytes as u64 })
+    Bytes(if is_refilled || bytes < 2 * SEARCHED_FOR { 0 } else { bytes as u64 })
 }
 
 /// What makes a training set that lies on the device, before the first step: threads, and the bytes of a chunk that may be in

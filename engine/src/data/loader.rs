@@ -32,7 +32,7 @@ use crate::{
     },
 };
 
-/// Bytes of batches that all heaps are searched for when a loader ends, and of its last batch.
+/// Bytes of batches that all heaps are searched for when a loader ends, and of a batch whose buffers it needs no more.
 pub(super) const SEARCHED_FOR: usize = 256 << 10;
 
 /// Where training stands in its data: between two steps, or two micro-batches.
@@ -59,8 +59,10 @@ pub(super) const IN_QUEUES: usize = size_of::<Result<HostBatch>>() + size_of::<H
 #[derive(Debug)]
 pub struct Batch {
     batch: HostBatch,
-    /// Its owners are the loader and the batches that are lent. `None` for the last batch, and while it is dropped.
+    /// `None` only while it is dropped. Its owners are the loader and the batches that are lent.
     home: Option<Arc<Sender<HostBatch>>>,
+    /// Whether the loader fills its buffers again.
+    is_needed: bool,
     meter: &'static Meter,
 }
 
@@ -77,13 +79,13 @@ impl Drop for Batch {
         let batch = std::mem::take(&mut self.batch);
         counted_on(Some(self.meter), || {
             // When the thread has ended, nothing takes the buffers.
-            let lost = match self.home.take() {
+            let lost = match self.home.take().filter(|_| self.is_needed) {
                 Some(home) => home.send(batch).err().map(SendError::into_inner),
                 None => Some(batch),
             };
             let bytes = lost.as_ref().map_or(0, |lost| lost.inputs.slice().len() * size_of::<f32>());
             heap::giving_back(|| drop(lost));
-            // The model answers to the last batch of a test without its buffers.
+            // The model answers to the last batches of a test without their buffers.
             if bytes >= SEARCHED_FOR {
                 heap::give_back();
             }
@@ -102,8 +104,8 @@ pub struct Loader {
 #[derive(Debug)]
 struct Queue {
     batches: usize,
-    /// Batches that were not received yet; `None` if there is no end of them.
-    left: Option<usize>,
+    /// How often it is still to fill the buffers of a batch that was lent; `None` if there is no end of batches.
+    refills: Option<usize>,
     /// Bytes of files that had been read when it began.
     read_before: Bytes,
     meter: &'static Meter,
@@ -271,9 +273,9 @@ impl Loader {
         match uncounted(|| queue.ready.recv()) {
             Ok(Ok(batch)) => {
                 queue.largest = queue.largest.max(batch.inputs.slice().len());
-                queue.left = queue.left.map(|left| left.saturating_sub(1));
-                let is_last = queue.left == Some(0);
-                Ok(Some(Batch { batch, home: (!is_last).then(|| Arc::clone(&queue.spare)), meter }))
+                let is_needed = queue.refills != Some(0);
+                queue.refills = queue.refills.map(|refills| refills.saturating_sub(1));
+                Ok(Some(Batch { batch, home: Some(Arc::clone(&queue.spare)), is_needed, meter }))
             }
             Ok(Err(error)) => {
                 self.failed = Some(error.clone());
@@ -342,7 +344,7 @@ impl Loader {
         Ok(Self {
             queue: Some(Queue {
                 batches,
-                left: all,
+                refills: all.map(|all| all.saturating_sub(batches)),
                 read_before,
                 meter,
                 stop: Some(stop),
@@ -381,7 +383,7 @@ fn reserve_answers(batch: &mut HostBatch, bytes: usize) -> Result<()> {
 }
 
 /// The thread: takes a spare batch, fills it, queues it; until stopped or failed, or until `all` are queued. It does not wait for
-/// another spare after the last one, whose buffers do not come back.
+/// another spare then: the buffers of the last batches do not come back.
 fn work(
     mut fill: impl FnMut(&mut HostBatch, &AtomicBool) -> Result<()>,
     all: usize,

@@ -127,17 +127,28 @@ fn buffers_go_round_instead_of_being_made_again() {
 }
 
 #[test]
-fn the_buffers_of_the_last_batch_go_back_while_the_loader_is_there() {
+fn buffers_that_are_not_filled_again_go_back_while_the_loader_is_there() {
     let set = digits();
     let count = set.count(Split::Test);
-    let bytes = BatchLayout::new(&Data::default(), set.facts(), Split::Test).sample_bytes() * count;
+    let sample = BatchLayout::new(&Data::default(), set.facts(), Split::Test).sample_bytes();
     let meter = set.meter();
-    let mut loader = Loader::test(Arc::clone(&set), usize::MAX).expect("fits");
-    let batch = loader.recv().expect("no fault").expect("one batch");
-    let alive = meter.now().live.0;
-    drop(batch);
-    assert!(meter.now().live.0 + bytes as u64 <= alive, "{alive} {} {bytes}", meter.now().live);
-    assert!(loader.recv().expect("no fault").is_none());
+    // All batches of a test are ready at once, whether it has one or as many as there are buffers.
+    for (micro, batches) in [(count, 1), (count.div_ceil(BUFFERS), BUFFERS)] {
+        let mut loader = Loader::test(Arc::clone(&set), micro).expect("fits");
+        let mut waiting = loader.recv().expect("no fault");
+        while loader.ready().0 < batches - 1 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        for _ in 0..batches {
+            let alive = meter.now().live.0;
+            let batch = waiting.take().expect("a batch");
+            let bytes = (batch.len * sample) as u64;
+            drop(batch);
+            assert!(meter.now().live.0 + bytes <= alive, "{alive} {} {bytes}", meter.now().live);
+            waiting = loader.recv().expect("no fault");
+        }
+        assert!(waiting.is_none());
+    }
 }
 
 #[test]
@@ -337,6 +348,13 @@ fn host_memory_is_what_was_predicted_and_not_much_less() {
             for _ in 0..3 {
                 take(&mut train, 8);
                 let mut test = Loader::test(Arc::clone(&set), 50).expect("fits");
+                let ahead = prefetch.min(set.count(Split::Test).div_ceil(50) - 1);
+                let first = test.recv().expect("no fault");
+                // A model answers for longer than the batches take.
+                while test.ready().0 < ahead {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                drop(first);
                 while test.recv().expect("no fault").is_some() {}
             }
             drop(train);

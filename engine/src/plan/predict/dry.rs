@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::{
     graphs,
     layer_rows::ModelFacts,
-    passes::Passes,
+    passes::{OfModel, Passes},
     places,
     teaching::{self, Asked},
 };
@@ -75,8 +75,9 @@ pub(super) struct Apart {
     pub(super) all: [Bytes; 2],
     /// The pages of the range on which blocks lay before the first evaluation, if there is one, and the most of the heap by then.
     pub(super) untested: Option<Bytes>,
-    /// The most of the range once channels were taken out, if they are.
-    pub(super) thinned: Option<Bytes>,
+    /// Once channels were taken out, if they are: the most of the range, and what lay there and in the heap before the first
+    /// evaluation after that.
+    pub(super) thinned: Option<(Bytes, Option<Bytes>)>,
 }
 
 impl Done<'_> {
@@ -92,11 +93,14 @@ impl Done<'_> {
             peaks.max().unwrap_or_default()
         };
         let (recordings, Passes { whole, thinned, .. }) = (self.recordings(), &self.passes);
-        let before = whole.first_evaluate.map(|evaluate| &recordings[..evaluate]);
+        let untested = |model: &OfModel| {
+            let passes = &recordings[..model.first_evaluate?];
+            Some(passes.last()?.touched + most(1, passes))
+        };
         Apart {
             all: [0, 1].map(|part| most(part, recordings)),
-            untested: before.and_then(|passes| Some(passes.last()?.touched + most(1, passes))),
-            thinned: thinned.as_ref().map(|(prune, _)| most(0, &recordings[prune + 1..])),
+            untested: untested(whole),
+            thinned: thinned.as_ref().map(|(prune, thinned)| (most(0, &recordings[prune + 1..]), untested(thinned))),
         }
     }
 

@@ -97,15 +97,21 @@ fn sum_of(counts: [u64; 3], each: [u64; 3]) -> u64 {
 /// The bytes that a process grows by for what its run asks of the allocator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grown {
-    /// All of them: on a GPU what the pool holds, with the graphs; on the processor the pages that the range and the heap came to
-    /// have, each at its own moment.
-    all: Bytes,
-    /// On the processor, those before the first test; `None` if there is none.
-    untested: Option<Bytes>,
-    /// On the processor, those once the model lost its channels and the range became shorter; `None` if that does not happen.
-    thinned: Option<Bytes>,
+    whole: OfModel,
+    /// On the processor, once the model lost its channels and the range became shorter; `None` if that does not happen.
+    thinned: Option<OfModel>,
     /// The most bytes that are alive while weights are read.
     loading: Bytes,
+}
+
+/// That growth while one model is trained and tested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct OfModel {
+    /// All of it: on a GPU what the pool holds, with the graphs; on the processor the pages that the range and the heap came to
+    /// have, each at its own moment.
+    all: Bytes,
+    /// On the processor, what there is before the first test; `None` if there is none.
+    untested: Option<Bytes>,
 }
 
 impl Grown {
@@ -117,10 +123,12 @@ impl Grown {
         match resolved.target() {
             Target::Cpu(_) if are_in_range(resolved.experiment()) => {
                 let [range, heap] = apart.all;
-                let (untested, thinned) = (apart.untested, apart.thinned.map(|range| range + heap));
-                Self { all: range + heap, untested, thinned, loading }
+                let thinned = apart.thinned.map(|(range, untested)| OfModel { all: range + heap, untested });
+                Self { whole: OfModel { all: range + heap, untested: apart.untested }, thinned, loading }
             }
-            Target::Cpu(_) | Target::Gpu(_) => Self { all: reserved, untested: None, thinned: None, loading },
+            Target::Cpu(_) | Target::Gpu(_) => {
+                Self { whole: OfModel { all: reserved, untested: None }, thinned: None, loading }
+            }
         }
     }
 }
@@ -213,19 +221,20 @@ fn grown_with_data(resolved: &Resolved, grown: Grown) -> Bytes {
     let is_in_range = are_in_range(resolved.experiment());
     let factors = interop::factoring_touched(resolved.factored_in_loading());
     let with = |host: Bytes, all: Bytes| host + process_grows(all, is_in_range).max(grown.loading + factors);
+    let tested = |of: OfModel| {
+        let (host, given_back) = (host(resolved), given_back(resolved));
+        let uploaded = of.untested.map_or(of.all, |untested| untested + on_device(resolved, given_back));
+        with(host, uploaded.min(of.all)).max(with(host.saturating_sub(given_back), of.all))
+    };
     match (grown.thinned, resolved.thinned_after()) {
         (Some(thinned), Some(after)) => {
             // A run that should have taken them out before does so after its next step.
             let before = after.saturating_sub(resolved.steps_done()).max(1);
             let before = before.saturating_mul(resolved.experiment().batch.accumulation as u64);
             let before = written(resolved, before, resolved.tests_whole_model());
-            with(before, grown.all).max(with(host(resolved), thinned))
+            with(before, grown.whole.all).max(tested(thinned))
         }
-        _ => {
-            let (host, given_back) = (host(resolved), given_back(resolved));
-            let uploaded = grown.untested.map_or(grown.all, |untested| untested + on_device(resolved, given_back));
-            with(host, uploaded.min(grown.all)).max(with(host.saturating_sub(given_back), grown.all))
-        }
+        _ => tested(grown.whole),
     }
 }
 
@@ -239,10 +248,10 @@ fn given_back(resolved: &Resolved) -> Bytes {
     data::given_back(&experiment.data, resolved.data(), resolved.evaluation_batch())
 }
 
-/// What a batch of so many bytes takes on the device at most.
+/// What a batch of so many bytes on the host takes on the device.
 fn on_device(resolved: &Resolved, batch: Bytes) -> Bytes {
-    let widest = resolved.experiment().precision.compute().size().max(size_of::<f32>());
-    Bytes(batch.0 / size_of::<f32>() as u64 * widest as u64)
+    let on_device = resolved.info().input.dtype(resolved.experiment().precision);
+    Bytes(batch.0 / size_of::<f32>() as u64 * on_device.size() as u64)
 }
 
 /// Whether a file of weights is read.
@@ -261,7 +270,7 @@ struct Own {
 fn of_run(resolved: &Resolved, machine: &Machine, grown: Grown, own: Own, is_kept: bool) -> Bytes {
     match resolved.target() {
         Target::Cpu(_) => machine.process_in_a_run(kind(resolved, is_kept), taken(resolved, grown, own)),
-        Target::Gpu(profile) => profile.context + grown.all,
+        Target::Gpu(profile) => profile.context + grown.whole.all,
     }
 }
 
@@ -331,11 +340,12 @@ mod tests {
         assert!(batch > Bytes::mib(1), "{batch}");
         let grows = |all: Bytes| process_grows(all, are_in_range(&once.experiment));
         // The second test finds all of the range touched while its batch waits.
-        assert_eq!(grown_with_data(&twice.resolved, twice.grown), host(&twice.resolved) + grows(twice.grown.all));
-        let (host, untested) = (host(&once.resolved), once.grown.untested.expect("a test"));
-        let (uploaded, answered) = (host + grows(untested + batch), host.saturating_sub(batch) + grows(once.grown.all));
+        assert_eq!(grown_with_data(&twice.resolved, twice.grown), host(&twice.resolved) + grows(twice.grown.whole.all));
+        let (host, untested) = (host(&once.resolved), once.grown.whole.untested.expect("a test"));
+        let (uploaded, answered) =
+            (host + grows(untested + batch), host.saturating_sub(batch) + grows(once.grown.whole.all));
         assert_eq!(grown_with_data(&once.resolved, once.grown), uploaded.max(answered));
-        let before = host + grows(once.grown.all);
+        let before = host + grows(once.grown.whole.all);
         assert!(uploaded.max(answered) + Bytes::mib(1) < before, "{uploaded} {answered} {before}");
     }
 }

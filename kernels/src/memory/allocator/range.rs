@@ -13,7 +13,7 @@ use crate::{
     memory::{
         allocator::{
             pool::Pool,
-            spans::{Span, join},
+            spans::{Span, join, leave},
         },
         probe::uncounted,
         tally,
@@ -45,7 +45,7 @@ struct Parts {
     pool: Pool,
     /// Bytes that the heap holds.
     heap: u64,
-    /// The pages that blocks have lain on, behind the number of their segment.
+    /// The pages that blocks have lain on and that were not given back, behind the number of their segment.
     touched: Vec<Span>,
 }
 
@@ -102,7 +102,7 @@ impl Range {
         })
     }
 
-    /// The bytes of the pages that blocks have lain on so far.
+    /// The bytes of the pages that blocks have lain on so far, without those that were given back.
     pub(super) fn touched(&self) -> Bytes {
         Bytes(self.parts().touched.iter().map(|(start, end)| end - start).sum())
     }
@@ -114,7 +114,13 @@ impl Range {
 
     /// Gives back pages under the next hole that is unneeded from now on; where they begin and end.
     pub(super) fn give_back(&mut self) -> Option<ops::Range<u64>> {
-        apart(|| self.parts_mut().pool.give_back())
+        apart(|| {
+            let Parts { pool, touched, .. } = self.parts_mut();
+            let pages = pool.give_back()?;
+            // Places in the first segment are those in the range.
+            leave(touched, (pages.start, pages.end));
+            Some(pages)
+        })
     }
 
     /// Replaces `before` bytes of the heap with `now` bytes.
