@@ -36,6 +36,7 @@
 //!   continued text.
 //! - `optim`: one kernel for each parameter, in place.
 //! - `backend`: the ops. Its `Executor` allocates, books scratch and launches kernels.
+//! - `code`: the machine code of the engine, which a program lets be mapped at its start.
 //! - `header`: the header of a safetensors file.
 //! - `layer_path`, `rng`, `tensor`: the names of layers, counter-based randomness, shapes and types.
 //!
@@ -51,7 +52,8 @@
 // Hidden from the documentation only: the lints that ask for documentation and for `# Errors` still read these modules.
 #[cfg_attr(doc, doc(hidden))]
 pub mod autograd;
-mod code;
+#[cfg_attr(doc, doc(hidden))]
+pub mod code;
 pub mod data;
 pub mod experiment;
 pub mod hardware;

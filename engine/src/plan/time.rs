@@ -7,11 +7,10 @@
 use crate::{
     backend::thread_pool::{ThreadPool, ThreadPriority},
     bytes::Bytes,
-    code,
     device::Target,
     error::Result,
     hardware::{Machine, Touched},
-    memory::host::FreeMemory,
+    memory::{host::FreeMemory, program},
     plan::{Plan, Resolved, predict, rates},
 };
 
@@ -24,7 +23,7 @@ pub fn measured_machine(pool: &ThreadPool) -> Machine {
     let machine = pool.run(rates::rates).map(|rates| machine.with_rates(rates)).unwrap_or(machine);
     // The heap that the kernels leave is no part of what a run comes on top of, as the run uses it again.
     pool.give_back();
-    let is_mapped = pool.has_mapped_code() && code::map();
+    let is_mapped = pool.has_mapped_code() && program::map_ahead();
     machine.with_process_beside(Bytes::ZERO, if is_mapped { Touched::Mapped } else { Touched::Little })
 }
 

@@ -12,12 +12,11 @@ use crate::{
         thread_pool::{ThreadPool, ThreadPriority},
     },
     bytes::Bytes,
-    code,
     device::target,
     error::{Error, Result},
     experiment::Experiment,
     hardware::{Machine, Touched},
-    memory::{Ledger, guard::is_guarded, heap, host::Line, probe::uncounted},
+    memory::{Ledger, guard::is_guarded, heap, host::Line, probe::uncounted, program},
     plan::{
         Forward, Plan, Resolved,
         predict::{places::are_in_range, process},
@@ -119,7 +118,7 @@ impl Worker {
 
     /// Measures the size of the process before a run, when only its data are loaded, of `held` bytes.
     pub(super) fn measure_process(&mut self, held: Bytes) {
-        let has_mapped_code = self.threads.as_ref().is_ok_and(ThreadPool::has_mapped_code) && code::map();
+        let has_mapped_code = self.threads.as_ref().is_ok_and(ThreadPool::has_mapped_code) && program::map_ahead();
         let touched = match (self.has_trained, has_mapped_code) {
             (true, _) => Touched::Trained,
             (false, true) => Touched::Prepared,

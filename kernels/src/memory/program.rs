@@ -3,6 +3,8 @@
 //! Owns their list, what follows from it for the size of the process, and the call that maps code before it runs. Refuses
 //! nothing: only Linux lists mappings, and other systems map code as it is called.
 
+use std::sync::OnceLock;
+
 /// Bytes of a large page, as blocks of files are in the system's cache.
 #[cfg(target_os = "linux")]
 const LARGE: usize = 2 << 20;
@@ -48,6 +50,23 @@ pub fn map_around(functions: &[*const ()], beside: usize) -> bool {
         let _ = (functions, beside);
         false
     }
+}
+
+/// Lists functions of a package.
+pub type Functions = fn() -> Vec<*const ()>;
+
+/// The code that [`map_ahead`] maps: functions of it, and the bytes beside them.
+static AHEAD: OnceLock<(Functions, usize)> = OnceLock::new();
+
+/// Tells [`map_ahead`] to map the code of a package above this one, as [`map_around`] does. The first call counts.
+pub fn tell_ahead(functions: Functions, beside: usize) {
+    // What was told first stays.
+    let _ = AHEAD.set((functions, beside));
+}
+
+/// Maps the code that was told of. False if none was, and if the system maps code only as it is called.
+pub fn map_ahead() -> bool {
+    AHEAD.get().is_some_and(|(functions, beside)| map_around(&functions(), *beside))
 }
 
 /// Maps pages of a file before they are read; false if the system refuses.

@@ -96,7 +96,7 @@ impl Range {
             if let Some(place) = pool.place(number) {
                 let segment = u64::from(place.segment) << SEGMENT_AT;
                 let end = (place.start + place.bytes).next_multiple_of(PAGE.0);
-                join(touched, (segment | place.start / PAGE.0 * PAGE.0, segment | end));
+                join(touched, (segment | (place.start / PAGE.0 * PAGE.0), segment | end));
             }
             number
         })
