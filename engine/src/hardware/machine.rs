@@ -126,7 +126,7 @@ impl Machine {
 
     /// What such a run is allowed for that was never seen.
     fn allowed(&self, run: RunKind<'_>, bytes: Bytes) -> Bytes {
-        self.0.begun.touched.to_come(self.0.code, run.goes_on) + bytes
+        self.0.begun.to_come(self.0.code, run.goes_on) + bytes
     }
 
     /// The memory that the system can give this process before a run and its data; `None` if it does not report it.

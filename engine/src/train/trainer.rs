@@ -285,7 +285,6 @@ impl Attempt {
         let line = self::line(plan.budget, &plan.target, plan.host.total().saturating_sub(dataset.host_bytes()));
         // With the data in place, and without the plan's heap, the size of the process is known better.
         self.start.keep.record.iter().for_each(RecordFirst::wait_until_open);
-        worker.give_back();
         datasets.written = dataset.host_bytes().min(plan::predict::process::host(&plan.resolved));
         worker.measure_process(datasets.written);
         events.set_machine(worker.machine());

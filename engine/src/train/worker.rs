@@ -116,8 +116,12 @@ impl Worker {
         self.machine = machine;
     }
 
-    /// Measures the size of the process before a run, when only its data are loaded, of `held` bytes.
+    /// Measures the size of the process before a run, when only its data are loaded, of `held` bytes, and hands free memory back
+    /// to the system: before that, but in a window, which takes the memory again as it is drawn.
     pub(super) fn measure_process(&mut self, held: Bytes) {
+        if !self.has_window() {
+            self.give_back();
+        }
         let has_mapped_code = self.threads.as_ref().is_ok_and(ThreadPool::has_mapped_code) && program::map_ahead();
         let touched = match (self.has_trained, has_mapped_code) {
             (true, _) => Touched::Trained,
@@ -125,6 +129,9 @@ impl Worker {
             (false, false) => Touched::Unmapped,
         };
         self.machine = self.machine.with_process_beside(held, touched);
+        if self.has_window() {
+            self.give_back();
+        }
     }
 
     /// Looks again at the size of an idle process, which has `held` bytes of data of the last run in place: a window grows as it
