@@ -21,6 +21,7 @@
 //! - [`device`]: the cards that can be planned for, and the target of a run.
 //! - [`data`]: the sources, and the loader thread that prepares batches.
 //! - [`memory`]: categories, phases and timelines (predicted), and the probe (measured).
+//! - [`mod@code`]: the machine code of the engine, which a program lets be mapped at its start.
 //! - [`selftest`]: checks of a device's results; experiments drawn at random.
 //! - [`whole_file`]: files that are written whole or not at all.
 //! - [`mod@bytes`] and [`error`]: sizes as text, and every error as data.
@@ -36,7 +37,6 @@
 //!   continued text.
 //! - `optim`: one kernel for each parameter, in place.
 //! - `backend`: the ops. Its `Executor` allocates, books scratch and launches kernels.
-//! - `code`: the machine code of the engine, which a program lets be mapped at its start.
 //! - `header`: the header of a safetensors file.
 //! - `layer_path`, `rng`, `tensor`: the names of layers, counter-based randomness, shapes and types.
 //!
@@ -52,7 +52,6 @@
 // Hidden from the documentation only: the lints that ask for documentation and for `# Errors` still read these modules.
 #[cfg_attr(doc, doc(hidden))]
 pub mod autograd;
-#[cfg_attr(doc, doc(hidden))]
 pub mod code;
 pub mod data;
 pub mod experiment;
