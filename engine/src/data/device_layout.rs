@@ -51,10 +51,9 @@ impl DeviceDatasetLayout {
         (0..count).step_by(step).map(move |start| start..(start + step).min(count))
     }
 
-    /// Bytes that a chunk of large images takes in host memory beyond [`SMALL`]: those may be in the peak.
-    pub(super) fn large_chunk(&self) -> Bytes {
-        let rows = self.rows_of_chunk().min(self.inputs.0.first());
-        Bytes((rows * self.bytes_of_row()).saturating_sub(SMALL) as u64)
+    /// Bytes that the largest chunk takes in host memory. Its heap may still have them when the memory peaks.
+    pub(super) fn chunk(&self) -> Bytes {
+        Bytes((self.rows_of_chunk().min(self.inputs.0.first()) * self.bytes_of_row()) as u64)
     }
 
     /// As many rows as a small chunk has room for. Images are made by threads, so a chunk has some for each of them.
@@ -172,7 +171,7 @@ mod tests {
             assert!(most == 1 || most * row <= 8 << 20, "{count} of {side}: {most}");
             let has_work = most >= 8 * images::threads() || (most + 1) * row > 8 << 20 || most == count;
             assert!(has_work, "{count} of {side}: {most}");
-            assert_eq!(layout.large_chunk().0 as usize, (most * row).saturating_sub(256 << 10), "{count} of {side}");
+            assert_eq!(layout.chunk().0 as usize, most * row, "{count} of {side}");
         }
     }
 
@@ -180,6 +179,6 @@ mod tests {
     fn rows_of_tokens_are_uploaded_in_small_chunks() {
         let layout = DeviceDatasetLayout { inputs: ([100_000, 64].into(), DType::U8), labels: None, scaling: None };
         assert!(layout.chunks().all(|rows| rows.len() * 64 <= 256 << 10));
-        assert_eq!(layout.large_chunk(), Bytes::ZERO);
+        assert_eq!(layout.chunk(), Bytes::kib(256));
     }
 }

@@ -208,11 +208,11 @@ pub(crate) fn given_back(data: &Data, found: &Inspection, test: usize) -> Bytes 
 /// What makes a training set that lies on the device, before the first step: threads, and the bytes of a chunk that may be in
 /// the peak.
 pub(crate) fn uploading(data: &Data, found: &Inspection) -> (usize, Bytes) {
-    let is_made = data.placement == Placement::Device && data.kind.traits().has_pictures;
-    if !is_made {
+    if data.placement != Placement::Device {
         return (0, Bytes::ZERO);
     }
-    (images::threads(), DeviceDatasetLayout::new(data, found.info()).large_chunk())
+    let threads = if data.kind.traits().has_pictures { images::threads() } else { 0 };
+    (threads, DeviceDatasetLayout::new(data, found.info()).chunk())
 }
 
 /// Bytes that the heaps of threads keep of files that they decoded, in addition to those that are decoded at once: a loader for a
