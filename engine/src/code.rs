@@ -25,9 +25,9 @@ use crate::{
 /// Bytes of code that may lie before the first of the functions below, and behind the last one.
 const BESIDE: usize = 192 << 10;
 
-/// Lets machines be measured with the code mapped. A program calls it at its start, or predicts processes with more room for the
+/// Has the code mapped before a machine is measured. A program calls it at its start, or predicts processes with more room for the
 /// code that is mapped as it is called.
-pub fn map_ahead() {
+pub fn announce() {
     program::tell_ahead(functions, BESIDE);
 }
 
@@ -103,7 +103,7 @@ mod tests {
     fn all_code_lies_in_one_place_and_can_be_mapped() {
         // Systems before Linux 5.14 do not know the call, and map code as it is called.
         let is_known = || std::io::Error::last_os_error().kind() != std::io::ErrorKind::InvalidInput;
-        map_ahead();
+        announce();
         assert!(program::map_ahead() || !is_known());
         let addresses = || functions().into_iter().map(<*const ()>::addr);
         let (first, last) = (addresses().min(), addresses().max());

@@ -132,7 +132,7 @@ impl std::error::Error for Misuse {}
 /// Runs the program.
 pub(crate) fn main() -> ExitCode {
     anew::start_where_small();
-    plimsoll_engine::code::map_ahead();
+    plimsoll_engine::code::announce();
     complete::answer(Cli::command);
     #[cfg(feature = "cuda")]
     card_report::end_with_report();

@@ -28,27 +28,27 @@ pub(super) fn leave(spans: &mut Vec<Span>, (start, end): Span) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
-    #[test]
-    fn spans_that_join_and_leave_cover_what_a_list_of_places_does() {
-        const ROOM: u64 = 48;
-        let (mut spans, mut covered, mut drawn) = (Vec::new(), [false; ROOM as usize], 7_u64);
-        let mut below = |most: u64| {
-            drawn = drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (drawn >> 33) % most
-        };
-        for _ in 0..5000 {
-            let start = below(ROOM - 1);
-            let end = start + 1 + below((ROOM - start - 1).min(12));
-            let joins = below(2) == 0;
-            let change = if joins { join } else { leave };
-            change(&mut spans, (start, end));
-            covered[start as usize..end as usize].fill(joins);
-            assert!(spans.iter().all(|(start, end)| start < end), "{spans:?}");
-            assert!(spans.is_sorted_by(|one, next| one.1 < next.0), "apart and in order: {spans:?}");
-            let is_in = |place: u64| spans.iter().any(|(start, end)| (*start..*end).contains(&place));
-            assert!((0..ROOM).all(|place| is_in(place) == covered[place as usize]), "{spans:?}");
+    const ROOM: usize = 48;
+
+    proptest! {
+        #[test]
+        fn spans_that_join_and_leave_cover_what_a_list_of_places_does(
+            changes in prop::collection::vec((any::<bool>(), 0..ROOM - 12, 1..12_usize), 0..60),
+        ) {
+            let (mut spans, mut covered) = (Vec::new(), [false; ROOM]);
+            for (joins, start, length) in changes {
+                let change = if joins { join } else { leave };
+                change(&mut spans, (start as u64, (start + length) as u64));
+                covered[start..start + length].fill(joins);
+                prop_assert!(spans.iter().all(|(start, end)| start < end), "{spans:?}");
+                prop_assert!(spans.is_sorted_by(|one, next| one.1 < next.0), "apart and in order: {spans:?}");
+                let is_in = |place: usize| spans.iter().any(|(start, end)| (*start..*end).contains(&(place as u64)));
+                prop_assert!((0..ROOM).all(|place| is_in(place) == covered[place]), "{spans:?}");
+            }
         }
     }
 }
