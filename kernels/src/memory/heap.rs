@@ -53,28 +53,12 @@ pub fn give_back() {
 
 /// Does `work`. What it frees at the end of a heap goes back to the system at once, of other threads' heaps as well.
 pub fn giving_back<R>(work: impl FnOnce() -> R) -> R {
-    let _giving_back = GivingBack::begin();
-    work()
-}
-
-/// While it is there, what is freed at the end of a heap goes back to the system at once, as in [`giving_back`].
-#[derive(Debug)]
-pub struct GivingBack(());
-
-impl GivingBack {
-    /// From here on, until it is dropped, by any thread.
-    pub fn begin() -> Self {
-        #[cfg(all(target_os = "linux", target_env = "gnu"))]
-        keep_ends(false);
-        Self(())
-    }
-}
-
-impl Drop for GivingBack {
-    fn drop(&mut self) {
-        #[cfg(all(target_os = "linux", target_env = "gnu"))]
-        keep_ends(true);
-    }
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    keep_ends(false);
+    let done = work();
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    keep_ends(true);
+    done
 }
 
 /// Hands the free end of this thread's heap back to the system. `malloc_trim` leaves it: the GNU C library cuts it when the

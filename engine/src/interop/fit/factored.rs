@@ -14,7 +14,7 @@ use crate::{
     experiment::LowRank,
     interop::Mapped,
     memory::{
-        heap::{self, GivingBack},
+        heap,
         probe::{Meter, counted_on, meter_of_this_thread, meter_this_thread},
     },
     nn::Factorable,
@@ -114,13 +114,11 @@ fn on_own_thread(work: impl FnOnce() -> Result<()> + Send) -> Result<()> {
         meter_this_thread(meter);
         let done = work();
         heap::give_back_own();
-        // The buffers are freed as the thread ends, at the end of its heap.
-        (done, GivingBack::begin())
+        done
     };
     thread::scope(|scope| {
         let thread = thread::Builder::new().name("factoring".to_owned()).spawn_scoped(scope, counted);
         let thread = thread.map_err(|error| Error::NoThread { purpose: "factoring", reason: error.to_string() })?;
-        let (done, _giving_back) = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
-        done
+        thread.join().unwrap_or_else(|panic| resume_unwind(panic))
     })
 }
