@@ -170,6 +170,9 @@ impl Ledger {
         account.peak.set(account.peak.get().max(account.live.get()));
         let mut record = account.record.borrow_mut();
         record.holds(&allocator);
+        if category == Category::Batch {
+            record.fed(held, &allocator);
+        }
         let block = record.born(Block { label, layer: account.layer.get(), category, bytes: held });
         Ok(Ticket { ledger: self.clone(), bytes, place, block: Cell::new(block) })
     }

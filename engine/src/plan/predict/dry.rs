@@ -73,10 +73,12 @@ pub(super) struct Done<'a> {
 pub(super) struct Apart {
     /// The most of the range or the pool, and the most of the heap, in any pass.
     pub(super) all: [Bytes; 2],
-    /// The pages of the range on which blocks lay before the first evaluation, if there is one, and the most of the heap by then.
-    pub(super) untested: Option<Bytes>,
-    /// Once channels were taken out, if they are: the most of the range, and what lay there and in the heap before the first
-    /// evaluation after that.
+    /// Those of the heap that it has no more once the model is made and took its first step.
+    pub(super) spare: Bytes,
+    /// The pages of the range on which blocks had lain once a test had a batch on the device, the last time that a test made one
+    /// on the host, and the most of the heap by then; `None` if there is no test.
+    pub(super) fed: Option<Bytes>,
+    /// Once channels were taken out, if they are: the most of the range, and what lay there and in the heap with such a batch.
     pub(super) thinned: Option<(Bytes, Option<Bytes>)>,
 }
 
@@ -93,14 +95,25 @@ impl Done<'_> {
             peaks.max().unwrap_or_default()
         };
         let (recordings, Passes { whole, thinned, .. }) = (self.recordings(), &self.passes);
-        let untested = |model: &OfModel| {
-            let passes = &recordings[..model.first_evaluate?];
-            Some(passes.last()?.touched + most(1, passes))
+        let resolved = self.dry.resolved;
+        let is_tested_again = resolved.steps().1 > resolved.tested_every();
+        let is_of_test = resolved.evaluation_batch() > resolved.experiment().batch.micro;
+        let fed = |model: &OfModel, is_last: bool| {
+            let first = model.first_evaluate?;
+            // A second test finds all pages that the first one touched.
+            let evaluated = if is_tested_again { Some(recordings[model.save].touched) } else { recordings[first].fed };
+            let compress = recordings.len() - 1;
+            let compressed =
+                recordings[compress].fed.map(|fed| if is_of_test { fed } else { recordings[compress].touched });
+            let compressed = compressed.filter(|_| is_last).map(|fed| fed + most(1, &recordings[..compress]));
+            evaluated.map(|fed| fed + most(1, &recordings[..first])).max(compressed)
         };
+        let all = [0, 1].map(|part| most(part, recordings));
         Apart {
-            all: [0, 1].map(|part| most(part, recordings)),
-            untested: untested(whole),
-            thinned: thinned.as_ref().map(|(prune, thinned)| (most(0, &recordings[prune + 1..]), untested(thinned))),
+            all,
+            spare: all[1] - most(1, &recordings[self.passes.first + 1..]),
+            fed: fed(whole, thinned.is_none()),
+            thinned: thinned.as_ref().map(|(prune, thinned)| (most(0, &recordings[prune + 1..]), fed(thinned, true))),
         }
     }
 

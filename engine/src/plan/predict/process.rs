@@ -29,7 +29,7 @@ pub(crate) const RECORDED_STEPS: usize = 4096;
 /// Bytes of a kept run for each of them: the step as it came, in lists that grow, and its columns as they are written. Then the
 /// bytes of each step of the second block. Where 300 to 20,000 steps of a small model were kept, they were 330 and 150.
 const RECORDED: [u64; 2] = [352, 192];
-/// Bytes of any run for each point of its longest step that is read op by op: 24 as it is read, and 8 of its highest bytes, in
+/// Bytes of a run of more than one step for each point of its longest step that is read op by op: 24 as it is read, and 8 of its highest bytes, in
 /// this step and in the one that was read before.
 const FOLLOWED: u64 = 32;
 
@@ -47,9 +47,6 @@ const READER: u64 = 9 << 18;
 /// Bytes of what factoring leaves in the heap of such a process, for each layer of the model. Vision transformers, GPT-2 and Llama of
 /// 77 to 101 blocks had 250 to 700.
 const FACTORED: u64 = 704;
-
-/// Bytes that factoring leaves in the heap of its thread while the model is trained, if it took so many. A MobileNetV2 had 1.5 MB.
-const LEFT: Bytes = Bytes(3 << 19);
 
 /// The extent of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +100,8 @@ pub struct Grown {
     whole: OfModel,
     /// On the processor, once the model lost its channels and the range became shorter; `None` if that does not happen.
     thinned: Option<OfModel>,
+    /// On the processor, what the heap has no more after the first step, and takes again for other things.
+    spare: Bytes,
     /// The most bytes that are alive while weights are read.
     loading: Bytes,
 }
@@ -113,8 +112,9 @@ struct OfModel {
     /// All of it: on a GPU what the pool holds, with the graphs; on the processor the pages that the range and the heap came to
     /// have, each at its own moment.
     all: Bytes,
-    /// On the processor, what there is before the first test; `None` if there is none.
-    untested: Option<Bytes>,
+    /// On the processor, what there is once a test has a batch on the device, the last time that it still has it on the host as
+    /// well; `None` if there is no test.
+    fed: Option<Bytes>,
 }
 
 impl Grown {
@@ -126,11 +126,11 @@ impl Grown {
         match resolved.target() {
             Target::Cpu(_) if are_in_range(resolved.experiment()) => {
                 let [range, heap] = apart.all;
-                let thinned = apart.thinned.map(|(range, untested)| OfModel { all: range + heap, untested });
-                Self { whole: OfModel { all: range + heap, untested: apart.untested }, thinned, loading }
+                let thinned = apart.thinned.map(|(range, fed)| OfModel { all: range + heap, fed });
+                Self { whole: OfModel { all: range + heap, fed: apart.fed }, thinned, spare: apart.spare, loading }
             }
             Target::Cpu(_) | Target::Gpu(_) => {
-                Self { whole: OfModel { all: reserved, untested: None }, thinned: None, loading }
+                Self { whole: OfModel { all: reserved, fed: None }, thinned: None, spare: Bytes::ZERO, loading }
             }
         }
     }
@@ -170,14 +170,20 @@ fn of_beginning(resolved: &Resolved, machine: &Machine, grown: Grown, plan: Exte
 fn from_the_beginning(resolved: &Resolved, plan: Extent, is_kept: bool) -> Own {
     let factored = if resolved.factored_in_loading().is_empty() { 0 } else { plan.layers * FACTORED };
     let reader = if reads_weights(resolved) { READER + factored } else { 0 };
-    let of_plan = plan.planned_bytes() + plan.step * FOLLOWED + record(resolved, plan, is_kept);
-    Own { all: of_plan + reader, of_thread: THREAD[0] }
+    let of_plan = plan.planned_bytes() + record(resolved, plan, is_kept);
+    Own { all: of_plan + reader, followed: followed(resolved, plan), of_thread: THREAD[0] }
 }
 
 /// The same of a process that has planned.
 fn while_running(plan: &Plan, is_kept: bool) -> Own {
     let extent = Extent::of_plan(plan);
-    Own { all: extent.step * FOLLOWED + record(&plan.resolved, extent, is_kept), of_thread: THREAD[1] }
+    let followed = followed(&plan.resolved, extent);
+    Own { all: record(&plan.resolved, extent, is_kept), followed, of_thread: THREAD[1] }
+}
+
+/// The bytes in which steps are read op by op. The first step of a run is not.
+fn followed(resolved: &Resolved, plan: Extent) -> u64 {
+    if resolved.steps_done() + resolved.steps_left() > 1 { plan.step * FOLLOWED } else { 0 }
 }
 
 /// What decides how a process grows by a run of this plan.
@@ -223,13 +229,11 @@ fn written(resolved: &Resolved, batches: u64, is_tested: bool) -> Bytes {
 fn grown_with_data(resolved: &Resolved, grown: Grown) -> Bytes {
     let is_in_range = are_in_range(resolved.experiment());
     let factors = interop::factoring_touched(resolved.factored_in_loading());
-    let with = |host: Bytes, all: Bytes| {
-        host + (process_grows(all, is_in_range) + factors.min(LEFT)).max(grown.loading + factors)
-    };
+    let with = |host: Bytes, all: Bytes| host + process_grows(all, is_in_range).max(grown.loading + factors);
     let tested = |of: OfModel| {
-        let (host, given_back) = (host(resolved), given_back(resolved));
-        let uploaded = of.untested.map_or(of.all, |untested| untested + on_device(resolved, given_back));
-        with(host, uploaded.min(of.all)).max(with(host.saturating_sub(given_back), of.all))
+        let host = host(resolved);
+        let given_back = data::given_back(&resolved.experiment().data, resolved.data(), resolved.evaluation_batch());
+        with(host, of.fed.unwrap_or(of.all).min(of.all)).max(with(host.saturating_sub(given_back), of.all))
     };
     match (grown.thinned, resolved.thinned_after()) {
         (Some(thinned), Some(after)) => {
@@ -243,22 +247,6 @@ fn grown_with_data(resolved: &Resolved, grown: Grown) -> Bytes {
     }
 }
 
-/// Bytes of a batch for a test that are no longer there when the range is at its longest. A second test finds the range as long as
-/// the first one left it.
-fn given_back(resolved: &Resolved) -> Bytes {
-    let (experiment, (_, steps)) = (resolved.experiment(), resolved.steps());
-    if steps > resolved.tested_every() || !experiment.quantise.kind.is_none() {
-        return Bytes::ZERO;
-    }
-    data::given_back(&experiment.data, resolved.data(), resolved.evaluation_batch())
-}
-
-/// What a batch of so many bytes on the host takes on the device.
-fn on_device(resolved: &Resolved, batch: Bytes) -> Bytes {
-    let on_device = resolved.info().input.dtype(resolved.experiment().precision);
-    Bytes(batch.0 / size_of::<f32>() as u64 * on_device.size() as u64)
-}
-
 /// Whether a file of weights is read.
 fn reads_weights(resolved: &Resolved) -> bool {
     let experiment = resolved.experiment();
@@ -269,6 +257,8 @@ fn reads_weights(resolved: &Resolved) -> bool {
 #[derive(Debug, Clone, Copy)]
 struct Own {
     all: u64,
+    /// In which its steps are read op by op.
+    followed: u64,
     of_thread: u64,
 }
 
@@ -286,9 +276,11 @@ fn taken(resolved: &Resolved, grown: Grown, own: Own) -> Bytes {
     let computing = if let Target::Cpu(processor) = resolved.target() { processor.threads } else { 0 };
     let threads = computing + uploading;
     let decoded = data::kept_by_decoders(&experiment.data, resolved.data());
-    let heaps = threads as u64 * own.of_thread + chunk.0 + decoded.0;
+    let heaps = threads as u64 * own.of_thread + decoded.0;
+    // One is gone before the other comes, and both take what the making of the model left.
+    let later = chunk.0.max(own.followed).saturating_sub(grown.spare.0);
     let read = if reads_weights(resolved) { READ } else { 0 };
-    grown_with_data(resolved, grown) + Bytes(own.all + heaps + read)
+    grown_with_data(resolved, grown) + Bytes(own.all + heaps + later + read)
 }
 
 #[cfg(test)]
@@ -344,11 +336,13 @@ mod tests {
         let batch = data::given_back(&once.experiment.data, once.resolved.data(), once.resolved.evaluation_batch());
         assert!(batch > Bytes::mib(1), "{batch}");
         let grows = |all: Bytes| process_grows(all, are_in_range(&once.experiment));
-        // The second test finds all of the range touched while its batch waits.
-        assert_eq!(grown_with_data(&twice.resolved, twice.grown), host(&twice.resolved) + grows(twice.grown.whole.all));
-        let (host, untested) = (host(&once.resolved), once.grown.whole.untested.expect("a test"));
-        let (uploaded, answered) =
-            (host + grows(untested + batch), host.saturating_sub(batch) + grows(once.grown.whole.all));
+        // The second test finds all that the first one touched while its batch waits.
+        let OfModel { all, fed } = twice.grown.whole;
+        let fed = fed.expect("a test");
+        assert!(fed <= all && fed + Bytes::kib(64) > all, "{fed} {all}");
+        assert_eq!(grown_with_data(&twice.resolved, twice.grown), host(&twice.resolved) + grows(fed));
+        let (host, fed) = (host(&once.resolved), once.grown.whole.fed.expect("a test"));
+        let (uploaded, answered) = (host + grows(fed), host.saturating_sub(batch) + grows(once.grown.whole.all));
         assert_eq!(grown_with_data(&once.resolved, once.grown), uploaded.max(answered));
         let before = host + grows(once.grown.whole.all);
         assert!(uploaded.max(answered) + Bytes::mib(1) < before, "{uploaded} {answered} {before}");

@@ -66,6 +66,13 @@ impl Record {
         }
     }
 
+    pub(super) fn fed(&mut self, bytes: u64, allocator: &Allocator) {
+        match self {
+            Self::Recorder(recorder) => recorder.fed(bytes, allocator),
+            Self::None | Self::Log(_) => {}
+        }
+    }
+
     pub(super) fn holds(&mut self, allocator: &Allocator) {
         match self {
             Self::Recorder(recorder) => recorder.holds(allocator),

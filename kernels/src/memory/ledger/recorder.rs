@@ -48,6 +48,8 @@ pub(super) struct Recorder {
     peak_event: usize,
     peak_reserved: Bytes,
     peak_apart: [Bytes; 2],
+    /// The largest block of a batch so far, and the bytes of pages that were touched when it was there.
+    fed: Option<(u64, Bytes)>,
     layers: Vec<LayerUse>,
     /// Whether a backward pass began in this recording.
     is_step: bool,
@@ -80,6 +82,8 @@ pub struct Recording {
     pub apart_peak: [Bytes; 2],
     /// The bytes of the pages of a range on which blocks have lain until its end, from the beginning of the run.
     pub touched: Bytes,
+    /// Those bytes when its largest batch had come; `None` if none came.
+    pub fed: Option<Bytes>,
     /// Each layer's use, by [`LayerId`]; empty unless it is of a step.
     pub layers: Vec<LayerUse>,
 }
@@ -124,6 +128,13 @@ impl Recorder {
     pub(super) fn holds(&mut self, allocator: &Allocator) {
         self.peak_reserved = self.peak_reserved.max(allocator.reserved());
         self.peak_apart = most(self.peak_apart, allocator.apart());
+    }
+
+    /// Notes that a block of a batch, of so many bytes, has its place.
+    pub(super) fn fed(&mut self, bytes: u64, allocator: &Allocator) {
+        if self.fed.is_none_or(|(largest, _)| bytes > largest) {
+            self.fed = Some((bytes, allocator.touched()));
+        }
     }
 
     /// Notes that a block was allocated, and returns its index.
@@ -217,6 +228,7 @@ impl Recorder {
             reserved_peak: self.peak_reserved,
             apart_peak: self.peak_apart,
             touched: allocator.touched(),
+            fed: self.fed.take().map(|(_, touched)| touched),
             layers: if std::mem::take(&mut self.is_step) { self.layers.clone() } else { Vec::new() },
         };
         // The next recording's peak starts from the bytes alive now; blocks keep their indices.
