@@ -112,13 +112,14 @@ fn on_own_thread(work: impl FnOnce() -> Result<()> + Send) -> Result<()> {
     let counted = || {
         // Until the thread has ended, and with it its buffers.
         meter_this_thread(meter);
-        let done = work();
-        heap::give_back_own();
-        done
+        work()
     };
     thread::scope(|scope| {
         let thread = thread::Builder::new().name("factoring".to_owned()).spawn_scoped(scope, counted);
         let thread = thread.map_err(|error| Error::NoThread { purpose: "factoring", reason: error.to_string() })?;
-        thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+        let done = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+        // Its buffers were freed as it ended, below the factors that it made.
+        heap::give_back();
+        done
     })
 }

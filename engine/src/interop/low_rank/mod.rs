@@ -38,7 +38,7 @@ pub fn factoring_bytes(layers: &[Factorable]) -> Bytes {
 
 /// Those of the bytes that are written to: products pack parts of their factors.
 pub(crate) fn factoring_touched(layers: &[Factorable]) -> Bytes {
-    factoring(layers, |weight| svd::PACKED_WRITTEN.min(2 * weight))
+    factoring(layers, |weight| svd::PACKED_WRITTEN.min(weight))
 }
 
 /// The most bytes for one of the layers, where products of a weight of so many bytes pack `packed` bytes.
