@@ -220,7 +220,7 @@ fn tables(comparison: &Comparison, names: &[String]) -> String {
     let alive = comparison.alive.iter().take(LISTED);
     let alive = alive.map(|a| row(format!("{} {} ({})", a.layer, a.name, a.category.name()), bytes(&a.bytes)));
     tell(
-        std::iter::once(heading("alive at one peak and not at another")).chain(alive).collect(),
+        std::iter::once(heading("alive at one peak, less at another")).chain(alive).collect(),
         format::nothing_alive(subjects),
     );
     let more = comparison.alive.len().saturating_sub(LISTED);

@@ -211,6 +211,15 @@ fn as_it_is(plan: &plan::Plan, found: &Found) -> String {
     if fits || is_said || !found.offers.is_empty() { text } else { text + &shortfall.words(plan) + "\n" }
 }
 
+/// The checkpointing of an offer, and whether it computes cheap layers again, if the experiment as it is does not.
+fn recomputed(asked: &Experiment, offered: &Experiment) -> String {
+    let checkpointing = offered.checkpointing.to_string();
+    if offered.recompute == asked.recompute {
+        return checkpointing;
+    }
+    format!("{checkpointing}, recompute={}", offered.recompute.key())
+}
+
 /// The configurations that were found, and those with another effective batch or another training.
 fn found_for(plan: &plan::Plan, found: &Found, fill: Option<&Advice>, further: &[Advice]) -> String {
     let fill = fill.map(|fill| {
@@ -232,7 +241,7 @@ fn found_for(plan: &plan::Plan, found: &Found, fill: Option<&Advice>, further: &
         table.row([
             format!("{} x {}", e.batch.micro, e.batch.accumulation),
             e.precision.key().to_owned(),
-            e.checkpointing.to_string(),
+            recomputed(&plan.experiment, e),
             offer.peak.to_string(),
             format!("{:.0}%", offer.peak.0 as f64 / plan.budget.0.max(1) as f64 * 100.0),
             percent(offer.time_ratio),

@@ -17,7 +17,7 @@ use crate::cli::out;
 /// Where kept runs are.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct InStore {
-    /// The folder of kept runs, in place of the user's own and of PLIMSOLL_STORE
+    /// The folder of kept runs, in place of the user's own and of PLIMSOLL_STORE; for the window, and for commands about runs
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
 }

@@ -52,11 +52,12 @@ fn parts(host: &HostMemory, palette: &Palette) -> Vec<Part> {
     all.map(|(name, bytes, category)| Part { name, bytes, color: palette.category(category) }).collect()
 }
 
-/// What a run was measured to take, or takes so far, if it was planned to take the same as `plan`.
+/// What a run was measured to take, or takes so far, if the same parts of the same sizes were planned for it as for `plan`.
 pub(super) fn measured(plan: &Plan, run: Option<&RunRecord>) -> Option<HostUse> {
     let run = run?;
+    let planned = run.plan.as_ref().filter(|planned| planned.host == plan.host)?;
     let so_far = || {
-        let ((_, feeding), planned) = run.fed.zip(run.plan.as_ref())?;
+        let (_, feeding) = run.fed?;
         Some(HostUse { predicted: planned.host.total(), measured: feeding.held, ..HostUse::default() })
     };
     let seen = run.summary.map(|summary| summary.host).or_else(so_far);
@@ -178,12 +179,12 @@ pub(super) fn ui(
     response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Figure, true, &said));
     tip::show(tip::of(&response), |ui| {
         ui.set_max_width(theme::TOOLTIP_WIDTH);
-        lines(ui, plan, pin, seen);
+        lines(ui, plan, pin, run, seen);
     });
 }
 
 /// The tooltip: what it is, and its parts.
-fn lines(ui: &mut Ui, plan: &Plan, pin: Option<&Plan>, seen: Option<HostUse>) {
+fn lines(ui: &mut Ui, plan: &Plan, pin: Option<&Plan>, run: Option<&RunRecord>, seen: Option<HostUse>) {
     let palette = theme::palette(ui);
     let limit = plan.experiment.data.host_line().map_or(String::new(), |budget| format!(", of a budget of {budget}"));
     ui.label(format!("Host memory (RAM) for the data: {}{limit}", plan.host.total()));
@@ -198,8 +199,8 @@ fn lines(ui: &mut Ui, plan: &Plan, pin: Option<&Plan>, seen: Option<HostUse>) {
         let than = if own == pinned { "the same".to_owned() } else { own.difference(pinned) };
         ui.label(format!("Against the pin of {pinned}: {than}."));
     }
-    if let Some(seen) = seen {
-        ui.label(format!("Measured: {}, the line across it.", seen.measured));
+    if let Some((run, seen)) = run.zip(seen) {
+        ui.label(format!("Measured in {}: {}, the line across it.", run.label(), seen.measured));
     }
     ui.label(
         "It is outside the budget, and has a budget of its own under \"More about the data\". It has the batches that are made \

@@ -74,6 +74,10 @@ pub(super) fn check(data: &Data, pixel_bytes: usize) -> Result<()> {
         let (samples, side) = (data.samples, data.side);
         let message = format!("{samples} images of {side} x {side} are more than {}", Bytes(MAX_PIXEL_BYTES as u64));
         let fewer = MAX_PIXEL_BYTES / (side * side * pixel_bytes);
+        if fewer < 2 {
+            let side = (MAX_PIXEL_BYTES / (2 * pixel_bytes)).isqrt();
+            return Err(Problem::new("data.side", message, format!("use {side} or less")).into());
+        }
         let mend = format!("use {fewer} or fewer, or stream them (data.placement=streamed)");
         return Err(Problem::new("data.samples", message, mend).into());
     }

@@ -45,9 +45,9 @@ pub struct Found {
 }
 
 /// Configurations with the plan's effective batch that fit `budget`, fastest first: micro-batch x accumulation x precision x
-/// checkpointing. If the machine can give less than the budget, they fit that too. For each precision and checkpointing the
-/// largest micro-batch that fits is kept: a smaller one takes longer for nothing. Where evaluation alone crosses the budget,
-/// all have the largest evaluation batch that does not.
+/// what is computed again (checkpointing of every kind, or cheap layers alone). If the machine can give less than the budget,
+/// they fit that too. For each precision and each kind the largest micro-batch that fits is kept: a smaller one takes longer for
+/// nothing. Where evaluation alone crosses the budget, all have the largest evaluation batch that does not.
 ///
 /// # Examples
 ///
@@ -83,8 +83,9 @@ fn searched(search: &Search<'_>, budget: Bytes) -> Result<Found> {
         if held_here.is_some_and(|held| held > line) {
             continue;
         }
-        for checkpointing in checkpointings(&asked, search.is_brief()) {
-            let asked = Experiment { checkpointing, ..asked.clone() };
+        let kept = checkpointings(&asked, search.is_brief()).into_iter();
+        let kept = kept.map(|checkpointing| Experiment { checkpointing, ..asked.clone() });
+        for asked in kept.chain(cheap(&asked)) {
             offers.extend(search.largest(&asked, &batches(&asked.batch, asked.batch.effective()))?);
         }
     }
@@ -243,7 +244,9 @@ fn nearest(search: &Search<'_>) -> Result<Vec<Advice>> {
         found.extend(search.fitting(Experiment { retain_graph: false, ..asked.clone() })?);
         let execution = asked.execution.without_copies();
         found.extend(search.fitting(Experiment { execution, ..asked.clone() })?);
-        found.extend(search.fitting(Experiment { recompute: Recompute::Cheap, ..asked.clone() })?);
+        if let Some(cheap) = cheap(asked) {
+            found.extend(search.fitting(cheap)?);
+        }
         let mut early = asked.clone();
         early.optimizer.update = UpdateTime::InBackward;
         found.extend(search.fitting(early)?);
@@ -354,6 +357,11 @@ fn precisions(asked: Precision) -> Vec<Precision> {
     let mut all = vec![asked];
     all.extend([Precision::F32, Precision::Bf16Mixed, Precision::F16Mixed].into_iter().filter(|p| *p != asked));
     all
+}
+
+/// The experiment with cheap layers computed again, where it keeps them.
+fn cheap(asked: &Experiment) -> Option<Experiment> {
+    (asked.recompute != Recompute::Cheap).then(|| Experiment { recompute: Recompute::Cheap, ..asked.clone() })
 }
 
 /// The checkpointing asked for first, then every segment length that can matter for the model's depth; of a brief search, the
