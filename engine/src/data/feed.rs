@@ -177,19 +177,21 @@ impl HostMemory {
 }
 
 /// Bytes of [`HostMemory`] that a run of `taken` training samples does not write to. These are the kept samples that it does not
-/// come to (its loader is some batches of `micro` ahead), and the rest of the last batch for a test, or all of them for a run
-/// that is not tested.
+/// come to (its loader is the batches of `feed` ahead, of `micro` each), and the rest of the last batch for a test, or all of them and the test
+/// samples that would be kept for a run that is not tested.
 pub(crate) fn untouched(
     data: &Data,
     found: &Inspection,
     taken: u64,
+    feed: Feed,
     [micro, test]: [usize; 2],
     is_tested: bool,
 ) -> Bytes {
-    let (feed, info) = (Feed::of(data), found.info());
+    let (for_test, info) = (Feed::of(data), found.info());
     let ahead = feed.batches.saturating_mul(micro) as u64;
-    let kept = KeptSizes::of(data, info).map_or(Bytes::ZERO, |kept| kept.unfilled(taken.saturating_add(ahead)));
-    let tested = feed.batches.min(info.test.div_ceil(test.max(1)));
+    let kept = KeptSizes::of(data, info);
+    let kept = kept.map_or(Bytes::ZERO, |kept| kept.unfilled(taken.saturating_add(ahead), is_tested));
+    let tested = for_test.batches.min(info.test.div_ceil(test.max(1)));
     let written = if is_tested { info.test } else { 0 };
     let rest = (tested * test).saturating_sub(written) * BatchLayout::new(data, info, Split::Test).sample_bytes();
     kept + Bytes(rest as u64)

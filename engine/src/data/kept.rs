@@ -116,10 +116,13 @@ impl KeptSizes {
         })
     }
 
-    /// Bytes of host memory that a run of so many training samples does not fill.
-    pub(super) fn unfilled(&self, samples: u64) -> Bytes {
+    /// Bytes of host memory that a run of so many training samples does not fill, and those of the test samples if it is not
+    /// tested.
+    pub(super) fn unfilled(&self, samples: u64, is_tested: bool) -> Bytes {
+        let train = (self.train as u64).saturating_sub(samples) * self.sample(Split::Train) as u64;
+        let test = if is_tested { 0 } else { self.test as u64 * self.sample(Split::Test) as u64 };
         Bytes(match self.place {
-            CachePlace::Ram => (self.train as u64).saturating_sub(samples) * self.sample(Split::Train) as u64,
+            CachePlace::Ram => train + test,
             CachePlace::Disk => 0,
         })
     }

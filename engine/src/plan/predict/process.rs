@@ -220,7 +220,7 @@ fn written(resolved: &Resolved, batches: u64, is_tested: bool) -> Bytes {
     let taken = batches.saturating_mul(experiment.batch.micro as u64);
     let taken = if resolved.answers().is_some() { u64::MAX } else { taken };
     let batches = [experiment.batch.micro, resolved.evaluation_batch()];
-    let untouched = data::untouched(&experiment.data, resolved.data(), taken, batches, is_tested);
+    let untouched = data::untouched(&experiment.data, resolved.data(), taken, resolved.feed(), batches, is_tested);
     resolved.host().without_factors().saturating_sub(untouched)
 }
 
@@ -229,7 +229,9 @@ fn written(resolved: &Resolved, batches: u64, is_tested: bool) -> Bytes {
 fn grown_with_data(resolved: &Resolved, grown: Grown) -> Bytes {
     let is_in_range = are_in_range(resolved.experiment());
     let factors = interop::factoring_touched(resolved.factored_in_loading());
-    let with = |host: Bytes, all: Bytes| host + process_grows(all, is_in_range).max(grown.loading + factors);
+    // While weights are read, the loader makes the first batches.
+    let loading = written(resolved, 0, false) + grown.loading + factors;
+    let with = |host: Bytes, all: Bytes| (host + process_grows(all, is_in_range)).max(loading);
     let tested = |of: OfModel| {
         let host = host(resolved);
         let given_back = data::given_back(&resolved.experiment().data, resolved.data(), resolved.evaluation_batch());

@@ -48,8 +48,11 @@ pub(super) struct Recorder {
     peak_event: usize,
     peak_reserved: Bytes,
     peak_apart: [Bytes; 2],
-    /// The largest block of a batch so far, and the bytes of pages that were touched when it was there.
+    /// The largest block of a batch so far, and the bytes of pages that were touched when it was there, with the blocks of the
+    /// batch that came next.
     fed: Option<(u64, Bytes)>,
+    /// Whether nothing else came since.
+    is_fed: bool,
     layers: Vec<LayerUse>,
     /// Whether a backward pass began in this recording.
     is_step: bool,
@@ -132,8 +135,10 @@ impl Recorder {
 
     /// Notes that a block of a batch, of so many bytes, has its place.
     pub(super) fn fed(&mut self, bytes: u64, allocator: &Allocator) {
-        if self.fed.is_none_or(|(largest, _)| bytes > largest) {
-            self.fed = Some((bytes, allocator.touched()));
+        let largest = self.fed.map_or(0, |(largest, _)| largest);
+        if bytes > largest || self.is_fed {
+            self.fed = Some((bytes.max(largest), allocator.touched()));
+            self.is_fed = true;
         }
     }
 
@@ -149,6 +154,7 @@ impl Recorder {
             self.layers.resize(owner + 1, LayerUse::default());
         }
         self.layers[owner].born(block);
+        self.is_fed &= block.category == Category::Batch;
         self.events.push(Event { block: index, born: true });
         self.live.add(block.category, block.bytes);
         self.live_total += block.bytes;
@@ -233,6 +239,7 @@ impl Recorder {
         };
         // The next recording's peak starts from the bytes alive now; blocks keep their indices.
         (self.high, self.high_total) = (self.live, self.live_total);
+        self.is_fed = false;
         (self.peak_total, self.peak_event) = (self.live_total, 0);
         (self.peak_reserved, self.peak_apart) = (allocator.reserved(), allocator.apart());
         recording

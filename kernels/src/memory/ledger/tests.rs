@@ -143,3 +143,25 @@ fn a_recording_tells_what_was_alive_at_the_peak() {
     assert_eq!((next.live_peak, next.timeline.points.len()), (Bytes(60), 0));
     drop(weight);
 }
+
+#[test]
+fn a_recording_tells_what_was_touched_once_its_largest_batch_had_come() {
+    let ledger = Ledger::of(Allocator::range(), Bytes::ZERO, None, true);
+    let take = |bytes, category| ledger.take(bytes, category, "block").expect("no line");
+    let none = ledger.recorded(|| Arc::from([]));
+    assert_eq!((none.fed, none.touched), (None, Bytes::ZERO));
+    let weight = take(8 << 12, Category::Parameters);
+    let inputs = take(4 << 12, Category::Batch);
+    let labels = take(1 << 12, Category::Batch);
+    let output = take(16 << 12, Category::Activations);
+    // Smaller ones that come later are another batch.
+    let rest = take(2 << 12, Category::Batch);
+    let recording = ledger.recorded(|| Arc::from([]));
+    assert_eq!((recording.fed, recording.touched), (Some(Bytes(13 << 12)), Bytes(31 << 12)));
+    drop((inputs, labels, output, rest));
+    // On pages that were touched before.
+    let again = take(4 << 12, Category::Batch);
+    let recording = ledger.recorded(|| Arc::from([]));
+    assert_eq!((recording.fed, recording.touched), (Some(Bytes(31 << 12)), Bytes(31 << 12)));
+    drop((weight, again));
+}
