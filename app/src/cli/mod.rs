@@ -48,7 +48,7 @@ mod verify;
 
 use std::{
     ffi::OsString,
-    io,
+    io::{self, Write},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -145,7 +145,7 @@ pub(crate) fn main() -> ExitCode {
         Err(error) if error.kind() == ErrorKind::InvalidUtf8 => return not_text(),
         Err(error) => match mistyped(&error, &arguments) {
             Some(mistyped) => return failed(&mistyped),
-            None => error.exit(),
+            None => misread(&error),
         },
     };
     match can_start(&cli).and_then(|()| dispatch(cli)) {
@@ -159,6 +159,17 @@ fn failed(error: &anyhow::Error) -> ExitCode {
     // When stderr is closed, the exit status still says it.
     out::say("error", &format!("{error:#}"));
     if error.is::<Misuse>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+}
+
+/// Ends with what clap says of the arguments, or shows the help that was asked for.
+fn misread(error: &clap::Error) -> ! {
+    let said = error.render().to_string();
+    let message = plain::message(&said);
+    if message != said {
+        let _ = write!(io::stderr(), "{message}");
+        std::process::exit(error.exit_code());
+    }
+    error.exit()
 }
 
 /// The message for a mistyped command, if that is why its arguments were not understood: it was read as a preset, which takes

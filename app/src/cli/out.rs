@@ -32,7 +32,7 @@ pub(super) fn line(line: impl AsRef<str>) -> anyhow::Result<()> {
 
 /// Says something on stderr, such as `warning: the disk is full`. When stderr is closed, it is lost.
 pub(super) fn say(what: &str, text: &str) {
-    let _ = writeln!(io::stderr(), "{what}: {}", plain::text(text));
+    let _ = writeln!(io::stderr(), "{what}: {}", plain::message(text));
 }
 
 fn write(bytes: &[u8]) -> anyhow::Result<()> {

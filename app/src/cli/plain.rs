@@ -11,6 +11,25 @@ pub(super) fn text(text: &str) -> Cow<'_, str> {
     escaped(text, |c| !matches!(c, '\n' | '\t'))
 }
 
+/// The longest word of a message that is shown whole, in letters.
+const LONGEST: usize = 600;
+
+/// A message: text in which a word that fills screens, such as a wrong name of 100,000 letters, is cut in the middle.
+pub(super) fn message(message: &str) -> Cow<'_, str> {
+    let safe = text(message);
+    let is_long = |word: &str| word.len() > LONGEST && word.chars().count() > LONGEST;
+    if !safe.split(char::is_whitespace).any(is_long) {
+        return safe;
+    }
+    let cut = |word: &str| {
+        let part = |letters: &mut dyn Iterator<Item = char>| letters.take(LONGEST / 4).collect::<String>();
+        let end: String = part(&mut word.chars().rev()).chars().rev().collect();
+        format!("{}…{end}", part(&mut word.chars()))
+    };
+    let words = safe.split_inclusive(char::is_whitespace);
+    Cow::Owned(words.map(|word| if is_long(word) { cut(word) } else { word.to_owned() }).collect())
+}
+
 /// A word or a sentence that stands in a line: line breaks and tabs are escaped as well.
 pub(super) fn line(text: &str) -> Cow<'_, str> {
     escaped(text, |_| true)
@@ -40,6 +59,18 @@ fn is_control(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_that_fills_screens_is_cut_in_the_middle() {
+        let whole = format!("no preset {} is here", "a".repeat(LONGEST));
+        assert_eq!(message(&whole), whole);
+        let long = format!("no preset b{}ß is here\nnor there", "a".repeat(100_000));
+        let cut = message(&long);
+        assert!(
+            cut.len() < LONGEST && cut.starts_with("no preset ba") && cut.ends_with("aß is here\nnor there"),
+            "{cut}"
+        );
+    }
 
     #[test]
     fn what_would_drive_a_terminal_is_shown_as_signs() {
