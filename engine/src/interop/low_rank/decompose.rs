@@ -4,7 +4,7 @@
 //! kernel they are a Tucker-2 decomposition (Kim et al. 2016): bases of the inputs and of the outputs and the kernel between
 //! them, by higher-order orthogonal iteration (De Lathauwer et al. 2000).
 
-use super::svd::{Svd, Vectors, first, svd, svd_bytes, times, turned, turned_times};
+use super::svd::{Svd, Vectors, first, svd, svd_bytes, svd_written, times, turned, turned_times};
 use crate::experiment::{Factor, Ranks, WholeLayer};
 
 /// How often the bases of inputs and outputs are found again, each in the light of the other.
@@ -72,18 +72,28 @@ fn tucker(whole: WholeLayer, ranks: Ranks, weight: &[f64]) -> Option<Vec<Vec<f64
 
 /// The most host memory that [`decomposed`] takes in addition to the weight in f64, its result included.
 pub(super) fn decomposed_bytes(whole: WholeLayer, ranks: Ranks) -> usize {
+    bytes_of(svd_bytes, whole, ranks)
+}
+
+/// Those of the bytes that are written to.
+pub(super) fn decomposed_written(whole: WholeLayer, ranks: Ranks) -> usize {
+    bytes_of(svd_written, whole, ranks)
+}
+
+/// The same, where a decomposition of a matrix takes the bytes that `of_matrix` says.
+fn bytes_of(of_matrix: fn([usize; 2], Vectors) -> usize, whole: WholeLayer, ranks: Ranks) -> usize {
     let bytes = |numbers: usize| numbers * size_of::<f64>();
     let factors = bytes(whole.factored_weights(ranks));
     if whole.is_matrix() {
         // The vectors are shortened and turned once the decomposition is over.
         let vectors = bytes((whole.out + whole.inner) * whole.out.min(whole.inner));
-        return svd_bytes([whole.out, whole.inner], Vectors::Both).max(vectors + factors);
+        return of_matrix([whole.out, whole.inner], Vectors::Both).max(vectors + factors);
     }
     let taps = whole.size * whole.size;
     let [by_outputs, by_inputs] = unfolded(whole);
     let [narrow, wide] = [whole.out * taps * ranks.inner, ranks.out * taps * whole.inner].map(bytes);
-    let of_inputs = |rows| svd_bytes([rows, whole.inner], Vectors::Right);
-    let of_outputs = |columns| svd_bytes([whole.out, columns], Vectors::Left);
+    let of_inputs = |rows| of_matrix([rows, whole.inner], Vectors::Right);
+    let of_outputs = |columns| of_matrix([whole.out, columns], Vectors::Left);
     let most = match (ranks.inner < whole.inner, ranks.out < whole.out) {
         (true, true) => {
             let round = (narrow + of_outputs(taps * ranks.inner)).max(wide + of_inputs(ranks.out * taps));

@@ -14,7 +14,7 @@ use super::slots::dry;
 use crate::{
     bytes::Bytes,
     error::Result,
-    experiment::{DatasetInfo, Experiment},
+    experiment::{DatasetInfo, Experiment, Ranks, WholeLayer},
     nn::Factorable,
     tensor::DType,
 };
@@ -33,19 +33,20 @@ pub fn factored(experiment: &Experiment, info: &DatasetInfo) -> Result<Vec<Facto
 
 /// The most host memory that is taken to factor these layers as they are loaded, one after another.
 pub fn factoring_bytes(layers: &[Factorable]) -> Bytes {
-    factoring(layers, |_| svd::PACKED_BYTES)
+    factoring(layers, |_| svd::PACKED_BYTES, decompose::decomposed_bytes)
 }
 
-/// Those of the bytes that are written to: products pack parts of their factors.
+/// Those of the bytes that are written to.
 pub(crate) fn factoring_touched(layers: &[Factorable]) -> Bytes {
-    factoring(layers, |weight| svd::PACKED_WRITTEN.min(weight))
+    factoring(layers, |weight| svd::PACKED_WRITTEN.min(weight), decompose::decomposed_written)
 }
 
-/// The most bytes for one of the layers, where products of a weight of so many bytes pack `packed` bytes.
-fn factoring(layers: &[Factorable], packed: fn(usize) -> usize) -> Bytes {
+/// The most bytes for one of the layers, where products of a weight of so many bytes pack `packed` bytes, and its decomposition
+/// takes `decomposed` bytes besides.
+fn factoring(layers: &[Factorable], packed: fn(usize) -> usize, decomposed: fn(WholeLayer, Ranks) -> usize) -> Bytes {
     let of = |layer: &Factorable| {
         let weight = layer.whole.weights() * DType::F64.size();
-        layer.ranks.map_or(0, |ranks| weight + packed(weight) + decompose::decomposed_bytes(layer.whole, ranks))
+        layer.ranks.map_or(0, |ranks| weight + packed(weight) + decomposed(layer.whole, ranks))
     };
     Bytes(layers.iter().map(of).max().unwrap_or(0) as u64)
 }

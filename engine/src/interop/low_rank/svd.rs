@@ -20,6 +20,9 @@ pub(super) const PACKED_BYTES: usize = 4 << 20;
 /// 4096 rows they were up to 1.0 MB, and no more than the weight has.
 pub(super) const PACKED_WRITTEN: usize = 5 << 18;
 
+/// Columns from which on the library divides a matrix to find its vectors.
+const BY_HALVES: usize = 128;
+
 /// Which singular vectors are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Vectors {
@@ -65,6 +68,15 @@ fn workspace([rows, columns]: [usize; 2], vectors: Vectors) -> StackReq {
 pub(super) fn svd_bytes(extents: [usize; 2], vectors: Vectors) -> usize {
     let numbers: usize = vectors.numbers(extents).into_iter().sum::<usize>() + extents[0].min(extents[1]);
     numbers * size_of::<f64>() + workspace(extents, vectors).unaligned_bytes_required()
+}
+
+/// Those of the bytes that it writes to: where it finds the vectors of both sides by halves, the library leaves a square of its
+/// workspace as it is.
+pub(super) fn svd_written(extents: [usize; 2], vectors: Vectors) -> usize {
+    let least = extents[0].min(extents[1]);
+    let left =
+        if matches!(vectors, Vectors::Both) && least >= BY_HALVES { least * least * size_of::<f64>() } else { 0 };
+    svd_bytes(extents, vectors) - left
 }
 
 /// The singular values of a matrix `[rows, columns]`, which lies row by row, and the vectors that are wanted. `None` if the
@@ -119,6 +131,8 @@ pub(super) fn turned(matrix: &[f64], [rows, columns]: [usize; 2]) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
+    use std::mem::MaybeUninit;
+
     use super::*;
     use crate::{
         memory::tally,
@@ -188,5 +202,32 @@ mod tests {
             assert!((sum - found).abs() < 1e-14);
         }
         assert_eq!(turned(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3]), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+    }
+
+    #[test]
+    fn what_is_written_is_what_was_said() {
+        const UNTOUCHED: u64 = 0xA5A5_A5A5_A5A5_A5A5;
+        for [rows, columns] in [[100, 100], [128, 128], [278, 278], [300, 140], [150, 400]] {
+            let (extents, least) = ([rows, columns], rows.min(columns));
+            let matrix = drawn(rows * columns, 3);
+            let numbers = workspace(extents, Vectors::Both).unaligned_bytes_required() / 8 + 1;
+            let mut memory = vec![MaybeUninit::new(UNTOUCHED); numbers];
+            let stack = MemStack::new_any(&mut memory);
+            let [mut left, mut right] = Vectors::Both.numbers(extents).map(|numbers| vec![0.0; numbers]);
+            let mut values = vec![0.0; least];
+            let matrix = MatRef::from_row_major_slice(&matrix, rows, columns);
+            let u = MatMut::from_column_major_slice_mut(&mut left, rows, least);
+            let v = MatMut::from_column_major_slice_mut(&mut right, columns, least);
+            let values = DiagMut::from_slice_mut(&mut values);
+            faer::linalg::svd::svd(matrix, values, Some(u), Some(v), Par::Seq, stack, Default::default())
+                .expect("finite");
+            // SAFETY: all of it had a value before, and the library writes numbers.
+            let is_written = |number: &&MaybeUninit<u64>| unsafe { number.assume_init() } != UNTOUCHED;
+            let written = memory.iter().filter(is_written).count() * 8;
+            let all = memory.len() * 8;
+            let said = all - (svd_bytes(extents, Vectors::Both) - svd_written(extents, Vectors::Both));
+            assert!(written <= said + 64, "{extents:?}: {written} of {all} written, {said} said");
+            assert!(written * 10 >= said * 9, "{extents:?}: {written} of {all} written, {said} said");
+        }
     }
 }

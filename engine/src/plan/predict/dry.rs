@@ -73,8 +73,10 @@ pub(super) struct Done<'a> {
 pub(super) struct Apart {
     /// The most of the range or the pool, and the most of the heap, in any pass.
     pub(super) all: [Bytes; 2],
-    /// Those of the heap that it has no more once the model is made and took its first step.
+    /// What the heap has no more once the model is made and took its first step, as far as other blocks find room there.
     pub(super) spare: Bytes,
+    /// The pages of the range on which blocks had lain with the first batch on the device, and the most of the heap by then.
+    pub(super) begun: Bytes,
     /// The pages of the range on which blocks had lain once a test had a batch on the device, the last time that a test made one
     /// on the host, and the most of the heap by then; `None` if there is no test.
     pub(super) fed: Option<Bytes>,
@@ -111,7 +113,11 @@ impl Done<'_> {
         let all = [0, 1].map(|part| most(part, recordings));
         Apart {
             all,
-            spare: all[1] - most(1, &recordings[self.passes.first + 1..]),
+            // The rest are holes between small blocks.
+            spare: Bytes((all[1] - most(1, &recordings[self.passes.first + 1..])).0 / 4 * 3),
+            begun: recordings[self.passes.first]
+                .fed
+                .map_or(Bytes::ZERO, |fed| fed + most(1, &recordings[..=self.passes.first])),
             fed: fed(whole, thinned.is_none()),
             thinned: thinned.as_ref().map(|(prune, thinned)| (most(0, &recordings[prune + 1..]), fed(thinned, true))),
         }

@@ -102,7 +102,7 @@ pub struct Grown {
     thinned: Option<OfModel>,
     /// On the processor, what the heap has no more after the first step, and takes again for other things.
     spare: Bytes,
-    /// The most bytes that are alive while weights are read.
+    /// The most bytes that are there while weights are read.
     loading: Bytes,
 }
 
@@ -127,6 +127,8 @@ impl Grown {
             Target::Cpu(_) if are_in_range(resolved.experiment()) => {
                 let [range, heap] = apart.all;
                 let thinned = apart.thinned.map(|(range, fed)| OfModel { all: range + heap, fed });
+                // A set of samples on the device, and the pages of a teacher that was asked before.
+                let loading = loading.max(apart.begun);
                 Self { whole: OfModel { all: range + heap, fed: apart.fed }, thinned, spare: apart.spare, loading }
             }
             Target::Cpu(_) | Target::Gpu(_) => {
